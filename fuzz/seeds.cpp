@@ -205,6 +205,33 @@ void write_older_ztensors(SeedWriter& seeds) {
 }
 
 // A tokenizer of each algorithm that GGUF names.
+void write_template_seeds(SeedWriter& seeds) {
+  seeds.seed(
+      "template", "chatml",
+      "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' "
+      "+ '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}");
+  seeds.seed(
+      "template", "tools",
+      "{%- if tools is defined and tools is not none -%}{{ tools | tojson(indent=4) }}{%- else -%}none{%- endif -%}\n"
+      "{%- set ns = namespace(first=true) -%}{%- for m in messages if m.role != 'system' -%}{%- set ns.first = "
+      "false -%}{%- if m.tool_calls -%}{%- for c in m.tool_calls -%}{{ c.function.name }}{%- for k, v in "
+      "c.function.arguments.items() -%}{{ k ~ '=' ~ v }}{{ ',' if not loop.last }}{%- endfor -%}{%- endfor -%}"
+      "{%- endif -%}{%- endfor -%}");
+  seeds.seed(
+      "template", "macros",
+      "{% macro show(x, depth=0) %}{% if x is mapping %}{% for k, v in x|dictsort %}{{ ' ' * depth }}{{ k }}:"
+      "{{ show(v, depth + 1) }}{% endfor %}{% elif x is iterable and x is not string %}{{ x|map('string')|join "
+      "}}{% else %}{{ x }}{% endif %}{% endmacro %}{{ show(messages[2]) }}{% call show(1) %}{{ caller }}{% endcall %}");
+  seeds.seed(
+      "template", "texts",
+      "{{ s.split(', ')[-1].strip()|upper }}{{ s[::-1]|title|replace('l', 'L', 1) }}{{ '%5s|%05.1f|%d' % (s, f, n) "
+      "}}{{ '{:>20}{!r}{0[0]}'.format(s, n) }}{{ s|truncate(8, true) }}{% filter indent(2) %}a\nb{% endfilter %}");
+  seeds.seed("template", "loops",
+             "{% for x in [1, [2, [3]]] recursive %}{{ loop.depth }}{% if x is iterable %}{{ loop(x) }}{% endif %}"
+             "{% endfor %}{% for i in range(9) %}{{ loop.cycle(1, 2) }}{{ loop.changed(i) }}{% if i > 3 %}{% break %}"
+             "{% endif %}{% else %}x{% endfor %}{% set y %}b{% endset %}{{ y }}{% with z = 1 %}{{ z }}{% endwith %}");
+}
+
 void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
   const auto write = [&](const std::string& name, std::string_view keys) {
     std::string json = R"({"general.architecture":"llama")";
@@ -342,6 +369,7 @@ void write_text_seeds(SeedWriter& seeds) {
       "gpt2", R"({"tokenizer_class":"GPT2Tokenizer","add_bos_token":true,"model_max_length":1e30})",
       R"({"bos_token":{"content":"<s>","normalized":false},"unk_token":"<|endoftext|>","additional_special_tokens":["<s>"]})",
       "");
+  write_template_seeds(seeds);
   const std::string config = fuzz::huggingface_config();
   const std::string readme = "---\nlicense: apache-2.0\nbase_model: [\"a/b\"]\n---\n# Model\n";
   const auto directory = [&](const std::string& index) {
@@ -466,6 +494,76 @@ void write_dictionaries(const SeedWriter& seeds) {
   words["vocab_json"].insert({"\x1e", "#version: 0.2\n", "\"tokenizer_class\":", "\"CodeGenTokenizer\"",
                               "\"added_tokens_decoder\":{", "\"content\":", "\"bos_token\":", "\"unk_token\":null",
                               "\"special\":true", "\\u0120", "\"chat_template\":[{\"name\":\"default\",\"template\":"});
+  words["template"].insert({"{{ ",
+                            " }}",
+                            "{% ",
+                            " %}",
+                            "{#",
+                            "#}",
+                            "{%- ",
+                            " -%}",
+                            "{%+",
+                            "for m in messages",
+                            "endfor",
+                            "if ",
+                            "elif ",
+                            "else",
+                            "endif",
+                            "set x = ",
+                            "endset",
+                            "macro f(a, b=1)",
+                            "endmacro",
+                            "call f()",
+                            "endcall",
+                            "filter upper",
+                            "endfilter",
+                            "with y = ",
+                            "endwith",
+                            "recursive",
+                            "loop(",
+                            "loop.changed(",
+                            "loop.cycle(",
+                            "namespace(",
+                            "raise_exception(",
+                            "caller()",
+                            "kwargs",
+                            "varargs",
+                            "|tojson(indent=2)",
+                            "|map(attribute='role')",
+                            "|selectattr('role', '==', ",
+                            "|groupby('role')",
+                            "|sort",
+                            "|join",
+                            "|list",
+                            "|dictsort",
+                            "|round",
+                            "|format(",
+                            "|indent",
+                            ".split(",
+                            ".replace(",
+                            ".items()",
+                            ".format(",
+                            "[::-1]",
+                            "[1:]",
+                            " is defined",
+                            " is mapping",
+                            " ~ ",
+                            " ** ",
+                            " // ",
+                            " % ",
+                            " not in ",
+                            "messages",
+                            "tools",
+                            "range(",
+                            "'%s'",
+                            "'{:>5}'",
+                            "{% raw %}",
+                            "{% endraw %}",
+                            "{% generation %}",
+                            "{% endgeneration %}",
+                            "{% break %}",
+                            "strftime_now('%Y')",
+                            "\\u00e9"});
   words["imatrix"].insert({"GGUF", ".in_sum2", ".counts", "imatrix.datasets", "imatrix.chunk_count",
                            number_word(INT32_MAX, 4), number_word(UINT32_MAX, 4), number_word(1, 8),
                            number_word(30, 4)});

@@ -21,6 +21,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"io", {"bytes"}},
     {"numeric", {"bytes"}},
     {"syntax", {"numeric"}},
+    {"jinja", {"syntax"}},
     {"pack", {"io"}},
     {"codec", {"numeric"}},
     {"kernels", {"codec"}},

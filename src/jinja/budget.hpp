@@ -1,0 +1,45 @@
+// Budget: how much one rendering may do. Templates come with models, and are as hostile as these.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "jinja/failure.hpp"
+
+namespace poise::jinja {
+
+struct Limits {
+  std::uint64_t steps = 50'000'000;              // expressions, statements, items
+  std::uint64_t bytes = std::uint64_t{1} << 30;  // of all values together that are made on the way
+  std::uint64_t output = std::uint64_t{1} << 26;
+  std::size_t depth = 400;  // of expressions and statements in each other, macros' among them
+};
+
+inline constexpr unsigned kMaxObjectDepth = 512;  // containers in containers
+
+class Budget {
+ public:
+  explicit Budget(const Limits& limits) : limits_(limits) {}
+
+  void step(std::uint64_t count = 1) {
+    if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
+    steps_ += count;
+  }
+  // Before so many bytes of values are made.
+  void charge(std::uint64_t bytes) {
+    if (bytes > limits_.bytes - bytes_) throw Failure(FailureKind::limit, "the template makes too many values");
+    bytes_ += bytes;
+  }
+  void charge(std::uint64_t count, std::uint64_t bytes_each) {
+    if (count > limits_.bytes) throw Failure(FailureKind::limit, "the template makes too many values");
+    charge(count * bytes_each);
+  }
+  const Limits& limits() const { return limits_; }
+
+ private:
+  Limits limits_;
+  std::uint64_t steps_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace poise::jinja

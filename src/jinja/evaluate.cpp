@@ -1,0 +1,213 @@
+// Expressions: what they are worth.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "jinja/interpreter.hpp"
+#include "jinja/operators.hpp"
+
+namespace poise::jinja {
+
+// Counts how deep expressions are in each other.
+struct EvaluationDepth {
+  EvaluationDepth(std::size_t& depth_, Budget& budget) : depth(depth_) {
+    budget.step();
+    if (depth >= budget.limits().depth)
+      throw Failure(FailureKind::limit, "the template's calls are too deep in each other");
+    ++depth;
+  }
+  ~EvaluationDepth() { --depth; }
+  EvaluationDepth(const EvaluationDepth&) = delete;
+  EvaluationDepth& operator=(const EvaluationDepth&) = delete;
+  std::size_t& depth;
+};
+
+Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope) {
+  const EvaluationDepth deeper(depth_, budget_);
+  line_ = expression.line;
+  switch (expression.kind) {
+    case ExpressionKind::constant: return expression.value;
+    case ExpressionKind::name: return name(expression, scope);
+    case ExpressionKind::member: break;
+    case ExpressionKind::list:
+    case ExpressionKind::tuple:
+    case ExpressionKind::dict: return container(expression, scope);
+    case ExpressionKind::attribute:
+    case ExpressionKind::item: return access(expression, scope);
+    case ExpressionKind::slice: break;
+    case ExpressionKind::call: return call(expression, scope);
+    case ExpressionKind::filter: return filtered(expression, scope, nullptr);
+    case ExpressionKind::test: return tested(expression, scope);
+    case ExpressionKind::condition: return condition(expression, scope);
+    case ExpressionKind::logical_not: return !is_true(evaluate(*expression.operands[0], scope));
+    case ExpressionKind::logical_and:
+    case ExpressionKind::logical_or: return logical(expression, scope);
+    case ExpressionKind::negative:
+    case ExpressionKind::positive:
+      return with_sign(evaluate(*expression.operands[0], scope), expression.kind == ExpressionKind::negative);
+    case ExpressionKind::arithmetic: return arithmetic(expression, scope);
+    case ExpressionKind::concat: return concat(expression, scope);
+    case ExpressionKind::compare: return compare(expression, scope);
+  }
+  fail("a slice is only for what is between brackets");
+}
+
+Object Interpreter::name(const Expression& expression, const ScopePtr& scope) {
+  const Object* const found = scope->find(expression.name);
+  return found != nullptr ? *found : undefined(fmt::format("'{}' is undefined", expression.name));
+}
+
+Object Interpreter::container(const Expression& expression, const ScopePtr& scope) {
+  if (expression.kind == ExpressionKind::dict) {
+    Dict dict;
+    for (std::size_t i = 0; i + 1 < expression.operands.size(); i += 2) {
+      Object key = evaluate(*expression.operands[i], scope);
+      dict.set(budget_, std::move(key), evaluate(*expression.operands[i + 1], scope));
+    }
+    return make_dict(std::move(dict));
+  }
+  std::vector<Object> items;
+  for (const ExpressionPtr& item : expression.operands) items.push_back(evaluate(*item, scope));
+  return expression.kind == ExpressionKind::list ? make_list(budget_, std::move(items))
+                                                 : make_tuple(budget_, std::move(items));
+}
+
+Object Interpreter::access(const Expression& expression, const ScopePtr& scope) {
+  const Object of = evaluate(*expression.operands[0], scope);
+  if (expression.kind == ExpressionKind::attribute) {
+    line_ = expression.line;
+    return attribute(of, expression.name);
+  }
+  const Expression& key = *expression.operands[1];
+  if (key.kind == ExpressionKind::slice) return slice(of, key, scope);
+  const Object index = evaluate(key, scope);
+  line_ = expression.line;
+  return item(of, index);
+}
+
+Object Interpreter::slice(const Object& of, const Expression& expression, const ScopePtr& scope) {
+  Object bounds[3] = {nullptr, nullptr, nullptr};
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (expression.operands[i]) bounds[i] = evaluate(*expression.operands[i], scope);
+  }
+  line_ = expression.line;
+  return slice_of(budget_, of, bounds[0], bounds[1], bounds[2]);
+}
+
+Parameters Interpreter::parameters(const Arguments& arguments, const ScopePtr& scope) {
+  std::vector<Object> positional;
+  for (const ExpressionPtr& argument : arguments.positional) positional.push_back(evaluate(*argument, scope));
+  std::vector<std::pair<std::string, Object>> keywords;
+  for (const auto& [key, value] : arguments.keywords) keywords.emplace_back(key, evaluate(*value, scope));
+  if (arguments.rest) {
+    for (Object& item : items_of(budget_, evaluate(*arguments.rest, scope))) positional.push_back(std::move(item));
+  }
+  if (arguments.rest_keywords) {
+    const Object rest = evaluate(*arguments.rest_keywords, scope);
+    const auto* const dict = rest.get_if<DictPtr>();
+    if (dict == nullptr) fail(fmt::format("the argument after ** is a {}, expected a mapping", type_name(rest)));
+    for (const auto& [key, value] : (*dict)->entries()) {
+      if (key.text() == nullptr) fail("keywords must be strings");
+      keywords.emplace_back(key.text()->bytes, value);
+    }
+  }
+  return {std::move(positional), std::move(keywords)};
+}
+
+Object Interpreter::call(const Expression& expression, const ScopePtr& scope) {
+  const Object callee = evaluate(*expression.operands[0], scope);
+  Parameters given = parameters(expression.arguments, scope);
+  line_ = expression.line;
+  return call(callee, given);
+}
+
+Object Interpreter::call(const Object& callee, Parameters& given) {
+  if (callee.is_undefined()) fail_undefined(callee);
+  const auto* const thing = callee.get_if<ThingPtr>();
+  if (thing == nullptr || !(*thing)->is_callable()) fail(fmt::format("'{}' object is not callable", type_name(callee)));
+  const ThingPtr kept = *thing;
+  return kept->call(*this, given);
+}
+
+Object Interpreter::filtered(const Expression& expression, const ScopePtr& scope, const Object* block) {
+  const ExpressionPtr& operand = expression.operands[0];
+  Object value;
+  if (!operand) {
+    if (block == nullptr) fail("a filter has nothing to work on");
+    value = *block;
+  } else {
+    value = operand->kind == ExpressionKind::filter && block != nullptr ? filtered(*operand, scope, block)
+                                                                        : evaluate(*operand, scope);
+  }
+  Parameters given = parameters(expression.arguments, scope);
+  line_ = expression.line;
+  return filter(expression.name, value, given);
+}
+
+bool Interpreter::tested(const Expression& expression, const ScopePtr& scope) {
+  const Object value = evaluate(*expression.operands[0], scope);
+  Parameters given = parameters(expression.arguments, scope);
+  line_ = expression.line;
+  return test(expression.name, value, given);
+}
+
+Object Interpreter::condition(const Expression& expression, const ScopePtr& scope) {
+  if (is_true(evaluate(*expression.operands[0], scope))) return evaluate(*expression.operands[1], scope);
+  if (expression.operands[2]) return evaluate(*expression.operands[2], scope);
+  return undefined(fmt::format(
+      "the inline if-expression on line {} evaluated to false and no else section was defined.", expression.line));
+}
+
+Object Interpreter::logical(const Expression& expression, const ScopePtr& scope) {
+  Object left = evaluate(*expression.operands[0], scope);
+  const bool decides = is_true(left) == (expression.kind == ExpressionKind::logical_or);
+  return decides ? left : evaluate(*expression.operands[1], scope);
+}
+
+Object Interpreter::arithmetic(const Expression& expression, const ScopePtr& scope) {
+  const Object left = evaluate(*expression.operands[0], scope);
+  const Object right = evaluate(*expression.operands[1], scope);
+  line_ = expression.line;
+  return compute(*this, expression.name, left, right);
+}
+
+Object Interpreter::concat(const Expression& expression, const ScopePtr& scope) {
+  Text all;
+  for (const ExpressionPtr& operand : expression.operands) append(all, to_text(budget_, evaluate(*operand, scope)));
+  budget_.charge(all.size());
+  return all;
+}
+
+bool Interpreter::compare(const Expression& expression, const ScopePtr& scope) {
+  Object left = evaluate(*expression.operands[0], scope);
+  for (std::size_t i = 0; i < expression.operators.size(); ++i) {
+    Object right = evaluate(*expression.operands[i + 1], scope);
+    line_ = expression.line;
+    const std::string& sign = expression.operators[i];
+    const bool holds = sign == "in" || sign == "not in" ? contains(right, left) == (sign == "in")
+                                                        : compares(budget_, sign, left, right);
+    if (!holds) return false;
+    left = std::move(right);
+  }
+  return true;
+}
+
+bool Interpreter::contains(const Object& container, const Object& value) {
+  if (const Text* const text = container.text()) {
+    if (value.text() == nullptr)
+      fail(fmt::format("'in <string>' requires string as left operand, not {}", type_name(value)));
+    budget_.step(text->size() / 16);
+    return text->bytes.find(value.text()->bytes) != std::string::npos;
+  }
+  if (const auto* dict = container.get_if<DictPtr>()) return (*dict)->find(budget_, value) != nullptr;
+  if (const auto* view = container.get_if<DictView>(); view != nullptr && view->of == DictView::Of::keys)
+    return view->dict->find(budget_, value) != nullptr;
+  if (const auto* sequence = container.sequence()) {
+    return std::ranges::any_of(*sequence, [&](const Object& item) { return are_equal(budget_, item, value); });
+  }
+  if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", type_name(container)));
+  const std::vector<Object> items = items_of(budget_, container);
+  return std::ranges::any_of(items, [&](const Object& item) { return are_equal(budget_, item, value); });
+}
+
+}  // namespace poise::jinja

@@ -1,0 +1,282 @@
+#include "jinja/expression_parser.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "bytes/number_text.hpp"
+
+namespace poise::jinja {
+
+// Counts how deep expressions are in each other.
+struct ExpressionParser::Nested {
+  explicit Nested(ExpressionParser& parser) : depth(parser.depth_) {
+    if (depth >= kMaxSyntaxDepth) parser.in_.refuse("expressions are too deep in each other");
+    ++depth;
+  }
+  ~Nested() { --depth; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+  unsigned& depth;
+};
+
+Expression ExpressionParser::node(ExpressionKind kind) const {
+  Expression expression;
+  expression.kind = kind;
+  expression.line = in_.current().line;
+  return expression;
+}
+
+ExpressionPtr ExpressionParser::finished(Expression expression) const {
+  unsigned deepest = 0;
+  const auto look = [&](const ExpressionPtr& part) {
+    if (part) deepest = std::max(deepest, part->depth);
+  };
+  std::ranges::for_each(expression.operands, look);
+  std::ranges::for_each(expression.arguments.positional, look);
+  for (const auto& [name, value] : expression.arguments.keywords) look(value);
+  look(expression.arguments.rest);
+  look(expression.arguments.rest_keywords);
+  if (deepest >= 2 * kMaxSyntaxDepth) in_.refuse("an expression has too many operators after each other");
+  expression.depth = deepest + 1;
+  return std::make_unique<const Expression>(std::move(expression));
+}
+
+ExpressionPtr ExpressionParser::binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right, std::string name) {
+  Expression both = node(kind);
+  both.line = left->line;
+  both.name = std::move(name);
+  both.operands.push_back(std::move(left));
+  both.operands.push_back(std::move(right));
+  return finished(std::move(both));
+}
+
+ExpressionPtr ExpressionParser::expression() {
+  const Nested nested(*this);
+  return condition();
+}
+
+ExpressionPtr ExpressionParser::condition() {
+  ExpressionPtr value = logical_or();
+  while (in_.skip_name("if")) {
+    Expression choice = node(ExpressionKind::condition);
+    choice.operands.push_back(logical_or());
+    choice.operands.push_back(std::move(value));
+    choice.operands.push_back(in_.skip_name("else") ? expression() : nullptr);
+    value = finished(std::move(choice));
+  }
+  return value;
+}
+
+ExpressionPtr ExpressionParser::logical_or() {
+  ExpressionPtr left = logical_and();
+  while (in_.skip_name("or")) left = binary(ExpressionKind::logical_or, std::move(left), logical_and());
+  return left;
+}
+
+ExpressionPtr ExpressionParser::logical_and() {
+  ExpressionPtr left = logical_not();
+  while (in_.skip_name("and")) left = binary(ExpressionKind::logical_and, std::move(left), logical_not());
+  return left;
+}
+
+ExpressionPtr ExpressionParser::logical_not() {
+  if (!in_.is_name("not")) return compare();
+  const Nested nested(*this);
+  Expression negated = node(ExpressionKind::logical_not);
+  in_.next();
+  negated.operands.push_back(logical_not());
+  return finished(std::move(negated));
+}
+
+ExpressionPtr ExpressionParser::compare() {
+  static constexpr std::array<std::string_view, 6> kOperators = {"==", "!=", "<", "<=", ">", ">="};
+  Expression chain = node(ExpressionKind::compare);
+  chain.operands.push_back(sum());
+  while (true) {
+    if (in_.is(TokenKind::symbol) && std::ranges::find(kOperators, in_.current().text) != kOperators.end()) {
+      chain.operators.push_back(in_.next().text);
+    } else if (in_.skip_name("in")) {
+      chain.operators.emplace_back("in");
+    } else if (in_.is_name("not") && in_.look().kind == TokenKind::name && in_.look().text == "in") {
+      in_.next();
+      in_.next();
+      chain.operators.emplace_back("not in");
+    } else {
+      break;
+    }
+    chain.operands.push_back(sum());
+  }
+  return chain.operators.empty() ? std::move(chain.operands.front()) : finished(std::move(chain));
+}
+
+ExpressionPtr ExpressionParser::sum() {
+  ExpressionPtr left = concat();
+  while (in_.is_symbol("+") || in_.is_symbol("-")) {
+    std::string name = in_.next().text;
+    left = binary(ExpressionKind::arithmetic, std::move(left), concat(), std::move(name));
+  }
+  return left;
+}
+
+ExpressionPtr ExpressionParser::concat() {
+  Expression all = node(ExpressionKind::concat);
+  all.operands.push_back(product());
+  while (in_.skip_symbol("~")) all.operands.push_back(product());
+  return all.operands.size() == 1 ? std::move(all.operands.front()) : finished(std::move(all));
+}
+
+ExpressionPtr ExpressionParser::product() {
+  ExpressionPtr left = power();
+  while (in_.is_symbol("*") || in_.is_symbol("/") || in_.is_symbol("//") || in_.is_symbol("%")) {
+    std::string name = in_.next().text;
+    left = binary(ExpressionKind::arithmetic, std::move(left), power(), std::move(name));
+  }
+  return left;
+}
+
+// From left to right, as Jinja has it.
+ExpressionPtr ExpressionParser::power() {
+  ExpressionPtr left = unary();
+  while (in_.skip_symbol("**")) left = binary(ExpressionKind::arithmetic, std::move(left), unary(), "**");
+  return left;
+}
+
+ExpressionPtr ExpressionParser::unary(bool with_filters) {
+  ExpressionPtr value;
+  if (in_.is_symbol("-") || in_.is_symbol("+")) {
+    const Nested nested(*this);
+    Expression signed_value = node(in_.is_symbol("-") ? ExpressionKind::negative : ExpressionKind::positive);
+    in_.next();
+    signed_value.operands.push_back(unary(false));
+    value = finished(std::move(signed_value));
+  } else {
+    value = primary();
+  }
+  value = postfix(std::move(value));
+  return with_filters ? filters_and_tests(std::move(value)) : std::move(value);
+}
+
+ExpressionPtr ExpressionParser::primary(bool with_members) {
+  const Nested nested(*this);
+  Expression value = node(ExpressionKind::constant);
+  const Token& token = in_.current();
+  switch (token.kind) {
+    case TokenKind::name:
+      value.name = in_.next().text;
+      if (value.name == "true" || value.name == "True") {
+        value.value = true;
+      } else if (value.name == "false" || value.name == "False") {
+        value.value = false;
+      } else if (value.name == "none" || value.name == "None") {
+        value.value = nullptr;
+      } else if (with_members && in_.skip_symbol(".")) {
+        value.kind = ExpressionKind::member;
+        value.text = in_.expect(TokenKind::name, "a name").text;
+      } else {
+        value.kind = ExpressionKind::name;
+      }
+      return finished(std::move(value));
+    case TokenKind::string: {
+      std::string text = in_.next().text;
+      while (in_.is(TokenKind::string)) text += in_.next().text;
+      value.value = Text{std::move(text)};
+      return finished(std::move(value));
+    }
+    case TokenKind::integer: {
+      const std::string text = token.text;
+      const bool has_prefix = text.size() > 2 && text[0] == '0' && text[1] > '9';
+      const int base = !has_prefix ? 10 : (text[1] | 0x20) == 'x' ? 16 : (text[1] | 0x20) == 'o' ? 8 : 2;
+      errno = 0;
+      char* end = nullptr;
+      const long long number = std::strtoll(text.c_str() + (has_prefix ? 2 : 0), &end, base);
+      if (errno == ERANGE) in_.refuse(fmt::format("the integer {} is larger than those here may be", text));
+      in_.next();
+      value.value = static_cast<std::int64_t>(number);
+      return finished(std::move(value));
+    }
+    case TokenKind::floating:
+      value.value = std::strtod(in_.next().text.c_str(), nullptr);
+      return finished(std::move(value));
+    default: break;
+  }
+  if (in_.skip_symbol("(")) {
+    ExpressionPtr inner = tuple(Items::any, {}, true);
+    in_.expect_symbol(")");
+    return inner;
+  }
+  if (in_.is_symbol("[")) return list();
+  if (in_.is_symbol("{")) return dict();
+  in_.refuse("unexpected " + in_.described());
+}
+
+ExpressionPtr ExpressionParser::list() {
+  Expression all = node(ExpressionKind::list);
+  in_.expect_symbol("[");
+  while (!in_.is_symbol("]")) {
+    if (!all.operands.empty()) in_.expect_symbol(",");
+    if (in_.is_symbol("]")) break;
+    all.operands.push_back(expression());
+  }
+  in_.expect_symbol("]");
+  return finished(std::move(all));
+}
+
+ExpressionPtr ExpressionParser::dict() {
+  Expression all = node(ExpressionKind::dict);
+  in_.expect_symbol("{");
+  while (!in_.is_symbol("}")) {
+    if (!all.operands.empty()) in_.expect_symbol(",");
+    if (in_.is_symbol("}")) break;
+    all.operands.push_back(expression());
+    in_.expect_symbol(":");
+    all.operands.push_back(expression());
+  }
+  in_.expect_symbol("}");
+  return finished(std::move(all));
+}
+
+bool ExpressionParser::is_tuple_end(std::string_view end) const {
+  return in_.is(TokenKind::variable_end) || in_.is(TokenKind::block_end) || in_.is_symbol(")") ||
+         (!end.empty() && in_.is_name(end));
+}
+
+ExpressionPtr ExpressionParser::tuple(Items items, std::string_view end, bool in_brackets) {
+  Expression all = node(ExpressionKind::tuple);
+  bool is_tuple = false;
+  while (true) {
+    if (!all.operands.empty()) in_.expect_symbol(",");
+    if (is_tuple_end(end)) break;
+    all.operands.push_back(items == Items::targets             ? primary(true)
+                           : items == Items::without_condition ? expression_without_condition()
+                                                               : expression());
+    if (!in_.is_symbol(",")) break;
+    is_tuple = true;
+  }
+  if (is_tuple) return finished(std::move(all));
+  if (!all.operands.empty()) return std::move(all.operands.front());
+  if (!in_brackets) in_.refuse("expected an expression, found " + in_.described());
+  return finished(std::move(all));
+}
+
+namespace {
+
+// Null: can be assigned to. Otherwise what cannot.
+const Expression* unassignable(const Expression& target, bool with_members) {
+  if (target.kind == ExpressionKind::name) return nullptr;
+  if (target.kind == ExpressionKind::member) return with_members ? nullptr : &target;
+  if (target.kind != ExpressionKind::tuple) return &target;
+  for (const ExpressionPtr& part : target.operands) {
+    if (const Expression* const found = unassignable(*part, with_members)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+ExpressionPtr ExpressionParser::target(bool with_members, std::string_view end) {
+  ExpressionPtr to = tuple(Items::targets, end);
+  if (unassignable(*to, with_members) != nullptr) in_.refuse("only names can be assigned to");
+  return to;
+}
+
+}  // namespace poise::jinja

@@ -1,0 +1,62 @@
+// Expressions, in the order in which their operators bind.
+#pragma once
+
+#include "jinja/syntax_tree.hpp"
+#include "jinja/token_stream.hpp"
+
+namespace poise::jinja {
+
+inline constexpr unsigned kMaxSyntaxDepth = 100;
+
+class ExpressionParser {
+ public:
+  explicit ExpressionParser(TokenStream& tokens) : in_(tokens) {}
+
+  ExpressionPtr expression();
+  // The same without "a if b else c" at the top, which would take what belongs to a statement.
+  ExpressionPtr expression_without_condition() { return logical_or(); }
+
+  enum class Items { any, without_condition, targets };
+  // One expression, or several with commas between them, which are a tuple. `end`: a name that ends it.
+  ExpressionPtr tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
+  // What an assignment or a loop may assign to.
+  ExpressionPtr target(bool with_members, std::string_view end = {});
+  // "name(...) | name" after a block's name. Null operand: what the block makes. Null: there is none.
+  ExpressionPtr filters_of_block(bool begins);
+
+ private:
+  struct Nested;
+
+  ExpressionPtr condition();
+  ExpressionPtr logical_or();
+  ExpressionPtr logical_and();
+  ExpressionPtr logical_not();
+  ExpressionPtr compare();
+  ExpressionPtr sum();
+  ExpressionPtr concat();
+  ExpressionPtr product();
+  ExpressionPtr power();
+  ExpressionPtr unary(bool with_filters = true);
+  ExpressionPtr primary(bool with_members = false);
+  ExpressionPtr list();
+  ExpressionPtr dict();
+  ExpressionPtr postfix(ExpressionPtr of);
+  ExpressionPtr filters_and_tests(ExpressionPtr of);
+  ExpressionPtr subscript(ExpressionPtr of);
+  ExpressionPtr subscribed();
+  ExpressionPtr call(ExpressionPtr of);
+  ExpressionPtr filter(ExpressionPtr of);
+  ExpressionPtr test(ExpressionPtr of);
+  Arguments arguments();
+  std::string dotted_name(std::string_view what);
+
+  Expression node(ExpressionKind kind) const;
+  ExpressionPtr finished(Expression expression) const;
+  ExpressionPtr binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right, std::string name = {});
+  bool is_tuple_end(std::string_view end) const;
+
+  TokenStream& in_;
+  unsigned depth_ = 0;
+};
+
+}  // namespace poise::jinja

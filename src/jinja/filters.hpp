@@ -1,0 +1,47 @@
+// Filters and tests, by name: a row each.
+#pragma once
+
+#include <map>
+#include <string_view>
+
+#include "jinja/things.hpp"
+
+namespace poise::jinja {
+
+using Filters = std::map<std::string_view, Method>;
+const Filters& text_filters();
+const Filters& sequence_filters();
+const Filters& number_filters();
+const Filters& choosing_filters();  // map, select and their like
+
+// Null: there is none.
+Method filter_of(std::string_view name);
+
+using Test = bool (*)(Interpreter& in, const Object& value, Parameters& parameters);
+// Null: there is none.
+Test test_of(std::string_view name);
+
+// What an attribute of a filter finds in an item: "a.b.0", 2. With small letters where case does not count.
+class Key {
+ public:
+  Key(Interpreter& in, const Object& attribute, bool with_case);
+  void default_to(Object value) { otherwise_ = std::move(value); }
+  Object operator()(const Object& item) const;
+
+ private:
+  Interpreter& in_;
+  std::vector<Object> path_;
+  bool with_case_;
+  std::optional<Object> otherwise_;
+};
+
+// json.dumps() of Python.
+struct JsonStyle {
+  bool ascii = false;
+  bool sort_keys = false;
+  std::optional<Text> indent = {};
+  std::optional<std::pair<Text, Text>> separators = {};  // of items, of keys
+};
+Text json_text(Budget& budget, const Object& value, const JsonStyle& style);
+
+}  // namespace poise::jinja

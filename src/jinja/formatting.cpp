@@ -1,0 +1,317 @@
+#include "jinja/formatting.hpp"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace poise::jinja {
+namespace {
+
+// text % values, piece by piece.
+class PercentFormat {
+ public:
+  PercentFormat(Budget& budget, const Text& text, const Object& values)
+      : budget_(budget), text_(text), values_(values), dict_(values.get_if<DictPtr>()) {
+    if (const auto* tuple = values.get_if<Tuple>()) {
+      items_ = tuple->items->items;
+    } else {
+      items_ = {values};
+    }
+  }
+
+  Text run() {
+    const std::string& bytes = text_.bytes;
+    while (at_ < bytes.size()) {
+      const std::size_t percent = std::min(bytes.find('%', at_), bytes.size());
+      append(out_, text_, at_, percent);
+      at_ = percent;
+      if (at_ < bytes.size()) conversion();
+    }
+    const bool is_mapping = dict_ != nullptr || values_.is<List>() || values_.is<Range>();
+    if (next_ < items_.size() && !is_mapping) fail("not all arguments converted during string formatting");
+    return std::move(out_);
+  }
+
+ private:
+  char current() const {
+    if (at_ >= text_.size()) fail("incomplete format");
+    return text_.bytes[at_];
+  }
+
+  Object value() {
+    if (key_) {
+      if (dict_ == nullptr) fail("format requires a mapping");
+      const Object* const found = (*dict_)->find(*key_);
+      if (found == nullptr) fail(fmt::format("there is no key '{}' for a format", *key_));
+      return *found;
+    }
+    if (next_ >= items_.size()) fail("not enough arguments for format string");
+    return items_[next_++];
+  }
+
+  std::size_t number(std::size_t most) {
+    if (current() == '*') {
+      ++at_;
+      const auto given = value().integer();
+      if (!given) fail("* wants int");
+      if (*given < 0 || static_cast<std::size_t>(*given) > most) fail("a width is negative or too large");
+      return static_cast<std::size_t>(*given);
+    }
+    std::size_t result = 0;
+    while (current() >= '0' && current() <= '9') {
+      result = result * 10 + static_cast<std::size_t>(text_.bytes[at_++] - '0');
+      if (result > most) fail("a width is too large");
+    }
+    return result;
+  }
+
+  void conversion() {
+    ++at_;
+    key_.reset();
+    if (current() == '(') {
+      const std::size_t end = text_.bytes.find(')', at_);
+      if (end == std::string::npos) fail("incomplete format key");
+      key_ = text_.bytes.substr(at_ + 1, end - at_ - 1);
+      at_ = end + 1;
+    }
+    FormatSpec spec;
+    bool is_left = false;
+    bool has_zeros = false;
+    for (bool more = true; more;) {
+      switch (current()) {
+        case '-': is_left = true; break;
+        case '+': spec.sign = '+'; break;
+        case ' ': spec.sign = spec.sign == '+' ? '+' : ' '; break;
+        case '#': spec.alternate = true; break;
+        case '0': has_zeros = true; break;
+        default: more = false;
+      }
+      if (more) ++at_;
+    }
+    spec.width = number(kMaxWidth);
+    if (current() == '.') {
+      ++at_;
+      spec.precision = static_cast<int>(number(kMaxPrecision));
+    }
+    while (current() == 'h' || current() == 'l' || current() == 'L') ++at_;
+    spec.align = is_left ? '<' : '>';
+    const char type = text_.bytes[at_++];
+    if (type == '%') return append(out_, "%");
+    convert(type, spec, has_zeros && !is_left);
+  }
+
+  void convert(char type, FormatSpec spec, bool has_zeros) {
+    const Object given = value();
+    if (type == 's' || type == 'r' || type == 'a') {
+      Text shown;
+      if (type == 's') {
+        shown = to_text(budget_, given);
+      } else {
+        append_repr(budget_, shown, given);
+      }
+      return append(out_, formatted(budget_, shown, spec));
+    }
+    if (type == 'c' && given.text() != nullptr) {
+      if (count_characters(given.text()->bytes) != 1) fail("%c requires int or char");
+      return append(out_, formatted(budget_, *given.text(), spec));
+    }
+    if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos)
+      fail(fmt::format("unsupported format character '{}'", type));
+    if (given.is_undefined()) fail_undefined(given);
+    const auto real = given.number();
+    if (!real) fail(fmt::format("%{} format: a real number is required, not {}", type, type_name(given)));
+    if (has_zeros && type != 'c') {
+      spec.fill = "0";
+      spec.align = '=';
+    }
+    const bool wants_whole = std::string_view("diuoxXc").find(type) != std::string_view::npos;
+    Object number = given;
+    if (wants_whole && given.is<double>()) {
+      if (std::string_view("diu").find(type) == std::string_view::npos)
+        fail(fmt::format("%{} format: an integer is required, not float", type));
+      if (!(std::abs(*real) < 0x1p62)) fail("an integer becomes larger than those here may be");
+      number = static_cast<std::int64_t>(*real);
+    } else if (wants_whole) {
+      number = *given.integer();
+    } else {
+      number = *real;
+    }
+    spec.type = type == 'i' || type == 'u' ? 'd' : type;
+    append(out_, formatted(budget_, number, spec));
+  }
+
+  Budget& budget_;
+  const Text& text_;
+  const Object& values_;
+  const DictPtr* dict_;
+  std::vector<Object> items_;
+  std::size_t next_ = 0;
+  std::size_t at_ = 0;
+  std::optional<std::string> key_;
+  Text out_;
+};
+
+// text.format(), piece by piece.
+class BraceFormat {
+ public:
+  BraceFormat(Interpreter& in, std::vector<Object> items, std::vector<std::pair<std::string, Object>> names)
+      : in_(in), items_(std::move(items)), names_(std::move(names)) {}
+
+  Text run(const Text& text, int depth = 2) {
+    if (depth < 0) fail("Max string recursion exceeded");
+    Text out;
+    const std::string& bytes = text.bytes;
+    for (std::size_t i = 0; i < bytes.size();) {
+      const std::size_t next = std::min(bytes.find_first_of("{}", i), bytes.size());
+      append(out, text, i, next);
+      if (next == bytes.size()) break;
+      if (next + 1 < bytes.size() && bytes[next + 1] == bytes[next]) {
+        append(out, text, next, next + 1);
+        i = next + 2;
+        continue;
+      }
+      if (bytes[next] == '}') fail("Single '}' encountered in format string");
+      const std::size_t end = end_of_field(bytes, next + 1);
+      field(part(text, next + 1, end), depth, out);
+      i = end + 1;
+    }
+    return out;
+  }
+
+ private:
+  static std::size_t end_of_field(const std::string& bytes, std::size_t from) {
+    int open = 1;
+    for (std::size_t i = from; i < bytes.size(); ++i) {
+      if (bytes[i] == '{') ++open;
+      if (bytes[i] == '}' && --open == 0) return i;
+    }
+    fail("expected '}' before end of string");
+  }
+
+  void field(const Text& field, int depth, Text& out) {
+    const std::string& bytes = field.bytes;
+    std::size_t name_end = 0;
+    for (bool in_brackets = false; name_end < bytes.size(); ++name_end) {
+      if (bytes[name_end] == '[') in_brackets = true;
+      if (bytes[name_end] == ']') in_brackets = false;
+      if (!in_brackets && (bytes[name_end] == '!' || bytes[name_end] == ':')) break;
+    }
+    Object value = value_of(std::string_view(bytes).substr(0, name_end));
+    std::size_t at = name_end;
+    if (at < bytes.size() && bytes[at] == '!') {
+      const char conversion = at + 1 < bytes.size() ? bytes[at + 1] : '\0';
+      Text shown;
+      if (conversion == 's') {
+        shown = to_text(in_.budget(), value);
+      } else if (conversion == 'r' || conversion == 'a') {
+        append_repr(in_.budget(), shown, value);
+      } else {
+        fail("Unknown conversion specifier in a format string");
+      }
+      value = std::move(shown);
+      at += 2;
+    }
+    Text spec;
+    if (at < bytes.size()) {
+      if (bytes[at] != ':') fail("expected ':' after conversion specifier");
+      spec = run(part(field, at + 1, bytes.size()), depth - 1);
+    }
+    if (value.is_undefined() || value.is_none() || value.sequence() != nullptr || value.is<DictPtr>()) {
+      if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", type_name(value)));
+      return append(out, to_text(in_.budget(), value));
+    }
+    if (value.is<bool>() && !spec.empty()) value = *value.integer();
+    append(out, formatted(in_.budget(), value, format_spec(spec.bytes)));
+  }
+
+  static std::optional<std::int64_t> index_from(std::string_view name) {
+    if (name.empty() || name.size() > 9) return std::nullopt;
+    std::int64_t index = 0;
+    for (const char c : name) {
+      if (c < '0' || c > '9') return std::nullopt;
+      index = index * 10 + (c - '0');
+    }
+    return index;
+  }
+
+  Object value_of(std::string_view name) {
+    const std::size_t first_end = std::min(name.find_first_of(".["), name.size());
+    Object value = first(name.substr(0, first_end));
+    for (std::size_t i = first_end; i < name.size();) {
+      if (name[i] == '.') {
+        const std::size_t end = std::min(name.find_first_of(".[", i + 1), name.size());
+        value = in_.attribute(value, name.substr(i + 1, end - i - 1));
+        i = end;
+      } else if (name[i] == '[') {
+        const std::size_t end = name.find(']', i);
+        if (end == std::string_view::npos) fail("Missing ']' in format string");
+        const std::string_view key = name.substr(i + 1, end - i - 1);
+        const auto index = index_from(key);
+        value = in_.item(value, index ? Object(*index) : Object(key));
+        i = end + 1;
+      } else {
+        fail("Only '.' or '[' may follow ']' in format field specifier");
+      }
+    }
+    return value;
+  }
+
+  Object first(std::string_view name) {
+    if (name.empty() || index_from(name)) {
+      const bool counts = name.empty();
+      const std::size_t index = counts ? next_++ : static_cast<std::size_t>(*index_from(name));
+      if (index >= items_.size())
+        fail(fmt::format("Replacement index {} out of range for positional args tuple", index));
+      return items_[index];
+    }
+    for (const auto& [key, value] : names_) {
+      if (key == name) return value;
+    }
+    fail(fmt::format("there is no argument '{}' for a format", name));
+  }
+
+  Interpreter& in_;
+  std::vector<Object> items_;
+  std::vector<std::pair<std::string, Object>> names_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+Object percent_formatted(Budget& budget, const Text& text, const Object& values) {
+  budget.charge(2 * text.size());
+  Text result = PercentFormat(budget, text, values).run();
+  budget.charge(2 * result.size());
+  return result;
+}
+
+Object brace_formatted(Interpreter& in, const Text& text, Parameters& parameters) {
+  in.budget().charge(2 * text.size());
+  std::vector<Object> items = parameters.positional();
+  Text result = BraceFormat(in, std::move(items), parameters.keywords()).run(text);
+  in.budget().charge(2 * result.size());
+  return result;
+}
+
+Text escaped(const Text& text) {
+  if (text.is_markup) return text;
+  Text out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t next = std::min(text.bytes.find_first_of("&<>'\"", i), text.size());
+    append(out, text, i, next);
+    if (next == text.size()) break;
+    const char c = text.bytes[next];
+    append(out,
+           c == '&'   ? "&amp;"
+           : c == '<' ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '"' ? "&#34;"
+                      : "&#39;",
+           is_input(text, next));
+    i = next + 1;
+  }
+  out.is_markup = true;
+  return out;
+}
+
+}  // namespace poise::jinja

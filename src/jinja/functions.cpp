@@ -1,0 +1,153 @@
+// The functions that every template has.
+#include <array>
+#include <ctime>
+
+#include <fmt/format.h>
+
+#include "jinja/things.hpp"
+
+namespace poise::jinja {
+namespace {
+
+constexpr std::int64_t kMostOfRange = 100'000;  // as Jinja's sandbox has it
+
+Object make_range(Interpreter&, Parameters& given) {
+  const std::vector<Object> bounds = given.positional();
+  given.finish();
+  if (bounds.empty() || bounds.size() > 3) fail(fmt::format("range expected 1 to 3 arguments, got {}", bounds.size()));
+  std::array<std::int64_t, 3> numbers = {0, 0, 1};
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    if (bounds[i].is_undefined()) fail_undefined(bounds[i]);
+    const auto number = bounds[i].integer();
+    if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", type_name(bounds[i])));
+    constexpr std::int64_t kLargest = std::int64_t{1} << 61;
+    if (*number > kLargest || *number < -kLargest) fail("a bound of a range is too large");
+    numbers[bounds.size() == 1 ? 1 : i] = *number;
+  }
+  if (numbers[2] == 0) fail("range() arg 3 must not be zero");
+  const Range range = {numbers[0], numbers[1], numbers[2]};
+  if (range.size() > kMostOfRange) fail(fmt::format("Range too big: more than {} items", kMostOfRange));
+  return range;
+}
+
+// The entries of dict(mapping, name=value, ...).
+Dict dict_from(Interpreter& in, Parameters& given) {
+  Dict dict;
+  if (given.has_positional()) {
+    const Object from = given.required("mapping");
+    if (const auto* other = from.get_if<DictPtr>()) {
+      in.budget().charge((*other)->entries().size(), 128);
+      dict = **other;
+    } else {
+      for (const Object& item : items_of(in.budget(), from)) {
+        const std::vector<Object> both = items_of(in.budget(), item);
+        if (both.size() != 2) fail("dictionary update sequence needs pairs");
+        dict.set(in.budget(), both[0], both[1]);
+      }
+    }
+  }
+  for (auto& [name, value] : given.keywords()) dict.set(in.budget(), Text{name}, std::move(value));
+  given.finish();
+  return dict;
+}
+
+Object make_dict_of(Interpreter& in, Parameters& given) { return make_dict(dict_from(in, given)); }
+
+Object make_namespace_of(Interpreter& in, Parameters& given) {
+  const Dict dict = dict_from(in, given);
+  const Object made = in.make_namespace();
+  for (const auto& [key, value] : dict.entries()) {
+    if (key.text() == nullptr) fail("names of a namespace have to be texts");
+    (*made.get_if<Namespace*>())->entries.emplace_back(key.text()->bytes, value);
+  }
+  return made;
+}
+
+// cycler("odd", "even")
+class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
+ public:
+  explicit Cycler(std::vector<Object> items) : items_(std::move(items)) {
+    for (const Object& item : items_) depth_ = std::max(depth_, depth_of(item));
+    if (depth_ >= kMaxObjectDepth)
+      throw Failure(FailureKind::limit, "the template puts values too deep into each other");
+    ++depth_;
+  }
+  std::string type() const override { return "Cycler"; }
+  std::string shown() const override { return "<Cycler>"; }
+  unsigned depth() const override { return depth_; }
+  bool is_callable() const override { return false; }
+  Object call(Interpreter&, Parameters&) override { fail("'Cycler' object is not callable"); }
+  std::optional<Object> attribute(Interpreter&, std::string_view name) override {
+    if (name == "current") return items_[at_];
+    if (name != "next" && name != "reset") return std::nullopt;
+    const bool goes_on = name == "next";
+    return ThingPtr(std::make_shared<Function>(
+        std::string(name),
+        [self = shared_from_this(), goes_on](Interpreter&, Parameters& given) -> Object {
+          given.finish();
+          const std::size_t at = self->at_;
+          self->at_ = goes_on ? (at + 1) % self->items_.size() : 0;
+          return goes_on ? self->items_[at] : Object(nullptr);
+        },
+        depth_));
+  }
+
+ private:
+  std::vector<Object> items_;
+  std::size_t at_ = 0;
+  unsigned depth_ = 0;
+};
+
+Object make_joiner(Interpreter& in, Parameters& given) {
+  const Text separator = to_text(in.budget(), given.take("sep").value_or(", "));
+  given.finish();
+  auto is_used = std::make_shared<bool>(false);
+  return ThingPtr(std::make_shared<Function>("joiner", [separator, is_used](Interpreter&, Parameters& inner) -> Object {
+    inner.finish();
+    return std::exchange(*is_used, true) ? Object(separator) : Object("");
+  }));
+}
+
+Object raise_exception(Interpreter& in, Parameters& given) {
+  const std::string message = to_text(in.budget(), given.required("message")).bytes;
+  given.finish();
+  throw Failure(FailureKind::raised, message);
+}
+
+Object strftime_now(Interpreter& in, Parameters& given) {
+  const TextPtr format = given.text("format");
+  given.finish();
+  if (format->size() > 1000) fail("the format of strftime_now() is too long");
+  const std::tm now = in.now();
+  std::string out(format->size() * 40 + 256, '\0');
+  out.resize(std::strftime(out.data(), out.size(), format->bytes.c_str(), &now));
+  return Text{out};
+}
+
+}  // namespace
+
+void add_functions(Interpreter&, Scope& globals) {
+  const auto add = [&](const char* name, Function::Body body) {
+    globals.set(name, ThingPtr(std::make_shared<Function>(name, std::move(body))));
+  };
+  add("range", make_range);
+  add("dict", make_dict_of);
+  add("namespace", make_namespace_of);
+  add("joiner", make_joiner);
+  add("raise_exception", raise_exception);
+  add("strftime_now", strftime_now);
+  add("cycler", [](Interpreter&, Parameters& given) -> Object {
+    std::vector<Object> items = given.positional();
+    given.finish();
+    if (items.empty()) fail("at least one item has to be provided");
+    return ThingPtr(std::make_shared<Cycler>(std::move(items)));
+  });
+}
+
+ScopePtr Interpreter::globals() {
+  const auto scope = std::make_shared<Scope>(Scope{nullptr});
+  add_functions(*this, *scope);
+  return scope;
+}
+
+}  // namespace poise::jinja

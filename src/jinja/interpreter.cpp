@@ -1,0 +1,248 @@
+// Statements: what a body writes.
+#include "jinja/interpreter.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "jinja/things.hpp"
+
+namespace poise::jinja {
+
+const Object* Scope::find(std::string_view name) const {
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get()) {
+    const auto found = std::ranges::find_if(scope->names, [&](const auto& entry) { return entry.first == name; });
+    if (found != scope->names.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+void Scope::set(std::string_view name, Object value) {
+  const auto found = std::ranges::find_if(names, [&](const auto& entry) { return entry.first == name; });
+  if (found != names.end()) {
+    found->second = std::move(value);
+  } else {
+    names.emplace_back(name, std::move(value));
+  }
+}
+
+struct Interpreter::Deeper {
+  explicit Deeper(Interpreter& in) : depth(in.depth_) {
+    in.budget_.step();
+    if (depth >= in.budget_.limits().depth)
+      throw Failure(FailureKind::limit, "the template's calls are too deep in each other");
+    ++depth;
+  }
+  ~Deeper() { --depth; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+  std::size_t& depth;
+};
+
+Interpreter::Interpreter(const Limits& limits, std::function<std::tm()> now) : budget_(limits), now_(std::move(now)) {}
+
+// Scopes hold macros, and macros their scopes; namespaces hold anything. Each is emptied while all of them exist, so
+// that no chain of them is destroyed from within itself.
+Interpreter::~Interpreter() {
+  for (const ScopePtr& scope : kept_) scope->names.clear();
+  for (Namespace& space : namespaces_) space.entries.clear();
+}
+
+ScopePtr Interpreter::inside(const ScopePtr& scope) {
+  constexpr std::size_t kMostScopes = 2000;
+  if (scope->depth >= kMostScopes)
+    throw Failure(FailureKind::limit, "the template's scopes are too deep in each other");
+  budget_.charge(sizeof(Scope));
+  return std::make_shared<Scope>(Scope{scope});
+}
+
+Object Interpreter::make_namespace() {
+  budget_.charge(256);
+  return &namespaces_.emplace_back();
+}
+
+void Interpreter::keep(const ScopePtr& scope) {
+  if (!kept_.empty() && kept_.back() == scope) return;
+  budget_.charge(64);
+  kept_.push_back(scope);
+}
+
+void Interpreter::print(Text& out, const Object& value) {
+  if (const Text* const text = value.text()) {
+    budget_.charge(text->size());
+    append(out, *text);
+  } else {
+    append(out, to_text(budget_, value));
+  }
+  if (out.size() > budget_.limits().output)
+    throw Failure(FailureKind::limit, fmt::format("the template makes more than {} bytes", budget_.limits().output));
+}
+
+Text Interpreter::text_of(const Body& body, const ScopePtr& scope) {
+  Text text;
+  execute(body, scope, text);
+  return text;
+}
+
+Flow Interpreter::execute(const Body& body, const ScopePtr& scope, Text& out) {
+  for (const auto& statement : body) {
+    const Flow flow = execute(*statement, scope, out);
+    if (flow != Flow::on) return flow;
+  }
+  return Flow::on;
+}
+
+Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Text& out) {
+  const Deeper deeper(*this);
+  line_ = statement.line;
+  switch (statement.kind) {
+    case StatementKind::output:
+      for (const ExpressionPtr& value : statement.values) print(out, evaluate(*value, scope));
+      return Flow::on;
+    case StatementKind::loop: {
+      const Object items = evaluate(*statement.value, scope);
+      return loop(statement, items_of(budget_, items), scope, 0, out);
+    }
+    case StatementKind::branches: return branches(statement, scope, out);
+    case StatementKind::assign: assign(*statement.target, evaluate(*statement.value, scope), scope); return Flow::on;
+    case StatementKind::assign_block: {
+      const Object made = text_of(statement.body, inside(scope));
+      assign(*statement.target, statement.value ? filtered(*statement.value, scope, &made) : made, scope);
+      return Flow::on;
+    }
+    case StatementKind::with: with(statement, scope, out); return Flow::on;
+    case StatementKind::macro:
+      keep(scope);
+      scope->set(statement.name, ThingPtr(std::make_shared<Macro>(statement, scope)));
+      return Flow::on;
+    case StatementKind::call_block: call_block(statement, scope, out); return Flow::on;
+    case StatementKind::filter_block: {
+      const Object made = text_of(statement.body, inside(scope));
+      print(out, filtered(*statement.value, scope, &made));
+      return Flow::on;
+    }
+    case StatementKind::scope: return execute(statement.body, inside(scope), out);
+    case StatementKind::end_loop: return Flow::end_loop;
+    case StatementKind::next_item: return Flow::next_item;
+  }
+  return Flow::on;
+}
+
+Flow Interpreter::branches(const Statement& statement, const ScopePtr& scope, Text& out) {
+  for (const Branch& branch : statement.branches) {
+    if (!branch.test || is_true(evaluate(*branch.test, scope))) return execute(branch.body, scope, out);
+  }
+  return Flow::on;
+}
+
+void Interpreter::with(const Statement& statement, const ScopePtr& scope, Text& out) {
+  const ScopePtr inner = inside(scope);
+  for (std::size_t i = 0; i < statement.targets.size(); ++i)
+    assign(*statement.targets[i], evaluate(*statement.values[i], scope), inner);
+  execute(statement.body, inner, out);
+}
+
+void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, Text& out) {
+  keep(scope);
+  const Expression& call_of = *statement.value;
+  const Object callee = evaluate(*call_of.operands[0], scope);
+  Parameters given = parameters(call_of.arguments, scope);
+  std::vector<std::pair<std::string, Object>> keywords = given.keywords();
+  keywords.emplace_back("caller", ThingPtr(std::make_shared<Macro>(statement, scope)));
+  Parameters with_caller(given.positional(), std::move(keywords));
+  print(out, call(callee, with_caller));
+}
+
+Flow Interpreter::loop(const Statement& statement, std::vector<Object> items, const ScopePtr& scope, std::size_t depth,
+                       Text& out) {
+  const Deeper deeper(*this);
+  if (statement.test) {
+    std::vector<Object> chosen;
+    for (Object& item : items) {
+      const ScopePtr inner = inside(scope);
+      assign(*statement.target, item, inner);
+      if (is_true(evaluate(*statement.test, inner))) chosen.push_back(std::move(item));
+    }
+    items = std::move(chosen);
+  }
+  const auto state = std::make_shared<Loop>(statement, scope, std::move(items), depth);
+  struct End {
+    Loop& loop;
+    ~End() { loop.end(); }
+  } const end{*state};
+  bool is_done = false;  // an item to the end of the body; Jinja counts others as none
+  for (std::size_t i = 0; i < state->items().size(); ++i) {
+    budget_.step();
+    state->turn_to(i);
+    const ScopePtr inner = inside(scope);
+    inner->set("loop", ThingPtr(state));
+    assign(*statement.target, state->items()[i], inner);
+    const Flow flow = execute(statement.body, inner, out);
+    if (flow == Flow::end_loop) break;
+    is_done |= flow == Flow::on;
+  }
+  if (!is_done && !statement.otherwise.empty()) return execute(statement.otherwise, inside(scope), out);
+  return Flow::on;
+}
+
+void Interpreter::assign(const Expression& target, const Object& value, const ScopePtr& scope) {
+  if (target.kind == ExpressionKind::name) return scope->set(target.name, value);
+  if (target.kind == ExpressionKind::tuple) return unpack(target.operands, value, scope);
+  const Object* const of = scope->find(target.name);
+  auto* const* const space = of == nullptr ? nullptr : of->get_if<Namespace*>();
+  if (space == nullptr) fail("cannot assign attribute on non-namespace object");
+  auto& entries = (*space)->entries;
+  const auto found = std::ranges::find_if(entries, [&](const auto& entry) { return entry.first == target.text; });
+  if (found != entries.end()) {
+    found->second = value;
+  } else {
+    budget_.charge(64 + target.text.size());
+    entries.emplace_back(target.text, value);
+  }
+}
+
+void Interpreter::unpack(const std::vector<ExpressionPtr>& targets, const Object& value, const ScopePtr& scope) {
+  if (!is_iterable(value)) fail(fmt::format("cannot unpack non-iterable {} object", type_name(value)));
+  const std::vector<Object> items = items_of(budget_, value);
+  if (items.size() > targets.size()) fail(fmt::format("too many values to unpack (expected {})", targets.size()));
+  if (items.size() < targets.size())
+    fail(fmt::format("not enough values to unpack (expected {}, got {})", targets.size(), items.size()));
+  for (std::size_t i = 0; i < targets.size(); ++i) assign(*targets[i], items[i], scope);
+}
+
+Object Interpreter::call_macro(const Statement& macro, const ScopePtr& scope, Parameters& given) {
+  const Deeper deeper(*this);
+  const std::string name = macro.name.empty() ? "caller" : macro.name;
+  const ScopePtr inner = inside(scope);
+  bool has_caller = false;
+  for (const Parameter& parameter : macro.parameters) {
+    has_caller |= parameter.name == "caller";
+    auto value = given.take(parameter.name);
+    if (!value) {
+      value = parameter.otherwise ? evaluate(*parameter.otherwise, inner)
+                                  : undefined(fmt::format("parameter '{}' was not provided", parameter.name));
+    }
+    inner->set(parameter.name, *std::move(value));
+  }
+  if (macro.takes_caller && !has_caller) {
+    const auto caller = given.keyword("caller");
+    inner->set("caller", caller ? *caller : undefined("No caller defined"));
+  }
+  auto keywords = given.keywords();
+  if (macro.takes_keywords) {
+    Dict all;
+    for (auto& [key, value] : keywords) all.set(budget_, Text{key}, std::move(value));
+    inner->set("kwargs", make_dict(std::move(all)));
+  } else if (!keywords.empty()) {
+    fail(fmt::format("macro '{}' takes no keyword argument '{}'", name, keywords.front().first));
+  }
+  std::vector<Object> rest = given.positional();
+  if (macro.takes_more) {
+    inner->set("varargs", make_tuple(budget_, std::move(rest)));
+  } else if (!rest.empty()) {
+    fail(fmt::format("macro '{}' takes not more than {} argument(s)", name, macro.parameters.size()));
+  }
+  return text_of(macro.body, inner);
+}
+
+}  // namespace poise::jinja

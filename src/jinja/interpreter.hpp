@@ -1,0 +1,102 @@
+// Interpreter: renders one template once.
+#pragma once
+
+#include <ctime>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jinja/budget.hpp"
+#include "jinja/parameters.hpp"
+#include "jinja/syntax_tree.hpp"
+
+namespace poise::jinja {
+
+// The names of a block, and where to look for others.
+struct Scope {
+  std::shared_ptr<Scope> parent;
+  std::vector<std::pair<std::string, Object>> names = {};
+  std::size_t depth = parent ? parent->depth + 1 : 0;
+
+  const Object* find(std::string_view name) const;
+  void set(std::string_view name, Object value);
+};
+using ScopePtr = std::shared_ptr<Scope>;
+
+// How a body ended.
+enum class Flow : unsigned char { on, end_loop, next_item };
+
+class Interpreter {
+ public:
+  Interpreter(const Limits& limits, std::function<std::tm()> now);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  Budget& budget() { return budget_; }
+  std::tm now() const { return now_(); }
+  // Of what was computed last.
+  std::size_t line() const { return line_; }
+
+  // A scope with the functions that every template has.
+  ScopePtr globals();
+  // Throws where scopes are too deep in each other.
+  ScopePtr inside(const ScopePtr& scope);
+
+  Object evaluate(const Expression& expression, const ScopePtr& scope);
+  Flow execute(const Body& body, const ScopePtr& scope, Text& out);
+  // What a body makes, by itself.
+  Text text_of(const Body& body, const ScopePtr& scope);
+  // One run of a loop over items; a recursive one is called with others.
+  Flow loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
+  Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
+
+  // value.name and value[key], as Jinja looks: methods first, or items.
+  Object attribute(const Object& of, std::string_view name);
+  Object item(const Object& of, const Object& key);
+  Object call(const Object& callee, Parameters& parameters);
+  Object filter(std::string_view name, const Object& value, Parameters& parameters);
+  bool test(std::string_view name, const Object& value, Parameters& parameters);
+  bool contains(const Object& container, const Object& value);
+
+  Object make_namespace();
+  // Something that lives as long as the rendering refers to the scope: macros in it may refer to it, too.
+  void keep(const ScopePtr& scope);
+  void print(Text& out, const Object& value);
+
+ private:
+  struct Deeper;
+
+  Flow execute(const Statement& statement, const ScopePtr& scope, Text& out);
+  Flow branches(const Statement& statement, const ScopePtr& scope, Text& out);
+  void with(const Statement& statement, const ScopePtr& scope, Text& out);
+  void call_block(const Statement& statement, const ScopePtr& scope, Text& out);
+  void assign(const Expression& target, const Object& value, const ScopePtr& scope);
+  void unpack(const std::vector<ExpressionPtr>& targets, const Object& value, const ScopePtr& scope);
+
+  Object name(const Expression& expression, const ScopePtr& scope);
+  Object container(const Expression& expression, const ScopePtr& scope);
+  Object access(const Expression& expression, const ScopePtr& scope);
+  Object slice(const Object& of, const Expression& expression, const ScopePtr& scope);
+  Object call(const Expression& expression, const ScopePtr& scope);
+  Object filtered(const Expression& expression, const ScopePtr& scope, const Object* block);
+  bool tested(const Expression& expression, const ScopePtr& scope);
+  Object condition(const Expression& expression, const ScopePtr& scope);
+  Object logical(const Expression& expression, const ScopePtr& scope);
+  Object arithmetic(const Expression& expression, const ScopePtr& scope);
+  Object concat(const Expression& expression, const ScopePtr& scope);
+  bool compare(const Expression& expression, const ScopePtr& scope);
+  Parameters parameters(const Arguments& arguments, const ScopePtr& scope);
+
+  Budget budget_;
+  std::function<std::tm()> now_;
+  std::size_t line_ = 1;
+  std::size_t depth_ = 0;
+  std::deque<Namespace> namespaces_;
+  std::vector<ScopePtr> kept_;
+};
+
+}  // namespace poise::jinja

@@ -1,0 +1,323 @@
+// A source is data with tags between: {{ an expression }}, {% a statement %}, {# a comment #}. A minus inside a tag's
+// bracket takes all white space on its side away, a plus keeps what would be taken: the line break after a statement
+// or comment, and the white space before it where nothing else is in front of it on its line.
+#include "jinja/lexer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "jinja/string_literal.hpp"
+#include "jinja/text.hpp"
+
+namespace poise::jinja {
+namespace {
+
+constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                       "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                       ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
+
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+
+// The source with "\n" for every line break, without the last one.
+std::string with_unix_lines(std::string_view source) {
+  std::string text;
+  text.reserve(source.size());
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    if (source[i] != '\r') {
+      text += source[i];
+      continue;
+    }
+    text += '\n';
+    if (i + 1 < source.size() && source[i + 1] == '\n') ++i;
+  }
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view source) : source_(with_unix_lines(source)) {}
+
+  std::vector<Token> run() {
+    while (at_ < source_.size()) root();
+    tokens_.push_back({TokenKind::end, "", line_});
+    return std::move(tokens_);
+  }
+
+ private:
+  std::string_view rest() const { return std::string_view(source_).substr(at_); }
+  bool follows(std::string_view text) const { return rest().starts_with(text); }
+  [[noreturn]] void refuse(const std::string& message) const { throw SyntaxFailure(message, line_); }
+
+  // Goes on to `end`, and keeps account of lines.
+  void advance(std::size_t end) {
+    line_ += static_cast<std::size_t>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                                 source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+    starts_line_ = end > at_ && source_[end - 1] == '\n';
+    at_ = end;
+  }
+
+  std::size_t skip_space(std::size_t from) const {
+    while (from < source_.size()) {
+      const Decoded here = decode(source_, from);
+      if (!is_space(here.code)) break;
+      from = here.next;
+    }
+    return from;
+  }
+
+  void root() {
+    std::size_t tag = at_;
+    while (tag < source_.size() && !is_tag(tag)) ++tag;
+    if (tag == source_.size()) {
+      add_data(at_, tag);
+      return advance(tag);
+    }
+    const char kind = source_[tag + 1];
+    const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
+    add_data(at_, end_of_data(at_, tag, sign, kind != '{'));
+    advance(tag);
+    const std::size_t inside = tag + 2 + (sign == '-' || sign == '+' ? 1 : 0);
+    if (kind == '#') return comment(inside);
+    if (kind == '%') {
+      if (const auto end = end_of_raw_begin(inside)) return raw(*end);
+    }
+    tokens_.push_back({kind == '{' ? TokenKind::variable_begin : TokenKind::block_begin, "", line_});
+    advance(inside);
+    kind == '{' ? variable() : block();
+  }
+
+  bool is_tag(std::size_t at) const {
+    return source_[at] == '{' && at + 1 < source_.size() &&
+           (source_[at + 1] == '{' || source_[at + 1] == '%' || source_[at + 1] == '#');
+  }
+
+  void add_data(std::size_t begin, std::size_t end) {
+    if (end > begin) tokens_.push_back({TokenKind::data, source_.substr(begin, end - begin), line_});
+  }
+
+  // Where data before a tag ends, once what the tag takes away is gone.
+  std::size_t end_of_data(std::size_t begin, std::size_t tag, char sign, bool strips_line) const {
+    const std::string_view data = std::string_view(source_).substr(begin, tag - begin);
+    if (sign == '-') {
+      std::size_t end = 0;
+      for (std::size_t i = 0; i < data.size();) {
+        const Decoded here = decode(data, i);
+        i = here.next;
+        if (!is_space(here.code)) end = i;
+      }
+      return begin + end;
+    }
+    if (sign == '+' || !strips_line) return tag;
+    const std::size_t line = data.rfind('\n') + 1;  // 0 where there is no line break
+    if (line == 0 && !starts_line_) return tag;
+    return skip_space(begin + line) >= tag ? begin + line : tag;
+  }
+
+  void comment(std::size_t inside) {
+    const std::size_t end = source_.find("#}", inside);
+    if (end == std::string::npos) refuse("a comment has no end: expected #}");
+    advance(end_of_tag(end, end > inside ? source_[end - 1] : '\0'));
+  }
+
+  // After a closing bracket at `end`.
+  std::size_t end_of_tag(std::size_t end, char sign) const {
+    if (sign == '-') return skip_space(end + 2);
+    return end + 2 + (sign != '+' && end + 2 < source_.size() && source_[end + 2] == '\n' ? 1 : 0);
+  }
+
+  std::optional<std::size_t> end_of_raw_begin(std::size_t inside) const {
+    std::size_t i = skip_space(inside);
+    if (source_.compare(i, 3, "raw") != 0) return std::nullopt;
+    i = skip_space(i + 3);
+    if (source_.compare(i, 3, "-%}") == 0) return skip_space(i + 3);
+    if (source_.compare(i, 2, "%}") == 0) return i + 2;
+    return std::nullopt;
+  }
+
+  void raw(std::size_t begin) {
+    advance(begin);
+    for (std::size_t tag = source_.find("{%", begin); tag != std::string::npos; tag = source_.find("{%", tag + 1)) {
+      const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
+      std::size_t i = skip_space(tag + 2 + (sign == '-' || sign == '+' ? 1 : 0));
+      if (source_.compare(i, 6, "endraw") != 0) continue;
+      i = skip_space(i + 6);
+      const char last = i < source_.size() ? source_[i] : '\0';
+      if (last == '-' || last == '+') ++i;
+      if (source_.compare(i, 2, "%}") != 0) continue;
+      add_data(begin, end_of_data(begin, tag, sign, true));
+      return advance(end_of_tag(i, last));
+    }
+    refuse("{% raw %} has no end: expected {% endraw %}");
+  }
+
+  void variable() {
+    while (true) {
+      if (open_.empty() && (follows("-}}") || follows("}}"))) {
+        tokens_.push_back({TokenKind::variable_end, "", line_});
+        return advance(follows("-}}") ? skip_space(at_ + 3) : at_ + 2);
+      }
+      if (!inner()) return;
+    }
+  }
+
+  void block() {
+    while (true) {
+      if (open_.empty() && (follows("-%}") || follows("+%}") || follows("%}"))) {
+        tokens_.push_back({TokenKind::block_end, "", line_});
+        const char sign = source_[at_];
+        return advance(end_of_tag(sign == '%' ? at_ : at_ + 1, sign));
+      }
+      if (!inner()) return;
+    }
+  }
+
+  // One token of an expression, or white space; false where the source ends.
+  bool inner() {
+    if (at_ == source_.size()) return false;
+    const std::size_t after = skip_space(at_);
+    if (after > at_) {
+      advance(after);
+      return true;
+    }
+    const char c = source_[at_];
+    if (is_ascii_digit(c)) {
+      number();
+    } else if (c == '\'' || c == '"') {
+      string(c);
+    } else if (is_word(decode(source_, at_).code)) {
+      name();
+    } else {
+      symbol();
+    }
+    return true;
+  }
+
+  void add(TokenKind kind, std::string text, std::size_t end) {
+    tokens_.push_back({kind, std::move(text), line_});
+    advance(end);
+  }
+
+  // Digits of a kind with single underscores between them; where they end.
+  template <typename IsDigit>
+  std::size_t digits(std::size_t i, const IsDigit& is_digit) const {
+    const std::size_t begin = i;
+    while (i < source_.size()) {
+      if (is_digit(source_[i])) {
+        ++i;
+      } else if (source_[i] == '_' && i > begin && i + 1 < source_.size() && is_digit(source_[i + 1])) {
+        i += 2;
+      } else {
+        break;
+      }
+    }
+    return i;
+  }
+
+  void number() {
+    const std::size_t whole = digits(at_, is_ascii_digit);
+    const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
+    if (const std::size_t end = end_of_fraction(whole); end > whole && !after_dot)
+      return add(TokenKind::floating, without_underscores(end), end);
+    if (source_[at_] != '0') return add(TokenKind::integer, without_underscores(whole), whole);
+    if (const std::size_t end = end_of_prefixed(); end > at_ + 2)
+      return add(TokenKind::integer, without_underscores(end), end);
+    const std::size_t zeros = digits(at_, [](char c) { return c == '0'; });
+    add(TokenKind::integer, "0", zeros);
+  }
+
+  std::size_t end_of_fraction(std::size_t whole) const {
+    std::size_t end = whole;
+    if (end + 1 < source_.size() && source_[end] == '.' && is_ascii_digit(source_[end + 1]))
+      end = digits(end + 1, is_ascii_digit);
+    std::size_t exponent = end;
+    if (exponent < source_.size() && (source_[exponent] == 'e' || source_[exponent] == 'E')) {
+      ++exponent;
+      if (exponent < source_.size() && (source_[exponent] == '+' || source_[exponent] == '-')) ++exponent;
+      if (exponent < source_.size() && is_ascii_digit(source_[exponent])) return digits(exponent, is_ascii_digit);
+    }
+    return end;
+  }
+
+  // 0x1f, 0b1, 0o7; at_ + 2 and less where there is none.
+  std::size_t end_of_prefixed() const {
+    if (at_ + 2 >= source_.size()) return at_;
+    const char base = static_cast<char>(source_[at_ + 1] | 0x20);
+    if (base != 'x' && base != 'b' && base != 'o') return at_;
+    const std::size_t first = at_ + 2 + (source_[at_ + 2] == '_' ? 1 : 0);
+    const std::size_t end = digits(first, [&](char c) {
+      if (base == 'b') return c == '0' || c == '1';
+      if (base == 'o') return c >= '0' && c <= '7';
+      return is_ascii_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+    });
+    return end > first ? end : at_;
+  }
+
+  std::string without_underscores(std::size_t end) const {
+    std::string text = source_.substr(at_, end - at_);
+    std::erase(text, '_');
+    return text;
+  }
+
+  void name() {
+    std::size_t end = at_;
+    while (end < source_.size()) {
+      const Decoded here = decode(source_, end);
+      if (!is_word(here.code)) break;
+      end = here.next;
+    }
+    add(TokenKind::name, source_.substr(at_, end - at_), end);
+  }
+
+  void string(char quote) {
+    std::size_t end = at_ + 1;
+    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
+    if (end >= source_.size()) refuse("a string has no end");
+    std::string value;
+    if (const std::string problem = unescape(std::string_view(source_).substr(at_ + 1, end - at_ - 1), value);
+        !problem.empty()) {
+      refuse(problem);
+    }
+    add(TokenKind::string, std::move(value), end + 1);
+  }
+
+  void symbol() {
+    const auto found = std::ranges::find_if(kSymbols, [&](std::string_view symbol) { return follows(symbol); });
+    if (found == kSymbols.end()) {
+      refuse(fmt::format("unexpected character '{}'", source_.substr(at_, decode(source_, at_).next - at_)));
+    }
+    balance((*found)[0]);
+    add(TokenKind::symbol, std::string(*found), at_ + found->size());
+  }
+
+  // A tag does not end inside brackets.
+  void balance(char c) {
+    if (c == '{' || c == '(' || c == '[') {
+      open_ += c == '{' ? '}' : c == '(' ? ')' : ']';
+    } else if (c == '}' || c == ')' || c == ']') {
+      if (open_.empty()) refuse(fmt::format("unexpected '{}'", c));
+      if (open_.back() != c) refuse(fmt::format("unexpected '{}', expected '{}'", c, open_.back()));
+      open_.pop_back();
+    }
+  }
+
+  std::string source_;
+  std::size_t at_ = 0;
+  std::size_t line_ = 1;
+  bool starts_line_ = true;
+  std::string open_;  // the brackets that close what is open
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+std::vector<Token> tokens_of(std::string_view source) {
+  if (source.size() > kMaxSource)
+    throw SyntaxFailure(fmt::format("the template has {} bytes, at most {} are read", source.size(), kMaxSource), 1);
+  return Lexer(source).run();
+}
+
+}  // namespace poise::jinja

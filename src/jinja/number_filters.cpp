@@ -1,0 +1,204 @@
+// Filters that make numbers, or choose a value.
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "jinja/filters.hpp"
+#include "jinja/operators.hpp"
+#include "jinja/text_methods.hpp"
+
+namespace poise::jinja {
+namespace {
+
+// Digits with single underscores between them, without these; nothing for what is not so.
+std::optional<std::string> digits_from(std::string_view text) {
+  std::string digits;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '_') {
+      const auto is_part = [](char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); };
+      if (i == 0 || i + 1 == text.size() || !is_part(text[i - 1]) || !is_part(text[i + 1])) return std::nullopt;
+    } else {
+      digits += text[i];
+    }
+  }
+  return digits;
+}
+
+// int(text, base) of Python.
+std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
+  const Text text = stripped(given, nullptr, Sides::both);
+  std::string_view rest = text.view();
+  const bool is_negative = rest.starts_with('-');
+  if (is_negative || rest.starts_with('+')) rest.remove_prefix(1);
+  if (rest.size() > 2 && rest[0] == '0') {
+    const char letter = static_cast<char>(rest[1] | 0x20);
+    const std::int64_t of_letter = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+    if (of_letter != 0 && (base == of_letter || base == 0)) {
+      base = of_letter;
+      rest.remove_prefix(2);
+      if (rest.starts_with('_')) rest.remove_prefix(1);
+    }
+  }
+  if (base == 0) base = 10;
+  if (base < 2 || base > 36) fail("int() base must be >= 2 and <= 36, or 0");
+  const auto digits = digits_from(rest);
+  if (!digits || digits->empty()) return std::nullopt;
+  std::int64_t number = 0;
+  for (const char c : *digits) {
+    const char small = static_cast<char>(c | 0x20);
+    const int digit = c >= '0' && c <= '9' ? c - '0' : small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
+    if (digit >= base) return std::nullopt;
+    if (__builtin_mul_overflow(number, base, &number) || __builtin_add_overflow(number, digit, &number))
+      fail("an integer becomes larger than those here may be");
+  }
+  return is_negative ? -number : number;
+}
+
+// float(text) of Python.
+std::optional<double> real_from(const Text& given) {
+  const Text text = stripped(given, nullptr, Sides::both);
+  const auto digits = digits_from(text.view());
+  if (!digits || digits->empty() || digits->find_first_of("xXpP(") != std::string::npos) return std::nullopt;
+  char* end = nullptr;
+  const double number = std::strtod(digits->c_str(), &end);
+  return *end == '\0' ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::int64_t> whole_part(double number) {
+  if (std::isnan(number)) return std::nullopt;
+  if (std::isinf(number)) return std::nullopt;
+  if (!(std::abs(number) < 0x1p63)) fail("an integer becomes larger than those here may be");
+  return static_cast<std::int64_t>(number);
+}
+
+Object filter_int(Interpreter&, const Object& value, Parameters& given) {
+  const Object otherwise = given.take("default").value_or(0);
+  const std::int64_t base = given.integer("base", 10);
+  given.finish();
+  if (value.is_undefined()) fail_undefined(value);
+  if (const auto whole = value.integer()) return *whole;
+  if (const auto* real = value.get_if<double>()) {
+    if (std::isinf(*real)) fail("cannot convert float infinity to integer");
+    const auto whole = whole_part(*real);
+    return whole ? Object(*whole) : otherwise;
+  }
+  if (value.text() == nullptr) return otherwise;
+  if (const auto whole = integer_from(*value.text(), base)) return *whole;
+  const auto real = real_from(*value.text());
+  const auto whole = real ? whole_part(*real) : std::nullopt;
+  return whole ? Object(*whole) : otherwise;
+}
+
+Object filter_float(Interpreter&, const Object& value, Parameters& given) {
+  const Object otherwise = given.take("default").value_or(0.0);
+  given.finish();
+  if (value.is_undefined()) fail_undefined(value);
+  if (const auto number = value.number()) return *number;
+  if (value.text() == nullptr) return otherwise;
+  const auto real = real_from(*value.text());
+  return real ? Object(*real) : otherwise;
+}
+
+Object filter_abs(Interpreter&, const Object& value, Parameters& given) {
+  given.finish();
+  if (const auto* real = value.get_if<double>()) return std::abs(*real);
+  const auto whole = value.integer();
+  if (value.is_undefined()) fail_undefined(value);
+  if (!whole) fail(fmt::format("bad operand type for abs(): '{}'", type_name(value)));
+  return *whole < 0 ? with_sign(*whole, true) : Object(*whole);
+}
+
+// Halves go to the even neighbour, as the number is in binary.
+double rounded_real(double number, std::int64_t digits) {
+  if (!std::isfinite(number) || digits > 323) return number;
+  if (digits >= 0) return std::strtod(fmt::format("{:.{}f}", number, digits).c_str(), nullptr);
+  if (digits < -308) return std::copysign(0.0, number);
+  const double unit = std::pow(10.0, static_cast<double>(-digits));
+  return std::nearbyint(number / unit) * unit;
+}
+
+std::int64_t rounded_integer(std::int64_t number, std::int64_t digits) {
+  if (digits >= 0) return number;
+  if (digits < -18) return 0;
+  std::int64_t unit = 1;
+  for (std::int64_t i = 0; i < -digits; ++i) unit *= 10;
+  std::int64_t rest = number % unit;
+  std::int64_t down = number - rest;
+  if (rest < 0) {
+    rest += unit;
+    down -= unit;
+  }
+  const bool goes_up = rest > unit - rest || (rest == unit - rest && (down / unit) % 2 != 0);
+  return goes_up ? down + unit : down;
+}
+
+Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
+  const std::int64_t precision = given.integer("precision", 0);
+  const Object method = given.take("method").value_or("common");
+  given.finish();
+  const std::string name = to_text(in.budget(), method).bytes;
+  if (name != "common" && name != "ceil" && name != "floor") fail("method must be common, ceil or floor");
+  if (value.is_undefined()) fail_undefined(value);
+  const auto number = value.number();
+  if (!number) fail(fmt::format("type {} doesn't define __round__ method", type_name(value)));
+  if (name == "common") {
+    if (const auto whole = value.integer()) return rounded_integer(*whole, precision);
+    return rounded_real(*number, precision);
+  }
+  if (std::abs(static_cast<double>(precision)) > 300) fail("a precision is too large");
+  const double unit = std::pow(10.0, static_cast<double>(precision));
+  const double whole = name == "ceil" ? std::ceil(*number * unit) : std::floor(*number * unit);
+  return (whole + 0.0) / unit;  // Python rounds to an integer, which has no negative zero
+}
+
+Object filter_default(Interpreter&, const Object& value, Parameters& given) {
+  const Object otherwise = given.take("default_value").value_or("");
+  const bool by_truth = given.truth("boolean", false);
+  given.finish();
+  return value.is_undefined() || (by_truth && !is_true(value)) ? otherwise : value;
+}
+
+Object filter_attr(Interpreter& in, const Object& value, Parameters& given) {
+  const Object name = given.required("name");
+  given.finish();
+  if (name.text() == nullptr) fail("the name of an attribute has to be a text");
+  // Items of a dictionary are no attributes.
+  if (value.is<DictPtr>() && (*value.get_if<DictPtr>())->find(name.text()->bytes) != nullptr &&
+      in.attribute(make_dict(Dict()), name.text()->bytes).is_undefined()) {
+    return undefined(fmt::format("'dict object' has no attribute '{}'", name.text()->bytes));
+  }
+  return in.attribute(value, name.text()->bytes);
+}
+
+Object filter_filesizeformat(Interpreter&, const Object& value, Parameters& given) {
+  const bool is_binary = given.truth("binary", false);
+  given.finish();
+  const auto number = value.text() != nullptr ? real_from(*value.text()) : value.number();
+  if (!number || !(std::abs(*number) < 1e300)) fail("filter 'filesizeformat' needs a number");
+  const double base = is_binary ? 1024 : 1000;
+  if (*number == 1) return "1 Byte";
+  if (*number < base) return Text{fmt::format("{} Bytes", static_cast<std::int64_t>(std::max(*number, -9e18)))};
+  double unit = base * base;
+  std::size_t i = 0;
+  constexpr std::string_view kPrefixes = "kMGTPEZY";
+  for (; i + 1 < kPrefixes.size() && *number >= unit; ++i) unit *= base;
+  const char prefix = is_binary && i == 0 ? 'K' : kPrefixes[i];
+  return Text{fmt::format("{:.1f} {}{}B", base * *number / unit, prefix, is_binary ? "i" : "")};
+}
+
+}  // namespace
+
+const Filters& number_filters() {
+  static const Filters kFilters = {
+      {"int", filter_int},         {"float", filter_float},
+      {"abs", filter_abs},         {"round", filter_round},
+      {"default", filter_default}, {"d", filter_default},
+      {"attr", filter_attr},       {"filesizeformat", filter_filesizeformat},
+  };
+  return kFilters;
+}
+
+}  // namespace poise::jinja

@@ -1,0 +1,246 @@
+#include "jinja/object.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace poise::jinja {
+namespace {
+
+constexpr std::size_t kItemBytes = 64;  // of an item in a container, roughly
+
+unsigned deeper(unsigned depth) {
+  if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template puts values too deep into each other");
+  return depth + 1;
+}
+
+unsigned depth_of_items(const std::vector<Object>& items) {
+  unsigned most = 0;
+  for (const Object& item : items) most = std::max(most, depth_of(item));
+  return deeper(most);
+}
+
+SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
+  budget.charge(items.size() + 1, kItemBytes);
+  const unsigned depth = depth_of_items(items);
+  return std::make_shared<const Sequence>(Sequence{std::move(items), depth});
+}
+
+}  // namespace
+
+std::optional<Object> Thing::attribute(Interpreter&, std::string_view) { return std::nullopt; }
+
+std::int64_t Range::size() const {
+  if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
+  return start > stop ? (start - stop - 1) / -step + 1 : 0;
+}
+
+const std::vector<Object>* Object::sequence() const {
+  if (const auto* list = get_if<List>()) return &list->items->items;
+  if (const auto* tuple = get_if<Tuple>()) return &tuple->items->items;
+  return nullptr;
+}
+
+std::optional<std::int64_t> Object::integer() const {
+  if (const auto* number = get_if<std::int64_t>()) return *number;
+  if (const auto* truth = get_if<bool>()) return *truth ? 1 : 0;
+  return std::nullopt;
+}
+
+std::optional<double> Object::number() const {
+  if (const auto* real = get_if<double>()) return *real;
+  if (const auto whole = integer()) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
+std::size_t Dict::place(Budget& budget, const Object& key) const {
+  if (const Text* const text = key.text()) {
+    const auto found = texts_.find(text->bytes);
+    return found == texts_.end() ? entries_.size() : found->second;
+  }
+  require_hash(key);
+  if (!has_other_keys_) return entries_.size();
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    if (are_equal(budget, entries_[i].first, key)) return i;
+  }
+  return entries_.size();
+}
+
+const Object* Dict::find(Budget& budget, const Object& key) const {
+  const std::size_t at = place(budget, key);
+  return at == entries_.size() ? nullptr : &entries_[at].second;
+}
+
+const Object* Dict::find(std::string_view key) const {
+  const auto found = texts_.find(std::string(key));
+  return found == texts_.end() ? nullptr : &entries_[found->second].second;
+}
+
+void Dict::set(Budget& budget, Object key, Object value) {
+  depth_ = std::max(depth_, deeper(std::max(depth_of(key), depth_of(value))));
+  const std::size_t at = place(budget, key);
+  if (at < entries_.size()) {
+    entries_[at].second = std::move(value);
+    return;
+  }
+  budget.charge(2 * kItemBytes);
+  if (const Text* const text = key.text()) {
+    texts_.emplace(text->bytes, at);
+  } else {
+    has_other_keys_ = true;
+  }
+  entries_.emplace_back(std::move(key), std::move(value));
+}
+
+Object undefined(std::string reason) { return Undefined{std::make_shared<const std::string>(std::move(reason))}; }
+Object make_list(Budget& budget, std::vector<Object> items) { return List{make_sequence(budget, std::move(items))}; }
+Object make_tuple(Budget& budget, std::vector<Object> items) { return Tuple{make_sequence(budget, std::move(items))}; }
+Object make_dict(Dict dict) { return DictPtr(std::make_shared<const Dict>(std::move(dict))); }
+
+Object make_iterator(Budget& budget, std::vector<Object> items, std::string type) {
+  budget.charge(items.size() + 1, kItemBytes);
+  const unsigned depth = depth_of_items(items);
+  return IteratorPtr(std::make_shared<Iterator>(Iterator{std::move(type), std::move(items), 0, depth}));
+}
+
+unsigned depth_of(const Object& object) {
+  if (const auto* list = object.get_if<List>()) return list->items->depth;
+  if (const auto* tuple = object.get_if<Tuple>()) return tuple->items->depth;
+  if (const auto* dict = object.get_if<DictPtr>()) return (*dict)->depth();
+  if (const auto* view = object.get_if<DictView>()) return deeper(view->dict->depth());
+  if (const auto* iterator = object.get_if<IteratorPtr>()) return (*iterator)->depth;
+  if (const auto* thing = object.get_if<ThingPtr>()) return (*thing)->depth();
+  return 0;
+}
+
+Object from_value(Budget& budget, const Value& value, bool is_input) {
+  const auto text = [&](std::string bytes) {
+    budget.charge(2 * bytes.size());
+    return is_input ? marked(std::move(bytes)) : Text{std::move(bytes)};
+  };
+  if (const auto* truth = value.get_if<bool>()) return *truth;
+  if (const auto* number = value.get_if<std::int64_t>()) return *number;
+  if (const auto* number = value.get_if<std::uint64_t>()) {
+    if (*number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return static_cast<std::int64_t>(*number);
+    fail(fmt::format("the number {} is larger than a template's may be", *number));
+  }
+  if (const auto* number = value.get_if<double>()) return *number;
+  if (const auto* found = value.get_if<std::string>()) return text(*found);
+  if (const auto* array = value.get_if<Value::Array>()) {
+    std::vector<Object> items;
+    for (const Value& item : *array) items.push_back(from_value(budget, item, is_input));
+    return make_list(budget, std::move(items));
+  }
+  if (const auto* map = value.get_if<Attributes>()) {
+    Dict dict;
+    for (const auto& [key, item] : *map) dict.set(budget, text(key), from_value(budget, item, is_input));
+    return make_dict(std::move(dict));
+  }
+  return nullptr;
+}
+
+std::string type_name(const Object& object) {
+  struct Name {
+    std::string operator()(const Undefined&) const { return "Undefined"; }
+    std::string operator()(std::nullptr_t) const { return "NoneType"; }
+    std::string operator()(bool) const { return "bool"; }
+    std::string operator()(std::int64_t) const { return "int"; }
+    std::string operator()(double) const { return "float"; }
+    std::string operator()(const TextPtr& text) const { return text->is_markup ? "Markup" : "str"; }
+    std::string operator()(const List&) const { return "list"; }
+    std::string operator()(const Tuple&) const { return "tuple"; }
+    std::string operator()(const DictPtr&) const { return "dict"; }
+    std::string operator()(const Range&) const { return "range"; }
+    std::string operator()(const DictView& view) const {
+      return view.of == DictView::Of::keys     ? "dict_keys"
+             : view.of == DictView::Of::values ? "dict_values"
+                                               : "dict_items";
+    }
+    std::string operator()(const IteratorPtr& iterator) const { return iterator->type; }
+    std::string operator()(const Namespace*) const { return "Namespace"; }
+    std::string operator()(const ThingPtr& thing) const { return thing->type(); }
+  };
+  return std::visit(Name{}, object.storage());
+}
+
+bool is_true(const Object& object) {
+  if (object.is_undefined() || object.is_none()) return false;
+  if (const auto number = object.number()) return *number != 0;
+  const auto length = length_of(object);
+  return !length || *length > 0;
+}
+
+std::optional<std::size_t> length_of(const Object& object) {
+  if (object.is_undefined()) return 0;
+  if (const Text* const text = object.text()) return count_characters(text->bytes);
+  if (const auto* items = object.sequence()) return items->size();
+  if (const auto* dict = object.get_if<DictPtr>()) return (*dict)->entries().size();
+  if (const auto* view = object.get_if<DictView>()) return view->dict->entries().size();
+  if (const auto* range = object.get_if<Range>()) return static_cast<std::size_t>(range->size());
+  if (const auto* thing = object.get_if<ThingPtr>()) return (*thing)->length();
+  return std::nullopt;
+}
+
+bool is_iterable(const Object& object) {
+  return object.is_undefined() || object.text() != nullptr || object.sequence() != nullptr || object.is<DictPtr>() ||
+         object.is<DictView>() || object.is<Range>() || object.is<IteratorPtr>();
+}
+
+std::vector<Object> items_of(Budget& budget, const Object& object) {
+  std::vector<Object> items;
+  const auto begin = [&](std::size_t count) {
+    budget.step(count);
+    budget.charge(count, kItemBytes);
+    items.reserve(count);
+  };
+  if (object.is_undefined()) return items;
+  if (const auto* sequence = object.sequence()) {
+    begin(sequence->size());
+    items = *sequence;
+  } else if (const Text* const text = object.text()) {
+    const std::vector<std::size_t> begins = characters(text->bytes);
+    begin(begins.size());
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) items.emplace_back(part(*text, begins[i], begins[i + 1]));
+  } else if (const auto* range = object.get_if<Range>()) {
+    begin(static_cast<std::size_t>(range->size()));
+    for (std::int64_t i = 0; i < range->size(); ++i) items.emplace_back(range->at(i));
+  } else if (const auto* iterator = object.get_if<IteratorPtr>()) {
+    Iterator& from = **iterator;
+    begin(from.items.size() - from.next);
+    items.assign(from.items.begin() + static_cast<std::ptrdiff_t>(from.next), from.items.end());
+    from.next = from.items.size();
+  } else if (object.is<DictPtr>() || object.is<DictView>()) {
+    const auto* const view = object.get_if<DictView>();
+    const Dict& dict = view != nullptr ? *view->dict : **object.get_if<DictPtr>();
+    begin(dict.entries().size());
+    for (const auto& [key, value] : dict.entries()) {
+      if (view != nullptr && view->of == DictView::Of::items) {
+        items.push_back(make_tuple(budget, {key, value}));
+      } else {
+        items.push_back(view != nullptr && view->of == DictView::Of::values ? value : key);
+      }
+    }
+  } else {
+    fail(fmt::format("'{}' object is not iterable", type_name(object)));
+  }
+  return items;
+}
+
+void require_hash(const Object& object) {
+  if (object.is<List>() || object.is<DictPtr>()) fail(fmt::format("unhashable type: '{}'", type_name(object)));
+  if (const auto* view = object.get_if<DictView>(); view != nullptr && view->of != DictView::Of::values)
+    fail(fmt::format("unhashable type: '{}'", type_name(object)));
+  if (const auto* tuple = object.get_if<Tuple>()) {
+    for (const Object& item : tuple->items->items) require_hash(item);
+  }
+}
+
+void fail_undefined(const Object& object) {
+  const auto* const found = object.get_if<Undefined>();
+  fail(found != nullptr && found->reason ? *found->reason : "the value is undefined");
+}
+
+}  // namespace poise::jinja

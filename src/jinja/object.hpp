@@ -1,0 +1,204 @@
+// Object: a value of a template, as Python has it.
+//
+// Nothing that a template can reach changes but namespaces, loops and iterators: Hugging Face runs templates in a
+// sandbox that refuses to change lists and dictionaries.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <poise/value.hpp>
+
+#include "jinja/budget.hpp"
+#include "jinja/text.hpp"
+
+namespace poise::jinja {
+
+class Object;
+class Interpreter;
+class Parameters;
+
+// A name or an attribute that is not there. Most uses of it fail, with this reason.
+struct Undefined {
+  std::shared_ptr<const std::string> reason;
+};
+
+using TextPtr = std::shared_ptr<const Text>;
+
+// Items of a list or tuple.
+struct Sequence {
+  std::vector<Object> items;
+  unsigned depth = 1;     // of containers in it, itself among them
+  bool is_group = false;  // filter groupby made the tuple: it has the attributes grouper and list
+};
+using SequencePtr = std::shared_ptr<const Sequence>;
+struct List {
+  SequencePtr items;
+};
+struct Tuple {
+  SequencePtr items;
+};
+
+// In order of insertion.
+class Dict {
+ public:
+  using Entry = std::pair<Object, Object>;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  unsigned depth() const { return depth_; }
+  const Object* find(Budget& budget, const Object& key) const;
+  const Object* find(std::string_view key) const;
+  // Replaces the value where there is one. Throws for a key without a hash, a list for one.
+  void set(Budget& budget, Object key, Object value);
+
+ private:
+  std::size_t place(Budget& budget, const Object& key) const;  // the number of entries: not there
+
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::size_t> texts_;  // places of keys that are texts
+  bool has_other_keys_ = false;
+  unsigned depth_ = 1;
+};
+using DictPtr = std::shared_ptr<const Dict>;
+
+struct Range {
+  std::int64_t start = 0;
+  std::int64_t stop = 0;
+  std::int64_t step = 1;
+
+  std::int64_t size() const;
+  std::int64_t at(std::int64_t index) const { return start + index * step; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+// What dict.keys() and its like give.
+struct DictView {
+  enum class Of { keys, values, items } of = Of::keys;
+  DictPtr dict;
+};
+
+// Gives each item once.
+struct Iterator {
+  std::string type;  // "generator"
+  std::vector<Object> items;
+  std::size_t next = 0;
+  unsigned depth = 1;
+};
+using IteratorPtr = std::shared_ptr<Iterator>;
+
+// What namespace() makes: the interpreter owns it, so that namespaces may hold each other.
+struct Namespace;
+
+// Functions, methods, macros, loops, and what else has attributes or can be called.
+class Thing {
+ public:
+  virtual ~Thing() = default;
+  virtual std::string type() const = 0;
+  virtual std::string shown() const = 0;
+  virtual unsigned depth() const { return 0; }
+  virtual bool is_callable() const { return true; }
+  virtual Object call(Interpreter& in, Parameters& parameters) = 0;
+  virtual std::optional<Object> attribute(Interpreter& in, std::string_view name);
+  // What a loop that is iterated over gives; nothing: it has no length.
+  virtual std::optional<std::size_t> length() const { return std::nullopt; }
+};
+using ThingPtr = std::shared_ptr<Thing>;
+
+class Object {
+ public:
+  using Storage = std::variant<Undefined, std::nullptr_t, bool, std::int64_t, double, TextPtr, List, Tuple, DictPtr,
+                               Range, DictView, IteratorPtr, Namespace*, ThingPtr>;
+
+  Object() = default;  // undefined
+  Object(std::nullptr_t) : storage_(nullptr) {}
+  Object(bool value) : storage_(value) {}
+  Object(int value) : storage_(std::int64_t{value}) {}
+  Object(std::int64_t value) : storage_(value) {}
+  Object(double value) : storage_(value) {}
+  Object(Text value) : storage_(std::make_shared<const Text>(std::move(value))) {}
+  Object(std::string_view value) : Object(Text{std::string(value)}) {}
+  Object(const char* value) : Object(std::string_view(value)) {}
+  Object(Undefined value) : storage_(std::move(value)) {}
+  Object(List value) : storage_(std::move(value)) {}
+  Object(Tuple value) : storage_(std::move(value)) {}
+  Object(DictPtr value) : storage_(std::move(value)) {}
+  Object(Range value) : storage_(value) {}
+  Object(DictView value) : storage_(std::move(value)) {}
+  Object(IteratorPtr value) : storage_(std::move(value)) {}
+  Object(Namespace* value) : storage_(value) {}
+  Object(ThingPtr value) : storage_(std::move(value)) {}
+
+  template <typename Kept>
+  const Kept* get_if() const {
+    return std::get_if<Kept>(&storage_);
+  }
+  template <typename Kept>
+  bool is() const {
+    return std::holds_alternative<Kept>(storage_);
+  }
+  // Null: it is no text.
+  const Text* text() const {
+    const TextPtr* const found = get_if<TextPtr>();
+    return found == nullptr ? nullptr : found->get();
+  }
+  // Of a list or tuple; null: it is neither.
+  const std::vector<Object>* sequence() const;
+  bool is_undefined() const { return is<Undefined>(); }
+  bool is_none() const { return is<std::nullptr_t>(); }
+  // Booleans are integers, too.
+  std::optional<std::int64_t> integer() const;
+  std::optional<double> number() const;
+
+  const Storage& storage() const { return storage_; }
+
+ private:
+  Storage storage_;
+};
+
+struct Namespace {
+  std::vector<std::pair<std::string, Object>> entries;
+};
+
+Object undefined(std::string reason);
+// Throw where containers are too deep in each other.
+Object make_list(Budget& budget, std::vector<Object> items);
+Object make_tuple(Budget& budget, std::vector<Object> items);
+Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
+Object make_dict(Dict dict);
+unsigned depth_of(const Object& object);
+
+// A value of JSON; its texts are input where they are marked as such. Bytes become texts.
+Object from_value(Budget& budget, const Value& value, bool is_input);
+
+std::string type_name(const Object& object);  // "str", "NoneType", ...
+bool is_true(const Object& object);
+// Python's ==.
+bool are_equal(Budget& budget, const Object& left, const Object& right);
+bool is_same(const Object& left, const Object& right);  // Python's is
+// Python's <. Throws for what has no order.
+bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");
+// Python's len(); nothing where there is none.
+std::optional<std::size_t> length_of(const Object& object);
+// The items that a loop over it visits. Throws where there are none.
+std::vector<Object> items_of(Budget& budget, const Object& object);
+bool is_iterable(const Object& object);
+// Throws for what cannot be a key.
+void require_hash(const Object& object);
+[[noreturn]] void fail_undefined(const Object& object);
+
+// str() and repr() of Python. Input stays marked.
+Text to_text(Budget& budget, const Object& object);
+void append_repr(Budget& budget, Text& out, const Object& object);
+void append_repr(Text& out, const Text& text);
+std::string repr(Budget& budget, const Object& object);
+std::string repr(double number);
+
+}  // namespace poise::jinja

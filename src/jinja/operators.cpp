@@ -1,0 +1,246 @@
+#include "jinja/operators.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "jinja/formatting.hpp"
+
+namespace poise::jinja {
+namespace {
+
+[[noreturn]] void refuse_operands(std::string_view sign, const Object& left, const Object& right) {
+  if (left.is_undefined()) fail_undefined(left);
+  if (right.is_undefined()) fail_undefined(right);
+  fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, type_name(left), type_name(right)));
+}
+
+[[noreturn]] void refuse_large() { fail("an integer becomes larger than those here may be"); }
+
+[[noreturn]] void refuse_division(bool is_modulo) { fail(is_modulo ? "integer modulo by zero" : "division by zero"); }
+
+std::int64_t power(std::int64_t base, std::int64_t exponent) {
+  std::int64_t result = 1;
+  while (exponent > 0) {
+    if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) refuse_large();
+    exponent >>= 1;
+    if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) refuse_large();
+  }
+  return result;
+}
+
+Object with_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  if (sign == "+") {
+    if (__builtin_add_overflow(a, b, &result)) refuse_large();
+  } else if (sign == "-") {
+    if (__builtin_sub_overflow(a, b, &result)) refuse_large();
+  } else if (sign == "*") {
+    if (__builtin_mul_overflow(a, b, &result)) refuse_large();
+  } else if (sign == "/") {
+    if (b == 0) refuse_division(false);
+    return static_cast<double>(static_cast<long double>(a) / static_cast<long double>(b));
+  } else if (sign == "**") {
+    if (b < 0) {
+      if (a == 0) fail("0.0 cannot be raised to a negative power");
+      return std::pow(static_cast<double>(a), static_cast<double>(b));
+    }
+    if (a == 0 || a == 1) return b == 0 ? std::int64_t{1} : a;
+    if (a == -1) return b % 2 == 0 ? std::int64_t{1} : std::int64_t{-1};
+    if (b > 64) refuse_large();
+    return power(a, b);
+  } else {
+    if (b == 0) refuse_division(true);
+    if (a == std::numeric_limits<std::int64_t>::min() && b == -1) refuse_large();
+    const std::int64_t rest = a % b;
+    const bool goes_down = rest != 0 && (rest < 0) != (b < 0);
+    if (sign == "%") return goes_down ? rest + b : rest;
+    return a / b - (goes_down ? 1 : 0);
+  }
+  return result;
+}
+
+double modulo(double a, double b) {
+  double rest = std::fmod(a, b);
+  if (rest != 0) {
+    if ((b < 0) != (rest < 0)) rest += b;
+  } else {
+    rest = std::copysign(0.0, b);
+  }
+  return rest;
+}
+
+// As Python's float_floor_div().
+double floor_division(double a, double b) {
+  const double rest = std::fmod(a, b);
+  double quotient = (a - rest) / b;
+  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double floored = std::floor(quotient);
+  return quotient - floored > 0.5 ? floored + 1 : floored;
+}
+
+Object with_reals(std::string_view sign, double a, double b) {
+  if (sign == "+") return a + b;
+  if (sign == "-") return a - b;
+  if (sign == "*") return a * b;
+  if (sign == "**") {
+    if (a == 0 && b < 0) fail("0.0 cannot be raised to a negative power");
+    const double result = std::pow(a, b);
+    if (std::isnan(result) && !std::isnan(a) && !std::isnan(b)) fail("a power is a complex number");
+    if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) fail("a number becomes too large");
+    return result;
+  }
+  if (b == 0)
+    fail(sign == "%" ? "float modulo" : sign == "//" ? "float floor division by zero" : "float division by zero");
+  if (sign == "/") return a / b;
+  return sign == "%" ? modulo(a, b) : floor_division(a, b);
+}
+
+std::size_t times(std::int64_t count, std::size_t size) {
+  if (count <= 0 || size == 0) return 0;
+  std::size_t all = 0;
+  if (__builtin_mul_overflow(static_cast<std::size_t>(count), size, &all))
+    throw Failure(FailureKind::limit, "the template makes too many values");
+  return all;
+}
+
+Object repeated(Budget& budget, const Object& of, std::int64_t count) {
+  if (const Text* const text = of.text()) {
+    budget.charge(times(count, 2 * text->size() + 1));
+    Text all;
+    for (std::int64_t i = 0; i < count && !text->empty(); ++i) append(all, *text);
+    all.is_markup = text->is_markup;
+    return all;
+  }
+  const std::vector<Object>& items = *of.sequence();
+  budget.charge(times(count, items.size()), 64);
+  std::vector<Object> all;
+  for (std::int64_t i = 0; i < count && !items.empty(); ++i) all.insert(all.end(), items.begin(), items.end());
+  return of.is<List>() ? make_list(budget, std::move(all)) : make_tuple(budget, std::move(all));
+}
+
+Object sum(Budget& budget, const Object& left, const Object& right) {
+  if (left.text() != nullptr && right.text() != nullptr) {
+    budget.charge(2 * (left.text()->size() + right.text()->size()));
+    const bool is_markup = left.text()->is_markup || right.text()->is_markup;
+    Text both;
+    append(both, is_markup ? escaped(*left.text()) : *left.text());
+    append(both, is_markup ? escaped(*right.text()) : *right.text());
+    both.is_markup = is_markup;
+    return both;
+  }
+  if ((left.is<List>() && right.is<List>()) || (left.is<Tuple>() && right.is<Tuple>())) {
+    std::vector<Object> items = *left.sequence();
+    items.insert(items.end(), right.sequence()->begin(), right.sequence()->end());
+    return left.is<List>() ? make_list(budget, std::move(items)) : make_tuple(budget, std::move(items));
+  }
+  if (left.is_undefined()) fail_undefined(left);
+  if (right.is_undefined()) fail_undefined(right);
+  if (left.text() != nullptr) fail(fmt::format("can only concatenate str (not \"{}\") to str", type_name(right)));
+  refuse_operands("+", left, right);
+}
+
+}  // namespace
+
+Object compute(Interpreter& in, std::string_view sign, const Object& left, const Object& right) {
+  const auto a = left.integer();
+  const auto b = right.integer();
+  if (a && b) return with_integers(sign, *a, *b);
+  const auto x = left.number();
+  const auto y = right.number();
+  if (x && y) return with_reals(sign, *x, *y);
+  const auto is_repeatable = [](const Object& of) { return of.text() != nullptr || of.sequence() != nullptr; };
+  if (sign == "+") return sum(in.budget(), left, right);
+  if (sign == "*" && is_repeatable(left) && b) return repeated(in.budget(), left, *b);
+  if (sign == "*" && is_repeatable(right) && a) return repeated(in.budget(), right, *a);
+  if (sign == "%" && left.text() != nullptr) return percent_formatted(in.budget(), *left.text(), right);
+  refuse_operands(sign == "**" ? "** or pow()" : sign, left, right);
+}
+
+Object with_sign(const Object& value, bool is_negative) {
+  if (const auto* real = value.get_if<double>()) return is_negative ? -*real : *real;
+  if (const auto whole = value.integer()) {
+    if (is_negative && *whole == std::numeric_limits<std::int64_t>::min()) refuse_large();
+    return is_negative ? -*whole : *whole;
+  }
+  if (value.is_undefined()) fail_undefined(value);
+  fail(fmt::format("bad operand type for unary {}: '{}'", is_negative ? '-' : '+', type_name(value)));
+}
+
+bool compares(Budget& budget, std::string_view sign, const Object& left, const Object& right) {
+  if (sign == "==") return are_equal(budget, left, right);
+  if (sign == "!=") return !are_equal(budget, left, right);
+  if (sign == "<") return is_less(budget, left, right, sign);
+  if (sign == ">") return is_less(budget, right, left, sign);
+  if (sign == "<=") return is_less(budget, left, right, sign) || are_equal(budget, left, right);
+  return is_less(budget, right, left, sign) || are_equal(budget, left, right);
+}
+
+namespace {
+
+struct Bounds {
+  std::int64_t start;
+  std::int64_t stop;
+  std::int64_t step;
+  std::int64_t count;
+};
+
+// As Python's slice.indices().
+Bounds bounds_of(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
+  const auto index = [](const Object& of) {
+    const auto number = of.integer();
+    if (!number) fail("slice indices must be integers or None or have an __index__ method");
+    return *number;
+  };
+  const std::int64_t by = step.is_none() ? 1 : index(step);
+  if (by == 0) fail("slice step cannot be zero");
+  const std::int64_t least = by < 0 ? -1 : 0;
+  const std::int64_t most = by < 0 ? length - 1 : length;
+  const auto clamped = [&](const Object& of, std::int64_t otherwise) {
+    if (of.is_none()) return otherwise;
+    std::int64_t at = index(of);
+    if (at < 0) return std::max(least, at + length);
+    return std::min(at, most);
+  };
+  const std::int64_t from = clamped(start, by < 0 ? most : least);
+  const std::int64_t to = clamped(stop, by < 0 ? least : most);
+  return {from, to, by, (by > 0 ? Range{from, to, by} : Range{from, to, std::max(by, -(length + 1))}).size()};
+}
+
+}  // namespace
+
+Object slice_of(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step) {
+  if (of.is_undefined()) fail_undefined(of);
+  if (const auto* items = of.sequence()) {
+    const Bounds bounds = bounds_of(static_cast<std::int64_t>(items->size()), start, stop, step);
+    std::vector<Object> part;
+    for (std::int64_t i = 0; i < bounds.count; ++i)
+      part.push_back((*items)[static_cast<std::size_t>(bounds.start + i * bounds.step)]);
+    return of.is<List>() ? make_list(budget, std::move(part)) : make_tuple(budget, std::move(part));
+  }
+  if (const Text* const text = of.text()) {
+    budget.charge(2 * text->size());
+    budget.step(text->size() / 16);
+    const std::vector<std::size_t> begins = characters(text->bytes);
+    const Bounds bounds = bounds_of(static_cast<std::int64_t>(begins.size()) - 1, start, stop, step);
+    Text part;
+    for (std::int64_t i = 0; i < bounds.count; ++i) {
+      const auto at = static_cast<std::size_t>(bounds.start + i * bounds.step);
+      append(part, *text, begins[at], begins[at + 1]);
+    }
+    part.is_markup = text->is_markup;
+    return part;
+  }
+  if (const auto* range = of.get_if<Range>()) {
+    const Bounds bounds = bounds_of(range->size(), start, stop, step);
+    std::int64_t by = 0;
+    if (__builtin_mul_overflow(range->step, bounds.step, &by)) refuse_large();
+    return Range{range->at(bounds.start), range->at(bounds.stop), by};
+  }
+  fail(fmt::format("'{}' object is not subscriptable", type_name(of)));
+}
+
+}  // namespace poise::jinja

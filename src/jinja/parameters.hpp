@@ -1,0 +1,49 @@
+// Parameters: the arguments of one call, taken one after the other by what is called.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "jinja/object.hpp"
+
+namespace poise::jinja {
+
+class Parameters {
+ public:
+  Parameters() = default;
+  Parameters(std::vector<Object> positional, std::vector<std::pair<std::string, Object>> keywords)
+      : positional_(std::move(positional)), keywords_(std::move(keywords)) {}
+
+  // For messages: "replace()".
+  void name_call(std::string name) { call_ = std::move(name); }
+  const std::string& call_name() const { return call_; }
+
+  // The next argument by position, else the one of that name.
+  std::optional<Object> take(std::string_view name);
+  Object required(std::string_view name);
+  std::int64_t integer(std::string_view name, std::int64_t otherwise);
+  std::optional<std::int64_t> optional_integer(std::string_view name);  // none counts as left out
+  bool truth(std::string_view name, bool otherwise);
+  // Throws for what is not a text.
+  TextPtr text(std::string_view name);
+  // Only by name.
+  std::optional<Object> keyword(std::string_view name);
+
+  // The arguments that are left.
+  std::vector<Object> positional();
+  std::vector<std::pair<std::string, Object>> keywords();
+  bool has_positional() const { return next_ < positional_.size(); }
+  // Throws where arguments are left.
+  void finish() const;
+
+ private:
+  std::string call_ = "the function";
+  std::vector<Object> positional_;
+  std::size_t next_ = 0;
+  std::vector<std::pair<std::string, Object>> keywords_;
+};
+
+}  // namespace poise::jinja

@@ -1,0 +1,263 @@
+#include "jinja/parser.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "jinja/expression_parser.hpp"
+#include "jinja/token_stream.hpp"
+#include "jinja/uses.hpp"
+
+namespace poise::jinja {
+namespace {
+
+class StatementParser {
+ public:
+  explicit StatementParser(std::string_view source) : in_(tokens_of(source)), expressions_(in_) {}
+
+  Body whole() {
+    Body body = statements({});
+    if (!in_.is(TokenKind::end)) in_.refuse("unexpected " + in_.described());
+    return body;
+  }
+
+ private:
+  using Ends = std::initializer_list<std::string_view>;
+  using StatementPtr = std::unique_ptr<const Statement>;
+
+  // Statements and data up to a statement whose name is one of `ends`, at which the stream then is.
+  Body statements(Ends ends) {
+    if (++depth_ > kMaxSyntaxDepth) in_.refuse("statements are too deep in each other");
+    Body body;
+    while (!in_.is(TokenKind::end)) {
+      if (in_.is(TokenKind::block_begin)) {
+        in_.next();
+        if (in_.is_any_name(ends)) break;
+        body.push_back(statement());
+        in_.expect(TokenKind::block_end, "'%}'");
+      } else {
+        body.push_back(output());
+      }
+    }
+    if (ends.size() > 0 && in_.is(TokenKind::end))
+      in_.refuse(fmt::format("the template ends before '{}'", *(ends.end() - 1)));
+    --depth_;
+    return body;
+  }
+
+  // The body of a statement, after what opens it.
+  Body body(Ends ends) {
+    in_.skip_symbol(":");
+    in_.expect(TokenKind::block_end, "'%}'");
+    return statements(ends);
+  }
+  Body whole_body(std::string_view end) {
+    Body result = body({end});
+    in_.next();
+    return result;
+  }
+
+  Statement node(StatementKind kind) const {
+    Statement made;
+    made.kind = kind;
+    made.line = in_.current().line;
+    return made;
+  }
+  static StatementPtr finished(Statement made) { return std::make_unique<const Statement>(std::move(made)); }
+
+  StatementPtr output() {
+    Statement made = node(StatementKind::output);
+    while (in_.is(TokenKind::data) || in_.is(TokenKind::variable_begin)) {
+      if (in_.is(TokenKind::data)) {
+        Expression data;
+        data.line = in_.current().line;
+        data.value = Text{in_.next().text};
+        made.values.push_back(std::make_unique<const Expression>(std::move(data)));
+      } else {
+        in_.next();
+        made.values.push_back(expressions_.tuple());
+        in_.expect(TokenKind::variable_end, "'}}'");
+      }
+    }
+    if (made.values.empty()) in_.refuse("unexpected " + in_.described());
+    return finished(std::move(made));
+  }
+
+  StatementPtr statement() {
+    static const std::map<std::string_view, StatementPtr (StatementParser::*)()> kStatements = {
+        {"for", &StatementParser::loop},           {"if", &StatementParser::branches},
+        {"set", &StatementParser::assign},         {"with", &StatementParser::with},
+        {"macro", &StatementParser::macro},        {"call", &StatementParser::call_block},
+        {"print", &StatementParser::print},        {"filter", &StatementParser::filter_block},
+        {"block", &StatementParser::block},        {"generation", &StatementParser::generation},
+        {"break", &StatementParser::loop_control}, {"continue", &StatementParser::loop_control},
+    };
+    const std::string name = in_.is(TokenKind::name) ? in_.current().text : std::string();
+    const auto found = kStatements.find(name);
+    if (found != kStatements.end()) return (this->*found->second)();
+    if (name.empty()) in_.refuse("expected the name of a statement, found " + in_.described());
+    static constexpr std::array<std::string_view, 5> kOfFiles = {"extends", "include", "import", "from", "autoescape"};
+    if (std::ranges::find(kOfFiles, name) != kOfFiles.end())
+      in_.refuse(fmt::format("'{}' is not for chat templates: they are one file", name));
+    in_.refuse(fmt::format("there is no statement '{}'", name));
+  }
+
+  StatementPtr loop() {
+    Statement made = node(StatementKind::loop);
+    in_.next();
+    made.target = expressions_.target(false, "in");
+    in_.expect_name("in");
+    made.value = expressions_.tuple(ExpressionParser::Items::without_condition, "recursive");
+    if (in_.skip_name("if")) made.test = expressions_.expression();
+    made.is_recursive = in_.skip_name("recursive");
+    ++loops_;
+    made.body = body({"else", "endfor"});
+    --loops_;
+    if (in_.next().text == "else") made.otherwise = whole_body("endfor");
+    return finished(std::move(made));
+  }
+
+  StatementPtr loop_control() {
+    if (loops_ == 0) in_.refuse(fmt::format("'{}' is outside of a loop", in_.current().text));
+    Statement made = node(in_.is_name("break") ? StatementKind::end_loop : StatementKind::next_item);
+    in_.next();
+    return finished(std::move(made));
+  }
+
+  StatementPtr branches() {
+    Statement made = node(StatementKind::branches);
+    in_.next();
+    while (true) {
+      ExpressionPtr test = expressions_.tuple(ExpressionParser::Items::without_condition);
+      made.branches.push_back({std::move(test), body({"elif", "else", "endif"})});
+      const std::string end = in_.next().text;
+      if (end == "elif") continue;
+      if (end == "else") made.branches.push_back({nullptr, whole_body("endif")});
+      return finished(std::move(made));
+    }
+  }
+
+  StatementPtr assign() {
+    Statement made = node(StatementKind::assign);
+    in_.next();
+    made.target = expressions_.target(true);
+    if (in_.skip_symbol("=")) {
+      made.value = expressions_.tuple();
+      return finished(std::move(made));
+    }
+    made.kind = StatementKind::assign_block;
+    made.value = expressions_.filters_of_block(false);
+    made.body = whole_body("endset");
+    return finished(std::move(made));
+  }
+
+  StatementPtr with() {
+    Statement made = node(StatementKind::with);
+    in_.next();
+    while (!in_.is(TokenKind::block_end)) {
+      if (!made.targets.empty()) in_.expect_symbol(",");
+      Expression target;
+      target.kind = ExpressionKind::name;
+      target.line = in_.current().line;
+      target.name = in_.expect(TokenKind::name, "a name").text;
+      made.targets.push_back(std::make_unique<const Expression>(std::move(target)));
+      in_.expect_symbol("=");
+      made.values.push_back(expressions_.expression());
+    }
+    made.body = whole_body("endwith");
+    return finished(std::move(made));
+  }
+
+  void signature(Statement& made) {
+    in_.expect_symbol("(");
+    while (!in_.is_symbol(")")) {
+      if (!made.parameters.empty()) in_.expect_symbol(",");
+      Parameter parameter = {in_.expect(TokenKind::name, "the name of a parameter").text, nullptr};
+      if (in_.skip_symbol("=")) {
+        parameter.otherwise = expressions_.expression();
+      } else if (!made.parameters.empty() && made.parameters.back().otherwise) {
+        in_.refuse("a parameter without default follows one with it");
+      }
+      made.parameters.push_back(std::move(parameter));
+    }
+    in_.expect_symbol(")");
+  }
+
+  // A body of its own, in which no loop outside can be ended.
+  void macro_body(Statement& made, std::string_view end) {
+    const unsigned loops = std::exchange(loops_, 0);
+    made.body = whole_body(end);
+    loops_ = loops;
+    const auto takes = [&](std::string_view name) {
+      return std::ranges::find(made.parameters, name, &Parameter::name) == made.parameters.end() && uses(made, name);
+    };
+    made.takes_caller = takes("caller");
+    made.takes_keywords = takes("kwargs");
+    made.takes_more = takes("varargs");
+  }
+
+  StatementPtr macro() {
+    Statement made = node(StatementKind::macro);
+    in_.next();
+    made.name = in_.expect(TokenKind::name, "the name of a macro").text;
+    signature(made);
+    macro_body(made, "endmacro");
+    return finished(std::move(made));
+  }
+
+  StatementPtr call_block() {
+    Statement made = node(StatementKind::call_block);
+    in_.next();
+    if (in_.is_symbol("(")) signature(made);
+    made.value = expressions_.expression();
+    if (made.value->kind != ExpressionKind::call) in_.refuse("expected a call");
+    macro_body(made, "endcall");
+    return finished(std::move(made));
+  }
+
+  StatementPtr filter_block() {
+    Statement made = node(StatementKind::filter_block);
+    in_.next();
+    made.value = expressions_.filters_of_block(true);
+    made.body = whole_body("endfilter");
+    return finished(std::move(made));
+  }
+
+  StatementPtr print() {
+    Statement made = node(StatementKind::output);
+    in_.next();
+    while (!in_.is(TokenKind::block_end)) {
+      if (!made.values.empty()) in_.expect_symbol(",");
+      made.values.push_back(expressions_.expression());
+    }
+    return finished(std::move(made));
+  }
+
+  StatementPtr block() {
+    Statement made = node(StatementKind::scope);
+    in_.next();
+    made.name = in_.expect(TokenKind::name, "the name of a block").text;
+    in_.skip_name("scoped");
+    made.body = whole_body("endblock");
+    in_.skip_name(made.name);
+    return finished(std::move(made));
+  }
+
+  StatementPtr generation() {
+    Statement made = node(StatementKind::scope);
+    in_.next();
+    made.body = whole_body("endgeneration");
+    return finished(std::move(made));
+  }
+
+  TokenStream in_;
+  ExpressionParser expressions_;
+  unsigned depth_ = 0;
+  unsigned loops_ = 0;
+};
+
+}  // namespace
+
+Body parse(std::string_view source) { return StatementParser(source).whole(); }
+
+}  // namespace poise::jinja

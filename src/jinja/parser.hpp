@@ -1,0 +1,13 @@
+// The parser: tokens of a template as a tree.
+#pragma once
+
+#include <string_view>
+
+#include "jinja/syntax_tree.hpp"
+
+namespace poise::jinja {
+
+// Throws SyntaxFailure. Requires: UTF-8.
+Body parse(std::string_view source);
+
+}  // namespace poise::jinja

@@ -1,0 +1,108 @@
+// The syntax tree of a template. Its depth is bounded, so that walks over it may recurse.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "jinja/object.hpp"
+
+namespace poise::jinja {
+
+struct Expression;
+using ExpressionPtr = std::unique_ptr<const Expression>;
+
+struct Arguments {
+  std::vector<ExpressionPtr> positional;
+  std::vector<std::pair<std::string, ExpressionPtr>> keywords;
+  ExpressionPtr rest = nullptr;           // *rest
+  ExpressionPtr rest_keywords = nullptr;  // **rest
+};
+
+enum class ExpressionKind : unsigned char {
+  constant,     // value
+  name,         // name
+  member,       // name.text, as the target of an assignment to a namespace
+  list,         // operands
+  tuple,        // operands
+  dict,         // operands: key, value, key, value, ...
+  attribute,    // operands[0].name
+  item,         // operands[0][operands[1]]
+  slice,        // operands: start, stop, step; null where it is left out
+  call,         // operands[0](arguments)
+  filter,       // operands[0] | name(arguments); operand null: what a block makes
+  test,         // operands[0] is name(arguments)
+  condition,    // operands[1] if operands[0] else operands[2], which may be null
+  logical_not,  // of operands[0]
+  logical_and,
+  logical_or,
+  negative,
+  positive,
+  arithmetic,  // name: the operator
+  concat,      // of all operands
+  compare,     // operands[0] operators[0] operands[1] operators[1] ...
+};
+
+struct Expression {
+  ExpressionKind kind = ExpressionKind::constant;
+  std::size_t line = 1;
+  std::string name = {};
+  std::string text = {};
+  Object value = {};
+  std::vector<ExpressionPtr> operands = {};
+  std::vector<std::string> operators = {};
+  Arguments arguments = {};
+  unsigned depth = 1;
+};
+
+struct Statement;
+using Body = std::vector<std::unique_ptr<const Statement>>;
+
+struct Branch {
+  ExpressionPtr test;  // null: else
+  Body body;
+};
+
+struct Parameter {
+  std::string name;
+  ExpressionPtr otherwise;  // null: undefined where it is not given
+};
+
+enum class StatementKind : unsigned char {
+  output,        // values
+  loop,          // for target in value if test: body; otherwise
+  branches,      // if, elif, else
+  assign,        // set target = value
+  assign_block,  // set target | value: body
+  with,          // targets, values, body
+  macro,         // name, parameters, body
+  call_block,    // value: the call; parameters and body of its caller
+  filter_block,  // value: the filter; body
+  scope,         // body in a scope of its own: block, generation
+  end_loop,      // break
+  next_item,     // continue
+};
+
+struct Statement {
+  StatementKind kind = StatementKind::output;
+  std::size_t line = 1;
+  std::string name = {};
+  ExpressionPtr target = {};
+  ExpressionPtr value = {};
+  ExpressionPtr test = {};
+  bool is_recursive = false;
+  // Of a macro or caller: which of "caller", "kwargs" and "varargs" its body uses.
+  bool takes_caller = false;
+  bool takes_keywords = false;
+  bool takes_more = false;
+  std::vector<ExpressionPtr> targets = {};
+  std::vector<ExpressionPtr> values = {};
+  std::vector<Parameter> parameters = {};
+  std::vector<Branch> branches = {};
+  Body body = {};
+  Body otherwise = {};
+};
+
+}  // namespace poise::jinja

@@ -1,0 +1,65 @@
+#include "jinja/template.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "jinja/interpreter.hpp"
+#include "jinja/lexer.hpp"
+#include "jinja/parser.hpp"
+
+namespace poise::jinja {
+namespace {
+
+std::tm local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local = {};
+  localtime_r(&now, &local);
+  return local;
+}
+
+ErrorKind kind_of(FailureKind kind) {
+  switch (kind) {
+    case FailureKind::syntax: return ErrorKind::invalid_file;
+    case FailureKind::limit: return ErrorKind::unsupported;
+    case FailureKind::runtime:
+    case FailureKind::raised: break;
+  }
+  return ErrorKind::bad_argument;
+}
+
+}  // namespace
+
+struct Template::Parsed {
+  Body body;
+};
+
+Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
+  if (!is_utf8(source)) throw Error(ErrorKind::invalid_file, name_ + ": it is not UTF-8");
+  try {
+    parsed_ = std::make_unique<const Parsed>(Parsed{parse(source)});
+  } catch (const SyntaxFailure& failure) {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: line {}: {}", name_, failure.line, failure.what()));
+  }
+}
+
+Template::~Template() = default;
+Template::Template(Template&&) noexcept = default;
+Template& Template::operator=(Template&&) noexcept = default;
+
+Text Template::render(const std::vector<Variable>& variables, const RenderOptions& options) const {
+  Interpreter in(options.limits, options.now ? options.now : local_time);
+  try {
+    const ScopePtr globals = in.globals();
+    for (const Variable& variable : variables)
+      globals->set(variable.name, from_value(in.budget(), variable.value, variable.is_input));
+    const ScopePtr scope = in.inside(globals);
+    return in.text_of(parsed_->body, scope);
+  } catch (const Failure& failure) {
+    const char* const by = failure.kind == FailureKind::raised ? "the template refuses this: " : "";
+    throw Error(kind_of(failure.kind), fmt::format("{}: line {}: {}{}", name_, in.line(), by, failure.what()));
+  }
+}
+
+}  // namespace poise::jinja

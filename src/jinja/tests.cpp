@@ -1,0 +1,128 @@
+// Tests: what follows "is".
+#include <fmt/format.h>
+
+#include "jinja/filters.hpp"
+#include "jinja/operators.hpp"
+#include "jinja/text_methods.hpp"
+
+namespace poise::jinja {
+namespace {
+
+std::int64_t rest_of(Interpreter& in, const Object& value, const Object& by) {
+  const Object rest = compute(in, "%", value, by);
+  if (const auto whole = rest.integer()) return *whole;
+  const auto real = rest.number();
+  return real && *real == 0 ? 0 : real && *real == 1 ? 1 : 2;
+}
+
+bool is_odd(Interpreter& in, const Object& value, Parameters&) { return rest_of(in, value, 2) == 1; }
+bool is_even(Interpreter& in, const Object& value, Parameters&) { return rest_of(in, value, 2) == 0; }
+bool divides(Interpreter& in, const Object& value, Parameters& given) {
+  return rest_of(in, value, given.required("num")) == 0;
+}
+bool is_defined(Interpreter&, const Object& value, Parameters&) { return !value.is_undefined(); }
+bool is_not_defined(Interpreter&, const Object& value, Parameters&) { return value.is_undefined(); }
+bool is_nothing(Interpreter&, const Object& value, Parameters&) { return value.is_none(); }
+bool is_boolean(Interpreter&, const Object& value, Parameters&) { return value.is<bool>(); }
+bool is_false_value(Interpreter&, const Object& value, Parameters&) {
+  return value.is<bool>() && !*value.get_if<bool>();
+}
+bool is_true_value(Interpreter&, const Object& value, Parameters&) { return value.is<bool>() && *value.get_if<bool>(); }
+bool is_integer_value(Interpreter&, const Object& value, Parameters&) { return value.is<std::int64_t>(); }
+bool is_float_value(Interpreter&, const Object& value, Parameters&) { return value.is<double>(); }
+bool is_number_value(Interpreter&, const Object& value, Parameters&) { return value.number().has_value(); }
+bool is_string(Interpreter&, const Object& value, Parameters&) { return value.text() != nullptr; }
+bool is_mapping(Interpreter&, const Object& value, Parameters&) { return value.is<DictPtr>(); }
+bool is_sequence(Interpreter&, const Object& value, Parameters&) {
+  return value.is_undefined() || value.text() != nullptr || value.sequence() != nullptr || value.is<DictPtr>() ||
+         value.is<Range>();
+}
+bool can_iterate(Interpreter&, const Object& value, Parameters&) {
+  return is_iterable(value) || (value.is<ThingPtr>() && length_of(value).has_value());
+}
+bool can_call(Interpreter&, const Object& value, Parameters&) {
+  const auto* const thing = value.get_if<ThingPtr>();
+  return value.is_undefined() || (thing != nullptr && (*thing)->is_callable());
+}
+template <Case kCase>
+bool is_cased(Interpreter& in, const Object& value, Parameters&) {
+  return has_case(to_text(in.budget(), value), kCase);
+}
+bool is_escaped(Interpreter&, const Object& value, Parameters&) {
+  return value.text() != nullptr && value.text()->is_markup;
+}
+bool is_same_as(Interpreter&, const Object& value, Parameters& given) {
+  return is_same(value, given.required("other"));
+}
+bool is_in(Interpreter& in, const Object& value, Parameters& given) {
+  return in.contains(given.required("seq"), value);
+}
+bool names_filter(Interpreter&, const Object& value, Parameters&) {
+  require_hash(value);
+  return value.text() != nullptr && filter_of(value.text()->bytes) != nullptr;
+}
+bool names_test(Interpreter&, const Object& value, Parameters&) {
+  require_hash(value);
+  return value.text() != nullptr && test_of(value.text()->bytes) != nullptr;
+}
+
+constexpr char kEqual[] = "==";
+constexpr char kUnequal[] = "!=";
+constexpr char kLess[] = "<";
+constexpr char kAtMost[] = "<=";
+constexpr char kMore[] = ">";
+constexpr char kAtLeast[] = ">=";
+template <const char* kSign>
+bool compares_with(Interpreter& in, const Object& value, Parameters& given) {
+  return compares(in.budget(), kSign, value, given.required("other"));
+}
+
+}  // namespace
+
+Test test_of(std::string_view name) {
+  static const std::map<std::string_view, Test> kTests = {
+      {"odd", is_odd},
+      {"even", is_even},
+      {"divisibleby", divides},
+      {"defined", is_defined},
+      {"undefined", is_not_defined},
+      {"none", is_nothing},
+      {"boolean", is_boolean},
+      {"false", is_false_value},
+      {"true", is_true_value},
+      {"integer", is_integer_value},
+      {"float", is_float_value},
+      {"number", is_number_value},
+      {"string", is_string},
+      {"mapping", is_mapping},
+      {"sequence", is_sequence},
+      {"iterable", can_iterate},
+      {"callable", can_call},
+      {"lower", is_cased<Case::lower>},
+      {"upper", is_cased<Case::upper>},
+      {"escaped", is_escaped},
+      {"sameas", is_same_as},
+      {"in", is_in},
+      {"filter", names_filter},
+      {"test", names_test},
+      {"==", compares_with<kEqual>},
+      {"eq", compares_with<kEqual>},
+      {"equalto", compares_with<kEqual>},
+      {"!=", compares_with<kUnequal>},
+      {"ne", compares_with<kUnequal>},
+      {"<", compares_with<kLess>},
+      {"lt", compares_with<kLess>},
+      {"lessthan", compares_with<kLess>},
+      {"<=", compares_with<kAtMost>},
+      {"le", compares_with<kAtMost>},
+      {">", compares_with<kMore>},
+      {"gt", compares_with<kMore>},
+      {"greaterthan", compares_with<kMore>},
+      {">=", compares_with<kAtLeast>},
+      {"ge", compares_with<kAtLeast>},
+  };
+  const auto found = kTests.find(name);
+  return found == kTests.end() ? nullptr : found->second;
+}
+
+}  // namespace poise::jinja

@@ -1,0 +1,199 @@
+// How texts are cut, joined and filled up.
+#include <algorithm>
+#include <map>
+
+#include "jinja/text_methods.hpp"
+
+namespace poise::jinja {
+namespace {
+
+// Where each run of characters that are not white space begins and ends.
+std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text) {
+  std::vector<std::pair<std::size_t, std::size_t>> words;
+  bool in_word = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text, i);
+    if (is_space(here.code)) {
+      in_word = false;
+    } else if (in_word) {
+      words.back().second = here.next;
+    } else {
+      words.emplace_back(i, here.next);
+      in_word = true;
+    }
+    i = here.next;
+  }
+  return words;
+}
+
+// Where a text is cut at a separator: the places where this begins.
+std::vector<std::size_t> places_of(std::string_view text, std::string_view separator, std::size_t most,
+                                   bool from_right) {
+  std::vector<std::size_t> places;
+  if (!from_right) {
+    for (std::size_t at = text.find(separator); at != std::string_view::npos && places.size() < most;
+         at = text.find(separator, at + separator.size())) {
+      places.push_back(at);
+    }
+    return places;
+  }
+  std::size_t end = text.size();
+  while (places.size() < most && end >= separator.size()) {
+    const std::size_t at = text.rfind(separator, end - separator.size());
+    if (at == std::string_view::npos) break;
+    places.push_back(at);
+    end = at;
+  }
+  std::ranges::reverse(places);
+  return places;
+}
+
+bool is_line_end(char32_t code) {
+  return (code >= 0x0A && code <= 0x0D) || (code >= 0x1C && code <= 0x1E) || code == 0x85 || code == 0x2028 ||
+         code == 0x2029;
+}
+
+}  // namespace
+
+Text stripped(const Text& text, const Text* set, Sides sides) {
+  const std::vector<std::size_t> begins = characters(text.bytes);
+  const auto goes = [&](std::size_t i) {
+    const std::string_view character = text.view().substr(begins[i], begins[i + 1] - begins[i]);
+    return set == nullptr ? is_space(decode(character, 0).code) : set->bytes.find(character) != std::string::npos;
+  };
+  std::size_t first = 0;
+  std::size_t last = begins.size() - 1;
+  if (sides != Sides::right) {
+    while (first < last && goes(first)) ++first;
+  }
+  if (sides != Sides::left) {
+    while (last > first && goes(last - 1)) --last;
+  }
+  return part(text, begins[first], begins[last]);
+}
+
+std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> given, bool from_right) {
+  const std::size_t most = given ? static_cast<std::size_t>(*given) : text.size() + 1;
+  std::vector<Object> parts;
+  if (separator != nullptr) {
+    if (separator->empty()) fail("empty separator");
+    std::size_t begin = 0;
+    for (const std::size_t at : places_of(text.view(), separator->view(), most, from_right)) {
+      parts.emplace_back(part(text, begin, at));
+      begin = at + separator->size();
+    }
+    parts.emplace_back(part(text, begin, text.size()));
+    return parts;
+  }
+  const auto words = words_of(text.view());
+  if (words.size() <= most) {
+    for (const auto& [begin, end] : words) parts.emplace_back(part(text, begin, end));
+  } else if (from_right) {
+    const std::size_t rest = words.size() - most;
+    parts.emplace_back(part(text, 0, words[rest - 1].second));
+    for (std::size_t i = rest; i < words.size(); ++i) parts.emplace_back(part(text, words[i].first, words[i].second));
+  } else {
+    for (std::size_t i = 0; i < most; ++i) parts.emplace_back(part(text, words[i].first, words[i].second));
+    parts.emplace_back(part(text, words[most].first, text.size()));
+  }
+  return parts;
+}
+
+std::vector<Text> lines_of(const Text& text, bool with_ends) {
+  std::vector<Text> lines;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text.bytes, i);
+    if (is_line_end(here.code)) {
+      const std::size_t end =
+          here.code == '\r' && here.next < text.size() && text.bytes[here.next] == '\n' ? here.next + 1 : here.next;
+      lines.push_back(part(text, begin, with_ends ? end : i));
+      begin = i = end;
+    } else {
+      i = here.next;
+    }
+  }
+  if (begin < text.size()) lines.push_back(part(text, begin, text.size()));
+  return lines;
+}
+
+Text replaced(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most) {
+  budget.charge(2 * text.size());
+  Text out;
+  std::int64_t left = most;
+  const auto put = [&] {
+    budget.step();
+    budget.charge(2 * to.size());
+    append(out, to);
+    --left;
+  };
+  if (from.empty()) {
+    const std::vector<std::size_t> begins = characters(text.bytes);
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      if (left != 0) put();
+      if (i + 1 < begins.size()) append(out, text, begins[i], begins[i + 1]);
+    }
+    return out;
+  }
+  std::size_t begin = 0;
+  for (std::size_t at = text.bytes.find(from.bytes); at != std::string::npos && left != 0;
+       at = text.bytes.find(from.bytes, begin)) {
+    append(out, text, begin, at);
+    put();
+    begin = at + from.size();
+  }
+  append(out, text, begin, text.size());
+  return out;
+}
+
+Text joined(Budget& budget, const Text& separator, const std::vector<Object>& items) {
+  Text out;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) {
+      budget.charge(2 * separator.size());
+      append(out, separator);
+    }
+    append(out, to_text(budget, items[i]));
+  }
+  budget.charge(out.size());
+  return out;
+}
+
+Text padded(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides) {
+  if (count_characters(fill.bytes) != 1) fail("The fill character must be exactly one character long");
+  const auto length = static_cast<std::int64_t>(count_characters(text.bytes));
+  const std::int64_t missing = std::max<std::int64_t>(0, width - length);
+  budget.charge(static_cast<std::uint64_t>(missing), 2 * fill.size());
+  budget.charge(2 * text.size());
+  // As Python's str.center(), which puts the odd one to the left of a text of even width.
+  const std::int64_t left = fill_sides == Sides::left    ? missing
+                            : fill_sides == Sides::right ? 0
+                                                         : missing / 2 + (missing & width & 1);
+  Text out;
+  for (std::int64_t i = 0; i < left; ++i) append(out, fill);
+  append(out, text);
+  for (std::int64_t i = left; i < missing; ++i) append(out, fill);
+  return out;
+}
+
+Text capitalized(const Text& text) {
+  Text out;
+  if (text.empty()) return out;
+  const std::size_t first = decode(text.bytes, 0).next;
+  append_cased(out, text, 0, first, Case::title);
+  append_cased(out, text, first, text.size(), Case::lower);
+  return out;
+}
+
+bool has_case(const Text& text, Case which) {
+  bool has_any = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const Decoded here = decode(text.bytes, i);
+    if (is_title(here.code) || (which == Case::lower ? is_upper(here.code) : is_lower(here.code))) return false;
+    has_any |= which == Case::lower ? is_lower(here.code) : is_upper(here.code);
+    i = here.next;
+  }
+  return has_any;
+}
+
+}  // namespace poise::jinja

@@ -1,0 +1,96 @@
+// Things that templates call or ask for attributes: macros, loops, functions, methods.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jinja/interpreter.hpp"
+
+namespace poise::jinja {
+
+// A macro, or what a call block hands to one as its caller.
+class Macro final : public Thing {
+ public:
+  // Requires: the template outlives it, and the interpreter keeps the scope.
+  Macro(const Statement& macro, ScopePtr scope) : macro_(macro), scope_(std::move(scope)) {}
+
+  std::string type() const override { return "Macro"; }
+  std::string shown() const override;
+  Object call(Interpreter& in, Parameters& parameters) override { return in.call_macro(macro_, scope_, parameters); }
+  std::optional<Object> attribute(Interpreter& in, std::string_view name) override;
+
+ private:
+  const Statement& macro_;
+  ScopePtr scope_;
+};
+
+// "loop" inside of one.
+class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
+ public:
+  Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
+
+  const std::vector<Object>& items() const { return items_; }
+  void turn_to(std::size_t index) { index_ = index; }
+  // Lets go of what might hold the loop itself.
+  void end() {
+    has_ended_ = true;
+    last_.reset();
+  }
+
+  std::string type() const override { return "LoopContext"; }
+  std::string shown() const override;
+  unsigned depth() const override { return object_depth_; }
+  std::optional<std::size_t> length() const override { return items_.size(); }
+  Object call(Interpreter& in, Parameters& parameters) override;
+  std::optional<Object> attribute(Interpreter& in, std::string_view name) override;
+
+  Object cycle(Parameters& parameters) const;
+  bool changed(Interpreter& in, Parameters& parameters);
+
+ private:
+  const Statement& loop_;
+  std::weak_ptr<Scope> scope_;
+  std::vector<Object> items_;
+  std::size_t depth_;
+  std::size_t index_ = 0;
+  bool has_ended_ = false;
+  unsigned object_depth_ = 0;
+  std::optional<std::vector<Object>> last_;  // what changed() saw
+};
+
+// A function of the library's own, or a method with the object that it is of.
+class Function final : public Thing {
+ public:
+  using Body = std::function<Object(Interpreter& in, Parameters& parameters)>;
+  Function(std::string name, Body body, unsigned depth = 0)
+      : name_(std::move(name)), body_(std::move(body)), depth_(depth) {}
+
+  std::string type() const override { return "function"; }
+  std::string shown() const override { return "<function " + name_ + ">"; }
+  unsigned depth() const override { return depth_; }
+  Object call(Interpreter& in, Parameters& parameters) override {
+    parameters.name_call(name_ + "()");
+    return body_(in, parameters);
+  }
+
+ private:
+  std::string name_;
+  Body body_;
+  unsigned depth_;
+};
+
+using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
+
+// Null: the type has no such method.
+Method text_method(std::string_view name);
+Method text_question(std::string_view name);
+Method dict_method(std::string_view name);
+Method sequence_method(std::string_view name);
+
+// What namespace(), dict(), range(), cycler(), joiner() and the others are.
+void add_functions(Interpreter& in, Scope& globals);
+
+}  // namespace poise::jinja

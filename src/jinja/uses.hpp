@@ -1,0 +1,12 @@
+// Which names a macro's body uses: "caller", "kwargs" and "varargs" are parameters of a macro that names them.
+#pragma once
+
+#include <string_view>
+
+#include "jinja/syntax_tree.hpp"
+
+namespace poise::jinja {
+
+bool uses(const Statement& macro, std::string_view name);
+
+}  // namespace poise::jinja

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Writes golden.jsonl: templates and what Python's jinja2 makes of them, for tests where there is no jinja2.
+
+usage: make_golden.py > golden.jsonl
+The first line has the variables; each other one {"template", "text"}, with null where jinja2 raises an exception.
+"""
+
+import json
+
+import environment
+import expressions
+
+# What templates of published models do, in small.
+BY_HAND = [
+    "{% for m in people %}{{ '<|' + m['name'] + '|>' }}\n{{ m.age|string }}{% endfor %}\n",
+    "{%- if people[0]['name'] == 'Ann' %}\n    {%- set first = people[0].tags | join('+') -%}\n{%- else %}\n    {%- set first = '' %}\n{%- endif %}\n[{{ first }}]",
+    "{%- set ns = namespace(found=false) -%}{%- for p in people -%}{%- if p.age == 25 and not ns.found -%}{%- set ns.found = true -%}{{ p.name }}{%- endif -%}{%- endfor -%}",
+    "{{ strftime_now('%d %b %Y') }}",
+    "{{ strftime_now('%Y-%m-%d %H:%M:%S %j %A') }}",
+    "{{ raise_exception('no') }}",
+    "{% if false %}{{ raise_exception('no') }}{% endif %}yes",
+    "{{ d | tojson(indent=4) }}",
+    "{{ html | tojson }}{{ u | tojson }}{{ [1.0, 1e20, 1e16, 1e-5, 0.1, -0.0, none, true] | tojson }}",
+    "{{ {'a': {'b': []}, 'c': {}} | tojson(indent=2) }}",
+    "{%- macro show(x, open='<', close='>') -%}{{ open ~ x ~ close }}{%- endmacro -%}{{ show('a') }}{{ show('b', close=']') }}",
+    "{%- macro tree(x) -%}{%- if x is mapping -%}{%- for k, v in x|dictsort -%}{{ k }}:{{ tree(v) }};{%- endfor -%}{%- elif x is iterable and x is not string -%}{%- for i in x -%}{{ tree(i) }},{%- endfor -%}{%- else -%}{{ x }}{%- endif -%}{%- endmacro -%}{{ tree(deep) }}",
+    "{% set messages = people[1:] %}{{ messages|length }}{{ messages[-1]['name'] }}",
+    "{{ s.split(', ')[-1].strip() }}{{ s.split('</think>')[-1].lstrip('\\n') }}",
+    "{{ (people|selectattr('age', 'equalto', 25)|list)[0].name }}{{ people|map(attribute='name')|join(', ') }}",
+    "{{ 'a' if none else 'b' }}{{ 'a' if false }}{{ none }}{{ missing }}{{ true }}",
+    "{{ [1, 'a', none, 1.5, {'k': (1,)}, ()] }}",
+    "{{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % -3 }} {{ 7 / 2 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 10 / 5 }}",
+    "{{ '%s is %d years and %.1f' % ('Ann', 31, 0.25) }} {{ '%05.1f|%-5s|%+d|%x' | format(3.14159, 'ab', 5, 255) }}",
+    "{{ '{:>6}|{:<6}|{:^6}|{:06.2f}|{!r}'.format('a', 'b', 'c', 3.14159, 'x') }}",
+    "{# comment #}\n   {# another #}\nafter",
+    "  {%+ if true %} kept {% endif %}\n",
+    "{% raw %}{{ not this }}{% endraw %}",
+    "{% for i in range(10) %}{% if i is odd %}{% continue %}{% endif %}{% if i > 6 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+    "{% generation %}\nx{% set y = 1 %}{% endgeneration %}{{ y }}",
+    "{{ people is sequence }}{{ d is mapping }}{{ s is string }}{{ 1 is number }}{{ none is none }}{{ people[2].extra is defined }}{{ people[1].extra is defined }}",
+    "{{ d.items() }}{{ d.keys() }}{{ d.values()|list }}{{ d.get('zz', 'default') }}{{ d.get('zz') }}",
+    "{{ deep.items }}{{ deep['items'] }}{{ deep.x }}",
+    "{{ ''.__class__ }}{{ ''.__class__.__mro__ }}",
+    "{{ l.append(4) }}",
+    "{{ l.append }}",
+    "{{ range(200000)|length }}",
+    "{{ namespace(a=1).a }}{{ namespace({'b': 2}).b }}{{ dict(a=1) }}",
+    "{{ cycler('a', 'b').next() }}{% set j = joiner(';') %}{{ j() }}{{ j() }}",
+    "{{ t|trim|replace('\\t', ' ')|indent(3, first=true) }}",
+    "{{ -3|abs }}{{ 2.5|round }}{{ 3.5|round }}{{ 2.675|round(2) }}{{ 1234|round(-2) }}",
+    "{{ 'ß'.upper() }}{{ 'ΑΣ ΑΣΑ'.lower() }}{{ u.title() }}{{ u|length }}{{ u[-1] }}{{ u[::-1] }}",
+    '{{ "\\u00e9\\x41\\n\\q\\101" }}',
+    "{{ not_there.attribute }}",
+    "{{ 1 + 'a' }}",
+    "{% set x %}a{{ n }}b{% endset %}{{ x }}{% set x | upper %}c{% endset %}{{ x }}",
+    "{{ 'abc' is in 'xabcx' }}{{ 'b' in ['a', 'b'] }}{{ 'a' in d }}{{ 3 not in l }}",
+    "{% for a in [] %}x{% else %}empty{% endfor %}",
+    "{{ loop }}{% for x in l %}{{ loop.index }}/{{ loop.length }}{{ ',' if not loop.last }}{% endfor %}",
+    "{{ 0x1F + 0b11 + 0o17 + 1_000 }}{{ 1.5e3 }}{{ 1e400 }}{{ -1e400 }}",
+    "\r\nwindows\r\nlines\r\n",
+    "{{ 'a' 'b' \"c\" }}{{ ('x', )}}{{ (1) }}",
+    "{{ d|items|list }}{{ missing|items|list }}",
+    "{{ [3, 1, 2]|sort|first }}{{ ['b', 'A', 'c']|sort }}{{ [1, 1.0, true]|unique|list }}",
+    "{{ people|groupby('age') }}{% for g in people|groupby('age') %}{{ g.grouper }}:{{ g.list|length }};{% endfor %}",
+]
+
+
+def main():
+    python = environment.make_environment()
+    print(json.dumps({"variables": expressions.VARIABLES}))
+    generated = [template for template, _ in expressions.cases(400, seed=7)]
+    for template in BY_HAND + generated:
+        text = environment.render(python, template, expressions.VARIABLES)
+        if text is None or " at 0x" not in text.lower():
+            print(json.dumps({"template": template, "text": text}))
+
+
+if __name__ == "__main__":
+    main()
