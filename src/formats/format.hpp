@@ -99,8 +99,8 @@ class PreparedEdit {
   // The file as it will be.
   virtual SourcePtr edited() const = 0;
   const std::vector<std::string>& added() const { return added_; }
-  // Throws bad_argument where other programs alone would see the changes: the models of the file as it is and as it
-  // will be.
+  // Throws bad_argument where a change has no effect, or other programs alone would see it: the models of the file as
+  // it is and as it will be.
   virtual void require_effect(const Model& before, const Model& after) const {
     (void)before;
     (void)after;

@@ -1,7 +1,10 @@
 #include <poise/edit.hpp>
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,19 +20,47 @@
 namespace poise {
 namespace {
 
+// With what the error names beside the file: an attribute.
+std::string message_of(const Error& error, const std::string& path) {
+  const std::string& named = error.path();
+  const std::string prefix = path + ": ";
+  return named.starts_with(prefix) ? fmt::format("{}: {}", named.substr(prefix.size()), error.message())
+                                   : error.message();
+}
+
 // Throws bad_argument where the file could not be opened.
 Model read_edited(const Format& format, const Input& edited) {
   try {
     return format.read(edited, {});
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::io) throw;
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("nothing is changed: the file would not open with it: {}", error.message()),
-                edited.path.string());
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("nothing is changed: the file would not open with it: {}", message_of(error, edited.path.string())),
+        edited.path.string());
   }
 }
 
-bool has_vocabulary(const Model& model) { return model.vocabulary || described_vocabulary(model).made; }
+std::optional<Vocabulary> vocabulary_of(const Model& model) {
+  return model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
+}
+
+// The first special token that the vocabulary would not name any more.
+std::string lost_token(const Vocabulary& before, const Vocabulary& after) {
+  struct Special {
+    std::string_view name;
+    std::int32_t Vocabulary::*id;
+  };
+  constexpr std::array kSpecial = std::to_array<Special>({{"BOS", &Vocabulary::bos_id},
+                                                          {"EOS", &Vocabulary::eos_id},
+                                                          {"unknown", &Vocabulary::unk_id},
+                                                          {"padding", &Vocabulary::pad_id}});
+  for (const auto& [name, id] : kSpecial) {
+    if (before.*id >= 0 && after.*id < 0)
+      return fmt::format("the vocabulary would lose its {} token, which is {}", name, before.*id);
+  }
+  return {};
+}
 
 std::vector<std::string> errors_in(const Model& model, const std::filesystem::path& path) {
   std::vector<std::string> errors;
@@ -55,7 +86,12 @@ std::string changed_hyperparameter(const Model& before, const Model& after) {
 std::string harm(const Model& before, const Model& after, const AttributeChanges& changes,
                  const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
-  if (has_vocabulary(before) && !has_vocabulary(after)) return "the model would lose its vocabulary";
+  if (const auto vocabulary = vocabulary_of(before)) {
+    const auto left = vocabulary_of(after);
+    if (!left) return "the model would lose its vocabulary";
+    std::string lost = lost_token(*vocabulary, *left);
+    if (!lost.empty()) return lost;
+  }
   if (changes.set.empty()) {
     std::string changed = changed_hyperparameter(before, after);
     if (!changed.empty()) return changed;

@@ -105,7 +105,7 @@ GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::str
   const auto config = std::ranges::find(metadata, kGgufTokenizerConfig, &Attributes::Entry::first);
   const auto* json = config == metadata.end() ? nullptr : config->second.get_if<std::string>();
   if (json == nullptr) return texts;
-  Value value = parse_json(*json, path);
+  Value value = parse_json(*json, fmt::format("{}: {}", path, kGgufTokenizerConfig));
   if (value.get_if<Attributes>() == nullptr)
     throw Error(ErrorKind::invalid_file, fmt::format("{}: expected a JSON object", kGgufTokenizerConfig), path);
   texts.tokenizer_config = std::move(value).take<Attributes>();

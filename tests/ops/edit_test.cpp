@@ -15,6 +15,7 @@
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
 
+#include "formats/format.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 
@@ -22,6 +23,14 @@ namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
+
+// An attribute as the file has it.
+Value attribute_of(const fs::path& file, std::string_view name) {
+  for (MetadataKey& key : metadata_keys(open_with_format(file, {}))) {
+    if (key.key == name) return std::move(key.value);
+  }
+  return {};
+}
 
 // Each edit reads the file and writes what follows from that: none may be lost, in formats that grow and in those that
 // are written anew.
@@ -86,6 +95,34 @@ TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
   fs::remove_all(directory);
 }
 
+// Each edit of a zTensor 2 file leaves the manifest and the footer that were its end.
+TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
+  const support::TemporaryDirectory directory;
+  for (const std::uint64_t alignment : {4096, 65536}) {
+    const fs::path file = directory / fmt::format("{}.zt", alignment);
+    ConvertOptions options;
+    options.write.align = alignment;
+    convert(source_directory() / "examples/nano-mistral", file, options);
+    ASSERT_EQ(verify(file).warnings(), 0U);
+    std::vector<std::uint64_t> ends = {fs::file_size(file)};
+    for (const std::size_t length : {1, 5000, 70000, 3}) {
+      edit(file, {.set = {{"note", std::string(length, 'n')}}, .erase = {}});
+      EXPECT_EQ(verify(file).warnings(), 0U) << length;
+      ends.push_back(fs::file_size(file));
+    }
+    // Bytes that are no manifest, or are not its, are told of as before.
+    const std::string whole = support::contents(file);
+    for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
+      for (const std::uint64_t back : {1, 24, 60, 500}) {
+        std::string changed = whole;
+        changed[ends[i] - back] ^= 0x10;
+        support::put(file, changed);
+        EXPECT_GT(verify(file).warnings(), 0U) << i << " " << back;
+      }
+    }
+  }
+}
+
 // What verify finds wrong afterwards, and did not before.
 TEST(Edit, RefusesWhatVerifyWouldFind) {
   const support::TemporaryDirectory directory;
@@ -117,6 +154,11 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
               "nothing is changed: the model would lose its configuration");
     EXPECT_EQ(refusal({.set = {}, .erase = {"poise.vocabulary"}}),
               "nothing is changed: the model would lose its vocabulary");
+    Attributes vocabulary =
+        parse_json(*attribute_of(file, "poise.vocabulary").get_if<std::string>(), "v").take<Attributes>();
+    vocabulary.set("eos_id", -1);
+    EXPECT_EQ(refusal({.set = {{"poise.vocabulary", to_json(vocabulary)}}, .erase = {}}),
+              "nothing is changed: the vocabulary would lose its EOS token, which is 2");
     EXPECT_EQ(verify(file).errors(), 0U);
 
     edit(file, {.set = {{"poise.config", with("num_hidden_layers", "5")}}, .erase = {}, .force = true});

@@ -37,6 +37,8 @@
 namespace poise::gguf {
 namespace {
 
+constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
 // An entry as the file has it.
@@ -58,6 +60,7 @@ struct Header {
   std::uint64_t alignment = kUsualAlignment;
   std::uint64_t split_number = 0;  // of several files: which of them it is
   std::uint64_t split_count = 0;
+  std::optional<std::uint64_t> tokens;  // of the vocabulary
 };
 
 Header read_header(const Source& source) {
@@ -71,6 +74,7 @@ Header read_header(const Source& source) {
     if (!header.entries.empty()) header.entries.back().end = begin;
     header.entries.push_back({std::string(key), value.type(), begin});
     if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
+    if (key == kTokens && value.type() == ValueType::array) header.tokens = value.count();
     if (key == "split.no") header.split_number = value.unsigned_integer().value_or(0);
     if (key == "split.count") header.split_count = value.unsigned_integer().value_or(0);
   });
@@ -191,6 +195,22 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
   return added;
 }
 
+// Of a changed special token that the vocabulary does not have: readers pass over it. Empty: there is none.
+std::string problem_with_ids(const AttributeChanges& changes, const std::optional<std::uint64_t>& tokens) {
+  if (!tokens) return {};
+  for (const auto& [key, value] : changes.set) {
+    if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id")) continue;
+    const auto* text = value.get_if<std::string>();
+    const auto* number = value.get_if<std::uint64_t>();
+    const std::string given = text == nullptr ? to_json(value) : *text;
+    std::uint64_t id = number == nullptr ? *tokens : *number;
+    if (text != nullptr) std::from_chars(text->data(), text->data() + text->size(), id);
+    if (id >= *tokens)
+      return fmt::format("nothing is changed: {} would be {}, and there are {} tokens", key, given, *tokens);
+  }
+  return {};
+}
+
 void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWriter& out) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
   source.read(begin, bytes);
@@ -210,10 +230,10 @@ void require_first(const Header& header, const Input& input) {
 // Another header before the data, which begin at `old_data` in the file.
 class EditedHeader final : public PreparedEdit {
  public:
-  // `has_config`: the header has poise.config.
+  // `has_config`: the header has poise.config. `problem`: why one of the changes has no effect; empty: each has.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
-               std::vector<std::string> added, bool has_config)
-      : PreparedEdit(std::move(added)), input_(input), old_data_(old_data) {
+               std::vector<std::string> added, bool has_config, std::string problem)
+      : PreparedEdit(std::move(added)), input_(input), old_data_(old_data), problem_(std::move(problem)) {
     header_ = Source::from_memory({header.bytes().begin(), header.bytes().end()}, input.path.string());
     const auto of_architecture = [](const std::string& key) {
       return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
@@ -233,6 +253,8 @@ class EditedHeader final : public PreparedEdit {
   // poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would
   // not.
   void require_effect(const Model& before, const Model& after) const override {
+    if (!problem_.empty())
+      throw Error(ErrorKind::bad_argument, problem_, input_.path.string()).with({.kind = Remedy::Kind::force});
     if (!may_be_covered_ || !has_other_beginning()) return;
     if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
     throw Error(ErrorKind::bad_argument,
@@ -276,6 +298,7 @@ class EditedHeader final : public PreparedEdit {
   Input input_;
   SourcePtr header_;
   std::uint64_t old_data_;
+  std::string problem_;
   bool may_be_covered_ = false;  // a changed key says what poise.config may say, too
 };
 
@@ -308,7 +331,8 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
   const std::uint64_t data = std::min(*checked_align(header.end, header.alignment), source.size());
   if (header.tensors > 0)
     out.zeros(static_cast<std::size_t>(*checked_align(out.size(), header.alignment) - out.size()));
-  return std::make_unique<EditedHeader>(input, out, data, changes, std::move(added), has_config);
+  return std::make_unique<EditedHeader>(input, out, data, changes, std::move(added), has_config,
+                                        problem_with_ids(changes, header.tokens));
 }
 
 }  // namespace poise::gguf

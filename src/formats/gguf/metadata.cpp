@@ -101,10 +101,28 @@ void Metadata::take_card(Card& card) {
 std::optional<Attributes> Metadata::take_rest(const std::string& path) {
   const auto text = take_text(kConfigKey);
   if (!text) return std::nullopt;
-  Value json = parse_json(*text, path);
+  Value json = parse_json(*text, fmt::format("{}: {}", path, kConfigKey));
   if (json.get_if<Attributes>() == nullptr)
     throw Error(ErrorKind::invalid_file, fmt::format("gguf: {}: expected a JSON object", kConfigKey), path);
   return std::move(json).take<Attributes>();
+}
+
+// Why the file has no hyperparameters in GGUF's keys.
+std::string Metadata::why_no_hyperparameters() const {
+  const Value* name = find(kArchitecture);
+  if (name == nullptr) return fmt::format("{} is missing", kArchitecture);
+  if (architecture_ == nullptr)
+    return fmt::format("{} is {}, which Poise does not know", kArchitecture, to_json(*name));
+  return fmt::format("there is no {}.embedding_length", architecture_->name);
+}
+
+// poise.config may be whole without these keys.
+void Metadata::take_part_of_config(Model& model, const Attributes& rest, const std::string& path) const {
+  try {
+    take_config(model, rest, path);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("gguf: {} ({})", why_no_hyperparameters(), error.message()), path);
+  }
 }
 
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
@@ -122,8 +140,11 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
       throw Error(error.kind(), fmt::format("gguf: {} ({})", *unreadable, error.message()), path);
     }
   } else {
-    model.card.model_type = take_text(kArchitecture).value_or("");
-    if (rest) take_config(model, *rest, path);
+    const Value* name = find(kArchitecture);
+    const auto* text = name == nullptr ? nullptr : name->get_if<std::string>();
+    model.card.model_type = text == nullptr ? "" : *text;
+    if (rest) take_part_of_config(model, *rest, path);
+    take_text(kArchitecture);
   }
   const Value* file_type = find("general.file_type");
   const auto* number = file_type == nullptr ? nullptr : file_type->get_if<std::uint64_t>();

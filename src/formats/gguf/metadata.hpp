@@ -60,6 +60,8 @@ class Metadata {
  private:
   // What a file that Poise wrote says beside GGUF's own keys.
   std::optional<Attributes> take_rest(const std::string& path);
+  void take_part_of_config(Model& model, const Attributes& rest, const std::string& path) const;
+  std::string why_no_hyperparameters() const;
   void take_card(Card& card);
   void take_one_for_all_layers(const std::string& architecture);
   bool has_hyperparameters() const;

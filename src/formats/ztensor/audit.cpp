@@ -1,6 +1,8 @@
 #include "formats/ztensor/audit.hpp"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 
 #include <fmt/format.h>
 
@@ -11,6 +13,7 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/source_range.hpp"
+#include "io/spliced_source.hpp"
 #include "model/unknown.hpp"
 #include "model/unused_bytes.hpp"
 
@@ -38,6 +41,26 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
                         source->size() - kBehind});
 }
 
+// Manifests and footers that edits have left behind: each put others after what was the end of the file.
+void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector<FileRange>& known) {
+  while (manifest.begin > kLeastAlignment2) {
+    std::vector<std::byte> before(kLeastAlignment2);  // with no more than zeros between
+    source->read(manifest.begin - before.size(), before);
+    const auto last = std::find_if(before.rbegin(), before.rend(), [](std::byte byte) { return byte != std::byte{0}; });
+    const std::uint64_t end = manifest.begin - static_cast<std::uint64_t>(last - before.rbegin());
+    try {
+      const SourcePtr old = make_spliced_source(source->name(), {{source, 0, end}});
+      manifest = find_manifest2(*old);
+      parse_manifest2(*old, manifest);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::io) throw;
+      return;  // these bytes are something else
+    }
+    known.push_back({manifest.begin, manifest.end});
+    known.push_back({end - kFooterBytes2, end});
+  }
+}
+
 }  // namespace
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model) {
@@ -61,6 +84,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({range.begin, range.end});
   known.push_back({0, kMagic2.size()});
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
+  add_superseded(input.source, range, known);
   // The first is what the format asks of every blob, the others what writers align to.
   find_unused_bytes(input.source, std::move(known),
                     std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);

@@ -159,10 +159,37 @@ TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
     EXPECT_THAT(refusal({.set = {}, .erase = {key}}), HasSubstr("nothing is changed: "));
   }
   EXPECT_THAT(refusal({.set = {}, .erase = {"tokenizer.ggml.tokens"}}), HasSubstr("would lose its vocabulary"));
-  EXPECT_THAT(refusal({.set = {}, .erase = {"general.architecture"}}), HasSubstr("the file would not open with it"));
+  EXPECT_THAT(refusal({.set = {}, .erase = {"general.architecture"}}),
+              HasSubstr("the file would not open with it: gguf: general.architecture is missing"));
+  EXPECT_THAT(refusal({.set = {{"general.architecture", "foo"}}, .erase = {}}),
+              HasSubstr("gguf: general.architecture is \"foo\", which Poise does not know"));
+  EXPECT_THAT(refusal({.set = {{"general.architecture", "qwen2"}}, .erase = {}}),
+              HasSubstr("gguf: there is no qwen2.embedding_length"));
+  for (const std::string key : {"poise.config", "poise.tokenizer_config"})
+    EXPECT_THAT(refusal({.set = {{key, "junk"}}, .erase = {}}), HasSubstr("not open with it: " + key + ": JSON: "));
   EXPECT_EQ(verify(path()).errors(), 0U);
   edit(path(), {.set = {{"llama.vocab_size", "961"}}, .erase = {}, .force = true});
   EXPECT_GT(verify(path()).errors(), 0U);
+}
+
+// Readers pass over an id that no token has.
+TEST_F(GgufEdit, RefusesToLoseSpecialTokens) {
+  convert(source_directory() / "examples/nano-mistral", path(), {.write = {.overwrite = true}});
+  const std::string bos = "tokenizer.ggml.bos_token_id";
+  const std::string lost = "nothing is changed: the vocabulary would lose its BOS token, which is 1";
+  EXPECT_EQ(refusal({.set = {{bos, "100000"}}, .erase = {}}), lost);
+  EXPECT_EQ(refusal({.set = {{bos, std::uint64_t{960}}}, .erase = {}}), lost);
+  EXPECT_EQ(refusal({.set = {}, .erase = {bos}}), lost);
+  const std::string end = "tokenizer.ggml.eot_token_id";
+  EXPECT_EQ(refusal({.set = {{end, "960"}}, .erase = {}}),
+            "nothing is changed: " + end + " would be 960, and there are 960 tokens");
+  EXPECT_EQ(refusal({.set = {{end, std::uint64_t{1000}}}, .erase = {}}),
+            "nothing is changed: " + end + " would be 1000, and there are 960 tokens");
+  edit(path(), {.set = {{bos, "5"}, {end, "959"}}, .erase = {}});
+  EXPECT_EQ(open(path()).vocabulary->bos_id, 5);
+  edit(path(), {.set = {{bos, "100000"}}, .erase = {}, .force = true});
+  EXPECT_EQ(open(path()).vocabulary->bos_id, -1);
+  edit(path(), {.set = {{end, "958"}}, .erase = {}});
 }
 
 // GPT-2 has a learned position for each of its context.
