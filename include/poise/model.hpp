@@ -184,6 +184,9 @@ class Vocabulary {
   // The other keys of tokenizer_config.json, in its order, where the vocabulary was read with one. Poise keeps them;
   // tokens and fields above count where the two disagree.
   Attributes tokenizer_config;
+  // Texts of files beside these, by their names in a Hugging Face directory, as they were read:
+  // special_tokens_map.json, chat_template.jinja, ... Poise writes those that still agree with tokens and fields above.
+  Attributes files;
 
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::string_view text, float score, TokenType type);

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import typing
 
 from . import _poise
 from ._elements import Slice, Tensor
+from ._errors import Error
 from ._inputs import described
 from ._types import DType
 
@@ -23,7 +25,8 @@ def quantize(array: typing.Any, type: str, *, group_size: int | None = None, nam
     are no whole blocks or groups.
     """
     made = _poise.Model.build([(name, described(name or "without a name", array))])
-    return Tensor(_poise.quantize(made, type, group_size), 0)
+    with _about_an_array(name):
+        return Tensor(_poise.quantize(made, type, group_size), 0)
 
 
 def dequantize(
@@ -41,4 +44,15 @@ def dequantize(
         return codes.numpy(dtype)
     if type is None or shape is None:
         raise TypeError('blocks in a buffer need a type ("q4_k") and the shape of their numbers')
-    return Tensor(_poise.from_blocks(codes, type, tuple(shape)), 0).numpy(dtype)
+    with _about_an_array(""):
+        return Tensor(_poise.from_blocks(codes, type, tuple(shape)), 0).numpy(dtype)
+
+
+@contextlib.contextmanager
+def _about_an_array(name: str) -> typing.Iterator[None]:
+    """Errors without the options of conversions that help, and for a tensor without a name without it."""
+    try:
+        yield
+    except Error as error:
+        message = error.message if name else error.message.replace("tensor : ", "the array: ", 1)
+        raise type(error)(message, error.path, error.offset) from None

@@ -151,7 +151,7 @@ def _save_into(
     wanted = options.get("format")
     if wanted is None:
         raise BadArgumentError('a file object has no extension that says the format; format="safetensors" names one')
-    if any(one.name == wanted and not one.extension for one in formats()):
+    if any(one.name == wanted.lower() and not one.extension for one in formats()):
         raise BadArgumentError(f"{wanted} is a directory, and a file object holds one file")
     if "shard_size" in options:
         raise BadArgumentError("shard_size spreads a model over files, and a file object holds one")

@@ -99,18 +99,23 @@ class Bar(_Shown):
 
 
 class Lines(_Shown):
-    """A line every few seconds."""
+    """A line every few seconds, and one at the end, as the command has them."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         super().__init__(verb, stream)
         self._last = self._start
+        self._done = False
 
     def __call__(self, done: int, total: int, item: str) -> None:
         now = time.monotonic()
-        if now - self._last < _BETWEEN_LINES:
+        if done >= total and not self._done:
+            self._done = True
+            seconds = max(now - self._start, 1e-9)
+            self._write(f"{self._verb} 100% of {human_bytes(total)}  {human_bytes(total / seconds)}/s\n")
+        if self._done or now - self._last < _BETWEEN_LINES:
             return
         self._last = now
-        share = 100 * done // total if total else 100
+        share = 100 * done // total
         self._write(f"{self._verb} {share:3d}% of {human_bytes(total)}  {self._facts(done, total, item, now)}\n")
 
     def end(self) -> None:

@@ -113,11 +113,12 @@ class Session:
         top_p: float = 1.0,
         seed: int = 0,
         stop_id: int | None = None,
+        ignore_eos: bool = False,
     ) -> typing.Iterator[str]:
         """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
 
         temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this
-        probability together. The same options and seed give the same text on every machine.
+        probability together. stop_id: a token that ends the text, too; ignore_eos: no token ends it. The same options and seed give the same text on every machine.
 
         The text goes on from what was fed and generated before: the token that was generated last is fed before the
         prompt, an end-of-text token too, and a prompt [] adds nothing. BOS is put before a text that begins, not before
@@ -125,7 +126,7 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
+        return _pieces(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, ignore_eos))
 
     def generate_tokens(
         self,
@@ -137,9 +138,10 @@ class Session:
         top_p: float = 1.0,
         seed: int = 0,
         stop_id: int | None = None,
+        ignore_eos: bool = False,
     ) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id))
+        return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, ignore_eos))
 
     def _generator(self, prompt: str | Ids, *options: typing.Any) -> _poise.Generator:
         return _poise.Generator(self._core, prompt, *options)

@@ -13,7 +13,7 @@ from ._dtypes import numpy_dtype
 from ._elements import Tensor
 from ._inputs import described, items_of, require_texts
 from ._model import Model, open, open_bytes
-from ._types import Arrays, Path
+from ._types import Arrays, DType, Path, Patterns, Progress, Size
 
 if typing.TYPE_CHECKING:
     from ._types import NumpyArray
@@ -33,16 +33,65 @@ def load(data: typing.Any, name: str = "") -> dict[str, NumpyArray]:
 
 
 def save_file(
-    tensor_dict: Arrays, filename: Path, metadata: dict[str, str] | None = None, **options: typing.Any
+    tensor_dict: Arrays,
+    filename: Path,
+    metadata: dict[str, str] | None = None,
+    *,
+    format: str | None = None,
+    dtype: DType | None = None,
+    quantize: str | None = None,
+    group_size: int | None = None,
+    imatrix: Path | None = None,
+    keep: typing.Mapping[str, DType] | None = None,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    sparse: str | None = None,
+    min_sparsity: float | None = None,
+    card: typing.Mapping[str, str] | None = None,
+    compress: str | None = None,
+    digest: str | None = None,
+    align: Size | None = None,
+    shard_size: Size | None = None,
+    dialect: str | None = None,
+    vocab: Path | None = None,
+    merges: Path | None = None,
+    overwrite: bool = True,
+    verify: bool = True,
+    progress: Progress = None,
 ) -> None:
     """Writes arrays to a file whose extension says the format; without one that does, safetensors. An existing file is
     replaced, whole or not at all.
 
     The same arrays make the same bytes, in whatever order the dict has them. metadata: str to str, else TypeError.
-    options: those of poise.save().
+    The others are those of poise.save().
     """
-    options = {"overwrite": True, **_usual_format(filename), **options}
-    _operations.save(_model_of(tensor_dict, metadata), filename, **options)
+    if format is None:
+        format = _usual_format(filename)
+    _operations.save(
+        _model_of(tensor_dict, metadata),
+        filename,
+        format=format,
+        dtype=dtype,
+        quantize=quantize,
+        group_size=group_size,
+        imatrix=imatrix,
+        keep=keep,
+        only=only,
+        skip=skip,
+        sparse=sparse,
+        min_sparsity=min_sparsity,
+        card=card,
+        compress=compress,
+        digest=digest,
+        align=align,
+        shard_size=shard_size,
+        dialect=dialect,
+        vocab=vocab,
+        merges=merges,
+        overwrite=overwrite,
+        verify=verify,
+        progress=progress,
+    )
 
 
 def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
@@ -73,10 +122,10 @@ def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
     return Model._of(_poise.Model.build([(name, made) for _, name, made in pairs], metadata))
 
 
-def _usual_format(filename: Path) -> dict[str, str]:
+def _usual_format(filename: Path) -> str | None:
     extension = os.path.splitext(os.fsdecode(filename))[1]
     known = {one.extension for one in _operations.formats() if one.writable and one.extension}
-    return {} if extension in known else {"format": "safetensors"}
+    return None if extension in known else "safetensors"
 
 
 def _arrays(model: Model) -> dict[str, NumpyArray]:

@@ -8,7 +8,7 @@ import torch
 
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
-from ._types import Path
+from ._types import DType, Path, Patterns, Progress, Size
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 
@@ -28,17 +28,66 @@ def load(data: typing.Any, name: str = "") -> Tensors:
 
 
 def save_file(
-    tensors: Tensors, filename: Path, metadata: dict[str, str] | None = None, **options: typing.Any
+    tensors: Tensors,
+    filename: Path,
+    metadata: dict[str, str] | None = None,
+    *,
+    format: str | None = None,
+    dtype: DType | None = None,
+    quantize: str | None = None,
+    group_size: int | None = None,
+    imatrix: Path | None = None,
+    keep: typing.Mapping[str, DType] | None = None,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    sparse: str | None = None,
+    min_sparsity: float | None = None,
+    card: typing.Mapping[str, str] | None = None,
+    compress: str | None = None,
+    digest: str | None = None,
+    align: Size | None = None,
+    shard_size: Size | None = None,
+    dialect: str | None = None,
+    vocab: Path | None = None,
+    merges: Path | None = None,
+    overwrite: bool = True,
+    verify: bool = True,
+    progress: Progress = None,
 ) -> None:
     """Writes tensors to a file whose extension says the format; without one that does, safetensors. An existing file is
     replaced, whole or not at all.
 
     Raises ValueError for sparse tensors and for those that are not contiguous, RuntimeError for tensors that share
     memory: save_model() takes those.
-    options: those of poise.save().
+    The others are those of poise.save().
     """
     _check(tensors)
-    _numpy.save_file(tensors, filename, metadata, **options)
+    _numpy.save_file(
+        tensors,
+        filename,
+        metadata,
+        format=format,
+        dtype=dtype,
+        quantize=quantize,
+        group_size=group_size,
+        imatrix=imatrix,
+        keep=keep,
+        only=only,
+        skip=skip,
+        sparse=sparse,
+        min_sparsity=min_sparsity,
+        card=card,
+        compress=compress,
+        digest=digest,
+        align=align,
+        shard_size=shard_size,
+        dialect=dialect,
+        vocab=vocab,
+        merges=merges,
+        overwrite=overwrite,
+        verify=verify,
+        progress=progress,
+    )
 
 
 def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
@@ -52,12 +101,33 @@ def save_model(
     filename: Path,
     metadata: dict[str, str] | None = None,
     force_contiguous: bool = True,
-    **options: typing.Any,
+    *,
+    format: str | None = None,
+    dtype: DType | None = None,
+    quantize: str | None = None,
+    group_size: int | None = None,
+    imatrix: Path | None = None,
+    keep: typing.Mapping[str, DType] | None = None,
+    only: Patterns | None = None,
+    skip: Patterns | None = None,
+    sparse: str | None = None,
+    min_sparsity: float | None = None,
+    card: typing.Mapping[str, str] | None = None,
+    compress: str | None = None,
+    digest: str | None = None,
+    align: Size | None = None,
+    shard_size: Size | None = None,
+    dialect: str | None = None,
+    vocab: Path | None = None,
+    merges: Path | None = None,
+    overwrite: bool = True,
+    verify: bool = True,
+    progress: Progress = None,
 ) -> None:
     """Writes the state of a module. Of tensors that share memory one is written, and the metadata says the names of the
     others.
 
-    force_contiguous: copies what is not contiguous; False: ValueError.
+    force_contiguous: copies what is not contiguous; False: ValueError. The others are those of poise.save().
     """
     state = dict(model.state_dict())
     metadata = dict(metadata or {})
@@ -68,7 +138,32 @@ def save_model(
     if force_contiguous:
         state = {name: tensor.contiguous() for name, tensor in state.items()}
     try:
-        save_file(state, filename, metadata, **options)
+        save_file(
+            state,
+            filename,
+            metadata,
+            format=format,
+            dtype=dtype,
+            quantize=quantize,
+            group_size=group_size,
+            imatrix=imatrix,
+            keep=keep,
+            only=only,
+            skip=skip,
+            sparse=sparse,
+            min_sparsity=min_sparsity,
+            card=card,
+            compress=compress,
+            digest=digest,
+            align=align,
+            shard_size=shard_size,
+            dialect=dialect,
+            vocab=vocab,
+            merges=merges,
+            overwrite=overwrite,
+            verify=verify,
+            progress=progress,
+        )
     except ValueError as error:
         if force_contiguous or "contiguous" not in str(error):
             raise

@@ -17,6 +17,7 @@
 #include "formats/format.hpp"
 #include "long_call.hpp"
 #include "memory.hpp"
+#include "ops/check_headers.hpp"
 #include "ops/option_words.hpp"
 
 namespace poise::python {
@@ -45,7 +46,7 @@ class Given {
   // One of a few words. Throws bad_argument for others.
   template <typename Choice>
   Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
-    const std::string word = text();
+    const std::string word = in_small_letters(text());
     std::vector<std::string_view> names;
     for (const auto& [name, choice] : choices) {
       if (name == word) return choice;
@@ -53,8 +54,9 @@ class Given {
     }
     refuse(fmt::format("one of {}", fmt::join(names, ", ")));
   }
-  // An integer, or text such as "64KiB". Throws bad_argument for 0.
+  // An integer, or text such as "64KiB". Throws bad_argument for 0 and less.
   std::uint64_t size() const {
+    if (PyLong_Check(value_.ptr()) && value_ < py::int_(0)) refuse(kSizeExpected);
     const auto number = py::isinstance<py::str>(value_)
                             ? size_from(text())
                             : std::optional(as<std::uint64_t>("a size: 4096, \"64KiB\", \"2GB\""));
@@ -214,7 +216,20 @@ py::dict to_python(const Plan& plan) {
 
 // The format of an output: the named one, or that of its name.
 std::string format_of(const fs::path& output, const std::string& named) {
-  return named.empty() ? std::string(output_format(output).info.name) : named;
+  return std::string((named.empty() ? output_format(output) : format_by_name(named)).info.name);
+}
+
+// Adds what verify() will fault in a model whose configuration may be another one than its file's.
+void warn_of_headers(const Model& model, std::vector<Finding>& warnings) {
+  std::size_t errors = 0;
+  std::string first;
+  for (const Finding& finding : check_headers(model, {})) {
+    if (finding.severity == Severity::error && errors++ == 0) first = finding.message;
+  }
+  if (errors == 0) return;
+  const std::string more = errors == 1 ? "" : fmt::format(" (and {} more)", errors - 1);
+  warnings.push_back(
+      {Severity::warning, fmt::format("verify() will fault this model: {}{}", first, more), {}, std::nullopt});
 }
 
 py::dict convert_file(const py::object& from, const py::object& to, const py::dict& given, const py::object& progress) {
@@ -234,7 +249,11 @@ py::dict save_model(const Owner& owner, const py::object& to, const py::dict& gi
   options.format.clear();
   LongCall call(progress);
   options.write.progress = call.progress();
-  return to_python(call.run([&] { return write(plan(*model, format, options), output); }));
+  return to_python(call.run([&] {
+    ConvertReport report = write(plan(*model, format, options), output);
+    warn_of_headers(*model, report.warnings);
+    return report;
+  }));
 }
 
 py::dict plan_file(const py::object& from, const py::object& to, const py::dict& given) {
@@ -256,7 +275,9 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
   options.format.clear();
   const Plan made = [&] {
     const Released released;
-    return plan(*model, format, options);
+    Plan plan_of = plan(*model, format, options);
+    warn_of_headers(*model, plan_of.warnings);
+    return plan_of;
   }();
   return to_python(made);
 }

@@ -348,8 +348,8 @@ class Generator {
  public:
   // The prompt: `text`, and then `prompt`.
   Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
-            std::size_t max_tokens, const SamplingOptions& sampling, std::optional<TokenId> stop)
-      : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop) {
+            std::size_t max_tokens, const SamplingOptions& sampling, std::optional<TokenId> stop, bool ignore_eos)
+      : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop), ignore_eos_(ignore_eos) {
     const Weights& weights = session_->weights();
     if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
       refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
@@ -416,7 +416,7 @@ class Generator {
     state_ = story.state();
     gave_ = true;
     --left_;
-    if (session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
+    if (!ignore_eos_ && session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
     return token;
   }
 
@@ -430,6 +430,7 @@ class Generator {
   std::optional<TextStream> stream_;
   std::size_t left_;
   std::optional<TokenId> stop_;
+  bool ignore_eos_;
   std::size_t choices_ = 0;
   std::uint64_t state_ = 0;  // where the session was left
   bool gave_ = false;
@@ -495,7 +496,7 @@ void declare_sessions(py::module_& module) {
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::object& max_tokens,
                        const py::object& temperature, const py::object& top_k, const py::object& top_p,
-                       const py::object& seed, const py::object& stop_id) {
+                       const py::object& seed, const py::object& stop_id, const py::object& ignore_eos) {
              const bool is_text = PyUnicode_Check(prompt.ptr());
              return std::make_unique<Generator>(
                  std::move(session), is_text ? std::optional(utf8(prompt)) : std::nullopt,
@@ -504,10 +505,11 @@ void declare_sessions(py::module_& module) {
                                  .top_k = whole<std::int64_t>("top_k", top_k),
                                  .top_p = real("top_p", top_p),
                                  .seed = whole<std::uint64_t>("seed", seed)},
-                 stop_id.is_none() ? std::nullopt : std::optional(whole<TokenId>("stop_id", stop_id)));
+                 stop_id.is_none() ? std::nullopt : std::optional(whole<TokenId>("stop_id", stop_id)),
+                 truth("ignore_eos", ignore_eos));
            }),
            py::arg("session").none(false), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"),
-           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"))
+           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"), py::arg("ignore_eos"))
       .def("next", &Generator::next)
       .def("finish", &Generator::finish)
       .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });

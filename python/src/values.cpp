@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "face.hpp"
+#include "numeric/shortest.hpp"
 
 namespace poise::python {
 namespace {
@@ -30,30 +31,39 @@ py::object taken(PyObject* made) {
   return py::reinterpret_steal<py::object>(made);
 }
 
-Value value_from(py::handle object, int depth);
+// `name`: of what the value is of, for errors.
+Value value_from(py::handle object, const std::string& name, int depth);
 
-Attributes attributes_from(const py::dict& dict, int depth) {
+Attributes attributes_from(const py::dict& dict, const std::string& name, int depth) {
   Attributes result;
   for (const auto& [key, item] : dict) {
     if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is no text", short_repr(key)));
-    result.set(utf8(key), value_from(item, depth));
+    const std::string text = utf8(key);
+    result.set(text, value_from(item, name.empty() ? text : fmt::format("{}.{}", name, text), depth));
   }
   return result;
 }
 
-Value value_from(py::handle object, int depth) {
-  if (depth > kDeepest) refuse(fmt::format("values are nested deeper than {}", kDeepest));
+// numpy's floating-point scalars that are no float of Python's.
+bool is_short_float(py::handle object) {
+  const std::string_view type = Py_TYPE(object.ptr())->tp_name;
+  return type == "numpy.float16" || type == "numpy.float32";
+}
+
+Value value_from(py::handle object, const std::string& name, int depth) {
+  if (depth > kDeepest) refuse(fmt::format("{}: values are nested deeper than {}", name, kDeepest));
   if (object.is_none()) return nullptr;
   if (is_boolean(object)) return PyObject_IsTrue(object.ptr()) != 0;
   if (py::isinstance<py::str>(object)) return utf8(object);
   if (py::isinstance<py::float_>(object)) return object.cast<double>();
+  if (is_short_float(object)) return shortest(static_cast<float>(PyFloat_AsDouble(object.ptr())));
   if (PyIndex_Check(object.ptr()) != 0) {  // numpy's, too
     const py::object number = taken(PyNumber_Index(object.ptr()));
     try {
       if (number < py::int_(0)) return number.cast<std::int64_t>();
       return number.cast<std::uint64_t>();
     } catch (const py::cast_error&) {
-      refuse(fmt::format("the integer {} does not fit 64 bits", utf8(py::str(number))));
+      refuse(fmt::format("{}: the integer {} does not fit 64 bits", name, short_repr(number)));
     }
   }
   if (py::isinstance<py::bytes>(object)) {
@@ -61,13 +71,14 @@ Value value_from(py::handle object, int depth) {
     const auto* first = reinterpret_cast<const std::byte*>(bytes.data());
     return Value::Bytes(first, first + bytes.size());
   }
-  if (py::isinstance<py::dict>(object)) return attributes_from(py::reinterpret_borrow<py::dict>(object), depth + 1);
+  if (py::isinstance<py::dict>(object))
+    return attributes_from(py::reinterpret_borrow<py::dict>(object), name, depth + 1);
   if (py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object)) {
     Value::Array items;
-    for (const py::handle item : object) items.push_back(value_from(item, depth + 1));
+    for (const py::handle item : object) items.push_back(value_from(item, name, depth + 1));
     return items;
   }
-  refuse(fmt::format("a value of type {}: files hold None, bool, int, float, str, bytes, lists and dicts",
+  refuse(fmt::format("{}: a value of type {}: files hold None, bool, int, float, str, bytes, lists and dicts", name,
                      utf8(py::type::of(object).attr("__name__"))));
 }
 
@@ -150,7 +161,7 @@ py::dict to_python(const Attributes& attributes) {
   return result;
 }
 
-Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, 0); }
+Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, {}, 0); }
 
 void set_card(const py::dict& fields, Card& card) {
   for (const auto& [key, value] : fields) {

@@ -65,10 +65,7 @@ std::optional<StoredType> stored_type_from_name(std::string_view name) {
 
 std::string to_string(const StoredType& type) {
   if (type.blocks != nullptr) return std::string(type.blocks->name);
-  if (type.grouped()) {
-    const std::string size = type.groups.size == Groups().size ? "" : fmt::format(":{}", type.groups.size);
-    return fmt::format("{}{}{}", kGroupName, type.groups.bits, size);
-  }
+  if (type.grouped()) return fmt::format("{}{}:{}", kGroupName, type.groups.bits, type.groups.size);
   const auto spelling = std::ranges::find(kSpellings, type.scale, &Spelling::scale);
   return std::string(to_string(type.dtype)) + std::string(type.quantized() ? spelling->suffix : "");
 }

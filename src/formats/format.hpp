@@ -195,7 +195,7 @@ std::span<const Format* const> all_formats();
 // members' names, the first in order. Null: none.
 const Format* recognise(const Input& input, std::span<const Format* const> among);
 
-// Throws bad_argument listing the names that exist.
+// Capitals are small letters. Throws bad_argument listing the names that exist.
 const Format& format_by_name(std::string_view name);
 
 // The format that the name of an output asks for: that of directories where it ends in a slash or is one, else that of

@@ -19,6 +19,7 @@
 #include "syntax/json_writer.hpp"
 #include "syntax/limits.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/kinds.hpp"
 
 namespace poise {
@@ -99,6 +100,7 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   if (!vocabulary.pipeline.empty()) map.set("pipeline", vocabulary.pipeline);
   if (vocabulary.chat_template != Value()) map.set("chat_template", vocabulary.chat_template);
   if (!vocabulary.tokenizer_config.empty()) map.set("tokenizer_config", vocabulary.tokenizer_config);
+  if (!vocabulary.files.empty()) map.set("files", vocabulary.files);
   return map;
 }
 
@@ -149,6 +151,11 @@ class VocabularyReader {
     vocabulary_.remove_extra_whitespaces = get<bool>("remove_extra_whitespaces");
     vocabulary_.normalizer = get<std::string>("normalizer");
     if (map_.find("tokenizer_config") != nullptr) vocabulary_.tokenizer_config = get<Attributes>("tokenizer_config");
+    if (map_.find("files") != nullptr) {
+      vocabulary_.files = get<Attributes>("files");
+      if (const std::string problem = problem_with_files(vocabulary_.files); !problem.empty())
+        fail(model_, kVocabulary, fmt::format("files: {}", problem));
+    }
     if (map_.find("pipeline") != nullptr) vocabulary_.pipeline = get<Attributes>("pipeline");
     if (const Value* chat_template = map_.find("chat_template")) vocabulary_.chat_template = *chat_template;
   }
@@ -374,7 +381,7 @@ std::string becomes_json_text(const Attributes& attributes, const std::vector<st
     if (const Value* value = attributes.find(name); value != nullptr && number_beyond_json(*value))
       beyond.push_back(name);
   }
-  return fmt::format("{} become JSON text{}", fmt::join(names, ", "),
+  return fmt::format("{} {} JSON text{}", fmt::join(names, ", "), names.size() == 1 ? "becomes" : "become",
                      beyond.empty() ? std::string()
                                     : fmt::format(", in which {} {} NaN or Infinity, as Python spells them",
                                                   listed(beyond), beyond.size() == 1 ? "has" : "have"));

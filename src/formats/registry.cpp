@@ -11,6 +11,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/number_text.hpp"
 #include "family/families.hpp"
 #include "formats/alt/alt.hpp"
 #include "formats/format.hpp"
@@ -160,8 +161,9 @@ std::span<const FormatInfo> formats() { return infos(); }
 
 const Format& format_by_name(std::string_view name) {
   std::string names;
+  const std::string small = in_small_letters(name);
   for (const Format* format : kFormats) {
-    if (format->info.name == name) return *format;
+    if (format->info.name == small) return *format;
     if (format->prepare != nullptr) names += fmt::format("{}{}", names.empty() ? "" : ", ", format->info.name);
   }
   throw Error(ErrorKind::bad_argument, fmt::format("there is no format \"{}\"; these can be written: {}", name, names));
@@ -312,7 +314,7 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
   }
   const auto prepared = prepare_file(tied ? *tied : whole, writer, options);
   prepared->write(*output, options.progress);
-  SaveReport report{std::string(format), output->bytes(), prepared->losses()};
+  SaveReport report{std::string(writer.info.name), output->bytes(), prepared->losses()};
   if (tied)
     report.losses.push_back(fmt::format("tensor {} is left out: {}", unused_output(whole)->name, kUnusedOutput));
   if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));

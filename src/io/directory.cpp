@@ -20,8 +20,8 @@ struct CloseDirectory {
 };
 using DirectoryPtr = std::unique_ptr<DIR, CloseDirectory>;
 
-DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
-  const int fd = ::openat(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+DirectoryPtr open_directory_at(int parent, const char* path, int flags) {
+  const int fd = ::openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
   if (fd < 0) return nullptr;
   DirectoryPtr directory(::fdopendir(fd));
   if (directory == nullptr) {
@@ -30,6 +30,10 @@ DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
     errno = code;
   }
   return directory;
+}
+
+DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
+  return open_directory_at(AT_FDCWD, path.c_str(), flags);
 }
 
 // Null at the end, and where errno says what is wrong.
@@ -58,6 +62,19 @@ bool remove_files(DIR* directory) {
   return removed;
 }
 
+// The same of folders of files.
+bool remove_folders(DIR* directory) {
+  bool removed = false;
+  while (const dirent* entry = next_entry(directory)) {
+    if (is_file(directory, *entry)) continue;
+    const DirectoryPtr folder = open_directory_at(::dirfd(directory), entry->d_name, O_NOFOLLOW);
+    if (folder == nullptr) continue;
+    while (remove_files(folder.get())) ::rewinddir(folder.get());
+    if (::unlinkat(::dirfd(directory), entry->d_name, AT_REMOVEDIR) == 0) removed = true;
+  }
+  return removed;
+}
+
 }  // namespace
 
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path) {
@@ -75,6 +92,8 @@ void remove_directory(const std::filesystem::path& path) noexcept {
   const DirectoryPtr directory = open_directory(path, O_NOFOLLOW);
   if (directory == nullptr) return;
   while (remove_files(directory.get())) ::rewinddir(directory.get());
+  ::rewinddir(directory.get());
+  while (remove_folders(directory.get())) ::rewinddir(directory.get());
   ::rmdir(path.c_str());
 }
 

@@ -16,7 +16,8 @@ struct DirectoryEntry {
 // Sorted by name, without "." and "..". Throws io.
 std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 
-// Removes a directory of files. A directory that holds anything else stays, with that; so does what a link leads to.
+// Removes a directory of files and folders of files. One that holds anything else stays, with that; so does what a link
+// leads to.
 // Takes no memory.
 void remove_directory(const std::filesystem::path& path) noexcept;
 

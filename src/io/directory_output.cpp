@@ -55,6 +55,18 @@ struct Found {
   std::vector<std::string> names;
 };
 
+// Appends "name/file" for each file of a folder. False: it is no folder of files alone, or there are none.
+bool add_files_of_folder(const fs::path& directory, const std::string& name, std::vector<std::string>& names) {
+  std::error_code ignored;
+  if (!fs::is_directory(fs::symlink_status(directory / name, ignored))) return false;
+  const std::vector<DirectoryEntry> entries = list_directory(directory / name);
+  for (const DirectoryEntry& entry : entries) {
+    if (!entry.is_file) return false;
+    names.push_back(fmt::format("{}/{}", name, entry.name));
+  }
+  return !entries.empty();
+}
+
 // The directory that will be replaced. Nothing: there is none.
 std::optional<Found> replaced(const fs::path& target, bool overwrite,
                               const DirectoryOutput::RefusalToReplace& refusal_to_replace,
@@ -69,10 +81,13 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite,
   require_no_input_in(target, inputs);
   Found found{status.st_mode & 07777, {}};
   for (DirectoryEntry& entry : list_directory(target)) {
-    if (!entry.is_file)
+    if (entry.is_file) {
+      found.names.push_back(std::move(entry.name));
+    } else if (!add_files_of_folder(target, entry.name, found.names)) {
       refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", entry.name), target);
-    found.names.push_back(std::move(entry.name));
+    }
   }
+  std::ranges::sort(found.names);
   if (const std::string why = found.names.empty() ? "" : refusal_to_replace(found.names); !why.empty())
     refuse(why + ": it is not replaced", target);
   if (!overwrite)
@@ -184,7 +199,12 @@ void DirectoryOutput::replace() {
 void DirectoryOutput::commit() {
   for (AtomicFile& file : files_) file.flush();
   make_hidden();
-  for (std::size_t i = 0; i < files_.size(); ++i) files_[i].commit_as(hidden_ / names_[i]);
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    const fs::path path = hidden_ / names_[i];
+    if (names_[i].find('/') != std::string::npos && ::mkdir(path.parent_path().c_str(), 0777) != 0 && errno != EEXIST)
+      throw_system_error("create a directory in this directory", hidden_.string());
+    files_[i].commit_as(path);
+  }
   const fs::path parent = directory_of(target_);
   if (mode_) ::chmod(hidden_.c_str(), *mode_);
   int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);

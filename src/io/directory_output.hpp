@@ -34,8 +34,8 @@ class DirectoryOutput final : public SavedOutput {
                                       const std::vector<std::filesystem::path>& inputs);
 
   // Throws bad_argument where the target is there and `overwrite` is false, is no directory, is a link, holds anything
-  // but regular files, one of the `inputs`, or what `refusal_to_replace` wants to stay. Files throw what AtomicFile
-  // throws.
+  // but regular files and folders of them, one of the `inputs`, or what `refusal_to_replace` wants to stay. Files throw
+  // what AtomicFile throws.
   DirectoryOutput(const std::filesystem::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
                   std::vector<std::filesystem::path> inputs = {});
   ~DirectoryOutput() override;

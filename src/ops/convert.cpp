@@ -67,6 +67,14 @@ void require_room(const Plan::Work& work, Written& written, const fs::path& outp
               output.string());
 }
 
+// Of its files; of a model that was made in memory, of its tensors.
+std::uint64_t bytes_of(const Model& model) {
+  if (model.origin.size > 0) return model.origin.size;
+  std::uint64_t sum = 0;
+  for (const Tensor& tensor : model.tensors()) sum = saturating_add(sum, tensor.size_bytes());
+  return sum;
+}
+
 // All of a conversion that looks at the input's bytes.
 ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::path& output) {
   Transformed& transformed = work.transformed;
@@ -101,7 +109,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   report.format = work.format->info.name;
   report.tensors = transformed.model.size();
   report.skipped = transformed.skipped.size();
-  report.bytes_in = transformed.model.origin.size;
+  report.bytes_in = bytes_of(*work.input);
   report.warnings = transformed.model.warnings;
   if (const std::string replaced = file.replaces(); !replaced.empty())
     report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});

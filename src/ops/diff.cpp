@@ -98,6 +98,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   if (left.pipeline != right.pipeline) compare_maps("vocabulary.pipeline.", left.pipeline, right.pipeline, out);
   if (left.tokenizer_config != right.tokenizer_config)
     compare_maps("vocabulary.tokenizer_config.", config_beside_tokens(left), config_beside_tokens(right), out);
+  if (left.files != right.files) compare_maps("vocabulary.files.", left.files, right.files, out);
   if (left.chat_template != right.chat_template) out.push_back({"vocabulary.chat_template", "differs", "differs"});
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {

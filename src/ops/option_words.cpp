@@ -57,8 +57,10 @@ std::string group_size_choices(const Groups& groups) {
   return fmt::format("a multiple of {} up to {}", 32 / groups.bits, kMaxGroupSize);
 }
 
-std::optional<int> zstd_level_from(std::string_view text) {
+std::optional<int> zstd_level_from(std::string_view given) {
   constexpr std::string_view kName = "zstd:";
+  const std::string small = in_small_letters(given);
+  const std::string_view text = small;
   if (text == "zstd") return kUsualZstdLevel;
   return text.starts_with(kName) ? number_from<int>(text.substr(kName.size())) : std::nullopt;
 }

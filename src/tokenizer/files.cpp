@@ -8,11 +8,14 @@
 #include <poise/error.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "io/directory.hpp"
 #include "io/lookalikes.hpp"
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
+#include "syntax/wide_integers.hpp"
 #include "tokenizer/gguf_pre_tokenizers.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
@@ -35,11 +38,18 @@ class Files {
   using Has = std::function<bool(std::string_view name)>;
 
   Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
-      : directory_(std::move(directory)), has_(is_file_of(directory_)), open_(open), rows_(rows) {}
-  Files(Has has, const OpenFile& open, std::uint64_t rows) : has_(std::move(has)), open_(open), rows_(rows) {}
+      : directory_(std::move(directory)),
+        has_(is_file_of(directory_)),
+        templates_(additional_templates(directory_)),
+        open_(open),
+        rows_(rows) {}
+  Files(Has has, std::vector<std::string> templates, const OpenFile& open, std::uint64_t rows)
+      : has_(std::move(has)), templates_(std::move(templates)), open_(open), rows_(rows) {}
 
+  const fs::path& directory() const { return directory_; }
   bool has(std::string_view name) const { return has_(name); }
   SourcePtr open(std::string_view name) const { return open_(name); }
+  const std::vector<std::string>& additional() const { return templates_; }
 
   std::string text(std::string_view name) const { return text_of(*open(name)); }
   // Of a file that may say anything.
@@ -86,29 +96,46 @@ class Files {
 
   fs::path directory_;
   Has has_;
+  std::vector<std::string> templates_;
   const OpenFile& open_;
   std::uint64_t rows_;
   std::vector<std::string> left_out_;
 };
 
-// What is beside the tokens: tokenizer_config.json, which `config` is, newer models' chat_template.jinja, and
-// chat_template.json of models that see, too. `bos`: the text of the token that `config` does not name; "": none.
-void take_config(Vocabulary& vocabulary, const Files& files, const Attributes& config, std::string_view bos = {}) {
-  Attributes named = config;
+// What is beside the tokens: tokenizer_config.json, which `config` is with what special_tokens_map.json names. `bos`:
+// the text of the token that it does not name; "": none.
+void take_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
+                 std::string_view bos = {}) {
+  Attributes named = with_names(config, special_map);
   if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
   take_tokenizer_config(vocabulary, named);
   vocabulary.tokenizer_config = config;
   vocabulary.tokenizer_config.erase("chat_template");
-  if (files.has("chat_template.jinja")) {
-    vocabulary.chat_template = files.any_text("chat_template.jinja");
-  } else if (vocabulary.chat_template == Value()) {
-    const JsonFile file = files.object("chat_template.json");
-    if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
-  }
 }
 
-constexpr std::string_view kConfig = "tokenizer_config.json";
-constexpr std::string_view kSpecialMap = "special_tokens_map.json";
+// Files that other formats carry, and the templates among them: those of newer models, and chat_template.json of models
+// that see, too. tokenizer_config.json is one of them where values alone do not say what is in it.
+void take_other_files(Vocabulary& vocabulary, const Files& files) {
+  const auto take = [&](std::string_view name) {
+    if (files.has(name)) vocabulary.files.set(std::string(name), files.any_text(name));
+  };
+  take(kChatTemplate);
+  std::ranges::for_each(files.additional(), take);
+  take(kChatTemplateJson);
+  take(kSpecialTokensMap);
+  const bool has_other_template = template_of(vocabulary.files) != Value();
+  if (has_other_template) {
+    if (vocabulary.chat_template != Value()) take(kTokenizerConfig);
+    vocabulary.chat_template = template_of(vocabulary.files);
+  } else if (vocabulary.chat_template == Value()) {
+    const JsonFile file = files.object(kChatTemplateJson);
+    if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
+  }
+  if (files.has(kTokenizerConfig) && !wide_integers(files.text(kTokenizerConfig)).empty()) take(kTokenizerConfig);
+  if (const std::string problem = problem_with_files(vocabulary.files); !problem.empty())
+    throw Error(ErrorKind::invalid_file, problem, files.directory().string());
+}
+
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 bool flag(const Attributes& config, std::string_view key, bool usual) {
@@ -120,12 +147,12 @@ bool flag(const Attributes& config, std::string_view key, bool usual) {
 // Nothing of BOS and EOS around texts is said: the usual.
 Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
-  const JsonFile config = files.object(kConfig);
-  JsonFile special_map = files.object(kSpecialMap);
+  const JsonFile config = files.object(kTokenizerConfig);
+  JsonFile special_map = files.object(kSpecialTokensMap);
   const std::vector<std::string> special = special_texts(config, special_map);
   add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
   for (const char* named : {"bos_token", "eos_token", "pad_token", "unk_token"}) special_map.object.erase(named);
-  take_config(vocabulary, files, with_names(config.object, special_map.object));
+  take_config(vocabulary, config.object, special_map.object);
   if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true),
                      flag(config.object, "add_eos_token", false));
@@ -134,7 +161,7 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
 
 Vocabulary tokenizer_json(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  take_config(vocabulary, files, with_names(files.object(kConfig).object, files.object(kSpecialMap).object));
+  take_config(vocabulary, files.object(kTokenizerConfig).object, files.object(kSpecialTokensMap).object);
   return vocabulary;
 }
 
@@ -154,8 +181,8 @@ const TokenizerClass& class_of(const JsonFile& config) {
 
 // Which tokens are special is in other files, where there are some; GPT-2 itself has one.
 Vocabulary vocab_and_merges(Files& files, std::string_view name) {
-  const JsonFile config = files.object(kConfig);
-  const JsonFile special_map = files.object(kSpecialMap);
+  const JsonFile config = files.object(kTokenizerConfig);
+  const JsonFile special_map = files.object(kSpecialTokensMap);
   const TokenizerClass& row = class_of(config);
   Gpt2Options options{
       .add_prefix_space = flag(config.object, "add_prefix_space", false),
@@ -167,7 +194,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const SourcePtr merges = files.open("merges.txt");
   refuse_git_lfs_pointer(*merges);  // lines of two texts, as it is
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
-  take_config(vocabulary, files, with_names(config.object, special_map.object), row.bos);
+  take_config(vocabulary, config.object, special_map.object, row.bos);
   if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
   return vocabulary;
 }
@@ -199,11 +226,25 @@ std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folde
   if (row == kFileKinds.end() && !is_json) return std::nullopt;
   Files files(folder, open);
   Vocabulary vocabulary = is_json ? tokenizer_json(files, name) : row->read(files, name);
+  take_other_files(vocabulary, files);
   drop_usual_config(vocabulary);
   return vocabulary;
 }
 
 }  // namespace
+
+std::vector<std::string> additional_templates(const fs::path& directory) {
+  const fs::path folder = directory / kAdditionalTemplates;
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return {};
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : list_directory(folder)) {
+    std::string name = fmt::format("{}/{}", kAdditionalTemplates, entry.name);
+    if (is_additional_template(name) && fs::is_regular_file(folder / entry.name, ignored))
+      names.push_back(std::move(name));
+  }
+  return names;
+}
 
 std::vector<std::string> tokenizer_file_names() {
   std::vector<std::string> names;
@@ -217,6 +258,7 @@ std::optional<DirectoryVocabulary> read_first_row(Files files) {
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return files.has(of.name); });
   if (row == kFileKinds.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);
+  take_other_files(vocabulary, files);
   drop_usual_config(vocabulary);
   return DirectoryVocabulary{std::move(vocabulary), files.take_left_out()};
 }
@@ -235,7 +277,12 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBesi
     if (found == files.end()) throw Error(ErrorKind::not_found, fmt::format("there is no {}", name));
     return found->source;
   };
-  return read_first_row(Files([&](std::string_view name) { return find(name) != files.end(); }, open, rows));
+  std::vector<std::string> templates;
+  for (const FileBeside& file : files) {
+    if (is_additional_template(file.name)) templates.push_back(file.name);
+  }
+  return read_first_row(
+      Files([&](std::string_view name) { return find(name) != files.end(); }, std::move(templates), open, rows));
 }
 
 std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {

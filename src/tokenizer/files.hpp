@@ -25,6 +25,9 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "vocab.txt",         "merges.txt",          "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
+// Names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". Sorted.
+std::vector<std::string> additional_templates(const std::filesystem::path& directory);
+
 // The names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> tokenizer_file_names();
 

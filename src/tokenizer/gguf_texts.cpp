@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "syntax/json.hpp"
+#include "tokenizer/kept_files.hpp"
 
 namespace poise {
 namespace {
@@ -70,6 +71,17 @@ Attributes template_keys(std::span<const Attributes::Entry> metadata) {
   return keys;
 }
 
+// The JSON object in the text of a key; empty where there is none.
+Attributes object_in(std::span<const Attributes::Entry> metadata, std::string_view key, const std::string& path) {
+  const auto found = std::ranges::find(metadata, key, &Attributes::Entry::first);
+  const auto* json = found == metadata.end() ? nullptr : found->second.get_if<std::string>();
+  if (json == nullptr) return {};
+  Value value = parse_json(*json, fmt::format("{}: {}", path, key));
+  if (value.get_if<Attributes>() == nullptr)
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: expected a JSON object", key), path);
+  return std::move(value).take<Attributes>();
+}
+
 }  // namespace
 
 Attributes gguf_chat_template(const Value& chat_template) {
@@ -99,16 +111,14 @@ std::string gguf_tokenizer_config(const Value& chat_template, const Attributes& 
   return config.empty() ? std::string() : to_json(config);
 }
 
+std::string gguf_tokenizer_files(const Attributes& files) { return files.empty() ? std::string() : to_json(files); }
+
 GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path) {
   const Attributes keys = template_keys(metadata);
-  GgufTexts texts{template_in(keys), {}};
-  const auto config = std::ranges::find(metadata, kGgufTokenizerConfig, &Attributes::Entry::first);
-  const auto* json = config == metadata.end() ? nullptr : config->second.get_if<std::string>();
-  if (json == nullptr) return texts;
-  Value value = parse_json(*json, fmt::format("{}: {}", path, kGgufTokenizerConfig));
-  if (value.get_if<Attributes>() == nullptr)
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: expected a JSON object", kGgufTokenizerConfig), path);
-  texts.tokenizer_config = std::move(value).take<Attributes>();
+  GgufTexts texts{template_in(keys), object_in(metadata, kGgufTokenizerConfig, path),
+                  object_in(metadata, kGgufTokenizerFiles, path)};
+  if (const std::string problem = problem_with_files(texts.files); !problem.empty())
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
   // The keys count: an edit may have changed them.
   if (const Value* whole = texts.tokenizer_config.find(kConfigTemplate)) {
     if (are_same(gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
@@ -118,7 +128,8 @@ GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::str
 }
 
 bool is_gguf_text_key(std::string_view key) {
-  return key == kGgufChatTemplate || key == kGgufChatTemplates || key == kGgufTokenizerConfig || is_named_template(key);
+  return key == kGgufChatTemplate || key == kGgufChatTemplates || key == kGgufTokenizerConfig ||
+         key == kGgufTokenizerFiles || is_named_template(key);
 }
 
 }  // namespace poise

@@ -228,6 +228,7 @@ Vocabulary Maker::make() {
   vocabulary.merges = std::move(merges_);
   vocabulary.chat_template = std::move(gguf_.chat_template);
   vocabulary.tokenizer_config = std::move(gguf_.tokenizer_config);
+  vocabulary.files = std::move(gguf_.files);
   vocabulary.reserve(gguf_.tokens.size(), 0);
   for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
     const auto numbered =
@@ -377,6 +378,7 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   GgufTexts texts_beside = gguf_texts({attributes.begin(), attributes.end()}, {});
   gguf.chat_template = std::move(texts_beside.chat_template);
   gguf.tokenizer_config = std::move(texts_beside.tokenizer_config);
+  gguf.files = std::move(texts_beside.files);
   return gguf;
 }
 

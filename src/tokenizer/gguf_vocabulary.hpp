@@ -37,6 +37,7 @@ struct GgufTokenizer {
   std::string precompiled_charsmap = {};  // bytes; of t5
   Value chat_template = {};
   Attributes tokenizer_config = {};  // the other keys of tokenizer_config.json
+  Attributes files = {};             // Vocabulary::files
 };
 
 // The facts in a model's attributes, where a GGUF file's metadata are that makes no vocabulary of its own. Nothing

@@ -99,6 +99,7 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
   result.pipeline = vocabulary.pipeline;
   result.chat_template = vocabulary.chat_template;
   result.tokenizer_config = vocabulary.tokenizer_config;
+  result.files = vocabulary.files;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto found = tokens.find(id);
     if (found == tokens.end()) {

@@ -13,6 +13,7 @@
 
 #include "bytes/utf8.hpp"
 #include "model/limits.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/listed_tokens.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/models.hpp"
@@ -274,6 +275,7 @@ class KeptConfig {
  public:
   KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
     for (std::size_t id = vocabulary.size(); id-- > 0;) ids_[vocabulary.text(id)] = static_cast<std::int32_t>(id);
+    special_map_ = kept_object(vocabulary.files, kSpecialTokensMap);
   }
 
   Attributes merged() const {
@@ -319,8 +321,11 @@ class KeptConfig {
   bool is_said_elsewhere(const NamedToken& token) const {
     const std::int32_t id = vocabulary_.*token.id;
     if (id < 0) return true;
-    return is_sentencepiece() ? vocabulary_.text(static_cast<std::size_t>(id)) == token.usual
-                              : std::string_view(token.key) == "unk_token";
+    if (is_sentencepiece()) return vocabulary_.text(static_cast<std::size_t>(id)) == token.usual;
+    const Value* named = special_map_.find(token.key);
+    const std::string* text = named == nullptr ? nullptr : named_text(*named);
+    if (text != nullptr) return *text == vocabulary_.text(static_cast<std::size_t>(id));
+    return std::string_view(token.key) == "unk_token";
   }
 
   static bool flag(const Value* value, bool usual) {
@@ -350,15 +355,15 @@ class KeptConfig {
 
   const Vocabulary& vocabulary_;
   const Attributes& made_;
+  Attributes special_map_;                                  // special_tokens_map.json
   std::unordered_map<std::string_view, std::int32_t> ids_;  // of a text that several tokens have, the first
 };
 
 }  // namespace
 
-std::string write_tokenizer_config(const Vocabulary& vocabulary) {
+Attributes tokenizer_config_of(const Vocabulary& vocabulary) {
   const Attributes made = made_config(vocabulary);
-  const Attributes config = vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
-  return to_json(config, 2) + "\n";
+  return vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
 }
 
 void drop_usual_config(Vocabulary& vocabulary) {

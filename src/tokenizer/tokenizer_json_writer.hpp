@@ -16,7 +16,7 @@ std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::
 // tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the
 // class of transformers. Where the vocabulary was read with such a file, its keys and values, but for those that say
 // something else of the tokens than the vocabulary does.
-std::string write_tokenizer_config(const Vocabulary& vocabulary);
+Attributes tokenizer_config_of(const Vocabulary& vocabulary);
 
 // Empties Vocabulary::tokenizer_config where it says no more than the file that would be written without it.
 void drop_usual_config(Vocabulary& vocabulary);

@@ -1,5 +1,7 @@
 #include "tokenizer/write_files.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +10,7 @@
 #include <poise/source.hpp>
 
 #include "tokenizer/gguf_form.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/sentencepiece_model.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
@@ -38,7 +41,9 @@ class TokenizerFilesWriter {
         lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
         break;
     }
-    if (!result_.files.empty()) result_.files.push_back({"tokenizer_config.json", write_tokenizer_config(vocabulary_)});
+    if (!result_.files.empty())
+      std::ranges::move(config_and_kept_files(vocabulary_, tokenizer_config_of(vocabulary_)),
+                        std::back_inserter(result_.files));
     return std::move(result_);
   }
 

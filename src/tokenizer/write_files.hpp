@@ -18,7 +18,8 @@ struct TokenizerFiles {
   std::vector<std::string> losses;  // one sentence each
 };
 
-// tokenizer.json, for vocabularies of SentencePiece tokenizer.model as well, and tokenizer_config.json. What a
+// tokenizer.json, for vocabularies of SentencePiece tokenizer.model as well, tokenizer_config.json, and the files
+// beside it that the vocabulary keeps. What a
 // vocabulary cannot be written as is told in the losses.
 TokenizerFiles tokenizer_files(const Vocabulary& vocabulary);
 

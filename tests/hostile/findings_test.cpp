@@ -63,8 +63,8 @@ TEST(Findings, SafetensorsSaysThatItCannotHoldTheAttributesOfTensors) {
 TEST(Findings, TextFormatsSayWhichAttributesBecomeText) {
   Model model;
   model.attributes = {{"text", "yes"}, {"number", 7}};
-  EXPECT_THAT(losses(model, kSafetensors), ElementsAre(HasSubstr("number become JSON text")));
-  EXPECT_THAT(losses(model, kZtensor1), ElementsAre(HasSubstr("number become JSON text")));
+  EXPECT_THAT(losses(model, kSafetensors), ElementsAre(HasSubstr("number becomes JSON text")));
+  EXPECT_THAT(losses(model, kZtensor1), ElementsAre(HasSubstr("number becomes JSON text")));
 }
 
 // JSON has none of these numbers; the text was null.
@@ -82,7 +82,7 @@ TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
     EXPECT_EQ(*again.attributes.find("map"), Value(R"({"list":[1.5,-Infinity,Infinity]})"));
   }
   EXPECT_THAT(losses(model, format_by_name("gguf")),
-              testing::Contains(HasSubstr("map become JSON text, in which map has NaN or Infinity")));
+              testing::Contains(HasSubstr("map becomes JSON text, in which map has NaN or Infinity")));
   model.attributes = {};
   model.config_json = {{"model_type", "unheard-of"}, {"scaling", Attributes{{"factor", kInfinity}}}};
   for (const char* format : {"safetensors", "zt", "gguf"})

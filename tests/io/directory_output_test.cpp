@@ -127,6 +127,30 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
   EXPECT_EQ(support::contents(path("real/a0")), "precious");
 }
 
+TEST_F(DirectoryOutputTest, HasFolders) {
+  const auto any = [](const std::vector<std::string>& held) {
+    return std::ranges::find(held, "a3/z") == held.end() ? std::string() : std::string("there is a3/z");
+  };
+  for (const char* text : {"one", "two"}) {
+    DirectoryOutput output(path("out"), true, any);
+    write(output, "a1", text);
+    write(output, "a2/x", text);
+    write(output, "a2/y", text);
+    output.commit();
+    EXPECT_THAT(names(), ElementsAre("out"));
+    EXPECT_THAT(support::names_in(path("out")), ElementsAre("a1", "a2"));
+    EXPECT_THAT(support::names_in(path("out/a2")), ElementsAre("x", "y"));
+    EXPECT_EQ(support::contents(path("out/a2/y")), text);
+  }
+  support::put(path("out/a3/z"), "precious");
+  EXPECT_THAT(support::error_of([&] { DirectoryOutput(path("out"), true, any); }).message(),
+              HasSubstr("there is a3/z: it is not replaced"));
+  fs::remove(path("out/a3/z"));
+  support::put(path("out/a3/b/z"), "precious");
+  EXPECT_THAT(support::error_of([&] { DirectoryOutput(path("out"), true, any); }).message(),
+              HasSubstr("holds a3, which is no file"));
+}
+
 TEST_F(DirectoryOutputTest, KeepsWhatAppearedMeanwhile) {
   DirectoryOutput output(path("out"), false, refusal_to_replace);
   write(output, "a1", "one");

@@ -156,6 +156,14 @@ def test_codes_of_other_arrays(nano):
         poise.quantize(np.full(32, np.inf), "q8_0")
     with pytest.raises(poise.UnsupportedError, match="i64"):
         poise.quantize(np.ones(32, int), "q8_0")
+    for wrong in (lambda **o: poise.quantize(np.ones((2, 33), np.float32), "q4_k", **o), lambda **o: poise.quantize(np.full(32, np.inf), "q8_0", **o)):
+        for options, name in (({}, "the array: "), ({"name": "w"}, "tensor w: ")):
+            with pytest.raises(poise.UnsupportedError) as error:
+                wrong(**options)
+            assert str(error.value).startswith(name) and "keep=" not in str(error.value) and error.value.remedies == []
+    with pytest.raises(poise.Error) as error:
+        poise.dequantize(b"x" * 33, "q8_0", (32,))
+    assert "tensor :" not in str(error.value) and "keep=" not in str(error.value)
     for arguments in ((b"x",), (b"x", "q8_0"), (tensor, "q8_0")):
         with pytest.raises(TypeError):
             poise.dequantize(*arguments)

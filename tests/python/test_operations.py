@@ -178,8 +178,10 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
     events = [(10**8 * i, 10**9, f"tensor{i}") for i in range(1, 11)]
     text = shown(monkeypatch, Stream(False), True, 3, events)
     assert text.splitlines()[0] == "save  20% of 1.0 GB  33.3 MB/s  24 s left  tensor2" and len(text.splitlines()) == 5
+    assert text.splitlines()[-1] == "save 100% of 1.0 GB  33.3 MB/s"
     assert shown(monkeypatch, Stream(True), "plain", 3, events) == text
-    assert shown(monkeypatch, Stream(False), True, 0.1, events) == ""
+    assert shown(monkeypatch, Stream(False), True, 0.1, events) == "save 100% of 1.0 GB  1.0 GB/s\n"  # quick, but told
+    assert shown(monkeypatch, Stream(False), True, 1, [(0, 0, "")]) == "save 100% of 0 bytes  0 bytes/s\n"
     for nothing in (None, False, "none"):
         with _progress.watched(nothing, "save") as callback:
             assert callback is None
@@ -333,11 +335,38 @@ def test_options_are_spelled_as_the_command_spells_them(command, examples, nano,
     same("5.zt", ["--keep", "lm_head.*=Q6_K", "--compress", "zstd:5"], keep={"lm_head.*": "Q6_K"}, compress="zstd:5")
 
 
+def test_names_may_have_capitals(nano, tmp_path):
+    for i, options in enumerate(({"dtype": "BF16"}, {"format": "GGUF"}, {"format": "ZT", "digest": "SHA256"}, {"format": "Zt", "compress": "ZSTD:3"},
+                                 {"format": "zt", "sparse": "CSR"}, {"format": "SafeTensors"})):  # fmt: skip
+        small = {name: value.lower() for name, value in options.items()}
+        for name, given in (("capitals", options), ("small", small)):
+            report = poise.save(nano, tmp_path / f"{name}{i}.safetensors", **given)
+            assert report.format == small.get("format", "safetensors")
+        assert (tmp_path / f"capitals{i}.safetensors").read_bytes() == (tmp_path / f"small{i}.safetensors").read_bytes()
+    for capitals in ("GGUF", "gguf"):
+        file = io.BytesIO()
+        poise.save(nano, file, format=capitals)
+        assert file.getvalue().startswith(b"GGUF")
+    with pytest.raises(poise.BadArgumentError, match="directory"):
+        poise.save(nano, io.BytesIO(), format="HuggingFace")
+
+
+def test_a_configuration_that_does_not_fit_is_told(nano, tmp_path):
+    for model, options in ((nano, {"config": {"num_hidden_layers": 5}}), (poise.Model(nano, like=nano, config={"num_hidden_layers": 5}), {})):
+        report = poise.save(model, tmp_path / "a.zt", overwrite=True, **options)
+        assert report.bytes_in == (nano.file_size if model is nano and not options else sum(tensor.nbytes for tensor in nano.values()))
+        assert len(report.warnings) == 1
+        findings = [one.message for one in poise.verify(tmp_path / "a.zt").findings if one.severity == "error"]
+        assert report.warnings[0].message == f"verify() will fault this model: {findings[0]} (and {len(findings) - 1} more)"
+    assert poise.plan(model, tmp_path / "b.zt").warnings == report.warnings
+    assert poise.save(nano, tmp_path / "c.zt", config={"rope_theta": 5000.0}).warnings == []
+
+
 def test_errors_list_what_there_is(nano, tmp_path):
     for wrong, told in (({"quantize": "q9"}, ["qint8", "group4", "q4_k", "iq4_nl", "q4_k_m"]), ({"keep": {"*": "q9"}}, ["bf16", "group4", "q6_k"]),
                         ({"dtype": "f9"}, ["f32", "f16", "bf16"]), ({"digest": "md5"}, ["xxh3", "sha256", "crc32c", "none"]), ({"sparse": "x"}, ["csr", "coo"]),
                         ({"format": "x"}, ["safetensors", "gguf"]), ({"card": {"colour": "red"}}, ["author", "license"]), ({"compress": "gzip"}, ["zstd:LEVEL"]),
-                        ({"align": "4 bits"}, ["64KiB"]), ({"shard_size": 0}, ["64KiB"]), ({"quantize": "group4", "group_size": 13}, ["multiple of 8"]),
+                        ({"align": "4 bits"}, ["64KiB"]), ({"shard_size": 0}, ["64KiB"]), ({"shard_size": -1}, ["64KiB"]), ({"align": -(2**70)}, ["64KiB"]), ({"quantize": "group4", "group_size": 13}, ["multiple of 8"]),
                         ({"group_size": 64}, ["group4", "group8"])):  # fmt: skip
         with pytest.raises(poise.BadArgumentError) as error:
             poise.save(nano, tmp_path / "a.zt", **wrong)
@@ -374,6 +403,12 @@ def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
             poise.edit(path, set={key: value})
     assert path.read_bytes() == before
     poise.save({"a": b"x"}, tmp_path / "a.zt", metadata={"old": "1"})
+    poise.edit(tmp_path / "a.zt", set={"half": np.float16(0.5), "tenth": np.float32(0.1), "whole": np.uint8(3)})
+    assert poise.open(tmp_path / "a.zt").attributes == {"old": "1", "half": 0.5, "tenth": 0.1, "whole": 3}
+    poise.edit(tmp_path / "a.zt", delete=["half", "tenth", "whole"])
+    for value, told in (({"b": [2**64]}, "new.b: the integer 18446744073709551616 does not fit 64 bits"), (-(2**63) - 1, "new: the integer"), (3j, "new: a value of type complex")):
+        with pytest.raises(poise.BadArgumentError, match=told):
+            poise.edit(tmp_path / "a.zt", set={"new": value})
     assert poise.edit(tmp_path / "a.zt", set={"old": 2, "new": [0.5, {"a": None}]}).added == ["new"]
     assert poise.open(tmp_path / "a.zt").attributes == {"old": 2, "new": [0.5, {"a": None}]}
 

@@ -107,6 +107,10 @@ def test_generation_ends(nano):
     session.reset()
     stop = tokens[3]
     assert list(session.generate_tokens(PROMPT, stop_id=stop)) == tokens[: tokens.index(stop) + 1]
+    session.reset()
+    assert list(session.generate_tokens(PROMPT, stop_id=stop, ignore_eos=True, max_tokens=8)) == tokens[:8]
+    with pytest.raises(TypeError, match="ignore_eos is 3, expected True or False"):
+        session.generate(PROMPT, ignore_eos=3)
     for wrong in ({"stop_id": 960}, {"temperature": -1}, {"top_p": 0}, {"top_k": -1}):
         with pytest.raises(ValueError):
             session.generate(PROMPT, **wrong)

@@ -120,6 +120,18 @@ def test_options_are_those_of_the_extension():
             assert re.search(rf"\b{name}\b", function.__doc__), name
 
 
+def test_save_file_has_the_options_of_save():
+    torch = pytest.importorskip("torch")
+    assert torch
+    import poise.torch
+
+    save = keywords(poise.save)
+    for function in (poise.numpy.save_file, poise.torch.save_file, poise.torch.save_model):
+        found = keywords(function)
+        assert set(found) == set(save) - {"metadata", "config"}
+        assert {name for name in found if str(found[name]) != str(save[name])} == {"overwrite"}, function
+
+
 def test_options_are_not_swallowed(nano, tmp_path):
     for call in (lambda **o: poise.convert(nano.path, tmp_path / "a.zt", **o), lambda **o: poise.save(nano, tmp_path / "a.zt", **o),
                  lambda **o: poise.plan(nano, tmp_path / "a.zt", **o), lambda **o: poise.numpy.save_file({}, tmp_path / "a.zt", **o)):  # fmt: skip

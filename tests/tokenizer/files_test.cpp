@@ -16,6 +16,7 @@
 #include "support/errors.hpp"
 #include "support/real_tokenizers.hpp"
 #include "syntax/json.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/write_files.hpp"
 
 namespace poise {
@@ -336,6 +337,56 @@ TEST(TokenizerFilesOfADirectory, SayWhatIsBesideTheTokens) {
   EXPECT_EQ(named.eos_id, 2);
   EXPECT_EQ(named.chat_template, Value("{{ config }}"));
   EXPECT_EQ(read(with(files, "chat_template.jinja", "{{ jinja }}")).chat_template, Value("{{ jinja }}"));
+}
+
+// transformers: chat_template.jinja counts more than tokenizer_config.json, and templates of the folder go with it.
+TEST(TokenizerFilesOfADirectory, KeepTemplatesAndNamesAsTheyWere) {
+  const std::string config =
+      R"({"chat_template": "{{ config }}", "model_max_length": 1000000000000000019884624838656})";
+  const Files files = {
+      {"tokenizer.json", R"({"model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": 2}}})"},
+      {"additional_chat_templates/rag.jinja", "{{ rag }}"},
+      {"additional_chat_templates/notes.txt", "no template"},
+      {"chat_template.jinja", "{{ jinja }}"},
+      {"special_tokens_map.json", R"({"pad_token" : "c", "eos_token": "b"})"},
+      {kConfig, config}};
+  Vocabulary vocabulary = read(files);
+  EXPECT_EQ(vocabulary.pad_id, 2);
+  EXPECT_EQ(vocabulary.chat_template, Value(Value::Array{Attributes{{"name", "default"}, {"template", "{{ jinja }}"}},
+                                                         Attributes{{"name", "rag"}, {"template", "{{ rag }}"}}}));
+  const auto written = [&] {
+    Files result;
+    for (const TokenizerFile& file : tokenizer_files(vocabulary).files) result[file.name] = file.bytes;
+    result.erase("tokenizer.json");
+    return result;
+  };
+  Files expected = files;
+  expected.erase("tokenizer.json");
+  expected.erase("additional_chat_templates/notes.txt");
+  EXPECT_EQ(written(), expected);
+  // What is another one now is in tokenizer_config.json alone.
+  vocabulary.chat_template = "{{ other }}";
+  vocabulary.pad_id = 0;
+  Files changed = written();
+  EXPECT_EQ(parse_json(changed[kConfig], "config"),
+            Value(Attributes{{"model_max_length", 1e30}, {"pad_token", "a"}, {"chat_template", "{{ other }}"}}));
+  EXPECT_EQ(changed["special_tokens_map.json"], files.at("special_tokens_map.json"));  // tokenizer_config.json counts
+  EXPECT_EQ(changed.size(), 2U);
+  vocabulary.pad_id = -1;
+  EXPECT_EQ(parse_json(written()["special_tokens_map.json"], "map"), Value(Attributes{{"eos_token", "b"}}));
+}
+
+// Names become paths.
+TEST(TokenizerFilesOfADirectory, HaveKnownNames) {
+  EXPECT_TRUE(is_additional_template("additional_chat_templates/a b.jinja"));
+  for (const char* name : {"additional_chat_templates/.jinja", "additional_chat_templates/..jinja",
+                           "additional_chat_templates/../a.jinja", "additional_chat_templates/a/b.jinja",
+                           "additional_chat_templates/a", "additional_chat_templates", "a.jinja", "../a", ""}) {
+    EXPECT_FALSE(is_additional_template(name)) << name;
+    EXPECT_THAT(problem_with_files({{name, "x"}}), HasSubstr("is the name of no file of a tokenizer")) << name;
+  }
+  EXPECT_EQ(problem_with_files({{"chat_template.jinja", 3}}), "chat_template.jinja: expected text");
+  EXPECT_EQ(problem_with_files({{"chat_template.jinja", "x"}, {"special_tokens_map.json", "x"}}), "");
 }
 
 TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {

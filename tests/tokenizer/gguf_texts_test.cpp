@@ -56,6 +56,17 @@ TEST(GgufTexts, TakeAnEditedKey) {
   EXPECT_EQ(read(keys).chat_template, Value(Value::Array{item("default", "edited"), item("rag", "r")}));
 }
 
+TEST(GgufTexts, CarryOtherFiles) {
+  const Attributes files = {{"chat_template.jinja", "{{ x }}\n"}, {"additional_chat_templates/rag.jinja", "r"}};
+  EXPECT_EQ(read({{"poise.tokenizer_files", gguf_tokenizer_files(files)}}).files, files);
+  EXPECT_EQ(gguf_tokenizer_files({}), "");
+  for (const char* text : {"[1]", "{", R"({"../x": "y"})", R"({"chat_template.jinja": 1})"}) {
+    const Error error = support::error_of([&] { read({{"poise.tokenizer_files", text}}); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.what(), testing::HasSubstr("poise.tokenizer_files"));
+  }
+}
+
 TEST(GgufTexts, AreRefusedWhereTheyAreNoObject) {
   for (const char* text : {"[1]", "{", ""}) {
     const Error error = support::error_of([&] { read({{"poise.tokenizer_config", text}}); });

@@ -12,6 +12,7 @@
 #include "formats/metadata.hpp"
 #include "tokenizer/gguf_form.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/sentencepiece_normalizer.hpp"
 #include "tokenizer/special_around.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
@@ -98,6 +99,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   std::vector<std::string> keys;
   for (const auto& [key, value] : config_beside_tokens(vocabulary)) keys.push_back(key);
   losses.note_names(keys, "key", " of tokenizer_config.json");
+  losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
 }
 
 // Does the card say what this key of config.json does?

@@ -159,6 +159,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   GgufTexts beside = gguf_texts(metadata.entries().rest(), path);
   vocabulary.chat_template = std::move(beside.chat_template);
   vocabulary.tokenizer_config = std::move(beside.tokenizer_config);
+  vocabulary.files = std::move(beside.files);
   metadata.take_texts();
   Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
@@ -234,6 +235,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   }
   const std::string config = gguf_tokenizer_config(form.chat_template, form.tokenizer_config);
   if (!config.empty() && !out.has(kGgufTokenizerConfig)) out.text(kGgufTokenizerConfig, config);
+  const std::string files = gguf_tokenizer_files(form.files);
+  if (!files.empty() && !out.has(kGgufTokenizerFiles)) out.text(kGgufTokenizerFiles, files);
 }
 
 }  // namespace

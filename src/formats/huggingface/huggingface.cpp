@@ -23,6 +23,7 @@
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/huggingface/front_matter.hpp"
+#include "formats/huggingface/list_keys.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/provenance.hpp"
 #include "formats/huggingface/python_json.hpp"
@@ -34,6 +35,7 @@
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
 #include "syntax/value_budget.hpp"
+#include "syntax/wide_integers.hpp"
 #include "tokenizer/end_tokens.hpp"
 #include "tokenizer/files.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
@@ -124,6 +126,7 @@ class Directory {
       }
     };
     std::ranges::for_each(kTokenizerFiles, add);
+    std::ranges::for_each(additional_templates(path_), add);
     add(kGeneration);
     return files;
   }
@@ -328,11 +331,13 @@ void read_vocabulary(Model& model, Directory& directory) {
   }
   model.vocabulary = std::move(found->vocabulary);
   if (const auto& texts = found->left_out; !texts.empty()) {
-    model.warnings.push_back({Severity::warning,
-                              fmt::format("vocab_size is {}: {} tokens that tokenizer_config.json or added_tokens.json "
-                                          "add after them are left out, the first is {}",
-                                          rows, texts.size(), texts.front()),
-                              directory.path().string(), std::nullopt});
+    model.warnings.push_back(
+        {Severity::warning,
+         fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
+                     "{} after them {} left out, the first is {}",
+                     rows, texts.size() == 1 ? "1 token" : fmt::format("{} tokens", texts.size()),
+                     texts.size() == 1 ? "adds" : "add", texts.size() == 1 ? "is" : "are", texts.front()),
+         directory.path().string(), std::nullopt});
   }
   if (!model.config) return;
   model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
@@ -393,6 +398,7 @@ const Format kHuggingFace = {
     .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,
+    .keys = huggingface::list_keys,
 };
 
 }  // namespace poise

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdint>
 #include <string_view>
 
 namespace poise {
@@ -36,31 +34,6 @@ std::string without_non_finite(std::string text, std::vector<std::string>& found
     rest.remove_prefix(length);
   }
   return result;
-}
-
-std::vector<std::string> wide_integers(std::string_view text) {
-  constexpr std::size_t kMostFound = 5;
-  constexpr std::size_t kMostDigits = 18;  // that fit for sure
-  std::vector<std::string> found;
-  while (!text.empty() && found.size() < kMostFound) {
-    if (text.front() == '"') {
-      std::size_t end = 1;
-      while (end < text.size() && text[end] != '"') end += text[end] == '\\' ? 2 : 1;
-      text.remove_prefix(std::min(end + 1, text.size()));
-      continue;
-    }
-    const std::string_view token = text.substr(0, std::min(text.find_first_not_of("-+.0123456789eE"), text.size()));
-    text.remove_prefix(std::max<std::size_t>(token.size(), 1));
-    const std::string_view digits = token.substr(token.starts_with('-') ? 1 : 0);
-    if (digits.size() <= kMostDigits || digits.find_first_not_of("0123456789") != std::string_view::npos) continue;
-    std::uint64_t number = 0;
-    std::int64_t negative = 0;
-    const char* const end = token.data() + token.size();
-    const bool fits = std::from_chars(token.data(), end, number).ec == std::errc() ||
-                      std::from_chars(token.data(), end, negative).ec == std::errc();
-    if (!fits && std::ranges::find(found, token) == found.end()) found.emplace_back(token);
-  }
-  return found;
 }
 
 }  // namespace poise

@@ -23,6 +23,7 @@
 #include "pack/pump.hpp"
 #include "tokenizer/end_tokens.hpp"
 #include "tokenizer/files.hpp"
+#include "tokenizer/kept_files.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
 #include "tokenizer/write_files.hpp"
 #include "views/dense.hpp"
@@ -131,7 +132,7 @@ void require_whole(const Model& model) {
 std::vector<FileBeside> unchanged_tokenizer(const Model& model) {
   std::vector<FileBeside> files;
   std::ranges::copy_if(model.origin.beside, std::back_inserter(files), [](const FileBeside& file) {
-    return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end();
+    return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end() || is_additional_template(file.name);
   });
   if (!model.vocabulary || files.empty()) return {};
   try {
@@ -316,7 +317,7 @@ std::string refusal_to_replace(const MemberNames& names) {
                                                        "chat_template.json"};
   const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
   for (const std::string& name : names) {
-    if (!is_weights(name) && std::ranges::find(kKnown, name) == kKnown.end())
+    if (!is_weights(name) && !is_additional_template(name) && std::ranges::find(kKnown, name) == kKnown.end())
       return fmt::format("the directory holds {}, which is no file of a model that Poise knows", name);
   }
   const bool is_model = std::ranges::any_of(

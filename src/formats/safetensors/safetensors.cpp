@@ -25,6 +25,7 @@
 #include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "formats/safetensors/dtypes.hpp"
+#include "formats/type_name.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
@@ -351,6 +352,8 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
   return result;
 }
 
+std::vector<MetadataKey> keys(const Input& input) { return safetensors_keys(input.source); }
+
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
@@ -434,6 +437,13 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   return parser.take_metadata();
 }
 
+std::vector<MetadataKey> safetensors_keys(const SourcePtr& source) {
+  std::vector<MetadataKey> keys;
+  for (const auto& [key, value] : read_safetensors(source, [](const Tensor&) {}))
+    keys.push_back({key, type_name(value), value});
+  return keys;
+}
+
 const Format kSafetensors = {
     .info = {"safetensors", "a safetensors file", ".safetensors"},
     .extensions = {},
@@ -442,6 +452,7 @@ const Format kSafetensors = {
     .sniff = sniff,
     .read = read,
     .prepare = prepare_with<plan, write, losses>,
+    .keys = keys,
 };
 
 }  // namespace poise

@@ -16,6 +16,9 @@ extern const Format kSafetensors;
 // gets that of the tensor in the header. Throws invalid_file, unsupported, io.
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
+// Format::keys of a file: those of `__metadata__`.
+std::vector<MetadataKey> safetensors_keys(const SourcePtr& source);
+
 // A file of some tensors, to be written.
 class SafetensorsFile {
  public:

@@ -92,6 +92,7 @@ void Forming::take_tokens() {
   gguf.padding_token_id = id_of(vocabulary.pad_id);
   gguf.chat_template = vocabulary.chat_template;
   gguf.tokenizer_config = vocabulary.tokenizer_config;
+  gguf.files = vocabulary.files;
   gguf.tokens.reserve(vocabulary.size());
   gguf.scores.reserve(vocabulary.size());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {

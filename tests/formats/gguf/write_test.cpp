@@ -270,7 +270,7 @@ TEST(GgufWriter, ListsInListsBecomeTextAndSaySo) {
   Model model;
   model.attributes = {{"a", Value::Array{Value::Array{1, 2}, Value::Array{3}}}, {"b", Value::Array{1, 2, -3}}};
   EXPECT_THAT(losses_of(model, kGguf, {}),
-              testing::Contains("gguf holds numbers, texts and arrays of these: a become JSON text"));
+              testing::Contains("gguf holds numbers, texts and arrays of these: a becomes JSON text"));
 }
 
 TEST(GgufWriter, WhatItCannotHoldIsRefused) {

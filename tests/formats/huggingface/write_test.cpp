@@ -78,7 +78,7 @@ TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   EXPECT_EQ(again.attributes.find("tokenizer.ggml.tokens"), nullptr);
   EXPECT_EQ(*again.attributes.find("tokenizer.ggml.eot_token_id"), Value("4"));
   EXPECT_EQ(*again.attributes.find("format"), Value("pt"));  // which transformers asks for
-  EXPECT_THAT(losses(model), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id become JSON text"),
+  EXPECT_THAT(losses(model), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id becomes JSON text"),
                                          HasSubstr("does not know its class for a frob")));
 }
 

@@ -199,7 +199,7 @@ TEST(Transform, WhatMakesNoSenseIsRefused) {
   options.quantize = stored_type_from_name("f16");
   EXPECT_THAT(refusal(options), HasSubstr("not f16"));
   options.quantize = stored_type_from_name("group8");
-  EXPECT_THAT(refusal(options, "alt"), HasSubstr("alt files hold no group8 tensors"));
+  EXPECT_THAT(refusal(options, "alt"), HasSubstr("alt files hold no group8:128 tensors"));
   options.quantize = stored_type_from_name("qint8");
   EXPECT_THAT(refusal(options, "safetensors"), HasSubstr("safetensors files hold no qint8 tensors"));
   options = {};
@@ -217,7 +217,7 @@ TEST(Transform, MostlyZerosBecomeSparse) {
 }
 
 TEST(StoredTypeNames, AreReadAndWritten) {
-  for (const std::string name : {"f32", "f16", "bf16", "qint8", "qint4:range", "qint8:mse", "group4", "group8:64"}) {
+  for (const std::string name : {"f32", "f16", "bf16", "qint8", "qint4:range", "qint8:mse", "group4:128", "group8:64"}) {
     EXPECT_EQ(to_string(stored_type_from_name(name).value()), name);
   }
   for (const std::string name :

@@ -1,0 +1,12 @@
+// What kind of value a key of a file's metadata has, for people: "integer", "text", "array[3]".
+#pragma once
+
+#include <string>
+
+#include <poise/value.hpp>
+
+namespace poise {
+
+std::string type_name(const Value& value);
+
+}  // namespace poise
