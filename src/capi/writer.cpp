@@ -6,6 +6,7 @@
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "formats/format.hpp"
+#include "io/sink.hpp"
 #include "model/card.hpp"
 
 using namespace poise::capi;

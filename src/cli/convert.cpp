@@ -23,6 +23,7 @@
 #include "model/card.hpp"
 #include "ops/block_recipe.hpp"
 #include "ops/option_words.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise::cli {
 namespace {

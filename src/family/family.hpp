@@ -15,6 +15,7 @@
 #include "family/config_view.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/tensor_table.hpp"
+#include "family/weight_reader.hpp"
 
 namespace poise {
 
@@ -29,9 +30,6 @@ struct NameBeginning {
   std::string_view canonical;
   std::string_view other;
 };
-
-// The readers of weights that can be stored in several forms.
-enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
 
 // A model with its weights in another form.
 struct Reformed {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,13 +14,15 @@
 #include <poise/finding.hpp>
 #include <poise/format.hpp>
 
-#include "family/family.hpp"
+#include "family/weight_reader.hpp"
 #include "formats/importance_matrix.hpp"
 #include "formats/input.hpp"
-#include "io/sink.hpp"
-#include "views/layout_type.hpp"
 
 namespace poise {
+
+struct LayoutType;  // views/layout_type.hpp
+class Output;       // io/sink.hpp
+class SavedOutput;
 
 // Where parts begin in files of a format that lets one choose: at multiples of `usual`, or of another power of two from
 // `least` on.

@@ -25,6 +25,7 @@
 #include "io/directory_output.hpp"
 #include "model/without_tensors.hpp"
 #include "views/check_parts.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {

@@ -14,6 +14,7 @@
 
 #include "bytes/little_endian.hpp"
 #include "io/whole_blob.hpp"
+#include "numeric/integers.hpp"
 
 namespace poise {
 
@@ -36,6 +37,10 @@ class LoadedBlob {
   template <typename T>
   std::uint64_t index_at(std::uint64_t index) const {
     return static_cast<std::make_unsigned_t<T>>(at<T>(index));
+  }
+  // The same for a type that is only known at run time.
+  std::uint64_t index_at(DType type, std::uint64_t index) const {
+    return visit_integer(type, [&](auto zero) { return index_at<decltype(zero)>(index); });
   }
 
  private:

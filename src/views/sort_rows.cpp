@@ -24,16 +24,15 @@ Order ascending_order(const Tensor& tensor) {
   const LoadedBlob indptr(indptr_part.blob);
   Order order(indices.bytes().size() / (info(indices_part.dtype).bits / 8));
   std::iota(order.begin(), order.end(), std::uint64_t{0});
-  visit_integer(indptr_part.dtype, [&](auto pointer_zero) {
-    using Pointer = decltype(pointer_zero);
-    visit_integer(indices_part.dtype, [&](auto column_zero) {
-      const auto column = [&](std::uint64_t element) { return indices.at<decltype(column_zero)>(element); };
-      for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
-        const auto begin = order.begin() + static_cast<std::ptrdiff_t>(indptr.at<Pointer>(row));
-        const auto end = order.begin() + static_cast<std::ptrdiff_t>(indptr.at<Pointer>(row + 1));
-        if (!std::ranges::is_sorted(begin, end, {}, column)) std::ranges::sort(begin, end, {}, column);
-      }
-    });
+  visit_integer(indices_part.dtype, [&](auto zero) {
+    const auto column = [&](std::uint64_t element) { return indices.at<decltype(zero)>(element); };
+    for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
+      const auto at = [&](std::uint64_t pointer) {
+        return order.begin() + static_cast<std::ptrdiff_t>(indptr.index_at(indptr_part.dtype, pointer));
+      };
+      if (!std::ranges::is_sorted(at(row), at(row + 1), {}, column))
+        std::ranges::sort(at(row), at(row + 1), {}, column);
+    }
   });
   return order;
 }

@@ -11,18 +11,15 @@ namespace {
 void load_rows(const Tensor& tensor, std::vector<SparseEntry>& entries) {
   const Part& indices_part = tensor.require("indices");
   const LoadedBlob indices(indices_part.blob);
-  const LoadedBlob indptr(tensor.require("indptr").blob);
-  visit_integer(tensor.require("indptr").dtype, [&](auto pointer_zero) {
-    using Pointer = decltype(pointer_zero);
-    visit_integer(indices_part.dtype, [&](auto column_zero) {
-      using Column = decltype(column_zero);
-      for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
-        const std::uint64_t end = indptr.index_at<Pointer>(row + 1);
-        for (std::uint64_t i = indptr.index_at<Pointer>(row); i < end; ++i) {
-          entries.push_back({row * tensor.shape[1] + indices.index_at<Column>(i), i});
-        }
-      }
-    });
+  const Part& indptr_part = tensor.require("indptr");
+  const LoadedBlob indptr(indptr_part.blob);
+  visit_integer(indices_part.dtype, [&](auto zero) {
+    using Column = decltype(zero);
+    for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
+      const std::uint64_t end = indptr.index_at(indptr_part.dtype, row + 1);
+      for (std::uint64_t i = indptr.index_at(indptr_part.dtype, row); i < end; ++i)
+        entries.push_back({row * tensor.shape[1] + indices.index_at<Column>(i), i});
+    }
   });
 }
 

@@ -10,6 +10,7 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
+#include "io/sink.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 

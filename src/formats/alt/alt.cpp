@@ -6,6 +6,7 @@
 #include "formats/alt/layout.hpp"
 #include "formats/alt/read.hpp"
 #include "formats/alt/write.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "formats/format.hpp"
+#include "io/sink.hpp"
 
 namespace poise::alt {
 

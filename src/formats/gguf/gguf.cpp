@@ -10,6 +10,7 @@
 #include "formats/gguf/list_keys.hpp"
 #include "formats/gguf/read.hpp"
 #include "formats/gguf/write.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {

@@ -7,6 +7,7 @@
 #include "bytes/function_ref.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
+#include "io/sink.hpp"
 
 namespace poise {
 

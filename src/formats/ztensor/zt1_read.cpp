@@ -29,6 +29,7 @@
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/cbor.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace ztensor {

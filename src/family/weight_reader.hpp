@@ -1,0 +1,10 @@
+// WeightReader: the readers of weights that a family can store in several forms.
+#pragma once
+
+#include <cstdint>
+
+namespace poise {
+
+enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
+
+}  // namespace poise
