@@ -217,7 +217,8 @@ TEST(Transform, MostlyZerosBecomeSparse) {
 }
 
 TEST(StoredTypeNames, AreReadAndWritten) {
-  for (const std::string name : {"f32", "f16", "bf16", "qint8", "qint4:range", "qint8:mse", "group4:128", "group8:64"}) {
+  for (const std::string name :
+       {"f32", "f16", "bf16", "qint8", "qint4:range", "qint8:mse", "group4:128", "group8:64"}) {
     EXPECT_EQ(to_string(stored_type_from_name(name).value()), name);
   }
   for (const std::string name :
