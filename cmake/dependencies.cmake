@@ -6,6 +6,8 @@ find_package(TBB REQUIRED)
 find_package(hwy REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(zstd REQUIRED IMPORTED_TARGET libzstd)
+pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
+pkg_check_modules(libdeflate REQUIRED IMPORTED_TARGET libdeflate)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
@@ -21,4 +23,4 @@ endif()
 
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
-  PkgConfig::simdjson PkgConfig::zstd PkgConfig::xxhash PkgConfig::utf8proc PkgConfig::pcre2)
+  PkgConfig::simdjson PkgConfig::zstd PkgConfig::zlib PkgConfig::libdeflate PkgConfig::xxhash PkgConfig::utf8proc PkgConfig::pcre2)

@@ -5,7 +5,7 @@
 set -eu
 
 # What the command and the library are made with.
-build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev libssl-dev libxxhash-dev
+build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev
   libtbb-dev libhwy-dev"
 # The Python package; only its tests need numpy, torch and pytest.
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace poise {
@@ -19,5 +20,8 @@ std::size_t announced_length(char lead);
 
 // The bytes at the end of `text` that may yet become a character when more come: 0 to 3.
 std::size_t incomplete_tail(std::string_view text);
+
+// Appends a character. Requires: code <= 0x10ffff.
+void append_utf8(std::string& text, char32_t code);
 
 }  // namespace poise

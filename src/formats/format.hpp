@@ -149,6 +149,7 @@ struct Format {
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
+  bool audits_bytes = false;  // that every byte of a tensor is the one that was written, by checksums of the file's own
   // Prepares changes of the attributes of a file that has been read; writes nothing. Throws bad_argument for changes
   // that the format does not allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;

@@ -9,9 +9,30 @@
 #include <poise/error.hpp>
 
 #include "io/directory.hpp"
+#include "pack/zip.hpp"
 
 namespace poise {
 namespace {
+
+// What cannot be listed has no names; opening it says why.
+MemberNames names_in_zip(const Input& input) {
+  MemberNames names;
+  try {
+    const ZipArchive archive(input.source);
+    for (const ZipMember& member : archive.members()) names.push_back(member.name);
+  } catch (const Error&) {
+  }
+  return names;
+}
+
+MemberNames names_in_directory(const std::filesystem::path& directory) {
+  MemberNames names;
+  try {
+    for (DirectoryEntry& entry : list_directory(directory)) names.push_back(std::move(entry.name));
+  } catch (const Error&) {
+  }
+  return names;
+}
 
 // How an archive is known, and how its members are listed: null where Poise does not read it.
 struct Archive {
@@ -22,8 +43,8 @@ struct Archive {
 };
 
 constexpr std::array kArchives = {
-    Archive{Container::zip, 0, "PK\x03\x04", nullptr},
-    Archive{Container::zip, 0, "PK\x05\x06", nullptr},  // without members
+    Archive{Container::zip, 0, "PK\x03\x04", names_in_zip},
+    Archive{Container::zip, 0, "PK\x05\x06", names_in_zip},  // without members
     Archive{Container::tar, 257, "ustar", nullptr},
 };
 
@@ -34,16 +55,6 @@ bool has_magic(const Input& input, const Archive& archive) {
   const auto there = std::span(bytes).first(archive.magic.size());
   input.source->read(archive.offset, std::as_writable_bytes(there));
   return std::string_view(there.data(), there.size()) == archive.magic;
-}
-
-// What cannot be listed has no names; opening it says why.
-MemberNames names_in_directory(const std::filesystem::path& directory) {
-  MemberNames names;
-  try {
-    for (DirectoryEntry& entry : list_directory(directory)) names.push_back(std::move(entry.name));
-  } catch (const Error&) {
-  }
-  return names;
 }
 
 }  // namespace

@@ -20,8 +20,7 @@ struct RefusedArchive {
 
 constexpr std::array kRefusedArchives = {
     RefusedArchive{Container::zip,
-                   "this is a zip archive (PyTorch checkpoints are); Poise reads safetensors: save the model with "
-                   "safe_serialization=True"},
+                   "this is a zip archive in which Poise finds neither NumPy arrays nor a PyTorch checkpoint"},
     RefusedArchive{Container::tar, "this is a tar archive; unpack it first"},
 };
 
@@ -33,7 +32,8 @@ void refuse_what_is_no_model(const Input& input) {
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
   refuse_lookalike(*input.source);
   const auto found = std::ranges::find(kRefusedArchives, container_of(input), &RefusedArchive::container);
-  if (found != kRefusedArchives.end()) throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
+  if (found != kRefusedArchives.end() && recognise(input, all_formats()) == nullptr)
+    throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
 }
 
 void refuse_what_is_no_model(const Error& error, std::span<const SourcePtr> opened) {

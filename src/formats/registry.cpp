@@ -18,6 +18,7 @@
 #include "formats/gguf/gguf.hpp"
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
+#include "formats/numpy/numpy.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -32,7 +33,7 @@ namespace {
 
 // One row per format. For an extension that several share, the first one is meant.
 constexpr std::array kFormats = {
-    &kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat,
+    &kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat, &kNpy, &kNpz,
 };
 
 const auto& infos() {
@@ -90,6 +91,7 @@ Opened read_input(Input input, const ReadOptions& options) {
       Model model = format->read(input, options);
       return {format, std::move(input), std::move(model)};
     } catch (const Error& error) {
+      if (format->container && format->container == container_of(input)) throw;
       refuse_what_is_no_model(error, {&input.source, 1});
       throw;
     }

@@ -35,7 +35,6 @@ constexpr std::array kLookalikes = {
               "this is a pickle (older PyTorch checkpoints are); Poise reads safetensors: save the model with "
               "safe_serialization=True"},
     Lookalike{"\x89hdf\r\n", ErrorKind::unsupported, "this is an HDF5 file; save its tensors as safetensors"},
-    Lookalike{"\x93numpy", ErrorKind::unsupported, "this is a NumPy array; save it as safetensors"},
     Lookalike{"lmgg", ErrorKind::unsupported,
               "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
     Lookalike{"fmgg", ErrorKind::unsupported,

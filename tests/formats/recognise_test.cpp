@@ -112,9 +112,9 @@ TEST(Recognise, MembersTellFormatsOfOneContainerApart) {
   EXPECT_EQ(found(other.input(), {&kGguf, &kArrays, &kAnyZip}), "none");
 }
 
-// Poise reads no zip archives yet: a format that asks for their members is not found.
-TEST(Recognise, ContainersThatAreNotReadHaveNoMembers) {
+TEST(Recognise, ContainersThatCannotBeReadHaveNoMembers) {
   EXPECT_EQ(found(memory("PK\x03\x04other"), {&kZipOfNothing}), "none");
+  EXPECT_EQ(found(memory(tar_header()), {&kZipOfNothing}), "none");
 }
 
 TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {

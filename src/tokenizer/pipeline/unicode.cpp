@@ -96,22 +96,7 @@ class Normalizer {
 
 }  // namespace
 
-void append(std::string& text, char32_t code) {
-  const auto put = [&](char32_t byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
-  if (code < 0x80) return put(code);
-  if (code < 0x800) {
-    put(0xC0 | code >> 6);
-  } else {
-    if (code < 0x10000) {
-      put(0xE0 | code >> 12);
-    } else {
-      put(0xF0 | code >> 18);
-      put(0x80 | (code >> 12 & 0x3F));
-    }
-    put(0x80 | (code >> 6 & 0x3F));
-  }
-  put(0x80 | (code & 0x3F));
-}
+void append(std::string& text, char32_t code) { append_utf8(text, code); }
 
 std::string well_formed(std::string_view text) {
   if (is_utf8(text)) return std::string(text);

@@ -1,0 +1,61 @@
+// One array as NumPy's .npy files have it, alone or as a member of an .npz archive (docs/formats/numpy.md):
+//
+//   "\x93NUMPY"    then the version: 1.0, 2.0 or 3.0
+//   u16 or u32     length N of the header (u16 in version 1)
+//   N bytes        a Python dict: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, spaces, a line feed
+//   rest           the elements
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <poise/tensor.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/byte_writer.hpp"
+#include "formats/spellings.hpp"
+
+namespace poise::numpy {
+
+inline constexpr std::string_view kMagic = "\x93NUMPY";
+inline constexpr std::uint64_t kAlignment = 64;  // of the elements, as NumPy writes them
+inline constexpr std::size_t kMaxRank = 32;      // what NumPy 1 takes
+
+// An element type without its byte order. NumPy has no types of 8 bits with an exponent, and no bfloat16.
+inline constexpr std::array kSpellings = {
+    Spelling<std::string_view>{DType::f64, "f8"},         Spelling<std::string_view>{DType::f32, "f4"},
+    Spelling<std::string_view>{DType::f16, "f2"},         Spelling<std::string_view>{DType::complex64, "c8"},
+    Spelling<std::string_view>{DType::complex128, "c16"}, Spelling<std::string_view>{DType::i64, "i8"},
+    Spelling<std::string_view>{DType::i32, "i4"},         Spelling<std::string_view>{DType::i16, "i2"},
+    Spelling<std::string_view>{DType::i8, "i1"},          Spelling<std::string_view>{DType::u64, "u8"},
+    Spelling<std::string_view>{DType::u32, "u4"},         Spelling<std::string_view>{DType::u16, "u2"},
+    Spelling<std::string_view>{DType::u8, "u1"},          Spelling<std::string_view>{DType::boolean, "b1"},
+};
+
+struct Header {
+  std::string descr;       // "<f4"; of records what is between the brackets
+  bool is_record = false;  // several fields an element
+  bool fortran_order = false;
+  Shape shape;
+  std::uint64_t descr_at = 0;  // where it is in the file
+};
+
+// The reader is then at the elements. Throws invalid_file.
+Header read_header(ByteReader& reader);
+
+// Nothing for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
+std::optional<DType> dtype_of(const Header& header);
+// Why not, in a few words.
+std::string why_no_number(const Header& header);
+
+// The tensor of an array whose elements are the whole of `data`. Throws invalid_file (without path) where they are not
+// as many as the shape says. Requires: the header's dtype_of().
+Tensor make_tensor(std::string name, const Header& header, HeldBlob data);
+
+// The header that is written for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what
+// NumPy does not hold, naming the tensor and the `format`.
+ByteWriter write_header(std::string_view format, const Tensor& tensor);
+
+}  // namespace poise::numpy

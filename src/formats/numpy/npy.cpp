@@ -1,0 +1,84 @@
+// A file with one array (formats/numpy/array.hpp). It holds no name: the tensor is called after the file.
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/lost_metadata.hpp"
+#include "formats/numpy/array.hpp"
+#include "formats/numpy/numpy.hpp"
+#include "io/meter.hpp"
+#include "io/source_range.hpp"
+#include "pack/pump.hpp"
+
+namespace poise {
+namespace {
+
+bool sniff(const Input& input) {
+  const auto bytes = first_bytes(input, numpy::kMagic.size());
+  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == numpy::kMagic;
+}
+
+std::string name_of(const std::filesystem::path& path) {
+  const std::string stem = path.stem().string();
+  return stem.empty() ? "array" : stem;
+}
+
+Model read(const Input& input, const ReadOptions&) {
+  const SourcePtr& source = input.source;
+  const SourceRange range(*source);
+  ByteReader reader(range, "npy");
+  const numpy::Header header = numpy::read_header(reader);
+  if (!numpy::dtype_of(header))
+    throw Error(ErrorKind::unsupported, "npy: " + numpy::why_no_number(header), source->name(), header.descr_at);
+  Model model;
+  model.origin = {input.path, "npy", source->size(), {input.path}};
+  try {
+    model.add(
+        numpy::make_tensor(name_of(input.path), header, SourceBlob(source, reader.position(), reader.remaining())));
+  } catch (const Error& error) {
+    throw Error(error.kind(), "npy: " + error.message(), source->name(), reader.position());
+  }
+  return model;
+}
+
+const Tensor& only_tensor(const Model& model) {
+  if (model.size() == 1) return model.tensors().front();
+  throw Error(ErrorKind::unsupported,
+              fmt::format("an .npy file holds one array, the model has {} tensors", model.size()))
+      .with({.kind = Remedy::Kind::format, .value = "npz"});
+}
+
+FilePlan plan(const Model& model, const WriteOptions&) {
+  const Tensor& tensor = only_tensor(model);
+  const std::uint64_t bytes = tensor.require("data").blob->size();
+  return {{bytes}, numpy::write_header("npy", tensor).size() + bytes, true};
+}
+
+void write(const Model& model, Output& output, const WriteOptions& options) {
+  const Tensor& tensor = only_tensor(model);
+  const Blob& data = *tensor.require("data").blob;
+  Meter meter(options.progress, data.size());
+  output.main().write(numpy::write_header("npy", tensor).bytes());
+  pump(data, output.main(), meter, tensor.name);
+}
+
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  std::vector<std::string> result = metadata_losses(model, "an .npy file");
+  result.push_back(fmt::format("an .npy file cannot hold the name of its array: {} is called after the file",
+                               only_tensor(model).name));
+  return result;
+}
+
+}  // namespace
+
+const Format kNpy = {
+    .info = {"npy", "a NumPy array", ".npy"},
+    .extensions = {},
+    .options = {},
+    .holds_bf16 = false,
+    .sniff = sniff,
+    .read = read,
+    .prepare = prepare_with<plan, write, losses>,
+};
+
+}  // namespace poise

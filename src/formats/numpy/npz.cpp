@@ -1,0 +1,175 @@
+// A zip archive of arrays (formats/numpy/array.hpp): the member "a.npy" is the array "a".
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "formats/lost_metadata.hpp"
+#include "formats/numpy/array.hpp"
+#include "formats/numpy/numpy.hpp"
+#include "formats/numpy/texts.hpp"
+#include "io/meter.hpp"
+#include "io/source_range.hpp"
+#include "pack/pump.hpp"
+#include "pack/zip.hpp"
+#include "pack/zip_writer.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kExtension = ".npy";
+
+bool holds(const MemberNames& names) {
+  return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kExtension); });
+}
+
+class Reader {
+ public:
+  Reader(const Input& input, Model& model) : archive_(input.source), model_(model) {}
+
+  void read() {
+    for (const ZipMember& member : archive_.members()) {
+      if (member.name.ends_with('/') && member.bytes == 0) continue;  // a folder
+      if (!member.name.ends_with(kExtension)) {
+        leave_out(member, "it is no array");
+        continue;
+      }
+      read_array(member);
+    }
+  }
+
+ private:
+  void read_array(const ZipMember& member) {
+    const std::string name = member.name.substr(0, member.name.size() - kExtension.size());
+    const std::string context = "npz: " + member.name;
+    if (!member.deflated) {
+      const SourceRange range(*archive_.source());
+      ByteReader reader(range, context, member.begin, member.begin + member.bytes);
+      const numpy::Header header = numpy::read_header(reader);
+      return take(member, name, header, reader.position() - member.begin);
+    }
+    try {
+      const SourcePtr start = inflated_start(member);
+      const SourceRange range(*start);
+      ByteReader reader(range, context);
+      const numpy::Header header = numpy::read_header(reader);
+      take(member, name, header, reader.position());
+    } catch (const Error& error) {  // its offset is one of the decoded bytes
+      throw Error(error.kind(), error.message(), archive_.source()->name(), member.begin);
+    }
+  }
+
+  // With the header, in most cases more.
+  SourcePtr inflated_start(const ZipMember& member) const {
+    constexpr std::uint64_t kUsual = 16 << 10;
+    constexpr std::uint64_t kMost = (1 << 20) + 12;
+    for (std::uint64_t count = kUsual;; count = kMost) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(count, member.bytes)));
+      archive_.blob(member)->read(0, bytes);
+      const bool fits = bytes.size() < 12 || load_le<std::uint32_t>(bytes.data() + 8) < kUsual - 12 ||
+                        bytes[6] == std::byte{1} || count == kMost;
+      if (fits) return Source::from_memory(std::move(bytes), archive_.source()->name());
+    }
+  }
+
+  void take(const ZipMember& member, const std::string& name, const numpy::Header& header, std::uint64_t data) {
+    if (numpy::dtype_of(header)) {
+      try {
+        model_.add(numpy::make_tensor(name, header, archive_.blob(member, data)));
+      } catch (const Error& error) {
+        throw Error(error.kind(), "npz: " + error.message(), archive_.source()->name(), member.begin);
+      }
+      return;
+    }
+    if (auto texts = numpy::texts_of(header, *archive_.blob(member, data))) {
+      model_.attributes.set(name, *std::move(texts));
+    } else {
+      leave_out(member, numpy::why_no_number(header));
+    }
+  }
+
+  void leave_out(const ZipMember& member, const std::string& why) {
+    model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", member.name, why),
+                               archive_.source()->name(), member.header});
+  }
+
+  ZipArchive archive_;
+  Model& model_;
+};
+
+Model read(const Input& input, const ReadOptions&) {
+  Model model;
+  model.origin = {input.path, "npz", input.source->size(), {input.path}};
+  Reader(input, model).read();
+  return model;
+}
+
+std::vector<Finding> audit(const Input& input, const Model&) { return ZipArchive(input.source).check_crc32(); }
+
+std::string member_name(const Tensor& tensor) {
+  std::string name = std::string(tensor.name) + std::string(kExtension);
+  if (!is_utf8(tensor.name) || !is_zip_name(name))
+    throw Error(ErrorKind::unsupported, fmt::format("npz cannot hold {}: archives have no such names", tensor.name));
+  return name;
+}
+
+// Null: of zero bytes in place of elements.
+void write_to(const Model& model, Sink& sink, Meter* meter) {
+  ZipWriter archive(sink, numpy::kAlignment);
+  for (const Tensor& tensor : model.tensors()) {
+    const ByteWriter header = numpy::write_header("npz", tensor);
+    const Blob& data = *tensor.require("data").blob;
+    Crc32& crc32 = archive.begin(member_name(tensor), header.size() + data.size());
+    sink.write(header.bytes());
+    crc32.update(header.bytes());
+    if (meter != nullptr) {
+      pump(data, sink, *meter, tensor.name, &crc32);
+    } else {
+      sink.pad(data.size());
+    }
+    archive.end();
+  }
+  archive.finish();
+}
+
+FilePlan plan(const Model& model, const WriteOptions&) {
+  FilePlan plan;
+  CountingSink count;
+  write_to(model, count, nullptr);
+  plan.bytes = count.position();
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+  return plan;
+}
+
+void write(const Model& model, Output& output, const WriteOptions& options) {
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    numpy::write_header("npz", tensor);  // refuses what the file cannot hold before anything is written
+    total += tensor.require("data").blob->size();
+  }
+  Meter meter(options.progress, total);
+  write_to(model, output.main(), &meter);
+}
+
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  return metadata_losses(model, "an .npz file");
+}
+
+}  // namespace
+
+const Format kNpz = {
+    .info = {"npz", "a NumPy archive of arrays", ".npz"},
+    .extensions = {},
+    .options = {},
+    .holds_bf16 = false,
+    .container = Container::zip,
+    .holds = holds,
+    .read = read,
+    .prepare = prepare_with<plan, write, losses>,
+    .audit = audit,
+    .audits_bytes = true,
+};
+
+}  // namespace poise

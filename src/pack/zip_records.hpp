@@ -1,0 +1,28 @@
+// The numbers in zip archives that reader and writer share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise::zip {
+
+inline constexpr std::uint32_t kHeader = 0x04034b50;          // "PK\3\4"
+inline constexpr std::uint32_t kDescriptor = 0x08074b50;      // "PK\7\10"
+inline constexpr std::uint32_t kDirectoryEntry = 0x02014b50;  // "PK\1\2"
+inline constexpr std::uint32_t kZip64End = 0x06064b50;        // "PK\6\6"
+inline constexpr std::uint32_t kZip64Locator = 0x07064b50;    // "PK\6\7"
+inline constexpr std::uint32_t kEnd = 0x06054b50;             // "PK\5\6"
+
+inline constexpr std::uint64_t kHeaderBytes = 30;
+inline constexpr std::uint64_t kDirectoryEntryBytes = 46;
+inline constexpr std::uint64_t kZip64EndBytes = 56;
+inline constexpr std::uint64_t kZip64LocatorBytes = 20;
+inline constexpr std::uint64_t kEndBytes = 22;
+
+inline constexpr std::uint16_t kStored = 0;
+inline constexpr std::uint16_t kDeflated = 8;
+inline constexpr std::uint16_t kZip64Extra = 1;
+inline constexpr std::uint32_t kWide = 0xffffffff;   // the number is in a zip64 record
+inline constexpr std::uint16_t kWideCount = 0xffff;  // of members: the same
+
+}  // namespace poise::zip

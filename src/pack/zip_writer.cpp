@@ -1,0 +1,147 @@
+#include "pack/zip_writer.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <poise/error.hpp>
+
+#include "pack/zip_records.hpp"
+
+namespace poise {
+namespace {
+
+using namespace zip;
+
+constexpr std::uint16_t kVersion = 45;                // zip64
+constexpr std::uint16_t kFlags = 1 << 3 | 1 << 11;    // a descriptor follows; names are UTF-8
+constexpr std::uint16_t kDate = 33;                   // 1980-01-01: the same model gives the same bytes
+constexpr std::uint16_t kPaddingExtra = 0x4246;       // "FB", as in archives of PyTorch
+constexpr std::uint64_t kPaddingExtraBytes = 4;       // of its head
+constexpr std::uint64_t kZip64HeaderExtraBytes = 20;  // both sizes
+
+bool is_wide(std::uint64_t number) { return number >= kWide; }
+std::uint32_t narrow(std::uint64_t number) { return is_wide(number) ? kWide : static_cast<std::uint32_t>(number); }
+
+// What a header and an entry of the directory have alike.
+void add_common(ByteWriter& record, std::uint32_t crc32, std::uint64_t bytes, const std::string& name,
+                std::uint64_t extra_bytes) {
+  record.u16(kVersion);
+  record.u16(kFlags);
+  record.u16(kStored);
+  record.u16(0);  // time
+  record.u16(kDate);
+  record.u32(crc32);
+  record.u32(narrow(bytes));
+  record.u32(narrow(bytes));
+  record.u16(static_cast<std::uint16_t>(name.size()));
+  record.u16(static_cast<std::uint16_t>(extra_bytes));
+}
+
+}  // namespace
+
+Crc32& ZipWriter::begin(std::string name, std::uint64_t bytes, std::uint64_t align_at) {
+  if (name.size() > 0xffff) throw Error(ErrorKind::internal, "zip: a name has more than 65535 bytes");
+  const std::uint64_t zip64_extra = is_wide(bytes) ? kZip64HeaderExtraBytes : 0;
+  const std::uint64_t unpadded =
+      sink_.position() + kHeaderBytes + name.size() + zip64_extra + kPaddingExtraBytes + align_at;
+  const std::uint64_t padding = (alignment_ - unpadded % alignment_) % alignment_;
+  ByteWriter header;
+  header.u32(kHeader);
+  add_common(header, 0, bytes, name, zip64_extra + kPaddingExtraBytes + padding);
+  header.text(name);
+  if (zip64_extra > 0) {
+    header.u16(kZip64Extra);
+    header.u16(16);
+    header.u64(bytes);
+    header.u64(bytes);
+  }
+  header.u16(kPaddingExtra);
+  header.u16(static_cast<std::uint16_t>(padding));
+  for (std::uint64_t i = 0; i < padding; ++i) header.u8('Z');
+  members_.push_back({std::move(name), sink_.position(), bytes, 0});
+  sink_.write(header.bytes());
+  crc32_ = Crc32();
+  return crc32_;
+}
+
+void ZipWriter::end() {
+  Member& member = members_.back();
+  member.crc32 = crc32_.value();
+  ByteWriter descriptor;
+  descriptor.u32(kDescriptor);
+  descriptor.u32(member.crc32);
+  for (int i = 0; i < 2; ++i) {  // stored and decoded
+    if (is_wide(member.bytes)) {
+      descriptor.u64(member.bytes);
+    } else {
+      descriptor.u32(static_cast<std::uint32_t>(member.bytes));
+    }
+  }
+  sink_.write(descriptor.bytes());
+}
+
+void ZipWriter::add(std::string name, std::span<const std::byte> bytes) {
+  begin(std::move(name), bytes.size()).update(bytes);
+  sink_.write(bytes);
+  end();
+}
+
+void ZipWriter::finish() {
+  const std::uint64_t begin = sink_.position();
+  for (const Member& member : members_) {
+    ByteWriter extra;
+    if (is_wide(member.bytes)) {
+      extra.u64(member.bytes);
+      extra.u64(member.bytes);
+    }
+    if (is_wide(member.header)) extra.u64(member.header);
+    const std::size_t extra_bytes = extra.size() == 0 ? 0 : extra.size() + 4;
+    ByteWriter entry;
+    entry.u32(kDirectoryEntry);
+    entry.u16(kVersion);  // made by
+    add_common(entry, member.crc32, member.bytes, member.name, extra_bytes);
+    entry.u16(0);  // comment
+    entry.u16(0);  // disk
+    entry.u16(0);  // attributes
+    entry.u32(0);
+    entry.u32(narrow(member.header));
+    entry.text(member.name);
+    if (extra_bytes > 0) {
+      entry.u16(kZip64Extra);
+      entry.u16(static_cast<std::uint16_t>(extra.size()));
+      entry.append(extra.bytes());
+    }
+    sink_.write(entry.bytes());
+  }
+  const std::uint64_t end = sink_.position();
+  const std::uint64_t count = members_.size();
+  ByteWriter record;
+  if (count >= kWideCount || is_wide(begin) || is_wide(end - begin)) {
+    record.u32(kZip64End);
+    record.u64(kZip64EndBytes - 12);
+    record.u16(kVersion);
+    record.u16(kVersion);
+    record.u32(0);
+    record.u32(0);
+    record.u64(count);
+    record.u64(count);
+    record.u64(end - begin);
+    record.u64(begin);
+    record.u32(kZip64Locator);
+    record.u32(0);
+    record.u64(end);
+    record.u32(1);
+  }
+  record.u32(kEnd);
+  record.u16(0);
+  record.u16(0);
+  const auto narrow_count = static_cast<std::uint16_t>(std::min<std::uint64_t>(count, kWideCount));
+  record.u16(narrow_count);
+  record.u16(narrow_count);
+  record.u32(narrow(end - begin));
+  record.u32(narrow(begin));
+  record.u16(0);
+  sink_.write(record.bytes());
+}
+
+}  // namespace poise

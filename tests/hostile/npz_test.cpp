@@ -1,0 +1,163 @@
+// Every rule of zip archives, as they are read for .npz files, broken once (docs/formats/numpy.md).
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "support/hostile_cases.hpp"
+#include "support/zip_file.hpp"
+
+namespace poise::hostile {
+namespace {
+
+using support::zip_file;
+using support::ZipEntry;
+
+constexpr auto kInvalid = ErrorKind::invalid_file;
+constexpr auto kUnsupported = ErrorKind::unsupported;
+
+std::string array_file(std::string dict, const std::string& data) {
+  return "\x93NUMPY\1" + std::string(1, '\0') + le(dict.size(), 2) + dict + data;
+}
+const std::string kFloats =
+    array_file("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n", le(0x3f800000, 8));
+const std::string kBytes = array_file("{'descr': '|u1', 'fortran_order': False, 'shape': (1, 3), }\n", "abc");
+
+// A deflated block that is stored: its length, the same inverted, the bytes.
+std::string deflated(const std::string& bytes) { return "\1" + le(bytes.size(), 2) + le(~bytes.size(), 2) + bytes; }
+
+ByteFile whole() { return zip_file({{"w.npy", kFloats}, {"layer/b.npy", deflated(kBytes), kBytes, true}}); }
+ByteFile named(const std::string& name) { return zip_file({{name, kFloats}}); }
+
+const HostileTable kTable("npz", [] { return whole().bytes(); });
+
+TEST(HostileNpz, TheFileThatIsBrokenIsSound) { expect_sound("hostile.npz", whole()); }
+
+TEST(HostileNpz, Directory) {
+  expect_refused("hostile.npz",
+                 std::array{
+                     Case{"the end is there", [] { return whole().raw("end signature", "PK\5\7"); }, kInvalid,
+                          kEndOfFile, "end of the directory"},
+                     Case{"the end is the end", [] { return whole().raw("more", "x"); }, kInvalid, kEndOfFile,
+                          "end of the directory"},
+                     Case{"the directory is before its end", [] { return whole().u32("end offset", 0xfffffff0); },
+                          kInvalid, "end signature", "directory"},
+                     Case{"its size is right", [] { return whole().u32("end bytes", 0x7fffffff); }, kInvalid,
+                          "end signature", "directory"},
+                     Case{"its members are not claimed for nothing",
+                          [] { return whole().u16("end here", 9).u16("end members", 9); }, kInvalid, "end signature",
+                          "9 members in"},
+                     Case{"it has no members more", [] { return whole().u16("end here", 1).u16("end members", 1); },
+                          kInvalid, "1 entry signature", "after the last of its members"},
+                     Case{"the archive is one file", [] { return whole().u16("end disk", 1); }, kUnsupported,
+                          "end signature", "split into several files"},
+                     Case{"an entry has a signature", [] { return whole().raw("0 entry signature", "PK\1\3"); },
+                          kInvalid, "0 entry signature", "signature"},
+                     Case{"a name comes once",
+                          [] {
+                            return zip_file({{"w.npy", kFloats}, {"w.npy", kFloats}});
+                          },
+                          kInvalid, "1 entry signature", "the member w.npy comes twice"},
+                     Case{"members are not encrypted", [] { return whole().u16("0 entry flags", 1); }, kUnsupported,
+                          "0 entry signature", "is encrypted"},
+                     Case{"the method is known", [] { return whole().u16("0 entry method", 14); }, kUnsupported,
+                          "0 entry signature", "method 14"},
+                     Case{"what is stored is as large as it is", [] { return whole().u32("0 entry size", 1 << 30); },
+                          kInvalid, "0 entry signature", "bytes are stored as"},
+                     Case{"what is deflated is no bomb", [] { return whole().u32("1 entry size", 1 << 30); }, kInvalid,
+                          "1 entry signature", "cannot inflate to 1073741824"},
+                     Case{"extra fields end",
+                          [] {
+                            return whole()
+                                .raw("0 entry extra", le(1, 2) + le(9, 2))
+                                .u16("0 entry extra length", 4)
+                                .u32("end bytes", 112);
+                          },
+                          kInvalid, kAnywhere, "extra field"},
+                     Case{"names do not leave", [] { return named("../w.npy"); }, kInvalid, "0 entry signature",
+                          "leads out of the archive"},
+                     Case{"names do not leave later", [] { return named("a/../../w.npy"); }, kInvalid,
+                          "0 entry signature", "leads out of the archive"},
+                     Case{"names are not absolute", [] { return named("/w.npy"); }, kInvalid, "0 entry signature",
+                          "leads out of the archive"},
+                     Case{"names are not of Windows", [] { return named("..\\w.npy"); }, kInvalid, "0 entry signature",
+                          "leads out of the archive"},
+                     Case{"names have no NUL", [] { return named(std::string("w\0.npy", 6)); }, kInvalid,
+                          "0 entry signature", "leads out of the archive"},
+                 });
+}
+
+TEST(HostileNpz, Members) {
+  expect_refused("hostile.npz",
+                 std::array{
+                     Case{"a header is there", [] { return whole().raw("1 signature", "PK\3\5"); }, kInvalid,
+                          "1 signature", "zip: layer/b.npy: signature"},
+                     Case{"a header is before the directory", [] { return whole().u32("0 entry offset", 400); },
+                          kInvalid, kAnywhere, "is not before the directory"},
+                     Case{"the name is the directory's", [] { return whole().raw("0 name", "v.npy"); }, kInvalid,
+                          "0 name", "another one than in the directory"},
+                     Case{"the method is the directory's", [] { return whole().u16("0 method", 8); }, kInvalid,
+                          "0 method", "8, the directory says 0"},
+                     Case{"the CRC-32 is the directory's", [] { return whole().u32("0 crc32", 1); }, kInvalid,
+                          "0 crc32", "the directory says"},
+                     Case{"the bytes are before the directory",
+                          [] { return whole().u32("1 entry stored bytes", 4000).u32("1 entry size", 4000); }, kInvalid,
+                          "1 bytes", "4000 bytes wanted"},
+                     Case{"members share no bytes",
+                          [] {
+                            const auto more = static_cast<std::uint32_t>(kFloats.size() + 60);
+                            return whole().u32("0 entry stored bytes", more).u32("0 entry size", more);
+                          },
+                          kInvalid, "1 signature", "shares bytes with the member w.npy"},
+                     Case{"a stream of deflate is sound",
+                          [] { return whole().raw("1 bytes", std::string(kBytes.size() + 5, '\7')); }, kInvalid,
+                          "1 bytes", "deflate"},
+                     Case{"a member is an array",
+                          [] {
+                            return zip_file({{"w.npy", "no array, whatever its name says"}});
+                          },
+                          kInvalid, "0 bytes", "npz: w.npy: magic"},
+                     Case{"an array is whole",
+                          [] {
+                            return zip_file({{"w.npy", kFloats.substr(0, kFloats.size() - 1)}});
+                          },
+                          kInvalid, "0 bytes", "needs 8 bytes, 7 are there"},
+                 });
+}
+
+TEST(HostileNpz, Bytes) {
+  expect_faults("hostile.npz",
+                std::array{
+                    VerifyCase{"the CRC-32 of stored bytes is right",
+                               [] {
+                                 std::string bytes = kFloats;
+                                 bytes.back() = '\1';
+                                 return whole().raw("0 bytes", bytes);
+                               },
+                               "0 bytes", "w.npy: the CRC-32 is"},
+                    VerifyCase{"the CRC-32 of inflated bytes is right",
+                               [] {
+                                 std::string bytes = deflated(kBytes);
+                                 bytes.back() = 'd';
+                                 return whole().raw("1 bytes", bytes);
+                               },
+                               "1 bytes", "the CRC-32 is"},
+                    VerifyCase{"other members are told",
+                               [] {
+                                 return zip_file({{"w.npy", kFloats}, {"readme.txt", "hello"}});
+                               },
+                               "1 signature", "readme.txt is left out: it is no array", true},
+                    VerifyCase{"arrays of objects are told",
+                               [] {
+                                 return zip_file({{"w.npy", kFloats},
+                                                  {"o.npy", array_file("{'descr': '|O', 'fortran_order': "
+                                                                       "False, 'shape': (), }\n",
+                                                                       "\x80\2N.")}});
+                               },
+                               "1 signature", "o.npy is left out: its elements are Python objects", true},
+                });
+}
+
+TEST(HostileNpz, CutsAreRefused) { expect_cuts_refused("hostile.npz", whole()); }
+
+}  // namespace
+}  // namespace poise::hostile
