@@ -23,4 +23,5 @@ endif()
 
 set(POISE_DEPENDENCIES
   Threads::Threads fmt::fmt TBB::tbb hwy::hwy OpenSSL::Crypto
-  PkgConfig::simdjson PkgConfig::zstd PkgConfig::zlib PkgConfig::libdeflate PkgConfig::xxhash PkgConfig::utf8proc PkgConfig::pcre2)
+  PkgConfig::simdjson PkgConfig::zstd PkgConfig::zlib PkgConfig::libdeflate PkgConfig::xxhash PkgConfig::utf8proc
+      PkgConfig::pcre2)

@@ -10,9 +10,11 @@ install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(POISE_CMAKE_DIRECTORY ${CMAKE_INSTALL_LIBDIR}/cmake/poise)
 install(EXPORT poiseTargets NAMESPACE poise:: DESTINATION ${POISE_CMAKE_DIRECTORY})
-configure_package_config_file(cmake/poiseConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake INSTALL_DESTINATION ${POISE_CMAKE_DIRECTORY})
+configure_package_config_file(cmake/poiseConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake
+  INSTALL_DESTINATION ${POISE_CMAKE_DIRECTORY})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake DESTINATION ${POISE_CMAKE_DIRECTORY})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/poiseConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/poiseConfigVersion.cmake
+  DESTINATION ${POISE_CMAKE_DIRECTORY})
 
 # A static library's users link its dependencies themselves.
 if(BUILD_SHARED_LIBS)

@@ -1,10 +1,13 @@
-# The interface that compiled programs rely on: goes up when a change of poise.h breaks them (tests/capi/abi.txt), not with each version.
+# The interface that compiled programs rely on: goes up when a change of poise.h breaks them (tests/capi/abi.txt), not
+# with each version.
 set(POISE_SOVERSION 1)
 
 # What libpoise is, static or shared, however often it is linked.
 function(poise_library target)
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME poise VERSION ${PROJECT_VERSION} SOVERSION ${POISE_SOVERSION} LINKER_LANGUAGE CXX)
-  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME poise VERSION ${PROJECT_VERSION} SOVERSION ${POISE_SOVERSION}
+    LINKER_LANGUAGE CXX)
+  target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PRIVATE ${POISE_DEPENDENCIES})
   get_target_property(type ${target} TYPE)

@@ -1,4 +1,5 @@
-# The warnings every target of Poise is clean of, with g++ and clang++. They are errors where the developers build and not where
+# The warnings every target of Poise is clean of, with g++ and clang++. They are errors where the developers build and
+# not where
 # the users do: another compiler finds other things.
 option(POISE_WERROR "Treat warnings as errors" OFF)
 
@@ -7,6 +8,7 @@ function(poise_warnings target)
     $<$<COMPILE_LANGUAGE:CXX,C>:-Wall -Wextra -Wconversion -Wshadow $<$<BOOL:${POISE_WERROR}>:-Werror>>)
   # At -O3 these complain of std::string's own code where a literal becomes one (GCC bug 105329).
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict>)
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict>)
   endif()
 endfunction()
