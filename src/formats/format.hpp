@@ -14,6 +14,7 @@
 #include <poise/finding.hpp>
 #include <poise/format.hpp>
 
+#include "bytes/function_ref.hpp"
 #include "family/weight_reader.hpp"
 #include "formats/importance_matrix.hpp"
 #include "formats/input.hpp"
@@ -55,6 +56,16 @@ struct FilePlan {
   // Of all files. Nothing where it depends on the tensors' bytes.
   std::optional<std::uint64_t> bytes;
   bool exact = true;  // false: `bytes` is the most there can be
+};
+
+// Files of weights that stand in a Hugging Face directory, next to its config.json.
+struct WeightFiles {
+  std::span<const std::string_view> names;  // of the file that holds all tensors, the usual one first
+  std::string_view index;                   // of the file that says which tensors each of several files holds
+  // Gives a file's tensors; returns what else it says. What `take` throws without an offset gets that of the tensor.
+  // Throws what Format::read throws.
+  Attributes (*read)(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings);
+  bool any_name = false;  // a directory's only file of the format holds its tensors, whatever it is called
 };
 
 // A model on its way into a file: whatever the questions below and the writing have in common is computed once.
@@ -137,8 +148,6 @@ struct Format {
   // Then by the container that it is in, and the names of its members. Null: those of any names.
   std::optional<Container> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
-  // Of a format of directories: the name of a file in it that stands for the directory. Empty: none does.
-  std::string_view index = {};
   // Of a format of directories that can be written: why one of files with these names is not to be replaced; empty: it
   // may be.
   std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;
@@ -149,13 +158,18 @@ struct Format {
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  bool audits_bytes = false;  // that every byte of a tensor is the one that was written, by checksums of the file's own
+  // Does audit() find every byte of a tensor that is not the one that was written, by checksums that the file has of
+  // its own? Null: no.
+  bool (*audits_bytes)(const Input& input) = nullptr;
   // Prepares changes of the attributes of a file that has been read; writes nothing. Throws bad_argument for changes
   // that the format does not allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;
   // The metadata of a file that has been read, in its order. Null: the format has no keys of a file's own. Throws
   // unsupported where they take too much memory.
   std::vector<MetadataKey> (*keys)(const Input& input) = nullptr;
+
+  // How its files are found in a Hugging Face directory. Nothing: they stand alone.
+  std::optional<WeightFiles> weight_files = {};
 
   // What the format says of models and tensors in files of any format. Each null: nothing.
   // Do the blocks of this matrix of the model run along its columns?

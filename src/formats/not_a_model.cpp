@@ -21,7 +21,9 @@ struct RefusedArchive {
 constexpr std::array kRefusedArchives = {
     RefusedArchive{Container::zip,
                    "this is a zip archive in which Poise finds neither NumPy arrays nor a PyTorch checkpoint"},
-    RefusedArchive{Container::tar, "this is a tar archive; unpack it first"},
+    RefusedArchive{Container::tar,
+                   "this is a tar archive, which PyTorch wrote before version 0.1.10: load it with torch and save it "
+                   "again; other ones are unpacked first"},
 };
 
 }  // namespace

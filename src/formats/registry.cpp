@@ -19,6 +19,7 @@
 #include "formats/huggingface/huggingface.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/numpy/numpy.hpp"
+#include "formats/pytorch/pytorch.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -33,7 +34,8 @@ namespace {
 
 // One row per format. For an extension that several share, the first one is meant.
 constexpr std::array kFormats = {
-    &kHuggingFace, &kAltV2, &kAltV1, &kGguf, &kSafetensors, &kZtensor2, &kZtensor1, &kTinyLlamaFormat, &kNpy, &kNpz,
+    &kHuggingFace, &kAltV2,           &kAltV1,   &kGguf, &kSafetensors, &kZtensor2,
+    &kZtensor1,    &kTinyLlamaFormat, &kPytorch, &kNpy,  &kNpz,
 };
 
 const auto& infos() {
@@ -58,8 +60,9 @@ bool has_extension(const Format& format, const std::string& extension) {
 Input make_input(const std::filesystem::path& path, const ReadOptions& options) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return {path, nullptr};
-  const bool is_index = std::ranges::any_of(
-      kFormats, [&](const Format* format) { return !format->index.empty() && path.filename() == format->index; });
+  const bool is_index = std::ranges::any_of(kFormats, [&](const Format* format) {
+    return format->weight_files && path.filename() == format->weight_files->index;
+  });
   if (is_index && std::filesystem::is_regular_file(path, ignored))
     return {path.has_parent_path() ? path.parent_path() : std::filesystem::path("."), nullptr};
   return {path, Source::open(path, options.io)};

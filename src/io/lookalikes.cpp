@@ -32,8 +32,8 @@ constexpr std::array kLookalikes = {
     Lookalike{"repository not found", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"invalid username or password", ErrorKind::invalid_file, kServerMessage},
     Lookalike{"\x80\x02", ErrorKind::unsupported,
-              "this is a pickle (older PyTorch checkpoints are); Poise reads safetensors: save the model with "
-              "safe_serialization=True"},
+              "this is a pickle that torch.save() did not write; Poise runs no code: in Python, save its tensors as "
+              "safetensors"},
     Lookalike{"\x89hdf\r\n", ErrorKind::unsupported, "this is an HDF5 file; save its tensors as safetensors"},
     Lookalike{"lmgg", ErrorKind::unsupported,
               "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},

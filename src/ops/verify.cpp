@@ -272,7 +272,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     report.faults = model.warnings;
     std::ranges::move(check_headers(model, path), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);
-    report.has_digests = report.has_digests || format->audits_bytes;
+    if (format->audits_bytes != nullptr && format->audits_bytes(input)) report.has_digests = true;
     if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
     std::ranges::move(of_files, std::back_inserter(report.faults));
   } catch (const FaultyModel& faulty) {

@@ -4,6 +4,7 @@
 //   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
+//   pytorch_model.bin, ...          the same in other formats: Format::weight_files
 //   tokenizer.model                 SentencePiece vocabulary, or
 //   tokenizer.json, ...             another one (tokenizer/files.hpp)
 //   README.md                       model card; license and base_model in its front matter
@@ -30,7 +31,6 @@
 #include "formats/huggingface/write.hpp"
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
-#include "formats/safetensors/safetensors.hpp"
 #include "io/directory.hpp"
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
@@ -67,10 +67,11 @@ struct OtherWeights {
 };
 constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
     {".safetensors", ": shards need their index, model.safetensors.index.json, beside them"},
+    {".bin",
+     ": shards need their index, pytorch_model.bin.index.json, beside them; other files are opened by themselves"},
     {".gguf", ", which is opened by itself"},
-    {".bin", ", which Poise does not read: save the model with safe_serialization=True"},
-    {".pt", ", which Poise does not read: save its tensors as safetensors"},
-    {".pth", ", which Poise does not read: save its tensors as safetensors"},
+    {".pt", ", which is opened by itself"},
+    {".pth", ", which is opened by itself"},
     {".h5", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
     {".msgpack", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
 });
@@ -85,8 +86,44 @@ std::string why_no_weights(const fs::path& directory) {
   return {};
 }
 
-void require_model_directory(const fs::path& directory) {
-  if (is_there(directory / kSingle) || is_there(directory / kIndex)) return;
+// Where a directory has its tensors.
+struct Weights {
+  const Format* format = nullptr;
+  std::string name;  // of the only file, or of the index
+  bool is_index = false;
+
+  const WeightFiles& files() const { return *format->weight_files; }
+};
+
+// The only file of the format.
+std::optional<std::string> only_file(const fs::path& directory, const Format& format) {
+  std::vector<std::string> found;
+  for (DirectoryEntry& entry : list_directory(directory)) {
+    if (entry.name.ends_with(format.info.extension)) found.push_back(std::move(entry.name));
+  }
+  return found.size() == 1 && found[0].find("-of-") == std::string::npos ? std::optional(found[0]) : std::nullopt;
+}
+
+std::optional<Weights> find_weights(const fs::path& directory) {
+  for (const Format* format : all_formats()) {
+    if (!format->weight_files) continue;
+    const WeightFiles& files = *format->weight_files;
+    if (is_there(directory / files.names[0])) return Weights{format, std::string(files.names[0]), false};
+    if (is_there(directory / files.index)) return Weights{format, std::string(files.index), true};
+  }
+  for (const Format* format : all_formats()) {
+    if (!format->weight_files) continue;
+    for (const std::string_view name : format->weight_files->names) {
+      if (is_there(directory / name)) return Weights{format, std::string(name), false};
+    }
+    if (!format->weight_files->any_name) continue;
+    if (auto name = only_file(directory, *format)) return Weights{format, *std::move(name), false};
+  }
+  return std::nullopt;
+}
+
+Weights require_weights(const fs::path& directory) {
+  if (auto found = find_weights(directory)) return *std::move(found);
   std::vector<std::string> missing;
   if (!is_there(directory / kConfig)) missing.emplace_back(kConfig);
   missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
@@ -183,9 +220,9 @@ class Directory {
 // Which tensors each shard has, by the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
-ShardMap read_index(Directory& directory, std::vector<Finding>& warnings) {
-  const std::string path = (directory.path() / kIndex).string();
-  const Attributes root = directory.json_object(kIndex, warnings);
+ShardMap read_index(Directory& directory, const std::string& index, std::vector<Finding>& warnings) {
+  const std::string path = (directory.path() / index).string();
+  const Attributes root = directory.json_object(index, warnings);
   const Value* value = root.find("weight_map");
   const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
   if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
@@ -208,7 +245,7 @@ ShardMap read_index(Directory& directory, std::vector<Finding>& warnings) {
   return shards;
 }
 
-void require_shards(const Directory& directory, const ShardMap& shards) {
+void require_shards(const Directory& directory, const std::string& index, const ShardMap& shards) {
   constexpr std::size_t kMostNamed = 20;
   std::vector<std::string> absent;
   std::size_t more = 0;
@@ -224,17 +261,18 @@ void require_shards(const Directory& directory, const ShardMap& shards) {
   if (more > 0) absent.push_back(fmt::format("and {} more", more));
   throw Error(ErrorKind::not_found,
               fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")),
-              (directory.path() / kIndex).string());
+              (directory.path() / index).string());
 }
 
 class TensorCollector {
  public:
   // Leaves out what the model's family computes or does not use.
-  explicit TensorCollector(Model& model) : model_(model), family_(model.config ? &family_of(model) : nullptr) {}
+  TensorCollector(Model& model, const WeightFiles& files)
+      : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
 
   // `look_at` sees the name of every tensor of the file first.
   void add(const SourcePtr& source, const std::string& path, FunctionRef<void(const std::string& name)> look_at) {
-    const Attributes metadata = read_safetensors(source, [&](Tensor tensor) {
+    const auto take = [&](Tensor tensor) {
       look_at(tensor.name);
       if (const std::string why = why_left_out(tensor.name); why.empty()) {
         model_.add(std::move(tensor));
@@ -242,7 +280,8 @@ class TensorCollector {
         model_.warnings.push_back(
             {Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
       }
-    });
+    };
+    const Attributes metadata = files_read_.read(source, take, model_.warnings);
     for (const auto& [key, value] : metadata) {
       if (!keys_.insert(key).second) continue;
       if (!budget_.take_value() || !budget_.take_key(keys_.size()))
@@ -269,6 +308,7 @@ class TensorCollector {
   }
 
   Model& model_;
+  const WeightFiles& files_read_;
   const Family* family_;                     // null: not known
   std::vector<Attributes::Entry> metadata_;  // where shards disagree about a key, the first one's
   std::unordered_set<std::string> keys_;
@@ -277,14 +317,14 @@ class TensorCollector {
 };
 
 // Returns the weight files.
-std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
-  TensorCollector collector(model);
-  if (is_there(directory.path() / kSingle)) {
-    collector.add(directory.open(kSingle), (directory.path() / kSingle).string(), [](const std::string&) {});
+std::vector<fs::path> read_tensors(Model& model, Directory& directory, const Weights& weights) {
+  TensorCollector collector(model, weights.files());
+  if (!weights.is_index) {
+    collector.add(directory.open(weights.name), (directory.path() / weights.name).string(), [](const std::string&) {});
     return collector.finish();
   }
-  const ShardMap shards = read_index(directory, model.warnings);
-  require_shards(directory, shards);
+  const ShardMap shards = read_index(directory, weights.name, model.warnings);
+  require_shards(directory, weights.name, shards);
   std::vector<std::string> faults;
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
@@ -299,7 +339,7 @@ std::vector<fs::path> read_tensors(Model& model, Directory& directory) {
         add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
     }
   }
-  throw_faults(faults, (directory.path() / kIndex).string());
+  throw_faults(faults, (directory.path() / weights.name).string());
   return collector.finish();
 }
 
@@ -344,7 +384,7 @@ void read_vocabulary(Model& model, Directory& directory) {
   drop_usual_config(*model.vocabulary);
 }
 
-Model read_directory(Directory& directory) {
+Model read_directory(Directory& directory, const Weights& found) {
   Model model;
   model.origin.path = directory.path();
   const bool has_config = is_there(directory.path() / kConfig);
@@ -355,7 +395,7 @@ Model read_directory(Directory& directory) {
                               fmt::format("there is no {}: the tensors are read, and what their file says", kConfig),
                               directory.path().string(), std::nullopt});
   }
-  const std::vector<fs::path> weights = read_tensors(model, directory);
+  const std::vector<fs::path> weights = read_tensors(model, directory, found);
   if (!has_config) take_text_attributes(model);
   set_vocab_size(model);
   read_vocabulary(model, directory);
@@ -374,14 +414,33 @@ Model read_directory(Directory& directory) {
 }
 
 Model read(const Input& input, const ReadOptions& options) {
-  require_model_directory(input.path);
+  const Weights weights = require_weights(input.path);
   Directory directory(input.path, options);
   try {
-    return read_directory(directory);
+    return read_directory(directory, weights);
   } catch (const Error& error) {
     refuse_what_is_no_model(error, directory.opened());
     throw;
   }
+}
+
+// The files with tensors of a model that was read, as files of their own format.
+std::vector<Input> weight_inputs(const Weights& weights, const Model& model) {
+  const fs::path extension = fs::path(weights.files().names[0]).extension();
+  std::vector<Input> inputs;
+  for (const fs::path& path : model.origin.files) {
+    if (path.extension() == extension) inputs.push_back({path, Source::open(path)});
+  }
+  return inputs;
+}
+
+std::vector<Finding> audit(const Input& input, const Model& model) {
+  std::vector<Finding> findings;
+  const auto weights = find_weights(input.path);
+  if (!weights || weights->format->audit == nullptr) return findings;
+  for (const Input& file : weight_inputs(*weights, model))
+    std::ranges::move(weights->format->audit(file, model), std::back_inserter(findings));
+  return findings;
 }
 
 }  // namespace
@@ -394,10 +453,10 @@ const Format kHuggingFace = {
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = Container::directory,  // of any members: its reader says which are missing
-    .index = kIndex,
     .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,
+    .audit = audit,
     .keys = huggingface::list_keys,
 };
 

@@ -444,6 +444,16 @@ std::vector<MetadataKey> safetensors_keys(const SourcePtr& source) {
   return keys;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 2> kNames = {"model.safetensors", "adapter_model.safetensors"};
+
+Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>&) {
+  return read_safetensors(source, take);
+}
+
+}  // namespace
+
 const Format kSafetensors = {
     .info = {"safetensors", "a safetensors file", ".safetensors"},
     .extensions = {},
@@ -453,6 +463,7 @@ const Format kSafetensors = {
     .read = read,
     .prepare = prepare_with<plan, write, losses>,
     .keys = keys,
+    .weight_files = WeightFiles{kNames, "model.safetensors.index.json", read_weights, true},
 };
 
 }  // namespace poise

@@ -1,0 +1,121 @@
+#include "formats/pytorch/archive.hpp"
+
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "io/whole_blob.hpp"
+#include "pack/zip.hpp"
+
+namespace poise::pytorch {
+namespace {
+
+constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;
+
+class ArchiveStorages final : public Storages {
+ public:
+  ArchiveStorages(const ZipArchive& archive, const std::string& root, bool big_endian)
+      : archive_(archive), big_endian_(big_endian) {
+    const std::string folder = root + "data/";
+    for (const ZipMember& member : archive.members()) {
+      if (member.name.starts_with(folder))
+        members_.emplace(std::string_view(member.name).substr(folder.size()), &member);
+    }
+  }
+
+  BlobPtr find(const StorageName& name) override {
+    const auto found = members_.find(name.key);
+    if (found == members_.end())
+      throw Error(ErrorKind::invalid_file, fmt::format("the archive has no data/{}", name.key));
+    const ZipMember& member = *found->second;
+    const auto bytes = packed_bytes(name.dtype, name.elements);
+    if (!bytes || *bytes != member.bytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("data/{} has {} bytes, {} elements of {} are expected", name.key,
+                                                       member.bytes, name.elements, to_string(name.dtype)));
+    BlobPtr& blob = blobs_[name.key];
+    if (blob == nullptr) blob = archive_.blob(member);
+    return blob;
+  }
+
+  bool big_endian() const override { return big_endian_; }
+  bool is_used(std::string_view key) const { return blobs_.contains(key); }
+
+ private:
+  const ZipArchive& archive_;
+  bool big_endian_;
+  std::unordered_map<std::string_view, const ZipMember*> members_;
+  std::unordered_map<std::string_view, BlobPtr> blobs_;
+};
+
+// The folder with the pickle.
+std::string root_of(const ZipArchive& archive) {
+  for (const ZipMember& member : archive.members()) {
+    const std::string_view name = member.name;
+    if (name == kPickle || name.ends_with("/" + std::string(kPickle)))
+      return std::string(name.substr(0, name.size() - kPickle.size()));
+  }
+  throw Error(ErrorKind::invalid_file, "pytorch: the archive has no data.pkl", archive.source()->name(), 0);
+}
+
+bool is_big_endian(const ZipArchive& archive, const std::string& root) {
+  constexpr std::uint64_t kMostBytes = 64;
+  const ZipMember* member = archive.find(root + "byteorder");
+  if (member == nullptr) return false;
+  const SourcePtr source = archive.open(*member, kMostBytes);
+  const std::string_view order(reinterpret_cast<const char*>(source->bytes().data()), source->bytes().size());
+  if (order != "little" && order != "big")
+    throw Error(ErrorKind::invalid_file, fmt::format("pytorch: byteorder: \"{}\", expected little or big", order),
+                archive.source()->name(), member->begin);
+  return order == "big";
+}
+
+// What nothing in the checkpoint needs.
+void tell_others(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages, Rest& rest) {
+  const std::string folder = root + "data/";
+  for (const ZipMember& member : archive.members()) {
+    const std::string_view name = member.name;
+    const bool is_inside = name.starts_with(root);
+    const std::string_view inside = is_inside ? name.substr(root.size()) : name;
+    const bool is_known = is_inside && (inside == kPickle || inside == "version" || inside == "byteorder" ||
+                                        inside == ".format_version" || inside == ".storage_alignment" ||
+                                        inside.starts_with(".data/") || name.ends_with('/'));
+    if (is_known || (name.starts_with(folder) && storages.is_used(name.substr(folder.size())))) continue;
+    rest.findings.push_back({Severity::warning, fmt::format("the archive's member {} belongs to no tensor", name),
+                             archive.source()->name(), member.header});
+  }
+}
+
+}  // namespace
+
+Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+  const ZipArchive archive(source);
+  const std::string root = root_of(archive);
+  if (archive.find(root + "constants.pkl") != nullptr)
+    throw Error(ErrorKind::unsupported,
+                "pytorch: this is a program of TorchScript: in Python, save its state_dict() with torch.save()",
+                source->name(), 0);
+  const ZipMember& member = *archive.find(root + std::string(kPickle));
+  if (member.bytes > kMaxPickleBytes)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
+                source->name(), member.begin);
+  const WholeBlob bytes(archive.blob(member));
+  ArchiveStorages storages(archive, root, is_big_endian(archive, root));
+  try {
+    const pickle::Pickle pickle = pickle::run(bytes.bytes(), source->name(), member.begin);
+    if (pickle.size() < member.bytes)
+      throw Error(ErrorKind::invalid_file, "pytorch: data.pkl: there are bytes after its end", source->name(),
+                  member.begin + pickle.size());
+    Rest rest = read_objects(pickle, source->name(), storages, take);
+    tell_others(archive, root, storages, rest);
+    return rest;
+  } catch (const Error& error) {
+    if (!member.deflated || !error.offset()) throw;
+    throw Error(error.kind(), error.message(), source->name(), member.begin);  // its place is one of the decoded bytes
+  }
+}
+
+}  // namespace poise::pytorch

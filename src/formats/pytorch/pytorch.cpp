@@ -1,0 +1,69 @@
+#include "formats/pytorch/pytorch.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "formats/pytorch/archive.hpp"
+#include "formats/pytorch/legacy.hpp"
+#include "formats/pytorch/write.hpp"
+#include "pack/zip.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::array<std::string_view, 3> kExtensions = {".pth", ".bin", ".ckpt"};
+constexpr std::array<std::string_view, 2> kNames = {"pytorch_model.bin", "adapter_model.bin"};
+
+bool holds(const MemberNames& names) {
+  return std::ranges::any_of(names, [](const std::string& name) {
+    return name == pytorch::kPickle || name.ends_with("/" + std::string(pytorch::kPickle));
+  });
+}
+
+// A file of before version 1.6.
+bool sniff(const Input& input) {
+  const auto bytes = first_bytes(input, pytorch::kMagicWithin);
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return start.starts_with('\x80') && start.find(pytorch::kMagic) != std::string_view::npos;
+}
+
+Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
+  pytorch::Rest rest = container_of({source->name(), source}) == Container::zip ? pytorch::read_archive(source, take)
+                                                                                : pytorch::read_legacy(source, take);
+  std::ranges::move(rest.findings, std::back_inserter(warnings));
+  return std::move(rest.attributes);
+}
+
+Model read(const Input& input, const ReadOptions&) {
+  Model model;
+  model.origin = {input.path, "pytorch", input.source->size(), {input.path}};
+  model.attributes = read_weights(
+      input.source, [&](Tensor tensor) { model.add(std::move(tensor)); }, model.warnings);
+  return model;
+}
+
+bool is_archive(const Input& input) { return container_of(input) == Container::zip; }
+
+std::vector<Finding> audit(const Input& input, const Model&) {
+  if (!is_archive(input)) return {};
+  return ZipArchive(input.source).check_crc32();
+}
+
+}  // namespace
+
+const Format kPytorch = {
+    .info = {"pytorch", "a PyTorch checkpoint", ".pt"},
+    .extensions = kExtensions,
+    .options = {},
+    .holds_bf16 = true,
+    .sniff = sniff,
+    .container = Container::zip,
+    .holds = holds,
+    .read = read,
+    .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::losses>,
+    .audit = audit,
+    .audits_bytes = is_archive,
+    .weight_files = WeightFiles{kNames, "pytorch_model.bin.index.json", read_weights},
+};
+
+}  // namespace poise

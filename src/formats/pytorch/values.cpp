@@ -1,0 +1,259 @@
+#include "formats/pytorch/values.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/pytorch/globals.hpp"
+#include "syntax/limits.hpp"
+
+namespace poise::pytorch {
+namespace {
+
+using pickle::Id;
+using pickle::Kind;
+
+constexpr std::array<std::string_view, 4> kMappings = {"collections.OrderedDict", "collections.defaultdict",
+                                                       "collections.Counter", "builtins.dict"};
+// What their only argument, a list, has.
+constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "builtins.set",   "builtins.frozenset",
+                                                    "builtins.list",        "builtins.tuple", "__builtin__.set",
+                                                    "__builtin__.frozenset"};
+
+bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Latin-1 for text, as pickles of protocol 2 store bytes.
+std::optional<std::string> latin1(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    if (lead < 0x80) {
+      bytes += text[at];
+      continue;
+    }
+    if ((lead != 0xc2 && lead != 0xc3) || at + 1 == text.size()) return std::nullopt;
+    bytes += static_cast<char>((lead & 3U) << 6 | (static_cast<unsigned char>(text[++at]) & 0x3fU));
+  }
+  return bytes;
+}
+
+template <typename T>
+Value number_of(const std::string& bytes) {
+  const T number = load_le<T>(bytes.data());
+  if constexpr (std::is_floating_point_v<T>)
+    return Value(static_cast<double>(number));
+  else if constexpr (std::is_signed_v<T>)
+    return Value(static_cast<std::int64_t>(number));
+  else
+    return Value(static_cast<std::uint64_t>(number));
+}
+
+// By NumPy's spelling of a type.
+struct Scalar {
+  std::string_view type;
+  std::size_t bytes;
+  Value (*read)(const std::string& bytes);
+};
+constexpr std::array kScalars = std::to_array<Scalar>({
+    {"f8", 8, number_of<double>},
+    {"f4", 4, number_of<float>},
+    {"i8", 8, number_of<std::int64_t>},
+    {"i4", 4, number_of<std::int32_t>},
+    {"i2", 2, number_of<std::int16_t>},
+    {"i1", 1, number_of<std::int8_t>},
+    {"u8", 8, number_of<std::uint64_t>},
+    {"u4", 4, number_of<std::uint32_t>},
+    {"u2", 2, number_of<std::uint16_t>},
+    {"u1", 1, number_of<std::uint8_t>},
+    {"b1", 1, [](const std::string& bytes) { return Value(bytes[0] != '\0'); }},
+});
+
+}  // namespace
+
+Values::Values(const pickle::Pickle& pickle, const std::string& path)
+    : pickle_(pickle), path_(path), budget_(pickle.size()) {}
+
+std::string Values::called(Id id) const {
+  if (pickle_.kind(id) != Kind::call) return {};
+  const Id function = pickle_.call(id).function;
+  return pickle_.kind(function) == Kind::global ? full_name(pickle_.global(function)) : std::string();
+}
+
+std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
+  std::vector<Pair> pairs;
+  const auto add = [&](std::span<const Id> items) {
+    for (std::size_t i = 0; i + 1 < items.size(); i += 2) pairs.push_back({items[i], items[i + 1]});
+  };
+  if (pickle_.kind(id) == Kind::dict) {
+    add(pickle_.items(id));
+    return pairs;
+  }
+  const std::string name = called(id);
+  if (!is_one_of(kMappings, name)) return std::nullopt;
+  const pickle::Call& call = pickle_.call(id);
+  // Of Python 2: a list of pairs.
+  const std::span<const Id> arguments = pickle_.items(call.arguments);
+  if (name == kMappings[0] && arguments.size() == 1 && pickle_.kind(arguments[0]) == Kind::list) {
+    for (const Id pair : pickle_.items(arguments[0])) {
+      const bool is_list = pickle_.kind(pair) == Kind::list || pickle_.kind(pair) == Kind::tuple;
+      if (!is_list || pickle_.items(pair).size() != 2) return std::nullopt;
+      add(pickle_.items(pair));
+    }
+  } else if (arguments.size() == 1 && pickle_.kind(arguments[0]) == Kind::dict) {
+    add(pickle_.items(arguments[0]));
+  }
+  add(call.pairs);
+  return pairs;
+}
+
+std::optional<std::string> Values::inert_name(Id id) const {
+  if (pickle_.kind(id) == Kind::global) {
+    std::string name = full_name(pickle_.global(id));
+    return is_expected(name) ? std::nullopt : std::optional(std::move(name));
+  }
+  if (pickle_.kind(id) != Kind::call) return std::nullopt;
+  const std::string name = called(id);
+  if (name.empty()) return "what another object makes";
+  return is_expected(name) ? std::nullopt : std::optional(name);
+}
+
+std::optional<Value> Values::convert(Id id, std::string& why) { return convert(id, 0, why); }
+
+std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why) {
+  const auto fail = [&](ErrorKind kind, std::string_view problem) {
+    return Error(kind, fmt::format("pytorch: {}", problem), path_, pickle_.offset(id));
+  };
+  if (depth > kMaxNesting)
+    throw fail(ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
+  if (!budget_.take_value()) throw fail(ErrorKind::unsupported, "attributes take more memory than the file justifies");
+  switch (pickle_.kind(id)) {
+    case Kind::none: return Value();
+    case Kind::boolean: return Value(pickle_.boolean(id));
+    case Kind::integer: return Value(pickle_.integer(id));
+    case Kind::wide_integer: why = "an integer of more than 64 bits"; return std::nullopt;
+    case Kind::real: return Value(pickle_.real(id));
+    case Kind::text:
+    case Kind::bytes: {
+      const std::string_view text = pickle_.text(id);
+      if (!budget_.take_text(text.size()))
+        throw fail(ErrorKind::unsupported, "attributes take more memory than the file justifies");
+      if (pickle_.kind(id) == Kind::text) return Value(text);
+      const auto bytes = std::as_bytes(std::span(text));
+      return Value(Value::Bytes(bytes.begin(), bytes.end()));
+    }
+    case Kind::tuple:
+    case Kind::list:
+    case Kind::set: return convert_list(pickle_.items(id), depth, why);
+    case Kind::dict: return convert_mapping(*mapping(id), depth, why);
+    case Kind::call: return convert_call(id, depth, why);
+    case Kind::global: {
+      std::string name = full_name(pickle_.global(id));
+      if (named_dtype(name)) return Value(std::move(name));
+      why = fmt::format("the function or class {}", name);
+      return std::nullopt;
+    }
+    case Kind::persistent: why = "a storage"; return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> Values::convert_list(std::span<const Id> items, std::size_t depth, std::string& why) {
+  Value::Array list;
+  for (const Id item : items) {
+    auto value = convert(item, depth + 1, why);
+    if (!value) return std::nullopt;
+    list.push_back(*std::move(value));
+  }
+  return Value(std::move(list));
+}
+
+// With the last value of a key that comes several times, as in Python.
+std::optional<Value> Values::convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why) {
+  const bool all_texts =
+      std::ranges::all_of(pairs, [&](const Pair& pair) { return pickle_.kind(pair.key) == Kind::text; });
+  std::vector<Attributes::Entry> entries;
+  Value::Pairs others;
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (const Pair& pair : pairs) {
+    auto value = convert(pair.value, depth + 1, why);
+    if (!value) return std::nullopt;
+    if (!all_texts) {
+      auto key = convert(pair.key, depth + 1, why);
+      if (!key) return std::nullopt;
+      others.emplace_back(*std::move(key), *std::move(value));
+      continue;
+    }
+    const std::string_view key = pickle_.text(pair.key);
+    if (!budget_.take_text(key.size()))
+      throw Error(ErrorKind::unsupported, "pytorch: attributes take more memory than the file justifies", path_,
+                  pickle_.offset(pair.key));
+    const auto [place, is_new] = places.emplace(key, entries.size());
+    if (is_new) {
+      entries.emplace_back(key, *std::move(value));
+    } else {
+      entries[place->second].second = *std::move(value);
+    }
+  }
+  if (all_texts) return Value(Attributes::from_unique(std::move(entries)));
+  return Value(std::move(others));
+}
+
+std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string& why) {
+  const std::string name = called(id);
+  const pickle::Call& call = pickle_.call(id);
+  const std::span<const Id> arguments = pickle_.items(call.arguments);
+  if (const auto pairs = mapping(id)) return convert_mapping(*pairs, depth, why);
+  if (is_one_of(kLists, name)) {
+    if (arguments.empty()) return convert_list(call.items, depth, why);
+    if (arguments.size() == 1 &&
+        (pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple))
+      return convert_list(pickle_.items(arguments[0]), depth, why);
+  }
+  if (name == "torch.device" && !arguments.empty() && pickle_.kind(arguments[0]) == Kind::text)
+    return convert(arguments[0], depth + 1, why);
+  if (name.ends_with("multiarray.scalar")) return convert_scalar(arguments, why);
+  if (auto bytes = bytes_of(id)) {
+    const auto all = std::as_bytes(std::span(*bytes));
+    return Value(Value::Bytes(all.begin(), all.end()));
+  }
+  why = name.empty() ? "what another object makes" : fmt::format("an object of {}", name);
+  return std::nullopt;
+}
+
+// What is bytes, or _codecs.encode(text, "latin1").
+std::optional<std::string> Values::bytes_of(Id id) const {
+  if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
+  if (called(id) != "_codecs.encode") return std::nullopt;
+  const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
+  if (arguments.size() != 2 || pickle_.kind(arguments[0]) != Kind::text || pickle_.kind(arguments[1]) != Kind::text)
+    return std::nullopt;
+  const std::string_view encoding = pickle_.text(arguments[1]);
+  return encoding == "latin1" || encoding == "latin-1" ? latin1(pickle_.text(arguments[0])) : std::nullopt;
+}
+
+// A type, with its byte order in its state, and the bytes of one number.
+std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
+  why = "a scalar of NumPy that is no number";
+  if (arguments.size() != 2 || called(arguments[0]) != "numpy.dtype") return std::nullopt;
+  const pickle::Call& dtype = pickle_.call(arguments[0]);
+  const std::span<const Id> words = pickle_.items(dtype.arguments);
+  if (words.empty() || pickle_.kind(words[0]) != Kind::text) return std::nullopt;
+  auto bytes = bytes_of(arguments[1]);
+  const auto row = std::ranges::find(kScalars, pickle_.text(words[0]), &Scalar::type);
+  if (row == kScalars.end() || !bytes || bytes->size() != row->bytes) return std::nullopt;
+  if (dtype.state && pickle_.kind(*dtype.state) == Kind::tuple && pickle_.items(*dtype.state).size() > 1) {
+    const Id order = pickle_.items(*dtype.state)[1];
+    if (pickle_.kind(order) == Kind::text && pickle_.text(order) == ">") std::ranges::reverse(*bytes);
+  }
+  return row->read(*bytes);
+}
+
+}  // namespace poise::pytorch

@@ -1,0 +1,49 @@
+// Objects of a pickle that are plain data, as Values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/value.hpp>
+
+#include "syntax/pickle.hpp"
+#include "syntax/value_budget.hpp"
+
+namespace poise::pytorch {
+
+class Values {
+ public:
+  // Requires: both outlive this.
+  Values(const pickle::Pickle& pickle, const std::string& path);
+
+  struct Pair {
+    pickle::Id key;
+    pickle::Id value;
+  };
+  // Of a dict, OrderedDict, defaultdict or Counter; nothing for other objects.
+  std::optional<std::vector<Pair>> mapping(pickle::Id id) const;
+
+  // The class or function of an object that is not one of those that mean something here; nothing for others.
+  std::optional<std::string> inert_name(pickle::Id id) const;
+
+  // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Nothing, with the reason, for
+  // others. Throws invalid_file where they are nested too deep, unsupported where they take more memory than the pickle
+  // justifies.
+  std::optional<Value> convert(pickle::Id id, std::string& why);
+
+ private:
+  std::string called(pickle::Id id) const;
+  std::optional<Value> convert(pickle::Id id, std::size_t depth, std::string& why);
+  std::optional<Value> convert_list(std::span<const pickle::Id> items, std::size_t depth, std::string& why);
+  std::optional<Value> convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why);
+  std::optional<Value> convert_call(pickle::Id id, std::size_t depth, std::string& why);
+  std::optional<Value> convert_scalar(std::span<const pickle::Id> arguments, std::string& why) const;
+  std::optional<std::string> bytes_of(pickle::Id id) const;
+
+  const pickle::Pickle& pickle_;
+  const std::string& path_;
+  ValueBudget budget_;
+};
+
+}  // namespace poise::pytorch

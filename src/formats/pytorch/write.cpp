@@ -1,0 +1,203 @@
+#include "formats/pytorch/write.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/lost_metadata.hpp"
+#include "formats/pytorch/archive.hpp"
+#include "formats/pytorch/globals.hpp"
+#include "formats/refusal.hpp"
+#include "io/meter.hpp"
+#include "pack/pump.hpp"
+#include "pack/zip_writer.hpp"
+#include "syntax/pickle_steps.hpp"
+
+namespace poise::pytorch {
+namespace {
+
+using pickle::Step;
+
+constexpr std::string_view kRoot = "archive/";
+constexpr std::uint64_t kAlignment = 64;
+
+// The steps of a pickle of protocol 2.
+class PickleWriter {
+ public:
+  void step(Step step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
+  void protocol() {
+    step(Step::protocol);
+    bytes_.u8(2);
+  }
+  void text(std::string_view text) {
+    step(Step::unicode4);
+    bytes_.u32(static_cast<std::uint32_t>(text.size()));
+    bytes_.text(text);
+  }
+  void integer(std::uint64_t value) {
+    if (value <= 0x7fffffff) {
+      step(Step::int4);
+      return bytes_.u32(static_cast<std::uint32_t>(value));
+    }
+    step(Step::long1);  // little-endian, with room for the sign
+    bytes_.u8(9);
+    bytes_.u64(value);
+    bytes_.u8(0);
+  }
+  void global(std::string_view full_name) {
+    const std::size_t dot = full_name.rfind('.');
+    step(Step::global_lines);
+    bytes_.text(fmt::format("{}\n{}\n", full_name.substr(0, dot), full_name.substr(dot + 1)));
+  }
+  void integers(const Shape& numbers) {
+    step(Step::mark);
+    for (const std::uint64_t number : numbers) integer(number);
+    step(Step::tuple);
+  }
+  void empty_ordered_dict() {
+    global("collections.OrderedDict");
+    step(Step::empty_tuple);
+    step(Step::reduce);
+  }
+  std::span<const std::byte> bytes() const { return bytes_.bytes(); }
+
+ private:
+  ByteWriter bytes_;
+};
+
+std::string_view storage_of(const Tensor& tensor) {
+  if (tensor.layout != Layout::dense) refuse_tensor("pytorch", tensor);
+  const std::string_view name = storage_name(tensor.require("data").dtype);
+  if (name.empty()) refuse_tensor("pytorch", tensor, "torch.load(weights_only=True) has no such storages");
+  if (!is_utf8(tensor.name))
+    throw Error(ErrorKind::unsupported, fmt::format("pytorch needs names in UTF-8; \"{}\" is not", tensor.name));
+  return name;
+}
+
+// Each storage once: tensors that are the same bytes of one file share theirs.
+class WrittenStorages {
+ public:
+  explicit WrittenStorages(const Model& model) {
+    std::map<std::tuple<const Source*, std::uint64_t, std::uint64_t, DType>, std::size_t> known;
+    for (const Tensor& tensor : model.tensors()) {
+      const Part& data = tensor.require("data");
+      const auto place = data.blob->size() == 0 ? std::nullopt : data.blob->raw();
+      if (place) {
+        const auto [found, is_new] =
+            known.emplace(std::tuple(place->source.get(), place->offset, place->length, data.dtype), first_.size());
+        keys_.push_back(found->second);
+        if (!is_new) continue;
+      } else {
+        keys_.push_back(first_.size());
+      }
+      first_.push_back(&tensor);
+    }
+  }
+
+  std::size_t key(std::size_t tensor) const { return keys_[tensor]; }
+  // The first tensor of each.
+  const std::vector<const Tensor*>& first() const { return first_; }
+  std::uint64_t bytes() const {
+    std::uint64_t sum = 0;
+    for (const Tensor* tensor : first_) sum += tensor->require("data").blob->size();
+    return sum;
+  }
+
+ private:
+  std::vector<std::size_t> keys_;
+  std::vector<const Tensor*> first_;
+};
+
+Shape row_major(const Shape& shape) {
+  Shape strides = shape;
+  std::uint64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= std::max<std::uint64_t>(1, shape[d]);
+  }
+  return strides;
+}
+
+PickleWriter pickle_of(const Model& model, const WrittenStorages& storages) {
+  PickleWriter out;
+  out.protocol();
+  out.empty_ordered_dict();
+  out.step(Step::mark);
+  std::size_t index = 0;
+  for (const Tensor& tensor : model.tensors()) {
+    out.text(tensor.name);
+    out.global("torch._utils._rebuild_tensor_v2");
+    out.step(Step::mark);
+    out.step(Step::mark);
+    out.text("storage");
+    out.global(storage_of(tensor));
+    out.text(std::to_string(storages.key(index++)));
+    out.text("cpu");
+    out.integer(tensor.elements());
+    out.step(Step::tuple);
+    out.step(Step::persistent);
+    out.integer(0);
+    out.integers(tensor.shape);
+    out.integers(row_major(tensor.shape));
+    out.step(Step::new_false);  // no gradient wanted
+    out.empty_ordered_dict();   // no hooks
+    out.step(Step::tuple);
+    out.step(Step::reduce);
+  }
+  out.step(Step::set_items);
+  out.step(Step::stop);
+  return out;
+}
+
+void write_text(ZipWriter& archive, std::string_view name, std::string_view text) {
+  archive.add(fmt::format("{}{}", kRoot, name), std::as_bytes(std::span(text.data(), text.size())));
+}
+
+// Without a meter: zero bytes in place of elements.
+void write_to(const Model& model, Sink& sink, Meter* meter) {
+  const WrittenStorages storages(model);
+  ZipWriter archive(sink, kAlignment);
+  archive.add(fmt::format("{}{}", kRoot, kPickle), pickle_of(model, storages).bytes());
+  write_text(archive, "byteorder", "little");
+  std::size_t key = 0;
+  for (const Tensor* tensor : storages.first()) {
+    const Blob& data = *tensor->require("data").blob;
+    Crc32& crc32 = archive.begin(fmt::format("{}data/{}", kRoot, key++), data.size());
+    if (meter != nullptr) {
+      pump(data, sink, *meter, tensor->name, &crc32);
+    } else {
+      sink.pad(data.size());
+    }
+    archive.end();
+  }
+  write_text(archive, "version", "3\n");
+  archive.finish();
+}
+
+}  // namespace
+
+FilePlan plan(const Model& model, const WriteOptions&) {
+  FilePlan plan;
+  CountingSink count;
+  write_to(model, count, nullptr);
+  plan.bytes = count.position();
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+  return plan;
+}
+
+void write(const Model& model, Output& output, const WriteOptions& options) {
+  Meter meter(options.progress, WrittenStorages(model).bytes());
+  write_to(model, output.main(), &meter);
+}
+
+std::vector<std::string> losses(const Model& model, const WriteOptions&) {
+  return metadata_losses(model, "a PyTorch checkpoint");
+}
+
+}  // namespace poise::pytorch

@@ -1,0 +1,109 @@
+// pickle: what Python's pickles say, without Python.
+//
+// A pickle is a program for a small stack machine. Most of its steps build plain data: numbers, texts, lists, dicts.
+// Two of them name a function or a class of any module (a "global") and call it: this is how pickles run code when
+// Python loads them. Here nothing is imported and nothing is called: a global stays a name, and a call is an object
+// that says what would be called with what. The caller decides which of them mean something to it.
+//
+// Protocols 0 to 5. Objects are numbered in the order in which they are made; several may hold the same one, and an
+// object may hold itself.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poise::pickle {
+
+enum class Kind : std::uint8_t {
+  none,
+  boolean,
+  integer,
+  wide_integer,  // of more than 64 bits
+  real,
+  text,
+  bytes,
+  tuple,
+  list,
+  dict,
+  set,
+  global,      // a function or a class, by its name
+  call,        // what calling one would make, with what would be done to that
+  persistent,  // an object that is kept elsewhere: what says which one
+};
+
+using Id = std::uint32_t;
+inline constexpr Id kNone = 0;  // None
+
+struct Global {
+  std::string_view module;
+  std::string_view name;
+};
+
+// What a call would make, and what the pickle would do to it.
+struct Call {
+  Id function = kNone;
+  Id arguments = kNone;          // a tuple
+  std::optional<Id> state = {};  // that it would be given: __setstate__, or its fields
+  std::vector<Id> items = {};    // appended to it, as to a list
+  std::vector<Id> pairs = {};    // key, value, ... set in it, as in a dict
+};
+
+class Pickle {
+ public:
+  Id root() const { return root_; }
+  // Bytes of the program, up to and with its last step.
+  std::uint64_t size() const { return size_; }
+
+  // How many there are: numbers from 0 on.
+  std::size_t objects() const { return nodes_.size(); }
+  Kind kind(Id id) const { return nodes_[id].kind; }
+  // Where the step is that made it, in the file.
+  std::uint64_t offset(Id id) const { return begin_ + nodes_[id].at; }
+
+  // Each requires that kind.
+  bool boolean(Id id) const { return nodes_[id].first != 0; }
+  std::int64_t integer(Id id) const { return static_cast<std::int64_t>(nodes_[id].first); }
+  double real(Id id) const;
+  std::string_view text(Id id) const;      // of text and bytes; of a wide integer its bytes, two's complement
+  std::span<const Id> items(Id id) const;  // of a tuple, list or set; of a dict key, value, ...
+  const Call& call(Id id) const { return calls_[nodes_[id].first]; }
+  Global global(Id id) const;
+  Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
+
+  // One of each name that the pickle has, in order.
+  std::vector<Id> globals() const;
+
+ private:
+  friend class Machine;
+  // What `first` and `second` are depends on the kind: a number; a place in another list; a place and a length.
+  struct Node {
+    std::uint64_t first = 0;
+    std::uint32_t second = 0;
+    std::uint32_t at = 0;
+    Kind kind = Kind::none;
+  };
+
+  std::span<const std::byte> bytes_;
+  std::uint64_t begin_ = 0;
+  std::vector<Node> nodes_;
+  std::vector<Id> tuples_;             // what tuples hold, one after the other
+  std::deque<std::vector<Id>> lists_;  // what lists, sets and dicts hold
+  std::deque<Call> calls_;
+  std::deque<std::string> made_texts_;  // that are not in the pickle as they are
+  std::vector<Global> globals_;
+  Id root_ = kNone;
+  std::uint64_t size_ = 0;
+};
+
+// Runs the program that `bytes` begin with. Errors show `name` as the path; `begin` is the place of the bytes in that
+// file. Throws invalid_file, with the offset of the step that is wrong, and unsupported where objects take more memory
+// than the bytes justify. Requires: the bytes outlive what this returns.
+Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
+
+}  // namespace poise::pickle

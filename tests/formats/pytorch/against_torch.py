@@ -1,0 +1,120 @@
+"""PyTorch writes, Poise reads; Poise writes, torch.load(weights_only=True) reads; directories with pytorch_model.bin run.
+
+    against_torch.py PATH/TO/poise PATH/TO/examples
+
+Exit code 77: PyTorch is not installed.
+"""
+import collections
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+try:
+    import numpy
+    import torch
+except ImportError:
+    sys.exit(77)
+
+POISE = sys.argv[1]
+EXAMPLES = pathlib.Path(sys.argv[2])
+TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool,
+         torch.complex64, torch.complex128]
+
+
+def poise(*arguments):
+    return subprocess.run([POISE, *map(str, arguments)], check=True, capture_output=True, text=True).stdout
+
+
+def tensors():
+    torch.manual_seed(3)
+    state = collections.OrderedDict()
+    for dtype in TYPES:
+        state[str(dtype)[6:]] = (torch.randn(4, 5) * 50).to(dtype)
+    base = torch.randn(6, 8, 10)
+    state["transposed"] = base[0].t()
+    state["permuted"] = base.permute(2, 0, 1)
+    state["sliced"] = base[1:5:2, ::3, 2:]
+    state["expanded"] = torch.randn(3, 1).expand(3, 1000)
+    state["parameter"] = torch.nn.Parameter(torch.randn(3))
+    state["tied"] = state["parameter"].data
+    state["scalar"] = torch.tensor(2.5)
+    state["empty"] = torch.zeros(0, 4)
+    state["large"] = torch.randn(300, 1000, dtype=torch.float32)
+    return state
+
+
+def expect_same(found, expected):
+    assert sorted(found) == sorted(expected), (list(found), list(expected))  # zTensor sorts names
+    for name, tensor in expected.items():
+        assert found[name].shape == tensor.shape and found[name].dtype == tensor.dtype, name
+        assert torch.equal(found[name], tensor.detach()), name
+
+
+def with_deflated_members(path):
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(str(path) + ".z", "w", zipfile.ZIP_DEFLATED) as target:
+        for member in source.namelist():
+            target.writestr(member, source.read(member))
+    shutil.move(str(path) + ".z", path)
+
+
+with tempfile.TemporaryDirectory() as directory:
+    path = pathlib.Path(directory)
+    state = tensors()
+    extras = {"epoch": 3, "lr": 0.5, "name": "é", "betas": (0.9, 0.999), "shape": torch.Size([2, 3]), "dtype": torch.float16, "none": None, "loss": numpy.float32(1.5),
+              "steps": numpy.int64(7), "ids": {1, 2}, "raw": b"\x00\xff", "big": 1 << 40, "device": torch.device("cpu")}
+    for zipped in (True, False):
+        for root in (None, "state_dict", "model"):
+            file = path / "in.pt"
+            torch.save(state if root is None else {root: state, **extras}, file, _use_new_zipfile_serialization=zipped)
+            for deflated in (False, True) if zipped else (False,):
+                if deflated:
+                    with_deflated_members(file)
+                report = json.loads(poise("verify", "--json", file))["files"][0]
+                assert report["ok"] and not report["findings"] and report["digests"] == zipped, report
+                for middle in ("out.pt", "middle.zt"):
+                    poise("convert", "--quiet", file, "-o", path / middle, "--force")
+                if zipped:
+                    poise("convert", "--quiet", path / "middle.zt", "-o", path / "out2.pt", "--force")
+                    expect_same(torch.load(path / "out2.pt", weights_only=True), state)
+                expect_same(torch.load(path / "out.pt", weights_only=True), state)
+                poise("diff", file, path / "out2.pt") if root is None else None
+            if root:
+                attributes = json.loads(poise("inspect", "--json", file))["attributes"]
+                assert attributes["pytorch.root"] == root
+                expected = {"epoch": 3, "lr": 0.5, "name": "é", "betas": [0.9, 0.999], "shape": [2, 3], "dtype": "torch.float16", "none": None, "loss": 1.5, "steps": 7,
+                            "ids": [1, 2], "raw": "00ff", "big": 1 << 40, "device": "cpu"}
+                for key, value in expected.items():
+                    assert attributes[key] == value, (key, attributes[key], value)
+    # Tied weights are stored once, and are one storage when they are loaded.
+    torch.save({"a": state["large"], "b": state["large"]}, path / "tied.pt")
+    poise("convert", "--quiet", path / "tied.pt", "-o", path / "tied_again.pt")
+    tied = torch.load(path / "tied_again.pt", weights_only=True)
+    assert tied["a"].data_ptr() == tied["b"].data_ptr() and (path / "tied_again.pt").stat().st_size < 1.1 * (path / "tied.pt").stat().st_size
+    with zipfile.ZipFile(path / "tied_again.pt") as archive:
+        assert archive.testzip() is None
+    # A directory of PyTorch's is the same model as that of safetensors.
+    nano = EXAMPLES / "nano-mistral"
+    poise("convert", "--quiet", nano, "-o", path / "whole.pt")
+    weights = torch.load(path / "whole.pt", weights_only=True)
+    answer = poise("run", nano, "-p", "One day", "-n", "8", "--temperature", "0")
+    names = list(weights)
+    for shards in (1, 2):
+        copy = path / f"nano-{shards}"
+        shutil.copytree(nano, copy, ignore=shutil.ignore_patterns("*.safetensors*"))
+        if shards == 1:
+            torch.save(weights, copy / "pytorch_model.bin")
+        else:
+            index = {}
+            for shard in range(2):
+                name = f"pytorch_model-{shard + 1:05}-of-00002.bin"
+                torch.save({key: weights[key] for key in names[shard::2]}, copy / name, _use_new_zipfile_serialization=shard == 0)
+                index |= {key: name for key in names[shard::2]}
+            (copy / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
+        assert poise("run", copy, "-p", "One day", "-n", "8", "--temperature", "0") == answer
+        assert json.loads(poise("verify", "--json", copy))["ok"]
+        same = json.loads(subprocess.run([POISE, "diff", "--json", nano, copy], capture_output=True, text=True).stdout)
+        assert not same["tensors"], same

@@ -1,0 +1,297 @@
+// Every rule of PyTorch's checkpoints, broken once (docs/formats/pytorch.md), and every way in which a pickle can name
+// a function and have it called: none is, and verify() tells all of them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include <poise/format.hpp>
+#include <poise/verify.hpp>
+
+#include "support/directories.hpp"
+#include "support/hostile_cases.hpp"
+#include "support/zip_file.hpp"
+
+namespace poise::hostile {
+namespace {
+
+using support::zip_file;
+using testing::HasSubstr;
+
+constexpr auto kInvalid = ErrorKind::invalid_file;
+constexpr auto kUnsupported = ErrorKind::unsupported;
+
+// Steps of pickles, as Lib/pickletools.py of CPython has them.
+std::string text(const std::string& value) { return "X" + le(value.size(), 4) + value; }
+std::string integer(std::uint64_t value) { return "\x8a\x08" + le(value, 8); }
+std::string global(const std::string& module, const std::string& name) { return "c" + module + "\n" + name + "\n"; }
+std::string tuple(const std::string& items) { return "(" + items + "t"; }
+std::string call(const std::string& function, const std::string& arguments) {
+  return function + tuple(arguments) + "R";
+}
+const std::string kFalse = "\x89";
+const std::string kHooks = global("collections", "OrderedDict") + ")R";
+
+std::string storage(const std::string& key = text("0"), const std::string& count = integer(6),
+                    const std::string& type = global("torch", "FloatStorage")) {
+  return tuple(text("storage") + type + key + text("cpu") + count) + "Q";
+}
+std::string view(const std::string& of, const std::string& offset, const std::string& size, const std::string& stride) {
+  return call(global("torch._utils", "_rebuild_tensor_v2"),
+              of + offset + tuple(size) + tuple(stride) + kFalse + kHooks);
+}
+const std::string kMatrix = view(storage(), integer(0), integer(2) + integer(3), integer(3) + integer(1));
+
+// A dict with a matrix, and what else is given: keys and values.
+std::string objects(const std::string& more = "") { return "\x80\x02}(" + text("w") + kMatrix + more + "u."; }
+std::string tensor(const std::string& made) { return "\x80\x02}(" + text("w") + made + "u."; }
+const std::string kFloats = le(0x3f800000, 4) + le(0, 12) + le(0x40000000, 4) + le(0, 4);
+
+ByteFile file_of(const std::string& pickle) { return zip_file({{"a/data.pkl", pickle}, {"a/data/0", kFloats}}); }
+ByteFile whole() { return file_of(objects()); }
+
+const HostileTable kTable("pytorch", [] { return whole().bytes(); });
+
+TEST(HostilePytorch, TheFileThatIsBrokenIsSound) { expect_sound("hostile.pt", whole()); }
+
+TEST(HostilePytorch, Steps) {
+  expect_refused(
+      "hostile.pt",
+      std::array{
+          Case{"steps are known", [] { return file_of("\x80\x02\xff."); }, kInvalid, "0 bytes + 2", "no step 0xff"},
+          Case{"the protocol is known", [] { return file_of("\x80\x06}."); }, kInvalid, "0 bytes", "protocol 6"},
+          Case{"the program ends", [] { return file_of("\x80\x02}"); }, kInvalid, "0 bytes + 3", "a step"},
+          Case{"the program is all there is", [] { return file_of(objects() + "}."); }, kInvalid, kAnywhere,
+               "bytes after its end"},
+          Case{"something is left", [] { return file_of("\x80\x02."); }, kInvalid, "0 bytes + 2", "stack is empty"},
+          Case{"nothing is taken from below a mark", [] { return file_of("\x80\x02}(K\1s."); }, kInvalid, "0 bytes + 6",
+               "2 objects wanted, 1 are there"},
+          Case{"a mark is there", [] { return file_of("\x80\x02}t."); }, kInvalid, "0 bytes + 3", "no mark"},
+          Case{"keys have values", [] { return file_of("\x80\x02}(K\1u."); }, kInvalid, "0 bytes + 6",
+               "a key without a value"},
+          Case{"what is remembered was", [] { return file_of("\x80\x02h\7."); }, kInvalid, "0 bytes + 2",
+               "the memo has no object 7"},
+          Case{"a text is there", [] { return file_of("\x80\x02X" + le(0x7fffffff, 4) + "."); }, kInvalid,
+               "0 bytes + 2", "2147483647 bytes wanted"},
+          Case{"a text of 2^63 bytes is there", [] { return file_of("\x80\x04\x8d" + le(std::uint64_t{1} << 63, 8)); },
+               kInvalid, "0 bytes + 2", "9223372036854775808 bytes wanted"},
+          Case{"a length is not negative", [] { return file_of("\x80\x02\x8b" + le(0xffffffff, 4) + "."); }, kInvalid,
+               "0 bytes + 2", "LONG4: -1 bytes"},
+          Case{"a text is UTF-8", [] { return file_of("\x80\x02" + text("\xff") + "."); }, kInvalid, "0 bytes + 2",
+               "no UTF-8"},
+          Case{"a line ends", [] { return file_of("cos\nsystem"); }, kInvalid, "0 bytes", "the line has no end"},
+          Case{"names are texts", [] { return file_of("\x80\x04K\1K\2\x93."); }, kInvalid, "0 bytes + 6",
+               "STACK_GLOBAL: expected texts"},
+          Case{"arguments are a tuple", [] { return file_of("\x80\x02" + global("os", "system") + "}R."); }, kInvalid,
+               kAnywhere, "expected a tuple of arguments"},
+          Case{"what is called is a function", [] { return file_of("\x80\x02K\1)R."); }, kInvalid, "0 bytes + 5",
+               "neither a function nor a class"},
+          Case{"a list gets what is appended", [] { return file_of("\x80\x02K\1K\2a."); }, kInvalid, "0 bytes + 6",
+               "there is no list"},
+          Case{"a dict gets what is set", [] { return file_of("\x80\x02]K\1K\2s."); }, kInvalid, "0 bytes + 7",
+               "there is no dict"},
+          Case{"objects are built", [] { return file_of("\x80\x02}}b."); }, kInvalid, "0 bytes + 4", "BUILD"},
+          Case{"buffers are in the file", [] { return file_of("\x80\x05\x97."); }, kInvalid, "0 bytes + 2",
+               "a buffer that is in no pickle"},
+          Case{"lists that hold themselves end", [] { return file_of("\x80\x02]q\0h\0a" + objects("").substr(2)); },
+               kInvalid, kAnywhere, "pickle"},
+      });
+}
+
+TEST(HostilePytorch, Tensors) {
+  static const auto with_view = [](const std::string& offset, const std::string& size, const std::string& stride) {
+    return file_of(tensor(view(storage(), offset, size, stride)));
+  };
+  expect_refused(
+      "hostile.pt",
+      std::array{
+          Case{"views end in their storage", [] { return with_view(integer(1), integer(6), integer(1)); }, kInvalid,
+               kAnywhere, "w: elements of shape [6]"},
+          Case{"views begin in their storage", [] { return with_view(integer(0), integer(2), integer(-1ULL)); },
+               kInvalid, kAnywhere, "strides (-4)"},
+          Case{"offsets are not negative", [] { return with_view(integer(-1ULL), integer(6), integer(1)); }, kInvalid,
+               kAnywhere, "storage_offset: expected a non-negative integer"},
+          Case{"offsets do not overflow", [] { return with_view(integer(0x7fffffffffffffff), integer(6), integer(1)); },
+               kInvalid, kAnywhere, "more than 2^64 bytes"},
+          Case{"strides do not overflow", [] { return with_view(integer(0), integer(6), integer(0x7fffffffffffffff)); },
+               kInvalid, kAnywhere, "more than 2^63 bytes"},
+          Case{"sizes do not overflow",
+               [] { return with_view(integer(0), integer(1ULL << 62) + integer(1ULL << 62), integer(0) + integer(0)); },
+               kInvalid, kAnywhere, "more than 2^64 bytes"},
+          Case{"sizes are not negative", [] { return with_view(integer(0), integer(-6ULL), integer(1)); }, kInvalid,
+               kAnywhere, "size: expected a non-negative integer"},
+          Case{"sizes are integers", [] { return with_view(integer(0), text("6"), integer(1)); }, kInvalid, kAnywhere,
+               "size: expected a non-negative integer"},
+          Case{"elements are not repeated without end",
+               [] { return with_view(integer(0), integer(1ULL << 40), integer(0)); }, kUnsupported, kAnywhere,
+               "more than 1024 repeats"},
+          Case{"each size has a stride", [] { return with_view(integer(0), integer(2) + integer(3), integer(3)); },
+               kInvalid, kAnywhere, "2 sizes and 1 strides"},
+          Case{"a tensor has a storage", [] { return file_of(tensor(view("N", integer(0), integer(6), integer(1)))); },
+               kInvalid, kAnywhere, "expected a storage"},
+          Case{"a storage is in the archive",
+               [] { return file_of(tensor(view(storage(text("1")), integer(0), integer(6), integer(1)))); }, kInvalid,
+               kAnywhere, "no data/1"},
+          Case{"a storage is as large as it says",
+               [] {
+                 return file_of(
+                     tensor(view(storage(text("0"), integer(1ULL << 40)), integer(0), integer(6), integer(1))));
+               },
+               kInvalid, kAnywhere, "data/0 has 24 bytes, 1099511627776 elements of f32"},
+          Case{"a storage's size is not negative",
+               [] {
+                 return file_of(tensor(view(storage(text("0"), integer(-6ULL)), integer(0), integer(6), integer(1))));
+               },
+               kInvalid, kAnywhere, "a size that is not negative"},
+          Case{"a storage's key is text",
+               [] { return file_of(tensor(view(storage(integer(0)), integer(0), integer(6), integer(1)))); }, kInvalid,
+               kAnywhere, "a key that is text"},
+          Case{"a storage's class is known",
+               [] {
+                 return file_of(tensor(
+                     view(storage(text("0"), integer(6), global("os", "system")), integer(0), integer(6), integer(1))));
+               },
+               kUnsupported, kAnywhere, "the class os.system is not known"},
+          Case{"a persistent object is a storage",
+               [] { return file_of(tensor(view(text("storage") + "Q", integer(0), integer(6), integer(1)))); },
+               kInvalid, kAnywhere, "expected a tuple of a kind"},
+          Case{"a persistent object says which",
+               [] { return file_of(tensor(view("(tQ", integer(0), integer(6), integer(1)))); }, kInvalid, kAnywhere,
+               "expected a tuple of a kind"},
+          Case{"arguments are there",
+               [] { return file_of(tensor(call(global("torch._utils", "_rebuild_tensor_v2"), storage()))); }, kInvalid,
+               kAnywhere, "arguments are too few"},
+          Case{"sparse tensors are not read",
+               [] { return file_of(tensor(call(global("torch._utils", "_rebuild_sparse_tensor"), storage()))); },
+               kUnsupported, kAnywhere, "_rebuild_sparse_tensor makes are not read"},
+          Case{"tensors are of no other class",
+               [] {
+                 return file_of(
+                     tensor(call(global("torch._tensor", "_rebuild_from_type_v2"),
+                                 global("torch._utils", "_rebuild_tensor_v2") + global("evil", "Tensor") + "(t}")));
+               },
+               kUnsupported, kAnywhere, "the class evil.Tensor"},
+          Case{"names come once", [] { return file_of(objects(text("w") + kMatrix)); }, kInvalid, kAnywhere, "w"},
+          Case{"tensors are in no object",
+               [] { return file_of("\x80\x02" + global("evil", "Net") + ")\x81}(" + text("w") + kMatrix + "ub."); },
+               kUnsupported, kAnywhere, "an object of evil.Net"},
+          Case{"a checkpoint is no object",
+               [] { return file_of("\x80\x02" + call(global("os", "system"), text("x")) + "."); }, kUnsupported,
+               kAnywhere, "an object of os.system"},
+          Case{"a checkpoint is a dict", [] { return file_of("\x80\x02K\1."); }, kInvalid, kAnywhere,
+               "expected a dict of tensors"},
+          Case{"nesting is bounded",
+               [] {
+                 std::string deep;
+                 for (int i = 0; i < 70; ++i) deep += "}" + text("a");
+                 return file_of("\x80\x02" + deep + kMatrix + std::string(70, 's') + ".");
+               },
+               kInvalid, kAnywhere, "nested deeper than 64"},
+          Case{"the byte order is known",
+               [] {
+                 return zip_file({{"a/data.pkl", objects()}, {"a/byteorder", "middle"}, {"a/data/0", kFloats}});
+               },
+               kInvalid, "1 bytes", "\"middle\", expected little or big"},
+          Case{"it is no program",
+               [] {
+                 return zip_file({{"a/data.pkl", objects()}, {"a/constants.pkl", ").}"}, {"a/data/0", kFloats}});
+               },
+               kUnsupported, kAnywhere, "TorchScript"},
+      });
+}
+
+// The ways that pickles have to call something. Each makes an object beside the matrix, which is read all the same.
+struct Trick {
+  const char* name;
+  std::string steps;
+};
+std::vector<Trick> tricks(const std::string& module, const std::string& function) {
+  const std::string name = global(module, function);
+  const std::string argument = text("touch poise-was-here");
+  return {
+      {"REDUCE", call(name, argument)},
+      {"REDUCE of a name from the stack", text(module) + text(function) + "\x93" + tuple(argument) + "R"},
+      {"REDUCE of a name from the memo",
+       text(module) + "q\x20" + "0" + text(function) + "q\x21" + "0h\x20h\x21\x93" + tuple(argument) + "R"},
+      {"INST", "(" + argument + "i" + module + "\n" + function + "\n"},
+      {"OBJ", "(" + name + argument + "o"},
+      {"NEWOBJ", name + tuple(argument) + "\x81"},
+      {"NEWOBJ_EX", name + tuple(argument) + "}\x92"},
+      {"BUILD", name + ")\x81}(" + text("__setstate__") + argument + "ub"},
+      {"APPENDS", name + ")R(" + argument + "e"},
+      {"SETITEMS", name + ")R(" + argument + argument + "u"},
+      {"what a call makes is called", call(name, argument) + tuple(argument) + "R"},
+      {"in a key", "N0" + std::string("K\1")},
+  };
+}
+
+TEST(HostilePytorch, NothingIsCalled) {
+  const std::array<std::array<std::string, 3>, 8> kNames = {{{"os", "system", "runs commands"},
+                                                             {"posix", "system", "runs commands"},
+                                                             {"subprocess", "Popen", "runs commands"},
+                                                             {"builtins", "eval", "runs code"},
+                                                             {"__builtin__", "exec", "runs code"},
+                                                             {"runpy", "_run_code", "runs code"},
+                                                             {"importlib", "import_module", "imports modules"},
+                                                             {"my_module", "Thing", "which no checkpoint needs"}}};
+  for (const auto& [module, function, what] : kNames) {
+    for (const Trick& trick : tricks(module, function)) {
+      if (trick.steps.find(function) == std::string::npos) continue;
+      SCOPED_TRACE(module + "." + function + ": " + trick.name);
+      const std::string file = file_of(objects(text("x") + trick.steps)).bytes();
+      const Model model = open(support::source(file, "hostile.pt"));
+      EXPECT_EQ(model.size(), 1U);
+      const auto told = std::ranges::any_of(model.warnings, [&](const Finding& finding) {
+        return finding.severity == Severity::error && finding.offset &&
+               finding.message.find(module + "." + function) != std::string::npos &&
+               finding.message.find(what) != std::string::npos;
+      });
+      EXPECT_TRUE(told);
+      const support::TemporaryDirectory directory;
+      support::put(directory / "hostile.pt", file);
+      EXPECT_GT(verify(directory / "hostile.pt").errors(), 0U);
+      EXPECT_FALSE(std::filesystem::exists("poise-was-here"));
+    }
+  }
+}
+
+TEST(HostilePytorch, TheExtensionRegistryMeansNothing) {
+  const Model model = open(support::source(file_of(objects(text("x") + "\x82\1)R")).bytes(), "hostile.pt"));
+  EXPECT_THAT(model.warnings.at(0).message, HasSubstr("copyreg.extension 1"));
+}
+
+// Files that ask for much more than they hold.
+TEST(HostilePytorch, FloodsEndSoon) {
+  const auto expect_end = [](const char* what, const std::string& pickle) {
+    SCOPED_TRACE(what);
+    expect_harmless("hostile.pt", file_of(pickle).bytes());
+  };
+  std::string laughs = "\x80\x02](" + text("ha") + "e";
+  for (int i = 0; i < 60; ++i)
+    laughs += "q" + std::string(1, static_cast<char>(i)) + "0](" + [&] {
+      std::string many;
+      for (int k = 0; k < 10; ++k) many += "h" + std::string(1, static_cast<char>(i));
+      return many;
+    }() + "e";
+  expect_end("billion laughs", laughs +
+                                   "q\x7f"
+                                   "0}(" +
+                                   text("w") + kMatrix + text("x") +
+                                   "h\x7f"
+                                   "u.");
+  expect_end("lists", "\x80\x02" + std::string(3 << 20, ']') + ".");
+  expect_end("marks", "\x80\x02" + std::string(3 << 20, '(') + ".");
+  expect_end("copies", "\x80\x02N" + std::string(3 << 20, '2') + ".");
+  std::string far = "\x80\x02N";
+  for (std::uint64_t i = 0; i < 100000; ++i) far += "r" + le(0x80000000 + i * 7, 4);
+  expect_end("far places of the memo", far + ".");
+  expect_end("a list in itself", "\x80\x02]q\1h\1a}(" + text("w") + kMatrix + text("x") + "h\1u.");
+  std::string deep = "\x80\x02";
+  for (int i = 0; i < 100000; ++i) deep += "(";
+  expect_end("deep tuples", deep + "N" + std::string(100000, 't') + ".");
+}
+
+TEST(HostilePytorch, CutsAreRefused) { expect_cuts_refused("hostile.pt", whole()); }
+
+}  // namespace
+}  // namespace poise::hostile
