@@ -33,6 +33,12 @@ using TokenId = std::int32_t;
 // What decoding makes of BOS, EOS and other control tokens.
 enum class SpecialTokens { hidden, shown };
 
+// What a chat template makes of messages: a text, and which of its bytes the messages brought.
+struct ChatText {
+  std::string text;
+  std::string from_messages = {};  // empty: none; else a byte for each byte of the text, 1 for those
+};
+
 class Tokenizer {
  public:
   // Throws invalid_file when the vocabulary contradicts itself.
@@ -48,6 +54,11 @@ class Tokenizer {
   // The same with the special tokens that belong around it: those of the vocabulary's post-processor, else BOS in front
   // where there is one.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
+
+  // The ids of a text that a chat template has made. Special tokens are found where the template spells them, also
+  // those of a vocabulary that lists no added tokens; none is found that has a byte from a message. None is put around
+  // the text: the template spells them all.
+  std::vector<TokenId> encode(const ChatText& text) const;
 
   // The text of ids; valid UTF-8 if the vocabulary is. The space that encode() puts in front is taken away. Throws
   // bad_argument for an id outside the vocabulary.

@@ -31,6 +31,8 @@ class TokenScheme {
 
   // As Tokenizer::encode() has it.
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+  // As Tokenizer::encode(ChatText) has it. A kind whose texts never become special tokens encodes them as any.
+  virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
   // A text's tokens with the special ones around them (special_around.hpp).
   virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
   // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.

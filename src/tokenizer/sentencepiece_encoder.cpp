@@ -21,6 +21,21 @@ std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
   return added;
 }
 
+// With the tokens that SentencePiece finds in no text.
+std::vector<AddedToken> spelled_in(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
+  std::vector<bool> is_there(vocabulary.size());
+  for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const TokenType type = vocabulary.type(id);
+    const bool is_control = type == TokenType::control || type == TokenType::bos || type == TokenType::eos ||
+                            type == TokenType::pad || type == TokenType::unknown;
+    const std::string text(vocabulary.text(id));
+    if (!is_control || is_there[id] || text.empty() || text.size() > PrefixTrie::kLongest) continue;
+    tokens.push_back({.id = static_cast<TokenId>(id), .content = text, .text = text, .special = true});
+  }
+  return tokens;
+}
+
 }  // namespace
 
 SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
@@ -29,21 +44,33 @@ SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
       reserved_(vocabulary),
       added_(added_to(vocabulary)),
       finder_(added_, false),
+      spelled_(spelled_in(vocabulary, added_)),
+      spelled_finder_(spelled_, false),
       normalizer_(normalizer_of(vocabulary), &user_defined_) {
   bytes_.fill(-1);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
 }
 
 std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
+  if (!added_.empty()) return encode_between(finder_, text, {});
   if (!normalizer_.replaces()) require_identity(vocabulary_);
   Output output(*this);
-  if (added_.empty()) {
-    encode_run(text, true, output);
-  } else {
-    finder_.for_each(text, [&](std::string_view run, TokenId id) {
-      id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id);
-    });
-  }
+  encode_run(text, true, output);
+  return output.take();
+}
+
+std::vector<TokenId> SentencePieceEncoder::encode_chat(std::string_view text, std::string_view input) const {
+  return encode_between(spelled_finder_, text, input);
+}
+
+std::vector<TokenId> SentencePieceEncoder::encode_between(const AddedTokenFinder& finder, std::string_view text,
+                                                          std::string_view input) const {
+  if (!normalizer_.replaces()) require_identity(vocabulary_);
+  Output output(*this);
+  const auto add = [&](std::string_view run, TokenId id) {
+    id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id);
+  };
+  finder.for_each(text, add, input);
   return output.take();
 }
 

@@ -30,6 +30,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
 
   // Throws unsupported for a normalizer that the vocabulary only names.
   std::vector<TokenId> encode(std::string_view text) const final;
+  std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const final;
 
  protected:
   // Collects ids; a run of unknown characters is one unknown token.
@@ -68,6 +69,8 @@ class SentencePieceEncoder : public SentencePieceScheme {
 
  private:
   void add(TokenId id);
+  std::vector<TokenId> encode_between(const AddedTokenFinder& finder, std::string_view text,
+                                      std::string_view input) const;
   void encode_run(std::string_view text, bool first, Output& output) const;
   bool has_bytes_of(std::string_view piece) const;
 
@@ -76,6 +79,8 @@ class SentencePieceEncoder : public SentencePieceScheme {
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
+  std::vector<AddedToken> spelled_;  // and control tokens, which chat templates spell
+  AddedTokenFinder spelled_finder_;
   PrefixTrie user_defined_;
   SentencePieceNormalizer normalizer_;
   std::array<TokenId, 256> bytes_{};

@@ -47,6 +47,12 @@ std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const
   return tables_->scheme->with_special(encode(text));
 }
 
+std::vector<TokenId> Tokenizer::encode(const ChatText& text) const {
+  if (!text.from_messages.empty() && text.from_messages.size() != text.text.size())
+    throw Error(ErrorKind::bad_argument, "from_messages has another length than the text");
+  return tables_->scheme->encode_chat(text.text, text.from_messages);
+}
+
 std::string_view Tokenizer::piece(TokenId token) const {
   tables_->require_known(token);
   return tables_->scheme->piece(token);

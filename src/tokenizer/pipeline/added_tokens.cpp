@@ -76,6 +76,7 @@ AddedTokenFinder::AddedTokenFinder(const std::vector<AddedToken>& tokens, bool n
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (tokens[i].normalized != normalized || tokens[i].text.empty()) continue;
     trie_.add(tokens[i].text, static_cast<std::int32_t>(i));
+    if (!tokens[i].special) plain_.add(tokens[i].text, static_cast<std::int32_t>(i));
     any_ = true;
   }
 }
@@ -86,9 +87,13 @@ bool AddedTokenFinder::find(std::string_view text, std::size_t& at) const {
   return at < text.size();
 }
 
-AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::size_t at, std::size_t done,
-                                                   std::size_t& space_end) const {
-  const auto match = trie_.longest(text.substr(at));
+AddedTokenFinder::Found AddedTokenFinder::found_at(std::string_view text, std::string_view input, std::size_t at,
+                                                   std::size_t done, std::size_t& space_end) const {
+  auto match = trie_.longest(text.substr(at));
+  if (match.value >= 0 && !input.empty() && tokens_[static_cast<std::size_t>(match.value)].special) {
+    const std::string_view of_match = input.substr(at, match.length);
+    if (of_match.find_first_not_of('\0') != std::string_view::npos) match = plain_.longest(text.substr(at));
+  }
   if (match.value < 0) return {.next = at + 1};
   const AddedToken& token = tokens_[static_cast<std::size_t>(match.value)];
   const std::size_t end = at + match.length;

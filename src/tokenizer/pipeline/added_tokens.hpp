@@ -35,18 +35,19 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
 // Finds some of them.
 class AddedTokenFinder {
  public:
-  // Requires: the tokens outlive this.
+  // Those that look for normalized text, or the others. Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
   // Calls visit(run, id) for all of the text, from front to back; -1 for what is between tokens. White space that a
   // token takes is looked through for further tokens, as Hugging Face's library does: their runs overlap. One with
   // `lstrip` needs some of its own, though.
+  // `input`: empty, or a byte for each byte of the text; no special token is found where one of them is not 0.
   template <typename Visit>
-  void for_each(std::string_view text, Visit&& visit) const {
+  void for_each(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;
     std::size_t space_end = 0;
     for (std::size_t at = 0; find(text, at);) {
-      const Found found = found_at(text, at, done, space_end);
+      const Found found = found_at(text, input, at, done, space_end);
       at = found.next;
       if (found.id < 0) continue;
       if (done < found.begin) visit(text.substr(done, found.begin - done), TokenId{-1});
@@ -66,10 +67,12 @@ class AddedTokenFinder {
   // Moves `at` to the next place where a token may begin; false: there is none.
   bool find(std::string_view text, std::size_t& at) const;
   // `space_end`: where the white space ends that was taken last, so that it is measured once.
-  Found found_at(std::string_view text, std::size_t at, std::size_t done, std::size_t& space_end) const;
+  Found found_at(std::string_view text, std::string_view input, std::size_t at, std::size_t done,
+                 std::size_t& space_end) const;
 
   const std::vector<AddedToken>& tokens_;
   PrefixTrie trie_;
+  PrefixTrie plain_;  // those that are not special
   bool any_ = false;
 };
 

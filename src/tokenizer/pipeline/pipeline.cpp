@@ -84,6 +84,13 @@ class Pipeline final : public TokenScheme {
     return encode_well_formed(unicode::well_formed(text));
   }
 
+  std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
+    if (is_utf8(text)) return encode_well_formed(text, input);
+    // What is no character is no part of a token either, so that it may count as input as a whole.
+    const std::string mended = unicode::well_formed(text);
+    return encode_well_formed(mended, std::string(mended.size(), '\1'));
+  }
+
   std::vector<TokenId> with_special(std::vector<TokenId> tokens) const override {
     return post_processor_ ? post_processor_->apply(std::move(tokens)) : tokens;
   }
@@ -106,6 +113,9 @@ class Pipeline final : public TokenScheme {
         added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
         raw_(added_, false),
         normalized_(added_, true),
+        spelled_(spelled_in(added_)),
+        spelled_raw_(spelled_, false),
+        spelled_normalized_(spelled_, true),
         pre_tokenizer_(made_of(fields, "pre_tokenizer", make_pre_tokenizer)),
         model_(made_of(fields, "model",
                        [&](const Fields& model) {
@@ -119,24 +129,39 @@ class Pipeline final : public TokenScheme {
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
   }
 
-  std::vector<TokenId> encode_well_formed(std::string_view text) const {
+  // Special tokens that look for normalized text are looked for in the raw one where input is kept apart: a normalizer
+  // does not tell which bytes are input.
+  static std::vector<AddedToken> spelled_in(std::vector<AddedToken> tokens) {
+    for (AddedToken& token : tokens) {
+      if (!token.special || !token.normalized) continue;
+      token.normalized = false;
+      token.text = token.content;
+    }
+    return tokens;
+  }
+
+  // `input`: see AddedTokenFinder.
+  std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
+    const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
+    const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
     auto worker = workers_.take();
     if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_.get());
     worker->begin(text.size());
-    raw_.for_each(text, [&](std::string_view run, TokenId id) {
+    const auto add = [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker->add(id);
       const bool at_start = run.data() == text.data();
-      if (!normalizer_) return encode_normalized({run, at_start ? unicode::at(run, 0).bytes : 0}, *worker);
-      const FrontedText normalized = normalizer_->apply_to_beginning(run);
-      encode_normalized({normalized.text, at_start ? normalized.front : 0}, *worker);
-    });
+      if (!normalizer_) return encode_normalized({run, at_start ? unicode::at(run, 0).bytes : 0}, normalized, *worker);
+      const FrontedText fronted = normalizer_->apply_to_beginning(run);
+      encode_normalized({fronted.text, at_start ? fronted.front : 0}, normalized, *worker);
+    };
+    raw.for_each(text, add, input);
     std::vector<TokenId> tokens = worker->finish();
     workers_.give_back(std::move(worker));
     return tokens;
   }
 
-  void encode_normalized(const Piece& whole, Worker& worker) const {
-    normalized_.for_each(whole.text, [&](std::string_view run, TokenId id) {
+  void encode_normalized(const Piece& whole, const AddedTokenFinder& finder, Worker& worker) const {
+    finder.for_each(whole.text, [&](std::string_view run, TokenId id) {
       if (id >= 0) return worker.add(id);
       worker.add(whole.part(static_cast<std::size_t>(run.data() - whole.text.data()), run.size()));
     });
@@ -177,6 +202,9 @@ class Pipeline final : public TokenScheme {
   std::unordered_map<TokenId, const AddedToken*> by_id_;
   AddedTokenFinder raw_;
   AddedTokenFinder normalized_;
+  std::vector<AddedToken> spelled_;
+  AddedTokenFinder spelled_raw_;
+  AddedTokenFinder spelled_normalized_;
   std::unique_ptr<const PreTokenizer> pre_tokenizer_;
   std::unique_ptr<const PieceModel> model_;
   std::unique_ptr<const PostProcessor> post_processor_;
