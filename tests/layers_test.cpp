@@ -30,10 +30,11 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"model", {"views"}},
     {"family", {"model"}},
     {"tokenizer", {"model"}},
+    {"chat", {"tokenizer", "jinja"}},
     {"formats", {"family", "tokenizer"}},
     {"runtime", {"family", "tokenizer", "kernels"}},
     {"ops", {"formats"}},
-    {"api", {"ops", "runtime"}},
+    {"api", {"ops", "runtime", "chat"}},
     {"capi", {"api"}},
     {"cli", {"api"}},
     {"python", {"api"}},
@@ -66,7 +67,7 @@ const std::map<std::string, std::string> kPublic = {
     {"edit.hpp", "formats"},       {"convert.hpp", "ops"},     {"verify.hpp", "ops"},
     {"hash.hpp", "ops"},           {"diff.hpp", "ops"},        {"tokenizer.hpp", "tokenizer"},
     {"weights.hpp", "runtime"},    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
-    {"tiny_llama.hpp", "api"},
+    {"tiny_llama.hpp", "api"},     {"chat.hpp", "chat"},
 };
 
 fs::path root() { return poise::source_directory(); }

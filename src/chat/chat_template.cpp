@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/chat.hpp>
+#include <poise/error.hpp>
+
+#include "jinja/template.hpp"
+#include "tokenizer/listed_tokens.hpp"
+
+namespace poise {
+namespace {
+
+// The template of a list of named ones. Null: the list has none of that name.
+const std::string* named_template(const Value::Array& list, std::string_view name) {
+  for (const Value& entry : list) {
+    const auto* const map = entry.get_if<Attributes>();
+    const Value* const its_name = map == nullptr ? nullptr : map->find("name");
+    const Value* const source = map == nullptr ? nullptr : map->find("template");
+    if (its_name != nullptr && source != nullptr && *its_name == Value(name)) return source->get_if<std::string>();
+  }
+  return nullptr;
+}
+
+std::string names_of(const Value::Array& list) {
+  std::vector<std::string> names;
+  for (const Value& entry : list) {
+    const auto* const map = entry.get_if<Attributes>();
+    const Value* const name = map == nullptr ? nullptr : map->find("name");
+    if (name != nullptr && name->get_if<std::string>() != nullptr) names.push_back(*name->get_if<std::string>());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools) {
+  if (const auto* text = vocabulary.chat_template.get_if<std::string>()) return *text;
+  const auto* const list = vocabulary.chat_template.get_if<Value::Array>();
+  if (list == nullptr || list->empty()) throw Error(ErrorKind::unsupported, "the model has no chat template");
+  if (const std::string* found = has_tools ? named_template(*list, "tool_use") : nullptr) return *found;
+  if (const std::string* found = named_template(*list, "default")) return *found;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("none of the model's chat templates is the default: {}", names_of(*list)));
+}
+
+// The names by which templates know special tokens.
+std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
+  struct Named {
+    std::string_view name;
+    std::int32_t id;
+  };
+  const std::array all = {Named{"bos_token", vocabulary.bos_id},
+                          Named{"eos_token", vocabulary.eos_id},
+                          Named{"unk_token", vocabulary.unk_id},
+                          Named{"pad_token", vocabulary.pad_id},
+                          Named{"sep_token", -1},
+                          Named{"cls_token", -1},
+                          Named{"mask_token", -1}};
+  std::vector<jinja::Variable> variables;
+  for (const auto& [name, id] : all) {
+    const Value* const given = vocabulary.tokenizer_config.find(name);
+    const std::string* const text = given == nullptr ? nullptr : named_text(*given);
+    if (text != nullptr) {
+      variables.push_back({std::string(name), *text, false});
+    } else if (given == nullptr && id >= 0 && static_cast<std::size_t>(id) < vocabulary.size()) {
+      variables.push_back({std::string(name), vocabulary.text(static_cast<std::size_t>(id)), false});
+    }
+  }
+  if (const Value* more = vocabulary.tokenizer_config.find("additional_special_tokens"))
+    variables.push_back({"additional_special_tokens", *more, false});
+  return variables;
+}
+
+[[noreturn]] void refuse_conversation(const std::string& problem, const std::string& name) {
+  throw Error(ErrorKind::invalid_file, problem, name);
+}
+
+Value::Array messages_from(Value value, const std::string& name) {
+  if (value.get_if<Value::Array>() == nullptr) refuse_conversation("messages: expected a list", name);
+  Value::Array messages = std::move(value).take<Value::Array>();
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const auto* const message = messages[i].get_if<Attributes>();
+    const Value* const role = message == nullptr ? nullptr : message->find("role");
+    if (role == nullptr || role->get_if<std::string>() == nullptr)
+      refuse_conversation(fmt::format("messages: {}: expected {{\"role\", \"content\"}}, with a text as role", i),
+                          name);
+  }
+  return messages;
+}
+
+}  // namespace
+
+struct ChatTemplate::Parts {
+  jinja::Template source;
+  std::vector<jinja::Variable> special;
+};
+
+Conversation parse_conversation(std::string_view json, const std::string& name) {
+  Value parsed = parse_json(json, name);
+  Conversation talk;
+  if (parsed.get_if<Value::Array>() != nullptr) {
+    talk.messages = messages_from(std::move(parsed), name);
+    return talk;
+  }
+  if (parsed.get_if<Attributes>() == nullptr)
+    refuse_conversation("expected a list of messages, or an object with \"messages\"", name);
+  bool has_messages = false;
+  for (auto& [key, value] : std::move(parsed).take<Attributes>()) {
+    if (key == "messages") {
+      talk.messages = messages_from(value, name);
+      has_messages = true;
+    } else if (key == "tools") {
+      talk.tools = value;
+    } else if (key == "documents") {
+      talk.documents = value;
+    } else if (key == "add_generation_prompt") {
+      const auto* const truth = value.get_if<bool>();
+      if (truth == nullptr) refuse_conversation("add_generation_prompt: expected true or false", name);
+      talk.add_generation_prompt = *truth;
+    } else {
+      talk.variables.set(key, value);
+    }
+  }
+  if (!has_messages) refuse_conversation("messages: is missing", name);
+  return talk;
+}
+
+bool has_chat_template(const Vocabulary& vocabulary) {
+  const auto* const list = vocabulary.chat_template.get_if<Value::Array>();
+  return vocabulary.chat_template.get_if<std::string>() != nullptr || (list != nullptr && !list->empty());
+}
+
+ChatTemplate::ChatTemplate(const Vocabulary& vocabulary, bool has_tools)
+    : ChatTemplate(chosen_template(vocabulary, has_tools), vocabulary) {}
+
+ChatTemplate::ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name)
+    : parts_(
+          std::make_unique<const Parts>(Parts{jinja::Template(source, std::move(name)), special_tokens(vocabulary)})) {}
+
+ChatTemplate::~ChatTemplate() = default;
+ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
+ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
+
+ChatText ChatTemplate::render(const Conversation& conversation) const {
+  std::vector<jinja::Variable> variables = parts_->special;
+  for (const auto& [name, value] : conversation.variables) variables.push_back({name, value});
+  variables.push_back({"messages", conversation.messages});
+  variables.push_back({"tools", conversation.tools});
+  variables.push_back({"documents", conversation.documents});
+  variables.push_back({"add_generation_prompt", conversation.add_generation_prompt});
+  jinja::Text text = parts_->source.render(variables);
+  return {std::move(text.bytes), std::move(text.marks)};
+}
+
+}  // namespace poise
