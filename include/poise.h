@@ -728,6 +728,13 @@ poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char
 // front where there is one.
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error);
+// What a chat template makes of a conversation in JSON (docs/chat.md), as text and as tokens: either may be NULL, and
+// is freed with poise_string_free or poise_tokens_free. `jinja`: a template in place of the vocabulary's own; NULL:
+// that. Texts have the sizes that follow them. POISE_UNSUPPORTED where there is no template, POISE_INVALID_FILE for a
+// malformed template or conversation, POISE_BAD_ARGUMENT for a conversation that the template refuses.
+poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
+                                         const char* conversation, size_t size, poise_string* text,
+                                         poise_tokens* tokens, poise_error* error);
 // `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the
 // vocabulary does not have.
 poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count,
@@ -786,12 +793,33 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
                                   poise_error* error);
 // Forgets all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
+// Forgets all tokens but the first `position`; feed others to get scores. POISE_BAD_ARGUMENT for more than there are.
+poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
+// A session with the same tokens that goes on by itself, on the same weights. *fork is freed with poise_session_free.
+poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error);
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before anything is computed, for a token
 // that the model does not have or when they do not fit.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
 // The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
+
+typedef struct poise_log_probability {
+  int32_t token;  // -1: there are no more
+  int32_t reserved;
+  double log_probability;  // the natural logarithm of the probability that it comes next
+} poise_log_probability;
+
+// Fills out[count] with the likeliest next tokens, the best first, before any option of poise_generate_options. `out`
+// may be NULL when count is 0. POISE_BAD_ARGUMENT before the first token.
+poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
+                                                 poise_error* error);
+
+// What is added to a token's score.
+typedef struct poise_logit_bias {
+  int32_t token;
+  float bias;
+} poise_logit_bias;
 
 typedef struct poise_generate_options {
   size_t size;
@@ -802,15 +830,25 @@ typedef struct poise_generate_options {
   float top_p;         // among the fewest that together have this probability
   int32_t stop_id;     // ends the text; -1: each token that the files name for it
   int32_t ignore_eos;  // not 0: no token ends the text; stop_id does not count
+  // The order in which these and those above are applied: docs/chat.md
+  float min_p;               // among those that have at least this share of the best one's probability
+  float repetition_penalty;  // divides scores above 0, and multiplies those below, of tokens that the text has; 1: no
+  float presence_penalty;    // is taken from the scores of tokens that were generated,
+  float frequency_penalty;   // and this as often as they were
+  const poise_logit_bias* logit_bias;  // `logit_bias_count` of them
+  size_t logit_bias_count;
+  const poise_text* stop;  // `stop_count` texts, each of which ends the text; not empty ones
+  size_t stop_count;
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \
-  { sizeof(poise_generate_options), 128, 0, 0, 0.0f, 1.0f, -1, 0 }
+  { sizeof(poise_generate_options), 128, 0, 0, 0.0f, 1.0f, -1, 0, 0.0f, 1.0f, 0.0f, 0.0f, NULL, 0, NULL, 0 }
 
 typedef enum poise_stop_reason POISE_ENUM {
   POISE_STOP_END_OF_TEXT = 0,
   POISE_STOP_MAX_TOKENS = 1,
   POISE_STOP_CONTEXT_FULL = 2,
-  POISE_STOP_CALLBACK = 3
+  POISE_STOP_CALLBACK = 3,
+  POISE_STOP_TEXT = 4  // after the token in whose text one of options.stop ends
 } poise_stop_reason;
 
 typedef struct poise_generation {

@@ -49,9 +49,10 @@ struct GenerateOptions {
   std::optional<TokenId> stop_id = {};  // ends the text; without it each token that the files name
                                         // (docs/tokenizers.md), for a Tiny Llama without vocabulary 3
   bool ignore_eos = false;              // no token ends the text; stop_id does not count
+  std::vector<std::string> stop = {};   // texts, each of which ends the text before it; not empty ones
 };
 
-enum class StopReason { end_of_text, max_tokens, context_full, callback };
+enum class StopReason { end_of_text, max_tokens, context_full, callback, stop_text };
 
 struct Generation {
   std::vector<TokenId> tokens;  // with the end-of-text token, where that ended it
@@ -79,6 +80,9 @@ class Session {
   std::size_t context() const;          // positions there is room for
   std::size_t position() const;         // tokens fed so far
 
+  // All tokens that were fed. Valid until the next non-const call.
+  std::span<const TokenId> tokens() const;
+
   // Forgets all tokens.
   void reset();
 
@@ -102,14 +106,15 @@ class Session {
   // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops after the
   // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to
   // go on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and
-  // `on_token` throw.
+  // `on_token` throw. With options.stop it ends after the token in whose text one of them ends; throws unsupported
+  // where there is no vocabulary then.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
   // Feeds prompt(text) and generates: the text of the continuation alone. After the first token of a session it feeds
   // the text without BOS, and before it the last token that was generated, unless something was fed since: the text
   // goes on, and may be empty. `on_text` gets each piece of the continuation as soon as it is certain: pieces end where
-  // a character ends. It may return false to stop. Throws unsupported without a vocabulary, and what feed() and
-  // generate() throw. (A template, so that generate({}) means the options.)
+  // a character ends, and options.stop cuts it exactly. It may return false to stop. Throws unsupported without a
+  // vocabulary, and what feed() and generate() throw. (A template, so that generate({}) means the options.)
   template <typename Text>
   requires std::convertible_to<const Text&, std::string_view> std::string generate(
       const Text& text, const GenerateOptions& options = {},

@@ -88,7 +88,7 @@ POISE_ENDS_WITH(poise_writer_options, reserved);
 POISE_ENDS_WITH(poise_tensor_plan, reserved);
 POISE_ENDS_WITH(poise_session_options, reserved);
 POISE_ENDS_WITH(poise_session_info, reserved);
-POISE_ENDS_WITH(poise_generate_options, ignore_eos);
+POISE_ENDS_WITH(poise_generate_options, stop_count);
 POISE_ENDS_WITH(poise_generation, last);
 #undef POISE_ENDS_WITH
 

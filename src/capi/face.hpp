@@ -72,6 +72,8 @@ template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
 template <>
 inline constexpr std::size_t kFirstSize<poise_session_options> = offsetof(poise_session_options, exact);
+template <>
+inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise_generate_options, min_p);
 
 // What a caller says about the size of a struct: at least its first size, and no more than a struct can be.
 template <typename Struct>

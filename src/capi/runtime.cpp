@@ -1,5 +1,7 @@
 #include <limits>
 
+#include <poise/chat.hpp>
+
 #include "capi/handles.hpp"
 
 using namespace poise::capi;
@@ -20,7 +22,18 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
   const poise_generate_options from = options_or(given, usual);
   poise::GenerateOptions options;
   options.max_tokens = static_cast<std::size_t>(from.max_tokens);
-  options.sampling = {.temperature = from.temperature, .top_k = from.top_k, .top_p = from.top_p, .seed = from.seed};
+  options.sampling = {.temperature = from.temperature,
+                      .top_k = from.top_k,
+                      .top_p = from.top_p,
+                      .seed = from.seed,
+                      .min_p = from.min_p,
+                      .repetition_penalty = from.repetition_penalty,
+                      .presence_penalty = from.presence_penalty,
+                      .frequency_penalty = from.frequency_penalty};
+  for (const poise_logit_bias& bias : items(from.logit_bias, from.logit_bias_count, "logit_bias"))
+    options.sampling.logit_bias.emplace_back(bias.token, bias.bias);
+  for (const poise_text& stop : items(from.stop, from.stop_count, "stop"))
+    options.stop.emplace_back(view(stop, "stop"));
   if (from.stop_id >= 0) options.stop_id = from.stop_id;
   options.ignore_eos = from.ignore_eos != 0;
   return options;
@@ -37,6 +50,7 @@ poise_stop_reason c_reason(poise::StopReason reason) {
     case poise::StopReason::max_tokens: return POISE_STOP_MAX_TOKENS;
     case poise::StopReason::context_full: return POISE_STOP_CONTEXT_FULL;
     case poise::StopReason::callback: return POISE_STOP_CALLBACK;
+    case poise::StopReason::stop_text: return POISE_STOP_TEXT;
   }
   return POISE_STOP_CALLBACK;
 }
@@ -75,6 +89,31 @@ poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenize
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
     out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode_with_special(input_text(text, size)));
+  });
+}
+
+poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
+                                         const char* conversation, size_t size, poise_string* text,
+                                         poise_tokens* tokens, poise_error* error) {
+  return guard(error, [&] {
+    const poise::Tokenizer& with = at(tokenizer, "tokenizer").tokenizer;
+    const poise::Conversation talk =
+        poise::parse_conversation(view({conversation, size}, "conversation"), "conversation");
+    const poise::ChatTemplate chat = jinja == nullptr
+                                         ? poise::ChatTemplate(with.vocabulary(), talk.tools != poise::Value())
+                                         : poise::ChatTemplate(view({jinja, jinja_size}, "jinja"), with.vocabulary());
+    const poise::ChatText made = chat.render(talk);
+    poise_tokens ids = {};
+    if (tokens != nullptr) ids = give_tokens(with.encode(made));
+    if (text != nullptr) {
+      try {
+        *text = give(made.text);
+      } catch (...) {
+        std::free(ids.data);
+        throw;
+      }
+    }
+    if (tokens != nullptr) *tokens = ids;
   });
 }
 
@@ -146,6 +185,29 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
 
 poise_status poise_session_reset(poise_session* session, poise_error* error) {
   return guard(error, [&] { at(session, "session").session.reset(); });
+}
+
+poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error) {
+  return guard(error, [&] { at(session, "session").session.truncate(position); });
+}
+
+poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error) {
+  return guard(error, [&] {
+    poise_session*& out = at(fork, "fork");
+    out = new poise_session{at(session, "session").session.fork()};
+  });
+}
+
+poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
+                                                 poise_error* error) {
+  return guard(error, [&] {
+    const std::span<poise_log_probability> places = items(out, count, "out");
+    const auto best = poise::top_log_probabilities(at(session, "session").session.logits(), count);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      places[i] = i < best.size() ? poise_log_probability{best[i].token, 0, best[i].log_probability}
+                                  : poise_log_probability{-1, 0, 0};
+    }
+  });
 }
 
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -34,10 +36,67 @@ Sampler::Sampler(const SamplingOptions& options) : options_(options), random_(op
     throw Error(ErrorKind::bad_argument, fmt::format("top-p is {}, expected more than 0, at most 1", options.top_p));
   if (options.top_k < 0)
     throw Error(ErrorKind::bad_argument, fmt::format("top-k is {}, expected 0 or more", options.top_k));
+  if (!(options.min_p >= 0 && options.min_p <= 1))
+    throw Error(ErrorKind::bad_argument, fmt::format("min-p is {}, expected 0 to 1", options.min_p));
+  if (!std::isfinite(options.repetition_penalty) || options.repetition_penalty <= 0) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("repetition-penalty is {}, expected more than 0", options.repetition_penalty));
+  }
+  if (!std::isfinite(options.presence_penalty) || !std::isfinite(options.frequency_penalty))
+    throw Error(ErrorKind::bad_argument, "presence-penalty and frequency-penalty have to be numbers");
+  for (const auto& [token, bias] : options.logit_bias) {
+    if (token < 0) throw Error(ErrorKind::bad_argument, fmt::format("logit-bias: {} is not the id of a token", token));
+    if (std::isnan(bias) || bias == std::numeric_limits<float>::infinity())
+      throw Error(ErrorKind::bad_argument, fmt::format("logit-bias: {} is not a number to add to a score", bias));
+  }
+}
+
+void Sampler::see(std::span<const TokenId> tokens) {
+  if (options_.repetition_penalty == 1) return;
+  for (const TokenId token : tokens) {
+    const auto id = static_cast<std::size_t>(token);
+    if (id >= seen_.size()) seen_.resize(id + 1);
+    seen_[id] = true;
+  }
+}
+
+// The scores with biases and penalties.
+std::span<const float> Sampler::adjusted(std::span<const float> logits) {
+  const bool has_penalty = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
+  if (options_.logit_bias.empty() && options_.repetition_penalty == 1 && !has_penalty) return logits;
+  adjusted_.assign(logits.begin(), logits.end());
+  for (const auto& [token, bias] : options_.logit_bias) {
+    if (static_cast<std::size_t>(token) >= logits.size()) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("logit-bias: token {} is out of range: there are scores of {}", token, logits.size()));
+    }
+    adjusted_[static_cast<std::size_t>(token)] += bias;
+  }
+  for (std::size_t id = 0; id < std::min(seen_.size(), adjusted_.size()); ++id) {
+    if (!seen_[id]) continue;
+    float& score = adjusted_[id];
+    score = score > 0 ? score / options_.repetition_penalty : score * options_.repetition_penalty;
+  }
+  for (std::size_t id = 0; has_penalty && id < std::min(generated_.size(), adjusted_.size()); ++id) {
+    if (generated_[id] == 0) continue;
+    adjusted_[id] -= options_.presence_penalty + options_.frequency_penalty * static_cast<float>(generated_[id]);
+  }
+  return adjusted_;
 }
 
 TokenId Sampler::sample(std::span<const float> logits) {
   require_numbers(logits);
+  const TokenId token = choose(adjusted(logits));
+  see(std::span(&token, 1));
+  if (options_.presence_penalty != 0 || options_.frequency_penalty != 0) {
+    const auto id = static_cast<std::size_t>(token);
+    if (id >= generated_.size()) generated_.resize(id + 1);
+    ++generated_[id];
+  }
+  return token;
+}
+
+TokenId Sampler::choose(std::span<const float> logits) {
   if (options_.temperature == 0) return best_of(logits);
   choose_candidates(logits);
   double total = 0;
@@ -50,7 +109,7 @@ TokenId Sampler::sample(std::span<const float> logits) {
   return candidates_.front().token;
 }
 
-// The best first, cut off after top_k of them and where top_p is reached.
+// The best first, cut off after top_k of them, where top_p is reached, and where min_p is not.
 void Sampler::choose_candidates(std::span<const float> logits) {
   const double best = static_cast<double>(logits[static_cast<std::size_t>(best_of(logits))]);
   candidates_.clear();
@@ -72,8 +131,42 @@ void Sampler::choose_candidates(std::span<const float> logits) {
   double sum = 0;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     sum += candidates_[i].weight;
-    if (sum >= static_cast<double>(options_.top_p) * total) return candidates_.resize(i + 1);
+    if (sum < static_cast<double>(options_.top_p) * total) continue;
+    candidates_.resize(i + 1);
+    break;
   }
+  if (options_.min_p == 0) return;
+  // The best one's weight is 1.
+  const auto is_less = [&](const Candidate& candidate) {
+    return candidate.weight < static_cast<double>(options_.min_p);
+  };
+  candidates_.erase(std::find_if(candidates_.begin() + 1, candidates_.end(), is_less), candidates_.end());
+}
+
+double log_probability(std::span<const float> logits, TokenId token) {
+  const double best = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
+  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - best - std::log(sum);
+}
+
+std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count) {
+  std::vector<TokenId> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto end = ids.begin() + static_cast<std::ptrdiff_t>(std::min(count, ids.size()));
+  std::partial_sort(ids.begin(), end, ids.end(), [&](TokenId a, TokenId b) {
+    const float left = logits[static_cast<std::size_t>(a)];
+    const float right = logits[static_cast<std::size_t>(b)];
+    return left > right || (left == right && a < b);
+  });
+  ids.erase(end, ids.end());
+  std::vector<TokenLogProbability> result;
+  if (ids.empty()) return result;
+  const double of_best = log_probability(logits, ids.front());
+  const double best = static_cast<double>(logits[static_cast<std::size_t>(ids.front())]);
+  for (const TokenId id : ids)
+    result.push_back({id, static_cast<double>(logits[static_cast<std::size_t>(id)]) - best + of_best});
+  return result;
 }
 
 double Sampler::uniform() { return static_cast<double>(random_() >> 11) * 0x1p-53; }

@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "runtime/cancelled.hpp"
+#include "runtime/stop_texts.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
@@ -40,14 +41,6 @@ std::size_t context_of(const Weights& weights, const SessionOptions& options) {
         fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
   }
   return options.context == 0 ? most : options.context;
-}
-
-// log(softmax(logits)[token])
-double log_probability(std::span<const float> logits, TokenId token) {
-  const double best = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
-  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - best - std::log(sum);
 }
 
 }  // namespace
@@ -79,6 +72,7 @@ class Session::State {
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
   std::size_t context() const { return context_; }
   std::size_t position() const { return tokens_.size(); }
+  std::span<const TokenId> tokens() const { return tokens_; }
 
   void reset() {
     sequence_.clear();
@@ -233,6 +227,7 @@ std::vector<TokenId> Session::prompt(std::string_view text) const { return token
 std::size_t Session::vocabulary_size() const { return state_->vocabulary_size(); }
 std::size_t Session::context() const { return state_->context(); }
 std::size_t Session::position() const { return state_->position(); }
+std::span<const TokenId> Session::tokens() const { return state_->tokens(); }
 void Session::reset() { state_->reset(); }
 std::span<const float> Session::logits() const { return state_->logits(); }
 
@@ -248,9 +243,39 @@ std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, 
   return state_->log_probabilities(tokens, stop);
 }
 
+namespace {
+
+// Looks for stop texts in what tokens say.
+class StopWatch {
+ public:
+  StopWatch(const Session& session, const std::vector<std::string>& stops)
+      : stops_(stops), stream_(session.tokenizer()) {
+    // The last tokens decide on the space before the first word, and on a character's first bytes.
+    constexpr std::size_t kLooksBack = 1024;
+    const std::span<const TokenId> all = session.tokens();
+    for (const TokenId token : all.last(std::min(all.size(), kLooksBack))) {
+      if (static_cast<std::size_t>(token) < session.tokenizer().vocabulary().size()) stream_.add(token);
+    }
+  }
+  bool ends_with(TokenId token) {
+    stops_.add(stream_.add(token));
+    return stops_.found();
+  }
+
+ private:
+  StopTexts stops_;
+  TextStream stream_;
+};
+
+}  // namespace
+
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
   Sampler sampler(options.sampling);
+  sampler.see(tokens());
+  std::optional<StopWatch> stop;
+  if (!options.stop.empty()) stop.emplace(*this, options.stop);
   if (options.stop_id) state_->require_token("stop id", *options.stop_id);
+  for (const auto& [token, bias] : options.sampling.logit_bias) state_->require_token("logit-bias: token", token);
   Generation result;
   while (result.tokens.size() < options.max_tokens) {
     if (!result.tokens.empty()) {
@@ -264,6 +289,10 @@ Generation Session::generate(const GenerateOptions& options, const std::function
     const bool go_on = !on_token || on_token(result.tokens.back());
     if (!options.ignore_eos && state_->weights().parts().ends_text(result.tokens.back(), options.stop_id)) {
       result.reason = StopReason::end_of_text;
+      return result;
+    }
+    if (stop && stop->ends_with(result.tokens.back())) {
+      result.reason = StopReason::stop_text;
       return result;
     }
     if (!go_on) {
@@ -284,12 +313,13 @@ std::string Session::continue_text(std::string_view text, const GenerateOptions&
   if (before) stream.add(*before);
   for (const TokenId token : tokens) stream.add(token);  // the space before its first word is not the continuation's
   std::string result;
+  StopTexts stops(options.stop);
   const auto tell = [&](const std::string& piece) {
     result += piece;
     return !on_text || piece.empty() || on_text(piece);
   };
-  generate(options, [&](TokenId token) { return tell(stream.add(token)); });
-  tell(stream.finish());
+  generate(options, [&](TokenId token) { return tell(stops.add(stream.add(token))); });
+  tell(stops.add(stream.finish()) + stops.finish());
   return result;
 }
 

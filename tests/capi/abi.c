@@ -235,6 +235,21 @@ int main(void) {
   FIELD(poise_generate_options, top_p);
   FIELD(poise_generate_options, stop_id);
   FIELD(poise_generate_options, ignore_eos);
+  FIELD(poise_generate_options, min_p);
+  FIELD(poise_generate_options, repetition_penalty);
+  FIELD(poise_generate_options, presence_penalty);
+  FIELD(poise_generate_options, frequency_penalty);
+  FIELD(poise_generate_options, logit_bias);
+  FIELD(poise_generate_options, logit_bias_count);
+  FIELD(poise_generate_options, stop);
+  FIELD(poise_generate_options, stop_count);
+  STRUCT(poise_logit_bias);
+  FIELD(poise_logit_bias, token);
+  FIELD(poise_logit_bias, bias);
+  STRUCT(poise_log_probability);
+  FIELD(poise_log_probability, token);
+  FIELD(poise_log_probability, reserved);
+  FIELD(poise_log_probability, log_probability);
   STRUCT(poise_generation);
   FIELD(poise_generation, size);
   FIELD(poise_generation, tokens);
@@ -328,5 +343,6 @@ int main(void) {
   CONSTANT(POISE_STOP_MAX_TOKENS);
   CONSTANT(POISE_STOP_CONTEXT_FULL);
   CONSTANT(POISE_STOP_CALLBACK);
+  CONSTANT(POISE_STOP_TEXT);
   return 0;
 }

@@ -285,7 +285,68 @@ static void refuses_integers_for_weights(void) {
   poise_model_free(model);
 }
 
+// Chat templates, sessions that are cut back and fork, and the options that came later.
+static void holds_a_conversation(void) {
+  static const char kJinja[] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
+  static const char kTalk[] = "[{\"role\": \"user\", \"content\": \"Once upon a time\"}]";
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_generation generation = POISE_GENERATION_INIT;
+  const poise_text stop = {" young", 6};
+  const poise_logit_bias bias = {375, -100.0f};
+  poise_log_probability best[2];
+  poise_session_info info = POISE_SESSION_INFO_INIT;
+  poise_tokenizer* tokenizer = NULL;
+  poise_session* session = NULL;
+  poise_session* fork = NULL;
+  poise_tokens tokens;
+  poise_string text;
+  poise_model* model = open_example();
+  CHECK_OK(poise_tokenizer_create(model, &tokenizer, &error));
+  CHECK_STATUS(POISE_UNSUPPORTED,
+               poise_tokenizer_encode_chat(tokenizer, NULL, 0, kTalk, sizeof kTalk - 1, &text, &tokens, &error));
+  CHECK_SAYS("no chat template");
+  CHECK_STATUS(POISE_INVALID_FILE,
+               poise_tokenizer_encode_chat(tokenizer, kJinja, sizeof kJinja - 1, "{}", 2, &text, &tokens, &error));
+  CHECK_OK(poise_tokenizer_encode_chat(tokenizer, kJinja, sizeof kJinja - 1, kTalk, sizeof kTalk - 1, &text, &tokens,
+                                       &error));
+  CHECK(strcmp(text.data, "<s>Once upon a time") == 0);
+  CHECK(tokens.count == 5 && memcmp(tokens.data, kOnce, sizeof kOnce) == 0);
+  CHECK_OK(
+      poise_tokenizer_encode_chat(tokenizer, kJinja, sizeof kJinja - 1, kTalk, sizeof kTalk - 1, NULL, NULL, &error));
+  CHECK_OK(poise_session_create(model, NULL, &session, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_top_log_probabilities(session, 2, best, &error));
+  CHECK_OK(poise_session_feed(session, tokens.data, tokens.count, &error));
+  CHECK_OK(poise_session_top_log_probabilities(session, 2, best, &error));
+  CHECK(best[0].token == kGreedy[0] && best[0].log_probability > best[1].log_probability && best[1].token >= 0);
+  CHECK_OK(poise_session_fork(session, &fork, &error));
+  generate.stop = &stop;
+  generate.stop_count = 1;
+  CHECK_OK(poise_session_generate(fork, &generate, NULL, NULL, &generation, &error));
+  CHECK(generation.reason == POISE_STOP_TEXT && generation.tokens < 10);
+  CHECK_OK(poise_session_describe(session, &info, &error));
+  CHECK(info.position == 5);
+  generate.stop_count = 0;
+  generate.logit_bias = &bias;
+  generate.logit_bias_count = 1;
+  generate.max_tokens = 2;
+  CHECK_OK(poise_session_generate(session, &generate, NULL, NULL, &generation, &error));
+  CHECK(generation.last != kGreedy[1]);
+  CHECK_OK(poise_session_truncate(session, 3, &error));
+  CHECK_OK(poise_session_describe(session, &info, &error));
+  CHECK(info.position == 3);
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(session, 4, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(NULL, 0, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_fork(session, NULL, &error));
+  poise_session_free(fork);
+  poise_session_free(session);
+  poise_string_free(&text);
+  poise_tokens_free(&tokens);
+  poise_tokenizer_free(tokenizer);
+  poise_model_free(model);
+}
+
 void test_runtime(void) {
+  holds_a_conversation();
   turns_text_into_tokens();
   reads_tokenizer_files();
   tells_a_story();

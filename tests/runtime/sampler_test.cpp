@@ -97,5 +97,67 @@ TEST(Sampler, RefusesOptionsThatMakeNoSense) {
   EXPECT_THAT(error_of({.top_p = 1.5F}), HasSubstr("top-p is 1.5"));
 }
 
+TEST(Sampler, MinPLeavesOutWhatIsFarFromTheBest) {
+  const std::vector<float> logits = {std::log(0.5F), std::log(0.3F), std::log(0.2F)};
+  const auto drawn = counts({.temperature = 1, .seed = 3, .min_p = 0.5F}, logits, 8000);
+  EXPECT_EQ(drawn[2], 0) << "0.2 is less than half of 0.5";
+  EXPECT_NEAR(drawn[0], 5000, 200);
+  EXPECT_EQ(counts({.temperature = 1, .seed = 3, .min_p = 1}, logits, 100)[0], 100);
+}
+
+TEST(Sampler, BiasesComeFirst) {
+  Sampler sampler({.logit_bias = {{0, 5.0F}, {1, -9.0F}, {0, -1.0F}}});
+  EXPECT_EQ(sampler.sample(std::vector<float>{1, 3, 4.5F}), 0) << "1 + 5 - 1 is more than 4.5";
+  EXPECT_THROW((void)sampler.sample(std::vector<float>{1}), Error);
+  EXPECT_THROW(Sampler({.logit_bias = {{-1, 1.0F}}}), Error);
+  EXPECT_THROW(Sampler({.logit_bias = {{1, kNaN}}}), Error);
+}
+
+TEST(Sampler, RepetitionMakesSeenTokensLessLikely) {
+  Sampler sampler({.repetition_penalty = 2});
+  sampler.see(std::vector<TokenId>{1});
+  EXPECT_EQ(sampler.sample(std::vector<float>{2, 3}), 0) << "3 / 2 is less than 2";
+  EXPECT_EQ(sampler.sample(std::vector<float>{2, 3}), 1) << "0 was sampled: 2 / 2";
+  Sampler negative({.repetition_penalty = 3});
+  negative.see(std::vector<TokenId>{0});
+  EXPECT_EQ(negative.sample(std::vector<float>{-1, -2}), 1) << "-1 * 3 is less than -2";
+}
+
+TEST(Sampler, PenaltiesCountWhatWasSampledAndNotWhatWasSeen) {
+  Sampler presence({.presence_penalty = 0.75F});
+  presence.see(std::vector<TokenId>{0});
+  const std::vector<float> close = {1, 0.5F};
+  EXPECT_EQ(presence.sample(close), 0);
+  EXPECT_EQ(presence.sample(close), 1) << "0.25 and 0.5";
+  EXPECT_EQ(presence.sample(close), 0) << "0.25 and -0.25";
+  Sampler frequency({.frequency_penalty = 1});
+  const std::vector<float> apart = {2, 0.5F};
+  std::vector<TokenId> drawn;
+  for (int i = 0; i < 4; ++i) drawn.push_back(frequency.sample(apart));
+  EXPECT_THAT(drawn, ElementsAre(0, 0, 1, 0)) << "2, 1, 0 against 0.5; then 0 against -0.5";
+}
+
+TEST(Sampler, OptionsThatMakeNoSenseAreRefused) {
+  EXPECT_THROW(Sampler({.min_p = 1.5F}), Error);
+  EXPECT_THROW(Sampler({.min_p = kNaN}), Error);
+  EXPECT_THROW(Sampler({.repetition_penalty = 0}), Error);
+  EXPECT_THROW(Sampler({.presence_penalty = kInfinity}), Error);
+  EXPECT_THROW(Sampler({.frequency_penalty = kNaN}), Error);
+}
+
+TEST(Sampler, LogProbabilitiesOfTheBestTokens) {
+  const std::vector<float> logits = {std::log(2.0F), std::log(5.0F), std::log(1.0F), std::log(2.0F)};
+  const auto best = top_log_probabilities(logits, 3);
+  ASSERT_EQ(best.size(), 3U);
+  EXPECT_EQ(best[0].token, 1);
+  EXPECT_EQ(best[1].token, 0) << "the lower id of equals";
+  EXPECT_EQ(best[2].token, 3);
+  EXPECT_NEAR(best[0].log_probability, std::log(0.5), 1e-6);
+  EXPECT_NEAR(best[2].log_probability, std::log(0.2), 1e-6);
+  EXPECT_NEAR(log_probability(logits, 2), std::log(0.1), 1e-6);
+  EXPECT_EQ(top_log_probabilities(logits, 9).size(), 4U);
+  EXPECT_TRUE(top_log_probabilities(logits, 0).empty());
+}
+
 }  // namespace
 }  // namespace poise

@@ -1,0 +1,38 @@
+#include "runtime/stop_texts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <poise/error.hpp>
+
+namespace poise {
+
+StopTexts::StopTexts(std::vector<std::string> stops) : stops_(std::move(stops)) {
+  if (std::ranges::any_of(stops_, &std::string::empty)) throw Error(ErrorKind::bad_argument, "a stop text is empty");
+}
+
+std::string StopTexts::add(std::string_view piece) {
+  if (found_) return {};
+  held_ += piece;
+  std::size_t first = std::string::npos;
+  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
+  if (first != std::string::npos) {
+    found_ = true;
+    held_.resize(first);
+    return std::exchange(held_, {});
+  }
+  // The longest end that some stop begins with.
+  std::size_t kept = 0;
+  for (const std::string& stop : stops_) {
+    for (std::size_t length = std::min(held_.size(), stop.size() - 1); length > kept; --length) {
+      if (std::string_view(held_).ends_with(std::string_view(stop).substr(0, length))) kept = length;
+    }
+  }
+  std::string certain = held_.substr(0, held_.size() - kept);
+  held_.erase(0, certain.size());
+  return certain;
+}
+
+std::string StopTexts::finish() { return found_ ? std::string() : std::exchange(held_, {}); }
+
+}  // namespace poise

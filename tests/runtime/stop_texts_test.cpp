@@ -1,0 +1,48 @@
+#include "runtime/stop_texts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+// The text that comes out, where `text` goes in by pieces of `size` bytes.
+std::string cut(const std::vector<std::string>& stops, const std::string& text, std::size_t size) {
+  StopTexts watch(stops);
+  std::string out;
+  for (std::size_t i = 0; i < text.size() && !watch.found(); i += size) out += watch.add(text.substr(i, size));
+  return out + watch.finish();
+}
+
+TEST(StopTexts, CutExactlyWhateverThePieces) {
+  for (std::size_t size = 1; size < 12; ++size) {
+    SCOPED_TRACE(size);
+    EXPECT_EQ(cut({"\n\n"}, "one\ntwo\n\nthree", size), "one\ntwo");
+    EXPECT_EQ(cut({"User:", "</s>"}, "Hi</User: </s>", size), "Hi</");
+    EXPECT_EQ(cut({"aab"}, "aaaab", size), "aa");
+    EXPECT_EQ(cut({"abcd", "bc"}, "xabce", size), "xa");
+    EXPECT_EQ(cut({"x"}, "", size), "");
+    EXPECT_EQ(cut({"never"}, "nevnevenevne", size), "nevnevenevne");
+    EXPECT_EQ(cut({"é"}, "caf\xc3\xa9!", size), "caf");
+  }
+}
+
+TEST(StopTexts, HoldsBackNoMoreThanWhatMayBecomeOne) {
+  StopTexts watch({"stop", "op!"});
+  EXPECT_EQ(watch.add("a st"), "a ");
+  EXPECT_EQ(watch.add("one"), "stone");
+  EXPECT_EQ(watch.add(" sto"), " ");
+  EXPECT_EQ(watch.add("x"), "stox");
+  EXPECT_EQ(watch.add("o"), "");
+  EXPECT_FALSE(watch.found());
+  EXPECT_EQ(watch.add("p!s"), "");
+  EXPECT_TRUE(watch.found());
+  EXPECT_EQ(watch.add("more"), "");
+  EXPECT_EQ(watch.finish(), "");
+}
+
+TEST(StopTexts, AnEmptyOneIsRefused) { EXPECT_THROW(StopTexts({"a", ""}), Error); }
+
+}  // namespace
+}  // namespace poise
