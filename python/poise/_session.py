@@ -85,6 +85,16 @@ class Session:
         """Forgets all tokens."""
         self._core.reset()
 
+    def truncate(self, position: int) -> None:
+        """Forgets all tokens but the first `position`; feed others to get scores."""
+        self._core.truncate(position)
+
+    def fork(self) -> Session:
+        """A session with the same tokens that goes on by itself, on the same weights."""
+        other = Session.__new__(Session)
+        other._core = self._core.fork()
+        return other
+
     def feed(self, tokens: Ids) -> None:
         """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten.
 
@@ -98,6 +108,10 @@ class Session:
 
         scores: typing.Any = self._core.logits()
         return np.ndarray(self.vocabulary_size, np.dtype(np.float32), scores)
+
+    def top_log_probabilities(self, count: int) -> list[tuple[int, float]]:
+        """The likeliest next tokens, the best first: ids, and the natural logarithms of their probabilities."""
+        return self._core.top_log_probabilities(count)
 
     def log_probabilities(self, tokens: Ids) -> list[float]:
         """Begins anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first."""
@@ -113,12 +127,25 @@ class Session:
         top_p: float = 1.0,
         seed: int = 0,
         stop_id: int | None = None,
+        stop: str | typing.Sequence[str] = (),
         ignore_eos: bool = False,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        logit_bias: typing.Mapping[int, float] | None = None,
     ) -> typing.Iterator[str]:
         """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
 
+        stop: a text, or several, each of which ends the continuation and is left out of it. repetition_penalty: divides
+        scores above 0, and multiplies those below, of tokens that the text has; presence_penalty, frequency_penalty:
+        are taken from scores of tokens that were generated, once and as often as they were; logit_bias: is added to the
+        scores of these ids. min_p: among tokens with at least this share of the best one's probability. docs/chat.md
+        has the order in which they are applied.
+
         temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this
-        probability together. stop_id: a token that ends the text, too; ignore_eos: no token ends it. The same options and seed give the same text on every machine.
+        probability together. stop_id: a token that ends the text, too; ignore_eos: no token ends it. The same options and
+        seed give the same text on every machine.
 
         The text goes on from what was fed and generated before: the token that was generated last is fed before the
         prompt, an end-of-text token too, and a prompt [] adds nothing. BOS is put before a text that begins, not before
@@ -126,7 +153,11 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, ignore_eos))
+        return _pieces(self._generator(
+            prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, stop=stop, ignore_eos=ignore_eos, min_p=min_p,
+            repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty, logit_bias=logit_bias,
+        ))
 
     def generate_tokens(
         self,
@@ -138,13 +169,32 @@ class Session:
         top_p: float = 1.0,
         seed: int = 0,
         stop_id: int | None = None,
+        stop: str | typing.Sequence[str] = (),
         ignore_eos: bool = False,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        logit_bias: typing.Mapping[int, float] | None = None,
     ) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(self._generator(prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, ignore_eos))
+        return _tokens(self._generator(
+            prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, stop=stop, ignore_eos=ignore_eos, min_p=min_p,
+            repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty, logit_bias=logit_bias,
+        ))
 
-    def _generator(self, prompt: str | Ids, *options: typing.Any) -> _poise.Generator:
-        return _poise.Generator(self._core, prompt, *options)
+    def _generator(
+        self,
+        prompt: str | Ids,
+        *options: typing.Any,
+        stop: str | typing.Sequence[str],
+        logit_bias: typing.Mapping[int, float] | None,
+        **more: typing.Any,
+    ) -> _poise.Generator:
+        more["stop"] = [stop] if isinstance(stop, str) else list(stop)
+        more["logit_bias"] = dict(logit_bias or {})
+        return _poise.Generator(self._core, prompt, *options, more)
 
 
 def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:

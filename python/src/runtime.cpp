@@ -7,12 +7,14 @@
 
 #include <fmt/format.h>
 
+#include <poise/chat.hpp>
 #include <poise/format.hpp>
 #include <poise/session.hpp>
 #include <poise/tokenizer.hpp>
 
 #include "elements.hpp"
 #include "long_call.hpp"
+#include "runtime/stop_texts.hpp"
 #include "runtime/weights.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
 
@@ -123,6 +125,32 @@ py::object encode(const PyTokenizer& tokenizer, const py::object& given, const p
   return all;
 }
 
+// What a chat template makes of messages: the text and its ids.
+py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, const py::object& tools,
+                      const py::object& documents, const py::object& jinja, const py::object& add_generation_prompt,
+                      const py::kwargs& variables) {
+  py::dict all;
+  for (const auto& [name, value] : variables) all[name] = value;
+  all["messages"] = py::list(messages);
+  all["tools"] = tools;
+  all["documents"] = documents;
+  all["add_generation_prompt"] = truth("add_generation_prompt", add_generation_prompt);
+  const Attributes conversation = attributes_from(all);
+  const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(utf8(jinja));
+  ChatText made;
+  Tokens ids;
+  {
+    const Released released;
+    const Conversation talk = parse_conversation(to_json(conversation), "messages");
+    const Vocabulary& vocabulary = tokenizer->vocabulary();
+    const ChatTemplate chat =
+        source ? ChatTemplate(*source, vocabulary) : ChatTemplate(vocabulary, talk.tools != Value());
+    made = chat.render(talk);
+    ids = tokenizer->encode(made);
+  }
+  return py::make_tuple(shown(made.text), ids);
+}
+
 SpecialTokens shown_if(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
 
 struct PyStream {
@@ -139,6 +167,12 @@ void declare_tokenizer(py::module_& module) {
       .def("encode", &encode, py::arg("text"), py::kw_only(), py::arg("special") = false,
            "The ids of a text; of a list of texts a list of them. special: with the special tokens around it: those of "
            "the tokenizer's template, else BOS in front where there is one.")
+      .def("encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
+           py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,
+           "What the chat template makes of messages, [{\"role\", \"content\"}, ...]: the text, and its ids, in which "
+           "what messages spell is no special token. template: Jinja, in place of the model's own. Other keywords are "
+           "variables of the template.\n\nRaises UnsupportedError where there is no template, InvalidFileError for a "
+           "malformed one, and BadArgumentError for messages that it refuses.")
       .def(
           "decode",
           [](const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
@@ -208,6 +242,9 @@ struct PyWeights {
 class Story {
  public:
   Story(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
+  // A text that goes on from here by itself.
+  Story(const Story& other)
+      : session_(other.session_.fork()), fed_(other.fed_), unfed_(other.unfed_), state_(other.state_) {}
 
   const Session& session() const { return session_; }
   const Tokens& fed() const { return fed_; }
@@ -219,6 +256,12 @@ class Story {
   void reset() {
     session_.reset();
     fed_.clear();
+    turn_to({});
+  }
+
+  void truncate(std::size_t position) {
+    session_.truncate(position);
+    fed_.resize(position);
     turn_to({});
   }
 
@@ -297,6 +340,12 @@ class PySession {
       tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
   }
 
+  // A session that goes on by itself. Requires: no GIL.
+  std::shared_ptr<PySession> fork() {
+    const std::lock_guard lock(mutex_);
+    return std::shared_ptr<PySession>(new PySession(*this));
+  }
+
   // Requires: no GIL.
   template <typename Work>
   auto with(Work&& work) {
@@ -313,6 +362,9 @@ class PySession {
   }
 
  private:
+  // Requires: the other one's mutex is taken.
+  PySession(const PySession& other) : weights_(other.weights_), tokenizer_(other.tokenizer_), story_(other.story_) {}
+
   std::mutex mutex_;
   WeightsPtr weights_;
   std::optional<PyTokenizer> tokenizer_;
@@ -348,9 +400,21 @@ class Generator {
  public:
   // The prompt: `text`, and then `prompt`.
   Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
-            std::size_t max_tokens, const SamplingOptions& sampling, std::optional<TokenId> stop, bool ignore_eos)
-      : session_(std::move(session)), sampler_(sampling), left_(max_tokens), stop_(stop), ignore_eos_(ignore_eos) {
+            const GenerateOptions& options)
+      : session_(std::move(session)),
+        sampler_(options.sampling),
+        left_(options.max_tokens),
+        stop_(options.stop_id),
+        ignores_eos_(options.ignore_eos),
+        stops_(options.stop) {
     const Weights& weights = session_->weights();
+    const std::optional<TokenId>& stop = stop_;
+    for (const auto& [token, bias] : options.sampling.logit_bias) {
+      if (token < 0 || static_cast<std::size_t>(token) >= weights.vocabulary_size())
+        refuse(fmt::format("logit_bias: token {} is out of range: the model has {} tokens", token,
+                           weights.vocabulary_size()));
+    }
+    if (!options.stop.empty()) (void)weights.tokenizer();  // throws where there is no text
     if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
       refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
     }
@@ -377,12 +441,13 @@ class Generator {
       token = session_->with([&](Story& story) { return step(story); });
     }
     if (!token) return py::none();
-    const py::str piece = stream_ ? shown(stream_->add(*token)) : py::str("");
-    return py::make_tuple(*token, piece);
+    std::string piece = stream_ ? stops_.add(stream_->add(*token)) : std::string();
+    if (stops_.found() && reason_ != "end_of_text") end("stop_text");
+    return py::make_tuple(*token, shown(piece));
   }
 
   // What was held back of the tokens it gave.
-  py::str finish() { return stream_ && gave_ ? shown(stream_->finish()) : py::str(""); }
+  py::str finish() { return stream_ && gave_ ? shown(stops_.add(stream_->finish()) + stops_.finish()) : py::str(""); }
   std::string_view reason() const { return reason_; }
 
  private:
@@ -393,6 +458,7 @@ class Generator {
       story.go_on(prompt, stop);
     }
     state_ = story.state();
+    sampler_.see(story.fed());
     if (!session_->weights().has_tokenizer()) return;
     stream_.emplace(session_->weights().tokenizer());
     const Tokens& fed =
@@ -416,7 +482,7 @@ class Generator {
     state_ = story.state();
     gave_ = true;
     --left_;
-    if (!ignore_eos_ && session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
+    if (!ignores_eos_ && session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
     return token;
   }
 
@@ -430,7 +496,8 @@ class Generator {
   std::optional<TextStream> stream_;
   std::size_t left_;
   std::optional<TokenId> stop_;
-  bool ignore_eos_;
+  bool ignores_eos_;
+  StopTexts stops_;
   std::size_t choices_ = 0;
   std::uint64_t state_ = 0;  // where the session was left
   bool gave_ = false;
@@ -444,6 +511,21 @@ float real(std::string_view name, const py::object& given) {
     throw py::type_error(fmt::format("{} is {}, expected a number", name, short_repr(given)));
   }
   return static_cast<float>(number);
+}
+
+// The options that came later, by name.
+void take_options(const py::dict& given, GenerateOptions& options) {
+  SamplingOptions& sampling = options.sampling;
+  sampling.min_p = real("min_p", given["min_p"]);
+  sampling.repetition_penalty = real("repetition_penalty", given["repetition_penalty"]);
+  sampling.presence_penalty = real("presence_penalty", given["presence_penalty"]);
+  sampling.frequency_penalty = real("frequency_penalty", given["frequency_penalty"]);
+  for (const auto& [token, bias] : py::dict(given["logit_bias"])) {
+    sampling.logit_bias.emplace_back(whole<TokenId>("logit_bias", token, 0),
+                                     real("logit_bias", py::reinterpret_borrow<py::object>(bias)));
+  }
+  for (const py::handle stop : py::list(given["stop"])) options.stop.push_back(utf8(stop));
+  options.ignore_eos = truth("ignore_eos", given["ignore_eos"]);
 }
 
 void declare_sessions(py::module_& module) {
@@ -485,6 +567,30 @@ void declare_sessions(py::module_& module) {
              const Released released;
              of.with([](Story& story) { story.reset(); });
            })
+      .def("truncate",
+           [](PySession& of, const py::object& given) {
+             const auto position = whole<std::size_t>("position", given);
+             const Released released;
+             of.with([&](Story& story) { story.truncate(position); });
+           })
+      .def("fork",
+           [](PySession& of) {
+             const Released released;
+             return of.fork();
+           })
+      .def("top_log_probabilities",
+           [](PySession& of, const py::object& given) {
+             const auto count = whole<std::size_t>("count", given);
+             std::vector<TokenLogProbability> best;
+             {
+               const Released released;
+               best =
+                   of.with([&](const Story& story) { return top_log_probabilities(story.session().logits(), count); });
+             }
+             py::list all;
+             for (const auto& [token, log_probability] : best) all.append(py::make_tuple(token, log_probability));
+             return all;
+           })
       .def("feed", &feed_all)
       .def("logits", &logits)
       .def("log_probabilities", [](PySession& of, const py::object& given) {
@@ -496,20 +602,22 @@ void declare_sessions(py::module_& module) {
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::object& max_tokens,
                        const py::object& temperature, const py::object& top_k, const py::object& top_p,
-                       const py::object& seed, const py::object& stop_id, const py::object& ignore_eos) {
+                       const py::object& seed, const py::object& stop_id, const py::dict& more) {
              const bool is_text = PyUnicode_Check(prompt.ptr());
-             return std::make_unique<Generator>(
-                 std::move(session), is_text ? std::optional(utf8(prompt)) : std::nullopt,
-                 is_text ? Tokens() : tokens_from(prompt), whole<std::size_t>("max_tokens", max_tokens),
-                 SamplingOptions{.temperature = real("temperature", temperature),
+             GenerateOptions options;
+             options.max_tokens = whole<std::size_t>("max_tokens", max_tokens);
+             options.sampling = {.temperature = real("temperature", temperature),
                                  .top_k = whole<std::int64_t>("top_k", top_k),
                                  .top_p = real("top_p", top_p),
-                                 .seed = whole<std::uint64_t>("seed", seed)},
-                 stop_id.is_none() ? std::nullopt : std::optional(whole<TokenId>("stop_id", stop_id)),
-                 truth("ignore_eos", ignore_eos));
+                                 .seed = whole<std::uint64_t>("seed", seed)};
+             if (!stop_id.is_none()) options.stop_id = whole<TokenId>("stop_id", stop_id);
+             take_options(more, options);
+             return std::make_unique<Generator>(std::move(session),
+                                                is_text ? std::optional(utf8(prompt)) : std::nullopt,
+                                                is_text ? Tokens() : tokens_from(prompt), options);
            }),
            py::arg("session").none(false), py::arg("prompt"), py::arg("max_tokens"), py::arg("temperature"),
-           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"), py::arg("ignore_eos"))
+           py::arg("top_k"), py::arg("top_p"), py::arg("seed"), py::arg("stop_id"), py::arg("more"))
       .def("next", &Generator::next)
       .def("finish", &Generator::finish)
       .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });

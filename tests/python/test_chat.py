@@ -1,0 +1,74 @@
+"""Chat templates, sessions that are cut back and fork, and samplers."""
+
+import json
+import math
+import subprocess
+
+import pytest
+
+import poise
+
+JINJA = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}{{ end }}"
+TALK = [{"role": "user", "content": "Once upon a time"}]
+PROMPT = "Once upon a time"
+
+
+def test_a_conversation_becomes_a_text_and_tokens(nano):
+    tokenizer = poise.Tokenizer(nano)
+    text, ids = tokenizer.encode_chat(TALK, template=JINJA, end=" there")
+    assert text == "<s>Once upon a time there"
+    assert ids == tokenizer.encode("Once upon a time there", special=True)
+    _, spelled = tokenizer.encode_chat([{"role": "user", "content": "</s>"}], template=JINJA)
+    assert 2 not in spelled
+    with pytest.raises(poise.UnsupportedError, match="no chat template"):
+        tokenizer.encode_chat(TALK)
+    with pytest.raises(poise.BadArgumentError, match="line 1: the template refuses this: no"):
+        tokenizer.encode_chat(TALK, template="{{ raise_exception('no') }}")
+    with pytest.raises(poise.InvalidFileError, match="line 2"):
+        tokenizer.encode_chat(TALK, template="\n{% if %}")
+    with pytest.raises(poise.InvalidFileError, match="messages: 0"):
+        tokenizer.encode_chat([{"content": "x"}], template=JINJA)
+
+
+def test_sessions_are_cut_back_and_fork(nano):
+    session = poise.Session(nano)
+    session.feed(session.prompt(PROMPT))
+    fork = session.fork()
+    assert list(fork.generate_tokens([], max_tokens=5)) == list(session.generate_tokens([], max_tokens=5))
+    session.truncate(4)
+    assert session.position == 4 and fork.position == 9
+    with pytest.raises(poise.BadArgumentError):
+        session.logits()
+    session.feed(fork.prompt(PROMPT)[4:])
+    again = poise.Session(nano)
+    again.feed(again.prompt(PROMPT))
+    assert abs(session.logits() - again.logits()).max() < 1e-5
+    with pytest.raises(poise.BadArgumentError):
+        session.truncate(6)
+    best = again.top_log_probabilities(3)
+    assert [token for token, _ in best] == sorted(range(again.vocabulary_size), key=lambda i: -again.logits()[i])[:3]
+    total = sum(math.exp(p) for _, p in again.top_log_probabilities(again.vocabulary_size))
+    assert abs(total - 1) < 1e-5
+
+
+def test_stops_and_samplers_are_those_of_the_command(command, examples, nano):
+    def told(*options):
+        run = [command, "run", examples / "nano-mistral", "-p", PROMPT, "-n", "30", "--json", *options]
+        return json.loads(subprocess.run(run, check=True, capture_output=True).stdout)["text"]
+
+    def text(**options):
+        return "".join(poise.Session(nano).generate(PROMPT, max_tokens=30, **options))
+
+    assert text(stop=" young") == told("--stop", " young") == ", there was a"
+    assert text(stop=["zzz", "peng"]) == ", there was a young "
+    options = {"temperature": 1.2, "seed": 5, "min_p": 0.05, "repetition_penalty": 1.1, "presence_penalty": 0.5,
+               "frequency_penalty": 0.2, "logit_bias": {375: -2.5}}  # fmt: skip
+    flags = ["--temp", "1.2", "--seed", "5", "--min-p", "0.05", "--repetition-penalty", "1.1", "--presence-penalty", "0.5",
+             "--frequency-penalty", "0.2", "--logit-bias", "375=-2.5"]  # fmt: skip
+    assert text(**options) == told(*flags) != told("--temp", "1.2", "--seed", "5")
+    with pytest.raises(poise.BadArgumentError):
+        text(logit_bias={9999: 1.0})
+    with pytest.raises(poise.BadArgumentError):
+        text(stop="")
+    with pytest.raises(poise.BadArgumentError):
+        text(min_p=2.0)
