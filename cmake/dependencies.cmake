@@ -13,6 +13,8 @@ pkg_check_modules(simdjson REQUIRED IMPORTED_TARGET simdjson)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)
 pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
 
+pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)  # of the command alone
+
 # Header-only, and packaged without targets of their own in some releases.
 foreach(header IN ITEMS CLI/CLI.hpp)
   find_path(POISE_HEADER_DIRECTORY ${header} REQUIRED NO_CACHE)

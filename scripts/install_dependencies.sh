@@ -6,7 +6,7 @@ set -eu
 
 # What the command and the library are made with.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev
-  libtbb-dev libhwy-dev"
+  libtbb-dev libhwy-dev libedit-dev"
 # The Python package; only its tests need numpy, torch and pytest.
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"
 test="$python git python3-pytest python3-torch python3-numpy python3-jinja2 mypy libsentencepiece-dev libgtest-dev libgmock-dev zstd openssl xxhash"

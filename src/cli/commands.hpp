@@ -18,6 +18,7 @@ void add_hash(CLI::App& app);
 void add_diff(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);
+void add_chat(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_help(CLI::App& app);
 

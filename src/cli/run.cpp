@@ -2,15 +2,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,12 +19,15 @@
 
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
+#include "cli/conversations.hpp"
+#include "cli/finite.hpp"
 #include "cli/options.hpp"
+#include "cli/perplexity.hpp"
 #include "cli/progress.hpp"
+#include "cli/sampling_options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
-#include "io/meter.hpp"
-#include "io/source_text.hpp"
+#include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
 namespace {
@@ -40,12 +40,14 @@ struct RunArguments {
   SessionOptions session;
   ReadOptions read;
   TokenizerFiles tokenizer;
+  ConversationOptions conversation;
   ProgressOptions progress;
   std::string perplexity;  // a text file
   bool verify = false;
   bool logits = false;
   bool json = false;
   bool stats = false;
+  std::optional<std::size_t> top_logprobs;
 };
 
 class Stopwatch {
@@ -63,12 +65,6 @@ struct Speed {
   double tokens_per_second() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
 };
 
-// Writes and flushes, so that text is seen when it is made. Throws what fmt::print() throws.
-void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  throw std::system_error(errno, std::generic_category());
-}
-
 // "1,2,3"
 std::vector<TokenId> parse_tokens(const std::string& text) {
   std::vector<TokenId> tokens;
@@ -82,13 +78,6 @@ std::vector<TokenId> parse_tokens(const std::string& text) {
   return tokens;
 }
 
-// JSON has no such numbers.
-[[noreturn]] void refuse_what_is_not_finite(const std::string& what, double value, const std::string& path) {
-  const char* const name = std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "minus infinity";
-  throw Error(ErrorKind::unsupported,
-              fmt::format("{} is {}: the weights hold values that are not finite, or overflow", what, name), path);
-}
-
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 class Run {
@@ -96,7 +85,7 @@ class Run {
   explicit Run(const RunArguments& options) : options_(options) {}
 
   void execute() {
-    (void)Sampler(options_.generate.sampling);  // refuses what makes no sense before anything takes time
+    check_generate_options(options_.generate);
     if (options_.verify) require_verified();
     const Stopwatch loading;
     Model model = open(options_.path, options_.read);
@@ -106,7 +95,8 @@ class Run {
     (void)session.generate({.max_tokens = 0,
                             .sampling = options_.generate.sampling,
                             .stop_id = options_.generate.stop_id});  // refuses a wrong stop id
-    if (!options_.perplexity.empty()) return print_perplexity(session);
+    if (!options_.perplexity.empty())
+      return print_perplexity(session, options_.perplexity, options_.path, options_.progress);
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
     session.feed(prompt);
@@ -136,6 +126,8 @@ class Run {
 
   std::vector<TokenId> prompt_tokens(const Session& session) const {
     if (!options_.tokens.empty()) return options_.tokens;
+    if (options_.conversation.is_given())
+      return session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer().vocabulary()));
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
     if (tokens.empty())
       throw Error(ErrorKind::bad_argument,
@@ -160,19 +152,20 @@ class Run {
     TextStream stream(session.tokenizer());
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     // A model must not be able to drive the terminal with control characters.
-    const auto show = [&](const std::string& text) { print(terminal ? printable_lines(text) : text); };
+    const auto show = [&](const std::string& text) { print_now(terminal ? printable_lines(text) : text); };
+    StopTexts stops(options_.generate.stop);
     std::string text;
     for (const TokenId token : prompt) text += stream.add(token);
-    show(text);
-    generate(session, [&](TokenId token) { show(stream.add(token)); });
-    show(stream.finish() + "\n");
+    if (!options_.conversation.is_given()) show(text);  // of a conversation, the answer alone
+    generate(session, [&](TokenId token) { show(stops.add(stream.add(token))); });
+    show(stops.add(stream.finish()) + stops.finish() + "\n");
   }
 
   // In the form that --tokens takes.
   void print_ids(Session& session, const std::vector<TokenId>& prompt) {
-    print(fmt::format("{}", fmt::join(prompt, ",")));
-    generate(session, [](TokenId token) { print(fmt::format(",{}", token)); });
-    print("\n");
+    print_now(fmt::format("{}", fmt::join(prompt, ",")));
+    generate(session, [](TokenId token) { print_now(fmt::format(",{}", token)); });
+    print_now("\n");
   }
 
   void print_json(Session& session, const std::vector<TokenId>& prompt) {
@@ -181,19 +174,54 @@ class Run {
     for (const TokenId token : prompt) {
       if (stream) stream->add(token);
     }
+    StopTexts stops(options_.generate.stop);
     std::string text;
+    Value::Array log_probabilities;
     const Generation generation = generate(session, [&](TokenId token) {
-      if (stream) text += stream->add(token);
+      if (stream) text += stops.add(stream->add(token));
+      if (options_.top_logprobs) log_probabilities.emplace_back(log_probabilities_of(session, token));
     });
-    if (stream) text += stream->finish();
+    if (stream) text += stops.add(stream->finish()) + stops.finish();
     const auto array = [](const std::vector<TokenId>& tokens) { return Value::Array(tokens.begin(), tokens.end()); };
-    print(to_json(Attributes{{"prompt_tokens", array(prompt)},
-                             {"tokens", array(generation.tokens)},
-                             {"text", stream ? Value(text) : Value()},
-                             {"load_ms", rounded(load_seconds_ * 1000)},
-                             {"prompt_tokens_per_second", rounded(prompt_speed_.tokens_per_second())},
-                             {"decode_tokens_per_second", rounded(decode_speed_.tokens_per_second())}}) +
-          "\n");
+    Attributes answer = {{"prompt_tokens", array(prompt)},
+                         {"tokens", array(generation.tokens)},
+                         {"text", stream ? Value(text) : Value()},
+                         {"finish_reason", finish_reason(generation.reason)},
+                         {"counts", Attributes{{"prompt", std::uint64_t{prompt.size()}},
+                                               {"generated", std::uint64_t{generation.tokens.size()}}}}};
+    if (options_.top_logprobs) answer.set("logprobs", std::move(log_probabilities));
+    answer.set("load_ms", rounded(load_seconds_ * 1000));
+    answer.set("prompt_tokens_per_second", rounded(prompt_speed_.tokens_per_second()));
+    answer.set("decode_tokens_per_second", rounded(decode_speed_.tokens_per_second()));
+    print_now(to_json(answer) + "\n");
+  }
+
+  static std::string_view finish_reason(StopReason reason) {
+    switch (reason) {
+      case StopReason::max_tokens: return "length";
+      case StopReason::context_full: return "context";
+      case StopReason::end_of_text:
+      case StopReason::stop_text:
+      case StopReason::callback: break;
+    }
+    return "stop";
+  }
+
+  // The token that was chosen, and the best ones, by the model's own scores.
+  Attributes log_probabilities_of(const Session& session, TokenId chosen) const {
+    const auto entry = [&](TokenId token, double log_probability) {
+      Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};
+      const bool has_piece =
+          session.has_tokenizer() && static_cast<std::size_t>(token) < session.tokenizer().vocabulary().size();
+      if (has_piece) made.set("piece", session.tokenizer().piece(token));
+      return made;
+    };
+    Value::Array best;
+    for (const auto& [token, log_probability] : top_log_probabilities(session.logits(), *options_.top_logprobs))
+      best.emplace_back(entry(token, log_probability));
+    Attributes of_chosen = entry(chosen, log_probability(session.logits(), chosen));
+    of_chosen.set("top", std::move(best));
+    return of_chosen;
   }
 
   void print_logits(const Session& session, const std::vector<TokenId>& prompt) const {
@@ -204,69 +232,7 @@ class Run {
                                 options_.path);
     std::string logits;
     for (const float logit : all) logits += fmt::format("{}{:.6f}", logits.empty() ? "" : ", ", logit);
-    print(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
-  }
-
-  // Each text of the file is one sequence: BOS, its tokens, EOS.
-  void print_perplexity(Session& session) const {
-    const SourcePtr source = Source::open(options_.perplexity, IoMode::read);
-    const std::string content = read_text(*source, source->size());
-    const TokenId eos = session.tokenizer().vocabulary().eos_id;
-    double total = 0;
-    std::size_t count = 0;
-    std::size_t texts = 0;
-    const std::vector<std::string> all = split_texts(content);
-    Meter meter(make_progress(options_.progress, "perplexity"), sum_of_sizes(all));
-    for (const std::string& text : all) {
-      std::vector<TokenId> tokens = session.prompt(text);
-      if (eos >= 0) tokens.push_back(eos);
-      ++texts;
-      const std::vector<double> log_probabilities = session.log_probabilities(tokens);
-      for (std::size_t i = 0; i < log_probabilities.size(); ++i) {
-        const double one = log_probabilities[i];
-        if (!std::isfinite(one)) {
-          refuse_what_is_not_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},",
-                                                texts, i + 1, tokens[i + 1]),
-                                    one, options_.path);
-        }
-        total -= one;
-        ++count;
-      }
-      meter.advance(text.size(), fmt::format("text {}", texts));
-    }
-    if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", options_.perplexity);
-    const double perplexity = std::exp(total / static_cast<double>(count));
-    if (!std::isfinite(perplexity)) refuse_what_is_not_finite("the perplexity", perplexity, options_.path);
-    print(to_json(Attributes{
-              {"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) +
-          "\n");
-  }
-
-  static std::size_t sum_of_sizes(const std::vector<std::string>& texts) {
-    std::size_t sum = 0;
-    for (const std::string& text : texts) sum += text.size();
-    return sum;
-  }
-
-  // Texts are separated by empty lines. Lines may end with a carriage return, which belongs to no text.
-  static std::vector<std::string> split_texts(std::string_view content) {
-    std::vector<std::string> texts;
-    bool goes_on = false;
-    while (!content.empty()) {
-      const std::size_t end = std::min(content.find('\n'), content.size());
-      std::string_view line = content.substr(0, end);
-      content.remove_prefix(std::min(end + 1, content.size()));
-      if (line.ends_with('\r')) line.remove_suffix(1);
-      if (line.empty()) {
-        goes_on = false;
-      } else if (goes_on) {
-        (texts.back() += '\n') += line;
-      } else {
-        texts.emplace_back(line);
-        goes_on = true;
-      }
-    }
-    return texts;
+    print_now(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
   }
 
   void print_stats() const {
@@ -302,24 +268,9 @@ void add_run(CLI::App& app) {
                          "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed")
                      ->type_name("IDS");
   tokens->excludes(prompt);
-  add_number(*command, "-n,--max-tokens", options->generate.max_tokens, "Tokens to generate at most; EOS ends earlier");
-  SamplingOptions& sampling = options->generate.sampling;
-  add_number(*command, "--temperature", sampling.temperature,
-             "0 always takes the best token; 1 samples as the model was trained");
-  add_number(*command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together");
-  add_number(*command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0});
-  add_number(*command, "--seed", sampling.seed, "The same seed gives the same text");
-  auto* stop_id = add_number(*command, "--stop-id", options->generate.stop_id,
-                             "The token that ends the text, instead of those that the model's files name", {0})
-                      ->type_name("ID");
-  command
-      ->add_flag("--ignore-eos", options->generate.ignore_eos,
-                 "No token ends the text: it goes on to --max-tokens, or to the end of the context")
-      ->excludes(stop_id);
-  add_number(*command, "--threads", options->session.threads, "Threads at most; 0: one per processor");
-  command->add_flag(
-      "--exact", options->session.exact,
-      "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
+  auto* messages = add_conversation_options(*command, options->conversation, false)->excludes(prompt)->excludes(tokens);
+  add_generate_options(*command, options->generate);
+  add_session_options(*command, options->session);
   auto* logits =
       command->add_flag("--logits", options->logits,
                         "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
@@ -331,12 +282,18 @@ void add_run(CLI::App& app) {
       ->type_name("FILE")
       ->excludes(prompt)
       ->excludes(tokens)
+      ->excludes(messages)
       ->excludes(logits);
-  command
-      ->add_flag(
-          "--json", options->json,
-          "Print {\"prompt_tokens\", \"tokens\", \"text\", \"load_ms\", ...}; \"text\" is the continuation alone")
-      ->excludes(logits);
+  auto* json =
+      command
+          ->add_flag("--json", options->json,
+                     "Print {\"prompt_tokens\", \"tokens\", \"text\", \"finish_reason\", ...}; \"text\" is the "
+                     "continuation alone")
+          ->excludes(logits);
+  add_number(*command, "--top-logprobs", options->top_logprobs,
+             "With --json: the logarithm of each token's probability, and of the K best ones' at its place", {0, 1000})
+      ->type_name("K")
+      ->needs(json);
   command->add_flag(
       "--verify", options->verify,
       "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");

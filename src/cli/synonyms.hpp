@@ -53,7 +53,6 @@ inline constexpr auto kSynonyms = std::to_array<Synonym>({
     {"", "complete", "run PATH -p PROMPT"},
     {"", "infer", "run PATH -p PROMPT"},
     {"", "prompt", "run PATH -p PROMPT"},
-    {"", "chat", "run PATH -p PROMPT"},
     {"", "perplexity", "run PATH --perplexity FILE"},
     {"", "logits", "run PATH --logits"},
     {"", "encode", "tokenize PATH TEXT"},
@@ -109,10 +108,8 @@ inline constexpr auto kSynonyms = std::to_array<Synonym>({
     {"convert", "-n", "--dry-run"},
     {"convert", "--verbose", "--table"},
 
-    {"run", "--temp", "--temperature"},
     {"run", "-t", "--threads"},
     {"run", "-j", "--threads"},
-    {"run", "--stop", "--stop-id, which takes a token's id"},
     {"run", "--eos-id", "--stop-id"},
     {"run", "--no-eos", "--ignore-eos"},
     {"run", "--n-predict", "--max-tokens"},

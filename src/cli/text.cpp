@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -155,6 +157,11 @@ std::string printable(std::string_view text) { return escaped(text); }
 void append_printable(std::string& out, std::string_view text) { append_escaped(out, text); }
 std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }
 std::string printable_message(std::string_view text) { return escaped(text, "\n  "); }
+
+void print_now(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  throw std::system_error(errno, std::generic_category());
+}
 
 void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 

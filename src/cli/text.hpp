@@ -46,6 +46,9 @@ std::string clipped(std::string_view text, std::size_t columns);
 // The width of the terminal that is open there; nothing where it is none, or does not tell.
 std::optional<std::size_t> terminal_columns(int fd);
 
+// Writes to standard output and flushes, so that text is seen when it is made. Throws what fmt::print() throws.
+void print_now(std::string_view text);
+
 // On standard error; unlike fmt::print(), does not fail where standard error is closed.
 void say(std::string_view text);
 // The same: "poise: <text>".

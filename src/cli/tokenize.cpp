@@ -13,7 +13,9 @@
 
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
+#include "cli/conversations.hpp"
 #include "cli/options.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "tokenizer/gguf_vocabulary.hpp"
 
@@ -25,50 +27,10 @@ struct TokenizeArguments {
   std::string text = "-";
   ReadOptions read;
   TokenizerFiles tokenizer;
+  ConversationOptions conversation;
   bool json = false;
   bool lines = false;
   bool no_special = false;
-};
-
-// Standard input, piece by piece.
-class Input {
- public:
-  std::string all() {
-    while (fill()) {
-    }
-    return std::move(buffer_);
-  }
-
-  // The next line, without its end; false after the last one.
-  bool line(std::string& line) {
-    std::size_t looked = 0;
-    std::size_t end = buffer_.find('\n');
-    while (end == std::string::npos) {
-      looked = buffer_.size();
-      if (!fill()) break;
-      end = buffer_.find('\n', looked);
-    }
-    if (buffer_.empty()) return false;
-    line = buffer_.substr(0, end);
-    buffer_.erase(0, end == std::string::npos ? end : end + 1);
-    return true;
-  }
-
- private:
-  bool fill() {
-    const std::size_t before = buffer_.size();
-    if (before > kMostBytes)
-      throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostBytes), "standard input");
-    buffer_.resize(before + kChunk);
-    const std::size_t read = std::fread(buffer_.data() + before, 1, kChunk, stdin);
-    buffer_.resize(before + read);
-    if (std::ferror(stdin) != 0) throw std::system_error(errno, std::generic_category(), "standard input");
-    return read > 0;
-  }
-
-  static constexpr std::size_t kChunk = 1 << 20;
-  static constexpr std::size_t kMostBytes = 1 << 28;  // an input without an end takes no more memory
-  std::string buffer_;
 };
 
 class Tokenize {
@@ -77,6 +39,7 @@ class Tokenize {
 
   void execute() {
     if (options_.lines) return print_lines();
+    if (options_.conversation.is_given()) return print_conversation();
     const std::string text = options_.text == "-" ? Input().all() : options_.text;
     if (options_.json) return print(json(text) + "\n");
     print_table(text);
@@ -101,6 +64,13 @@ class Tokenize {
     return to_json(Attributes{{"ids", Value::Array(ids.begin(), ids.end())},
                               {"pieces", std::move(pieces)},
                               {"text", tokenizer_.decode(ids, SpecialTokens::shown)}});
+  }
+
+  void print_conversation() const {
+    const ChatText chat = read_chat_text(options_.conversation, tokenizer_.vocabulary());
+    if (!options_.json) return print(chat.text);
+    const std::vector<TokenId> ids = tokenizer_.encode(chat);
+    print(to_json(Attributes{{"text", chat.text}, {"ids", Value::Array(ids.begin(), ids.end())}}) + "\n");
   }
 
   void print_table(std::string_view text) const {
@@ -139,16 +109,18 @@ void add_tokenize(CLI::App& app) {
       ->add_option("PATH", options->path,
                    "A model, a directory with tokenizer files, or one such file: tokenizer.json, tokenizer.model, ...")
       ->required();
-  command->add_option("TEXT", options->text, "The text; - is standard input")->capture_default_str();
+  auto* text = command->add_option("TEXT", options->text, "The text; - is standard input")->capture_default_str();
   auto* json = command->add_flag(
       "--json", options->json,
       "Print {\"ids\", \"pieces\", \"text\"}; \"text\" is what the ids decode to, with special tokens");
-  command
-      ->add_flag("--jsonl", options->lines,
-                 "Read a JSON string a line from standard input, and print such an object a line for each")
-      ->excludes(json);
+  auto* lines =
+      command
+          ->add_flag("--jsonl", options->lines,
+                     "Read a JSON string a line from standard input, and print such an object a line for each")
+          ->excludes(json);
   command->add_flag("--no-special", options->no_special,
                     "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
+  add_conversation_options(*command, options->conversation, true)->excludes(lines)->excludes(text);
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {

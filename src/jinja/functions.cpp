@@ -1,6 +1,7 @@
 // The functions that every template has.
 #include <array>
 #include <ctime>
+#include <utility>
 
 #include <fmt/format.h>
 

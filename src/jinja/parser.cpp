@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "jinja/expression_parser.hpp"
 #include "jinja/token_stream.hpp"

@@ -1,6 +1,7 @@
 // Filters on sequences: their order, their parts, and what they come to.
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include <fmt/format.h>
 

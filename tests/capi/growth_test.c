@@ -77,6 +77,8 @@ static void understands_older_options(void) {
   poise_session* session = NULL;
   poise_session_options options = POISE_SESSION_OPTIONS_INIT;
   poise_session_info info = POISE_SESSION_INFO_INIT;
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  const int32_t token = 1;
   options.size = 0;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session, &error));
   CHECK_SAYS("begin with its initializer");
@@ -91,6 +93,20 @@ static void understands_older_options(void) {
   CHECK_OK(poise_session_create(model, &options, &session, &error));
   CHECK_OK(poise_session_describe(session, &info, &error));
   CHECK(info.context == 17);
+  CHECK_OK(poise_session_feed(session, &token, 1, &error));
+  generate.size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_generate(session, &generate, NULL, NULL, NULL, &error));
+  CHECK_SAYS("begin with its initializer");
+  generate.size = offsetof(poise_generate_options, min_p) - 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_generate(session, &generate, NULL, NULL, NULL, &error));
+  generate.size = (size_t)-1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_generate(session, &generate, NULL, NULL, NULL, &error));
+  generate.size = offsetof(poise_generate_options, min_p);
+  generate.max_tokens = 2;
+  generate.min_p = -1;
+  generate.repetition_penalty = -1;
+  generate.stop_count = 99;
+  CHECK_OK(poise_session_generate(session, &generate, NULL, NULL, NULL, &error));
   poise_session_free(session);
   poise_model_free(model);
 }
@@ -139,8 +155,6 @@ static void refuses_structs_without_a_size(void) {
   CHECK_OK(poise_session_create(model, NULL, &session, &error));
   NO_SIZE(poise_session_info, POISE_SESSION_INFO_INIT, poise_session_describe(session, &value, &error));
   CHECK_OK(poise_session_feed(session, &token, 1, &error));
-  NO_SIZE(poise_generate_options, POISE_GENERATE_OPTIONS_INIT,
-          poise_session_generate(session, &value, NULL, NULL, NULL, &error));
   NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
   poise_session_free(session);
   poise_model_free(model);

@@ -1,0 +1,196 @@
+// poise chat: a conversation in the terminal.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+
+#include "cli/advice.hpp"
+#include "cli/commands.hpp"
+#include "cli/conversations.hpp"
+#include "cli/interrupts.hpp"
+#include "cli/line_reader.hpp"
+#include "cli/options.hpp"
+#include "cli/sampling_options.hpp"
+#include "cli/talk.hpp"
+#include "cli/text.hpp"
+#include "io/atomic_file.hpp"
+#include "io/source_text.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct ChatArguments {
+  std::string path;
+  std::string system;
+  std::string template_file;
+  GenerateOptions generate = {.max_tokens = 4096};
+  SessionOptions session;
+  ReadOptions read;
+  TokenizerFiles tokenizer;
+  bool quiet = false;
+};
+
+constexpr std::string_view kHelp =
+    "/reset       begin a new conversation; the system's message stays\n"
+    "/undo        take the last question and its answer back\n"
+    "/save FILE   write the conversation as JSON, as `poise run --messages` takes it\n"
+    "/load FILE   go on with such a conversation\n"
+    "/help        this\n"
+    "/exit        leave, as Ctrl-D does\n"
+    "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a message of several lines.\n"
+    "Ctrl-C ends an answer. //text sends /text.\n";
+
+class Chat {
+ public:
+  explicit Chat(const ChatArguments& options) : options_(options), talk_(begin()) {}
+
+  void run() {
+    if (reader_.is_terminal() && !options_.quiet)
+      say("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
+    while (true) {
+      (void)interrupts_.take();
+      auto line = reader_.line("> ");
+      if (!line && !interrupts_.take()) break;
+      if (!line || line->empty()) continue;  // Ctrl-C empties the line
+      const bool is_command = line->front() == '/' && !line->starts_with("//");
+      if (is_command) {
+        reader_.remember(*line);
+        if (!obey(*line)) return;
+        continue;
+      }
+      const std::string message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
+      reader_.remember(message);
+      answer(message);
+    }
+    if (reader_.is_terminal()) print_now("\n");
+  }
+
+ private:
+  Talk begin() const {
+    check_generate_options(options_.generate);
+    Model model = open(options_.path, options_.read);
+    if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
+    Session session(model, options_.session);
+    ChatTemplate chat = read_template(options_.template_file, session.tokenizer().vocabulary(), false);
+    return {std::move(session), std::move(chat), options_.system};
+  }
+
+  // A message goes on after a line that ends with a backslash, and between three quotation marks.
+  std::string whole_message(std::string text) {
+    constexpr std::string_view kQuotes = "\"\"\"";
+    if (text.starts_with(kQuotes)) {
+      text.erase(0, kQuotes.size());
+      while (!text.ends_with(kQuotes)) {
+        const auto next = reader_.line(". ");
+        if (!next) return text;
+        (text += '\n') += *next;
+      }
+      text.resize(text.size() - kQuotes.size());
+      return text.starts_with('\n') ? text.substr(1) : text;
+    }
+    while (text.ends_with('\\')) {
+      text.back() = '\n';
+      const auto next = reader_.line(". ");
+      if (!next) break;
+      text += *next;
+    }
+    return text;
+  }
+
+  void answer(const std::string& message) {
+    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+    // A model must not be able to drive the terminal with control characters.
+    const auto show = [&](std::string_view text) { print_now(terminal ? printable_lines(text) : std::string(text)); };
+    try {
+      Talk::Answer answer;
+      const bool was_stopped = interrupts_.run(
+          [&](const std::stop_token& stop) { answer = talk_.ask(message, options_.generate, stop, show); });
+      print_now("\n");
+      note(answer, was_stopped);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_argument) throw;
+      complain(error.what());
+    }
+  }
+
+  void note(const Talk::Answer& answer, bool was_stopped) const {
+    if (options_.quiet) return;
+    if (answer.left_out > 0) {
+      complain(fmt::format("note: the context is full: the oldest {} left out, and the model no longer knows of them",
+                           answer.left_out == 1 ? "message was" : fmt::format("{} messages were", answer.left_out)));
+    }
+    if (was_stopped) complain("note: the answer was ended");
+    if (answer.reason == StopReason::context_full) complain("note: the answer ends here, for the context is full");
+    if (answer.reason == StopReason::max_tokens && options_.generate.max_tokens > 0)
+      complain(fmt::format("note: the answer ends here, after {} tokens; --max-tokens allows more",
+                           options_.generate.max_tokens));
+  }
+
+  // False: the conversation ends.
+  bool obey(const std::string& line) {
+    const std::size_t space = std::min(line.find(' '), line.size());
+    const std::string command = line.substr(1, space - 1);
+    const std::string argument = line.substr(std::min(line.find_first_not_of(' ', space), line.size()));
+    const bool needs_file = command == "save" || command == "load";
+    if (command == "exit" || command == "quit") return false;
+    if (needs_file && argument.empty()) {
+      complain(fmt::format("/{} needs the name of a file", command));
+    } else if (command == "reset") {
+      talk_.reset();
+    } else if (command == "undo") {
+      if (!talk_.undo()) complain("there is no question to take back");
+    } else if (command == "help") {
+      say(std::string(kHelp));
+    } else if (needs_file) {
+      with_file(command == "save", argument);
+    } else {
+      complain(fmt::format("there is no command /{}; /help lists them", command));
+    }
+    return true;
+  }
+
+  void with_file(bool saves, const std::string& path) {
+    try {
+      if (saves) {
+        AtomicFile file(path, false);
+        const std::string text = talk_.to_json();
+        file.write(std::as_bytes(std::span(text)));
+        file.commit();
+      } else {
+        const SourcePtr source = Source::open(path, IoMode::read);
+        talk_.load(read_text(*source, source->size()), path);
+      }
+    } catch (const Error& error) {
+      complain(fmt::format("{}: {}", printable(path), printable(error.what())));
+    }
+  }
+
+  const ChatArguments& options_;
+  Talk talk_;
+  LineReader reader_;
+  Interrupts interrupts_;
+};
+
+}  // namespace
+
+void add_chat(CLI::App& app) {
+  auto options = std::make_shared<ChatArguments>();
+  CLI::App* command = app.add_subcommand("chat", "Talk with an instruct model");
+  command->add_option("PATH", options->path, "A model file or directory with a chat template")->required();
+  command->add_option("--system", options->system, "What the model is told first")->type_name("TEXT");
+  add_template_option(*command, options->template_file);
+  add_generate_options(*command, options->generate);
+  add_session_options(*command, options->session);
+  command->add_flag("--quiet", options->quiet, "No notes on standard error");
+  add_tokenizer_options(*command, options->tokenizer);
+  add_io_option(*command, options->read);
+  command->callback([options] { name_file(options->path, [&] { Chat(*options).run(); }); });
+}
+
+}  // namespace poise::cli

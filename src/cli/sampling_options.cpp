@@ -1,0 +1,96 @@
+#include "cli/sampling_options.hpp"
+
+#include <random>
+
+#include "cli/values.hpp"
+#include "runtime/stop_texts.hpp"
+
+namespace poise::cli {
+namespace {
+
+// "ID=X"
+std::pair<TokenId, float> parse_bias(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const auto id = number_from<TokenId>(std::string_view(text).substr(0, equals));
+  const auto bias =
+      equals == std::string::npos ? std::nullopt : number_from<float>(std::string_view(text).substr(equals + 1));
+  if (!id || *id < 0 || !bias) refuse("--logit-bias", text, "a token's id and what its score gets: 15=-2.5");
+  return {*id, *bias};
+}
+
+void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
+  constexpr const char* kGroup = "Sampling";
+  add_number(command, "--temperature,--temp", sampling.temperature,
+             "0 always takes the best token; 1 samples as the model was trained")
+      ->group(kGroup);
+  add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
+  add_number(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
+      ->group(kGroup);
+  add_number(command, "--min-p", sampling.min_p,
+             "Sample among tokens with at least this share of the best one's probability")
+      ->group(kGroup);
+  add_number(command, "--repetition-penalty,--repeat-penalty", sampling.repetition_penalty,
+             "Make tokens less likely that the text has already, the prompt among it; 1: no")
+      ->group(kGroup);
+  add_number(command, "--presence-penalty", sampling.presence_penalty,
+             "What scores of tokens lose that were generated already")
+      ->group(kGroup);
+  add_number(command, "--frequency-penalty", sampling.frequency_penalty, "The same for each time they were")
+      ->group(kGroup);
+  const auto add_bias = [&sampling](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) sampling.logit_bias.push_back(parse_bias(text));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--logit-bias", add_bias, "What is added to a token's score, before all else; may be repeated")
+      ->type_name("ID=X")
+      ->group(kGroup);
+  const auto set_seed = [&sampling](const std::string& text) {
+    if (text == "random") {
+      std::random_device device;
+      sampling.seed = (std::uint64_t{device()} << 32) | device();
+    } else {
+      const auto number = number_from<std::uint64_t>(text);
+      if (!number) refuse("--seed", text, "a whole number, or random");
+      sampling.seed = *number;
+    }
+  };
+  command
+      .add_option_function<std::string>("--seed", set_seed, "The same seed gives the same text; random: another one")
+      ->type_name("N|random")
+      ->default_str("0")
+      ->group(kGroup);
+}
+
+}  // namespace
+
+void add_generate_options(CLI::App& command, GenerateOptions& options) {
+  add_number(command, "-n,--max-tokens", options.max_tokens, "Tokens to generate at most; EOS ends earlier");
+  add_sampling_options(command, options.sampling);
+  command.add_option("--stop", options.stop, "A text that ends what is generated, and is left out; may be repeated")
+      ->check(not_empty())
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false);
+  auto* stop_id = add_number(command, "--stop-id", options.stop_id,
+                             "The token that ends the text, instead of those that the model's files name", {0})
+                      ->type_name("ID");
+  command
+      .add_flag("--ignore-eos", options.ignore_eos,
+                "No token ends the text: it goes on to --max-tokens, or to the end of the context")
+      ->excludes(stop_id);
+}
+
+void add_session_options(CLI::App& command, SessionOptions& options) {
+  add_number(command, "--threads", options.threads, "Threads at most; 0: one per processor");
+  command.add_flag(
+      "--exact", options.exact,
+      "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
+}
+
+void check_generate_options(const GenerateOptions& options) {
+  (void)Sampler(options.sampling);
+  (void)StopTexts(options.stop);
+}
+
+}  // namespace poise::cli

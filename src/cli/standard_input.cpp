@@ -1,0 +1,50 @@
+#include "cli/standard_input.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise::cli {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kMostInput = 1 << 28;  // an input without an end takes no more memory
+
+}  // namespace
+
+std::string Input::all() {
+  while (fill()) {
+  }
+  return std::move(buffer_);
+}
+
+bool Input::line(std::string& line) {
+  std::size_t looked = 0;
+  std::size_t end = buffer_.find('\n');
+  while (end == std::string::npos) {
+    looked = buffer_.size();
+    if (!fill()) break;
+    end = buffer_.find('\n', looked);
+  }
+  if (buffer_.empty()) return false;
+  line = buffer_.substr(0, end);
+  buffer_.erase(0, end == std::string::npos ? end : end + 1);
+  return true;
+}
+
+bool Input::fill() {
+  const std::size_t before = buffer_.size();
+  if (before > kMostInput)
+    throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostInput), "standard input");
+  buffer_.resize(before + kPiece);
+  const std::size_t read = std::fread(buffer_.data() + before, 1, kPiece, stdin);
+  buffer_.resize(before + read);
+  if (std::ferror(stdin) != 0) throw std::system_error(errno, std::generic_category(), "standard input");
+  return read > 0;
+}
+
+}  // namespace poise::cli

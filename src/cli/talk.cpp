@@ -1,0 +1,113 @@
+#include "cli/talk.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/stop_texts.hpp"
+
+namespace poise::cli {
+namespace {
+
+Attributes message_of(std::string_view role, std::string_view content) {
+  return {{"role", role}, {"content", content}};
+}
+
+bool has_role(const Value& message, std::string_view role) {
+  const Value* const found = message.get_if<Attributes>()->find("role");
+  return found != nullptr && *found == Value(role);
+}
+
+}  // namespace
+
+Talk::Talk(Session session, ChatTemplate chat, const std::string& system)
+    : session_(std::move(session)), chat_(std::move(chat)) {
+  if (!system.empty()) talk_.messages.emplace_back(message_of("system", system));
+}
+
+std::size_t Talk::first() const {
+  return !talk_.messages.empty() && has_role(talk_.messages.front(), "system") ? 1 : 0;
+}
+
+void Talk::reset() { talk_.messages.resize(first()); }
+
+bool Talk::undo() {
+  std::size_t last = talk_.messages.size();
+  while (last > first() && !has_role(talk_.messages[last - 1], "user")) --last;
+  if (last == first()) return false;
+  talk_.messages.resize(last - 1);
+  return true;
+}
+
+std::string Talk::to_json() const { return poise::to_json(Attributes{{"messages", talk_.messages}}, 2) + "\n"; }
+
+void Talk::load(std::string_view json, const std::string& name) {
+  Conversation loaded = parse_conversation(json, name);
+  loaded.add_generation_prompt = true;
+  talk_ = std::move(loaded);
+}
+
+std::vector<TokenId> Talk::tokens() const { return session_.tokenizer().encode(chat_.render(talk_)); }
+
+std::size_t Talk::make_room(std::vector<TokenId>& tokens) {
+  std::size_t left_out = 0;
+  while (tokens.size() >= session_.context()) {
+    // A question goes with its answer.
+    std::size_t end = first() + 1;
+    while (end < talk_.messages.size() && !has_role(talk_.messages[end], "user")) ++end;
+    if (end >= talk_.messages.size()) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("the message does not fit the context of {} positions: it has {} "
+                              "tokens with what goes around it",
+                              session_.context(), tokens.size()));
+    }
+    left_out += end - first();
+    talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(first()),
+                         talk_.messages.begin() + static_cast<std::ptrdiff_t>(end));
+    tokens = this->tokens();
+  }
+  return left_out;
+}
+
+Talk::Answer Talk::ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
+                       const std::function<void(std::string_view)>& on_text) {
+  const Conversation before = talk_;
+  Answer answer;
+  try {
+    talk_.messages.emplace_back(message_of("user", message));
+    std::vector<TokenId> all = tokens();
+    if (all.empty()) throw Error(ErrorKind::bad_argument, "the chat template makes an empty text of the conversation");
+    answer.left_out = make_room(all);
+    const std::span<const TokenId> known = session_.tokens();
+    const auto differs = std::mismatch(all.begin(), all.end(), known.begin(), known.end()).first;
+    // The last token is computed again where all are known: its scores are needed.
+    const std::size_t same = std::min(static_cast<std::size_t>(differs - all.begin()), all.size() - 1);
+    session_.truncate(same);
+    answer.fed = all.size() - same;
+    session_.feed(std::span<const TokenId>(all).subspan(same), stop);
+    TextStream stream(session_.tokenizer());
+    for (const TokenId token : all) stream.add(token);
+    StopTexts stops(options.stop);
+    const auto tell = [&](const std::string& piece) {
+      answer.text += piece;
+      if (!piece.empty()) on_text(piece);
+    };
+    const Generation generation = session_.generate(options, [&](TokenId token) {
+      tell(stops.add(stream.add(token)));
+      return !stop.stop_requested();
+    });
+    tell(stops.add(stream.finish()) + stops.finish());
+    answer.reason = generation.reason;
+  } catch (const Error& error) {
+    talk_ = before;
+    if (error.kind() != ErrorKind::cancelled) throw;
+    answer.reason = StopReason::callback;
+    return answer;
+  }
+  talk_.messages.emplace_back(message_of("assistant", answer.text));
+  return answer;
+}
+
+}  // namespace poise::cli
