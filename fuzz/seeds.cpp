@@ -28,6 +28,7 @@
 #include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "huggingface_seed.hpp"
+#include "io/sink.hpp"
 #include "random_model.hpp"
 #include "syntax/cbor_encoder.hpp"
 #include "target.hpp"
@@ -202,6 +203,28 @@ void write_older_ztensors(SeedWriter& seeds) {
       "zt1", "1.0",
       older_ztensor(ztensor::kMagic1,
                     Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
+}
+
+// Weights of llama2.c, which nothing here writes: of one layer, of dimension 2, all zeros. Versions 0 to 2.
+void write_llama2c_seeds(SeedWriter& seeds) {
+  for (int version = 0; version < 3; ++version) {
+    ByteWriter file;
+    if (version > 0) {
+      file.u32(0x616b3432);
+      file.i32(version);
+    }
+    for (const int size : {2, 2, 1, 1, 1, 3, 4}) file.i32(size);
+    if (version > 0) {
+      file.u8(1);  // the output matrix is the embedding
+      if (version == 2) file.i32(2);
+      file.zeros(256 - file.size());
+    }
+    const std::size_t norms = 6;
+    const std::size_t matrices = 6 + 4 * 4 + 3 * 4;
+    const std::size_t rotary = version == 0 ? 2 * 4 : 0;
+    file.zeros(4 * (norms + rotary) + (version == 2 ? matrices + 4 * matrices / 2 : 4 * matrices));
+    seeds.file("llama2c", fmt::format("version-{}", version), file.bytes());
+  }
 }
 
 // A tokenizer of each algorithm that GGUF names.
@@ -620,6 +643,7 @@ int main(int count, char** arguments) {
     write_random_seeds(seeds);
     write_whole_model(seeds);
     write_older_ztensors(seeds);
+    write_llama2c_seeds(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);
     write_findings(seeds, arguments[2]);

@@ -17,6 +17,7 @@
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/huggingface/huggingface.hpp"
+#include "formats/llama2c/llama2c.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/numpy/numpy.hpp"
 #include "formats/pytorch/pytorch.hpp"
@@ -34,8 +35,8 @@ namespace {
 
 // One row per format. For an extension that several share, the first one is meant.
 constexpr std::array kFormats = {
-    &kHuggingFace, &kAltV2,           &kAltV1,   &kGguf, &kSafetensors, &kZtensor2,
-    &kZtensor1,    &kTinyLlamaFormat, &kPytorch, &kNpy,  &kNpz,
+    &kHuggingFace, &kAltV2,           &kAltV1,   &kGguf,    &kSafetensors, &kZtensor2,
+    &kZtensor1,    &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy,         &kNpz,
 };
 
 const auto& infos() {

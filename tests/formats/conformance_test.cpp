@@ -205,6 +205,24 @@ TEST_P(Conformance, BrokenFilesAreRefusedOrHarmless) {
   }
 }
 
+// A layout that no format but zTensor has: it is taken, or refused as unsupported.
+TEST_P(Conformance, TakesOrRefusesOtherLayouts) {
+  if (format().prepare == nullptr) return;
+  Model model;
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = {2};
+  tensor.layout = TensorLayout::other("nobody.knows/1");
+  tensor.parts.push_back(
+      {.role = "codes", .dtype = DType::u8, .blob = make_memory_blob(std::vector<std::byte>(2), "codes")});
+  model.add(std::move(tensor));
+  try {
+    prepare_file(model, format(), {})->plan();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
+  }
+}
+
 TEST_P(Conformance, RefusesOptionsThatItDoesNotHonour) {
   if (format().prepare == nullptr) {
     EXPECT_EQ(support::error_of([&] { support::written(Model(), format()); }).kind(), ErrorKind::bad_argument);

@@ -50,15 +50,17 @@ const Tensor& only_tensor(const Model& model) {
 
 FilePlan plan(const Model& model, const WriteOptions&) {
   const Tensor& tensor = only_tensor(model);
+  const std::uint64_t header = numpy::write_header("npy", tensor).size();  // refuses what the file cannot hold
   const std::uint64_t bytes = tensor.require("data").blob->size();
-  return {{bytes}, numpy::write_header("npy", tensor).size() + bytes, true};
+  return {{bytes}, header + bytes, true};
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
   const Tensor& tensor = only_tensor(model);
+  const ByteWriter header = numpy::write_header("npy", tensor);
   const Blob& data = *tensor.require("data").blob;
   Meter meter(options.progress, data.size());
-  output.main().write(numpy::write_header("npy", tensor).bytes());
+  output.main().write(header.bytes());
   pump(data, output.main(), meter, tensor.name);
 }
 

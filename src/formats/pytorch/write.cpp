@@ -86,6 +86,7 @@ class WrittenStorages {
   explicit WrittenStorages(const Model& model) {
     std::map<std::tuple<const Source*, std::uint64_t, std::uint64_t, DType>, std::size_t> known;
     for (const Tensor& tensor : model.tensors()) {
+      storage_of(tensor);  // refuses what has no elements of a known width
       const Part& data = tensor.require("data");
       const auto place = data.blob->size() == 0 ? std::nullopt : data.blob->raw();
       if (place) {

@@ -1,0 +1,62 @@
+// The layout of a file of llama2.c. Version 0 has no name of its own:
+//
+//   i32 x 7     dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size (negative: the output matrix is one of its
+//   own),
+//               seq_len
+//   f32         arrays, those of all layers together, of each kind; two tables of rotary factors, which nobody needs
+//
+// Versions 1 and 2:
+//
+//   u32         "ak42", little-endian
+//   i32         version
+//   i32 x 7     the same numbers, vocab_size positive
+//   u8          1: the output matrix is the embedding
+//   i32         version 2: codes that share a scale
+//   zero bytes up to 256, then arrays: norms in f32, matrices in f32 (version 1), or i8 codes and then f32 scales
+//   (version 2)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <poise/source.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "family/family.hpp"
+
+namespace poise::llama2c {
+
+inline constexpr std::uint32_t kMagic = 0x616b3432;
+inline constexpr std::uint64_t kHeaderBytes0 = 28;
+inline constexpr std::uint64_t kHeaderBytes = 256;
+
+struct Header {
+  std::int32_t version = 0;
+  Config config;
+  std::uint64_t group_size = 0;  // version 2
+  std::uint64_t data_begin = 0;
+};
+
+// Throws invalid_file; unsupported for versions that are not known. The reader is then at the end of the numbers.
+Header read_header(ByteReader& reader);
+
+// The bytes of the whole file; nothing where they are more than 2^64.
+std::optional<std::uint64_t> file_size(const Header& header);
+
+// A file of version 0 begins with any numbers: it is one where they describe a model that has this very size.
+bool is_version_0(const Source& source);
+
+// An array of the file, for each layer where it is of layers.
+struct Array {
+  std::string_view name;  // of the tensor; of a layer's what follows "model.layers.0."
+  bool is_of_layers = false;
+  bool is_matrix = false;
+  bool is_rotated = false;  // its rows are pairs that follow each other, which Hugging Face's halves are made of
+  std::uint64_t rows = 0;   // 1 for a vector
+  std::uint64_t columns = 0;
+};
+// In the order of the file.
+std::vector<Array> arrays_of(const Header& header);
+
+}  // namespace poise::llama2c

@@ -1,0 +1,133 @@
+#include "formats/llama2c/read.hpp"
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/llama2c/header.hpp"
+#include "formats/llama2c/tokenizer_bin.hpp"
+#include "io/source_range.hpp"
+#include "model/limits.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/flipped_signs.hpp"
+#include "views/strided.hpp"
+
+namespace poise::llama2c {
+namespace {
+
+class TensorReader {
+ public:
+  TensorReader(const SourcePtr& source, const Header& header, Model& model)
+      : source_(source), header_(header), model_(model), position_(header.data_begin) {}
+
+  void read() {
+    const std::int64_t layers = header_.config.num_hidden_layers;
+    for (const Array& array : arrays_of(header_)) {
+      for (std::int64_t layer = 0; layer < (array.is_of_layers ? layers : 1); ++layer) {
+        std::string name =
+            array.is_of_layers ? fmt::format("model.layers.{}.{}", layer, array.name) : std::string(array.name);
+        read_array(array, std::move(name));
+      }
+    }
+  }
+
+ private:
+  BlobPtr next(std::uint64_t bytes) {
+    BlobPtr blob = make_source_blob(source_, position_, bytes);
+    position_ += bytes;
+    return blob;
+  }
+
+  void read_array(const Array& array, std::string name) {
+    const std::uint64_t elements = array.rows * array.columns;
+    if (header_.version == 2 && array.is_matrix) return add_codes(array, std::move(name));
+    const BlobPtr data = next(elements * 4);
+    if (name.empty()) return;  // rotary factors
+    Shape shape = array.is_matrix ? Shape{array.rows, array.columns} : Shape{array.columns};
+    model_.add(
+        make_dense(std::move(name), std::move(shape), DType::f32, rows_in_halves(array, data, array.columns * 4)));
+  }
+
+  // Of each head the even rows first, then the odd ones. A row is `bytes` long.
+  BlobPtr rows_in_halves(const Array& array, const BlobPtr& data, std::uint64_t bytes) const {
+    if (!array.is_rotated) return data;
+    const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);
+    const auto row = static_cast<std::int64_t>(bytes);
+    return make_strided_blob(data, {.shape = {array.rows / (2 * half), 2, half, bytes},
+                                    .strides = {2 * static_cast<std::int64_t>(half) * row, row, 2 * row, 1},
+                                    .item_bytes = 1});
+  }
+
+  // Codes from -127 to 127, and a scale for each group of a row.
+  void add_codes(const Array& array, std::string name) {
+    const std::uint64_t groups = array.columns / header_.group_size;
+    const BlobPtr codes = next(array.rows * array.columns);
+    const BlobPtr scales = next(array.rows * groups * 4);
+    Tensor tensor;
+    tensor.name = std::move(name);
+    tensor.shape = {array.rows, array.columns};
+    tensor.attributes = {{"bits", 8},
+                         {"group_size", header_.group_size},
+                         {"axis", 1},
+                         {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", 1}}},
+                         {"scale_form", "f32_factors"},
+                         {"zero_point", Attributes{{"form", "implied"}, {"value", 128}}}};
+    tensor.parts.push_back({.role = "packed_weight",
+                            .dtype = DType::u8,
+                            .blob = make_flipped_signs_blob(rows_in_halves(array, codes, array.columns))});
+    tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = rows_in_halves(array, scales, groups * 4)});
+    tensor.layout = read_group_scheme(tensor, GroupWords::zt2);
+    model_.add(std::move(tensor));
+  }
+
+  const SourcePtr& source_;
+  const Header& header_;
+  Model& model_;
+  std::uint64_t position_;
+};
+
+void read_vocabulary(const Input& input, const ReadOptions& options, Model& model) {
+  const std::filesystem::path path = input.path.parent_path() / "tokenizer.bin";
+  const auto warn = [&](std::string why) {
+    model.warnings.push_back({Severity::warning, std::move(why), input.path.string(), std::nullopt});
+  };
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return warn("there is no tokenizer.bin next to it: the model has no vocabulary");
+  const auto tokens = static_cast<std::uint64_t>(model.config->vocab_size);
+  if (tokens > kMaxTokens) return warn(fmt::format("{} tokens are too many for a vocabulary", tokens));
+  const SourcePtr source = Source::open(path, options.io);
+  model.vocabulary = read_tokenizer(source, tokens);
+  model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);
+  model.origin.files.push_back(path);
+  model.origin.size += source->size();
+}
+
+}  // namespace
+
+Model read(const Input& input, const ReadOptions& options) {
+  const SourcePtr& source = input.source;
+  const SourceRange range(*source);
+  ByteReader reader(range, "llama2c");
+  const Header header = read_header(reader);
+  const auto size = file_size(header);
+  if (!size) reader.fail("header", "the arrays it describes have more than 2^64 bytes", 0);
+  if (source->size() < *size)
+    reader.fail("size",
+                fmt::format("the file is cut off: its header describes {} bytes, it has {}", *size, source->size()),
+                source->size());
+  if (source->size() > *size)
+    reader.fail("size",
+                fmt::format("{} bytes after the last array: its header describes {} bytes, it has {}",
+                            source->size() - *size, *size, source->size()),
+                *size);
+  Model model;
+  model.origin = {input.path, "llama2c", source->size(), {input.path}};
+  model.card.model_type = "llama";
+  model.config = header.config;
+  TensorReader(source, header, model).read();
+  read_vocabulary(input, options, model);
+  return model;
+}
+
+}  // namespace poise::llama2c
