@@ -1,5 +1,7 @@
 #include "formats/tiny_llama/tiny_llama.hpp"
 
+#include <array>
+
 #include "bytes/little_endian.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "formats/tiny_llama/read.hpp"
@@ -7,6 +9,8 @@
 
 namespace poise {
 namespace {
+
+constexpr std::array<std::string_view, 1> kExtensions = {".bin"};  // as its own program calls them
 
 // A swapped magic number is recognised, too, so that the reader can explain what is wrong.
 bool sniff(const Input& input) {
@@ -20,7 +24,7 @@ bool sniff(const Input& input) {
 
 const Format kTinyLlamaFormat = {
     .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
-    .extensions = {},
+    .extensions = kExtensions,
     .options = {},
     .holds_bf16 = true,  // it does not; but f16 would be no better, and refusing the type that the file has is clearer
     .sniff = sniff,
