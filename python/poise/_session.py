@@ -194,7 +194,8 @@ class Session:
     ) -> _poise.Generator:
         more["stop"] = [stop] if isinstance(stop, str) else list(stop)
         more["logit_bias"] = dict(logit_bias or {})
-        return _poise.Generator(self._core, prompt, *options, more)
+        make: typing.Any = _poise.Generator
+        return make(self._core, prompt, *options, more)
 
 
 def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:

@@ -20,7 +20,7 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   constexpr const char* kGroup = "Sampling";
-  add_number(command, "--temperature,--temp", sampling.temperature,
+  add_number(command, "--temp,--temperature", sampling.temperature,
              "0 always takes the best token; 1 samples as the model was trained")
       ->group(kGroup);
   add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
@@ -29,7 +29,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   add_number(command, "--min-p", sampling.min_p,
              "Sample among tokens with at least this share of the best one's probability")
       ->group(kGroup);
-  add_number(command, "--repetition-penalty,--repeat-penalty", sampling.repetition_penalty,
+  add_number(command, "--repeat-penalty,--repetition-penalty", sampling.repetition_penalty,
              "Make tokens less likely that the text has already, the prompt among it; 1: no")
       ->group(kGroup);
   add_number(command, "--presence-penalty", sampling.presence_penalty,
