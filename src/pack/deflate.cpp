@@ -19,17 +19,17 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kInputBytes = 256 << 10;
+constexpr std::size_t kDeflatedBytes = 256 << 10;
 
-class Stream final : public BlobStream {
+class InflateStream final : public BlobStream {
  public:
-  Stream(const StoredRange& place, std::uint64_t size, std::uint32_t crc32)
+  InflateStream(const StoredRange& place, std::uint64_t size, std::uint32_t crc32)
       : at_(place), size_(size), expected_crc32_(crc32) {
     if (inflateInit2(&zlib_, -MAX_WBITS) != Z_OK) throw std::bad_alloc();
   }
-  ~Stream() override { inflateEnd(&zlib_); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  ~InflateStream() override { inflateEnd(&zlib_); }
+  InflateStream(const InflateStream&) = delete;
+  InflateStream& operator=(const InflateStream&) = delete;
 
   std::size_t read(std::span<std::byte> out) override {
     const auto wanted = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), size_ - position_)));
@@ -65,8 +65,8 @@ class Stream final : public BlobStream {
   }
 
   void fill() {
-    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, at_.length - consumed_));
-    buffer_.resize(kInputBytes);
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(kDeflatedBytes, at_.length - consumed_));
+    buffer_.resize(kDeflatedBytes);
     at_.source->read(at_.offset + consumed_, std::span(buffer_).first(count));
     consumed_ += count;
     zlib_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
@@ -117,7 +117,7 @@ class DeflatedBlob final : public Blob {
   // Reads on from where the last read stopped, if it can: see pack/zstd.cpp.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
-    std::unique_ptr<Stream> from = std::move(last_);
+    std::unique_ptr<InflateStream> from = std::move(last_);
     if (!from || from->position() > skip_ + offset) from = start();
     skip_to(*from, skip_ + offset);
     from->read(out);
@@ -125,11 +125,11 @@ class DeflatedBlob final : public Blob {
   }
 
  private:
-  std::unique_ptr<Stream> start() const { return std::make_unique<Stream>(place_, size_, crc32_); }
+  std::unique_ptr<InflateStream> start() const { return std::make_unique<InflateStream>(place_, size_, crc32_); }
 
-  static void skip_to(Stream& stream, std::uint64_t position) {
+  static void skip_to(InflateStream& stream, std::uint64_t position) {
     std::vector<std::byte> skipped(
-        static_cast<std::size_t>(std::min<std::uint64_t>(kInputBytes, position - stream.position())));
+        static_cast<std::size_t>(std::min<std::uint64_t>(kDeflatedBytes, position - stream.position())));
     while (stream.position() < position) {
       stream.read(std::span(skipped).first(
           static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), position - stream.position()))));
@@ -141,7 +141,7 @@ class DeflatedBlob final : public Blob {
   std::uint32_t crc32_;
   std::uint64_t skip_;
   mutable std::mutex last_mutex_;
-  mutable std::unique_ptr<Stream> last_;
+  mutable std::unique_ptr<InflateStream> last_;
 };
 
 }  // namespace

@@ -13,8 +13,6 @@
 namespace poise::pytorch {
 namespace {
 
-constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;
-
 class ArchiveStorages final : public Storages {
  public:
   ArchiveStorages(const ZipArchive& archive, const std::string& root, bool big_endian)

@@ -14,6 +14,8 @@
 
 namespace poise::pytorch {
 
+inline constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;  // of the objects
+
 // A run of bytes that tensors are views of, as a pickle names it.
 struct StorageName {
   std::string_view key;

@@ -17,7 +17,6 @@ using pickle::Kind;
 using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
-constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;
 
 // The bytes of a file from its beginning on, as many as its pickles need.
 class Front {
