@@ -95,7 +95,8 @@ std::vector<float> numbers_of(const Part& part) {
 // Scales, zero points and the group of every element.
 class GroupNumbers {
  public:
-  GroupNumbers(const Tensor& tensor, const GroupScheme& scheme) : scheme_(scheme) {
+  // `index`: of each index along the axis its group, a u32; null: neighbours share a group.
+  GroupNumbers(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index) : scheme_(scheme) {
     const Part& scales = tensor.require("scales");
     scales_ = numbers_of(scales);
     for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
@@ -103,13 +104,14 @@ class GroupNumbers {
     groups_along_ = scheme.group_size == 0 ? along_ : along_ / scheme.group_size;
     if (scheme.zeros == GroupScheme::Zeros::plain) zeros_ = numbers_of(tensor.require("zeros"));
     if (scheme.zeros == GroupScheme::Zeros::packed) unpack_zeros(tensor);
+    if (index) take_index(tensor, *index);
   }
 
   // The numbers of the codes of neighbours in row-major order.
   void decode(std::uint64_t first, std::span<const std::uint32_t> codes, std::span<float> out) const {
     for (std::size_t i = 0; i < codes.size();) {
       const auto group = static_cast<std::size_t>(group_of(first + i));
-      const std::size_t end = stride_ == 1 && scheme_.group_size > 0
+      const std::size_t end = stride_ == 1 && scheme_.group_size > 0 && index_.empty()
                                   ? static_cast<std::size_t>(std::min<std::uint64_t>(
                                         codes.size(), i + scheme_.group_size - (first + i) % scheme_.group_size))
                                   : i + 1;
@@ -122,7 +124,17 @@ class GroupNumbers {
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     if (scheme_.group_size == 0) return middle;  // one scale for each index along the axis
-    return (element / stride_ / along_ * groups_along_ + middle / scheme_.group_size) * stride_ + inner;
+    const std::uint64_t group = index_.empty() ? middle / scheme_.group_size : index_[middle];
+    return (element / stride_ / along_ * groups_along_ + group) * stride_ + inner;
+  }
+
+  void take_index(const Tensor& tensor, const Blob& index) {
+    index_.resize(static_cast<std::size_t>(along_));
+    index.read(0, std::as_writable_bytes(std::span(index_)));
+    for (std::size_t i = 0; i < index_.size(); ++i) {
+      if (index_[i] >= groups_along_)
+        fail_parts(tensor, fmt::format("group_index: {} at {}, expected less than {}", index_[i], i, groups_along_));
+    }
   }
 
   float zero(std::size_t group) const { return zeros_.empty() ? static_cast<float>(scheme_.zero) : zeros_[group]; }
@@ -138,6 +150,7 @@ class GroupNumbers {
   GroupScheme scheme_;
   std::vector<float> scales_;
   std::vector<float> zeros_;
+  std::vector<std::uint32_t> index_;  // empty: none
   std::uint64_t stride_ = 1;
   std::uint64_t along_ = 0;
   std::uint64_t groups_along_ = 0;
@@ -145,14 +158,15 @@ class GroupNumbers {
 
 class GroupDecodedBlob final : public Blob {
  public:
-  explicit GroupDecodedBlob(const Tensor& tensor) : tensor_(tensor), elements_(tensor.elements()) {}
+  GroupDecodedBlob(const Tensor& tensor, BlobPtr index)
+      : tensor_(tensor), index_(std::move(index)), elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const auto decoded = decoded_.get([this] {
       check_group_parts(tensor_);  // compression may have hidden sizes from the reader
-      return std::make_shared<const Decoded>(tensor_, *tensor_.layout.groups());
+      return std::make_shared<const Decoded>(tensor_, *tensor_.layout.groups(), index_);
     });
     const bool is_last = offset + out.size() == size();
     std::array<std::uint32_t, kBlockSize> codes;
@@ -174,13 +188,14 @@ class GroupDecodedBlob final : public Blob {
 
  private:
   struct Decoded {
-    Decoded(const Tensor& tensor, const GroupScheme& scheme)
-        : numbers(tensor, scheme), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
+    Decoded(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index)
+        : numbers(tensor, scheme, index), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
     GroupNumbers numbers;
     PackedCodes codes;
   };
 
   Tensor tensor_;
+  BlobPtr index_;
   std::uint64_t elements_;
   LazyValue<const Decoded> decoded_;
 };
@@ -230,7 +245,7 @@ const LayoutType layouts::groups = {
     .check = check_groups,
     .needs_known_parts = true,
     .has_float_elements = has_scheme,
-    .elements = make_group_decoded_blob,
+    .elements = [](const Tensor& tensor) { return make_group_decoded_blob(tensor); },
     .stored_type = group_type,
     .is_stored_as = is_stored_as_groups,
     .same_scheme = is_same_grouping,
@@ -238,6 +253,8 @@ const LayoutType layouts::groups = {
     .type_meaning = group_type_meaning,
 };
 
-BlobPtr make_group_decoded_blob(const Tensor& tensor) { return std::make_shared<GroupDecodedBlob>(tensor); }
+BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index) {
+  return std::make_shared<GroupDecodedBlob>(tensor, std::move(index));
+}
 
 }  // namespace poise

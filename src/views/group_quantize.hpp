@@ -21,8 +21,10 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 // Requires: has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups);
 
-// The elements of a group-quantized tensor as float32, computed when they are read.
-// Reading throws what check_group_parts() throws. Requires: Layout::quantized_group with a scheme.
-BlobPtr make_group_decoded_blob(const Tensor& tensor);
+// The elements of a group-quantized tensor as float32, computed when they are read. `index`: of each index along the
+// axis its group, a u32; null: neighbours share a group.
+// Reading throws what check_group_parts() throws, and invalid_file for a group that the tensor does not have.
+// Requires: Layout::quantized_group with a scheme.
+BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
 }  // namespace poise

@@ -10,9 +10,9 @@
 namespace poise {
 namespace {
 
-constexpr std::array<const LayoutType*, 7> kRows = {
-    &layouts::dense,  &layouts::sparse_csr, &layouts::sparse_coo, &layouts::groups,
-    &layouts::affine, &layouts::mx,         &layouts::blocks,
+constexpr std::array<const LayoutType*, 10> kRows = {
+    &layouts::dense,  &layouts::sparse_csr, &layouts::sparse_coo,   &layouts::groups,   &layouts::indexed_groups,
+    &layouts::affine, &layouts::mx,         &layouts::block_scaled, &layouts::codebook, &layouts::blocks,
 };
 
 }  // namespace

@@ -66,6 +66,9 @@ extern const LayoutType sparse_coo;
 extern const LayoutType groups;
 extern const LayoutType affine;
 extern const LayoutType mx;
+extern const LayoutType block_scaled;
+extern const LayoutType codebook;
+extern const LayoutType indexed_groups;
 extern const LayoutType blocks;  // ggml's, under many names
 extern const LayoutType other;   // carried only
 

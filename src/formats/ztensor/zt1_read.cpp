@@ -293,7 +293,9 @@ Model read(const Input& input, const ReadOptions&) {
 }
 
 bool is_layout_of_version_1(const LayoutType& type) {
-  constexpr std::array kLayouts = {&layouts::affine, &layouts::groups, &layouts::sparse_csr, &layouts::sparse_coo};
+  constexpr std::array kLayouts = {&layouts::affine,        &layouts::groups,       &layouts::sparse_csr,
+                                   &layouts::sparse_coo,    &layouts::block_scaled, &layouts::codebook,
+                                   &layouts::indexed_groups};
   return std::ranges::find(kLayouts, &type) != kLayouts.end();
 }
 

@@ -1,0 +1,164 @@
+// poise.block_scaled/1: floating-point numbers with a scale for each block of a matrix.
+//
+//   data     of any floating-point type but f64, in the tensor's shape [..., rows, columns]
+//   scales   f32, one a block: [..., rows / block rows, columns / block columns], both rounded up
+//
+// The attribute block_shape is [rows, columns] of a block; the last blocks may be short. value = data * scale. Reading
+// throws unsupported, naming tensor and index, when a product of finite numbers is too large for float32.
+#include "views/block_scaled.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "io/lazy_value.hpp"
+#include "tensor/part_types.hpp"
+#include "views/cast.hpp"
+#include "views/float_blob.hpp"
+#include "views/layout_type.hpp"
+#include "views/loaded_blob.hpp"
+#include "views/part_checks.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kShape = "block_shape";
+
+std::uint64_t blocks_along(std::uint64_t length, std::uint64_t block) {
+  return length / block + (length % block == 0 ? 0 : 1);
+}
+
+const BlockShape& shape_of(const Tensor& tensor) { return *tensor.layout.scheme<BlockShape>(kBlockScaled); }
+
+std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_view name) {
+  if (name != kBlockScaled) return std::nullopt;
+  if (tensor.shape.size() < 2) fail_parts(tensor, fmt::format("{} needs a matrix", kBlockScaled));
+  const Value* value = tensor.attributes.find(kShape);
+  const auto* sizes = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto size = [&](std::size_t i) -> std::uint64_t {
+    const auto* number = sizes == nullptr || sizes->size() != 2 ? nullptr : (*sizes)[i].get_if<std::uint64_t>();
+    if (number == nullptr || *number == 0)
+      fail_parts(tensor, fmt::format("attribute {}: expected two positive integers", kShape));
+    return *number;
+  };
+  return block_scaled_layout({size(0), size(1)});
+}
+
+std::optional<std::uint64_t> scale_count(const Tensor& tensor) {
+  const BlockShape& block = shape_of(tensor);
+  const std::size_t rank = tensor.shape.size();
+  std::optional<std::uint64_t> count = checked_mul(blocks_along(tensor.shape[rank - 2], block.rows),
+                                                   blocks_along(tensor.shape[rank - 1], block.columns));
+  for (std::size_t d = 0; d + 2 < rank && count; ++d) count = checked_mul(*count, tensor.shape[d]);
+  return count;
+}
+
+void check_block_scaled(const Tensor& tensor) {
+  require_roles(tensor, {"data", "scales"});
+  const Part& data = tensor.require("data");
+  if (!has_known_types(tensor)) return;
+  if (!is_floating(data.dtype) || !can_widen(data.dtype))
+    fail_parts(tensor,
+               fmt::format("data: expected floating-point numbers of at most 32 bits, found {}", data.type_name()));
+  require_elements(tensor, data, tensor.elements());
+  const Part& scales = tensor.require("scales");
+  require_type(tensor, scales, DType::f32);
+  require_elements(tensor, scales, scale_count(tensor));
+}
+
+class BlockScaledBlob final : public FloatBlob {
+ public:
+  explicit BlockScaledBlob(const Tensor& tensor)
+      : FloatBlob(tensor.elements()),
+        name_(tensor.name),
+        data_(tensor.require("data")),
+        scales_(tensor.require("scales").blob),
+        block_(shape_of(tensor)),
+        rows_(tensor.shape[tensor.shape.size() - 2]),
+        columns_(tensor.shape.back()) {
+    check_block_scaled(tensor);
+  }
+
+  bool seekable() const override { return data_.blob->seekable(); }
+
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
+    const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
+    read_data(first, out);
+    const std::uint64_t across = blocks_along(columns_, block_.columns);
+    for (std::size_t i = 0; i < out.size();) {
+      const std::uint64_t column = (first + i) % columns_;
+      const std::uint64_t row = (first + i) / columns_;
+      const std::uint64_t block_row = row / rows_ * blocks_along(rows_, block_.rows) + row % rows_ / block_.rows;
+      const auto scale = scales->at<float>(block_row * across + column / block_.columns);
+      const std::uint64_t left = std::min(columns_ - column, block_.columns - column % block_.columns);
+      const std::size_t end = i + static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size() - i));
+      for (; i < end; ++i) {
+        const float element = out[i];
+        out[i] = element * scale;
+        if (std::isinf(out[i]) && std::isfinite(element) && std::isfinite(scale))
+          throw Error(ErrorKind::unsupported,
+                      fmt::format("tensor {}: element {} is too large for f32", name_, first + i));
+      }
+    }
+  }
+  void finish() const override { kept_.release(); }
+
+ private:
+  void read_data(std::uint64_t first, std::span<float> out) const {
+    const unsigned bits = info(data_.dtype).bits;
+    const std::uint64_t begin = first * bits / 8;
+    const std::uint64_t end = ((first + out.size()) * bits + 7) / 8;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
+    data_.blob->read(begin, bytes);
+    widen(data_.dtype, bytes.data(), out, bits < 8 ? first % (8 / bits) : 0);
+  }
+
+  std::string name_;
+  Part data_;
+  BlobPtr scales_;
+  BlockShape block_;
+  std::uint64_t rows_;
+  std::uint64_t columns_;
+  LazyValue<const LoadedBlob> kept_;
+};
+
+BlobPtr block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
+
+std::string block_scaled_type(const Tensor& tensor) {
+  const BlockShape& block = shape_of(tensor);
+  return fmt::format("{}:{}x{}", tensor.require("data").shown_type(), block.rows, block.columns);
+}
+
+bool is_same_shape(const Tensor& a, const Tensor& b) { return shape_of(a) == shape_of(b); }
+bool spells_shape(std::string_view attribute) { return attribute == kShape; }
+
+}  // namespace
+
+const LayoutType layouts::block_scaled = {
+    .name = kBlockScaled,
+    .quantized = true,
+    .read = read_block_scaled,
+    .check = check_block_scaled,
+    .needs_known_parts = true,
+    .has_float_elements = has_known_types,
+    .elements = block_scaled_elements,
+    .stored_type = block_scaled_type,
+    .same_scheme = is_same_shape,
+    .spells_scheme = spells_shape,
+};
+
+TensorLayout block_scaled_layout(const BlockShape& shape) {
+  return TensorLayout::described(kBlockScaled, std::make_shared<const BlockShape>(shape));
+}
+
+Attributes block_scaled_attributes(const BlockShape& shape) {
+  return {{std::string(kShape), Value::Array{shape.rows, shape.columns}}};
+}
+
+}  // namespace poise

@@ -1,0 +1,23 @@
+// Numbers with a scale for each block of a matrix (block_scaled.cpp has the parts).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+inline constexpr std::string_view kBlockScaled = "poise.block_scaled/1";
+
+struct BlockShape {
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  friend bool operator==(const BlockShape&, const BlockShape&) = default;
+};
+
+// The layout, and the attributes that spell it. Requires: neither is 0.
+TensorLayout block_scaled_layout(const BlockShape& shape);
+Attributes block_scaled_attributes(const BlockShape& shape);
+
+}  // namespace poise

@@ -1,0 +1,113 @@
+// poise.codebook/1: codes of four bits, each the place of a number in a codebook, with a scale for each block.
+//
+//   data       u8, two codes a byte, the element with the even index in the low half
+//   codebook   f32, 16 numbers
+//   scales     f32, one for each `block` elements in row-major order; the last block may be short
+//
+// value = codebook[code] * scale.
+#include "views/codebook.hpp"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "io/lazy_value.hpp"
+#include "tensor/part_types.hpp"
+#include "views/float_blob.hpp"
+#include "views/layout_type.hpp"
+#include "views/loaded_blob.hpp"
+#include "views/part_checks.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kBlock = "block";
+constexpr std::uint64_t kNumbers = 16;
+
+std::uint64_t block_of(const Tensor& tensor) { return *tensor.layout.scheme<std::uint64_t>(kCodebook); }
+
+std::optional<TensorLayout> read_codebook(const Tensor& tensor, std::string_view name) {
+  if (name != kCodebook) return std::nullopt;
+  return codebook_layout(positive_attribute(tensor, kBlock));
+}
+
+void check_codebook(const Tensor& tensor) {
+  require_roles(tensor, {"data", "codebook", "scales"});
+  if (!has_known_types(tensor)) return;
+  const std::uint64_t elements = tensor.elements();
+  const std::uint64_t block = block_of(tensor);
+  require_type(tensor, tensor.require("data"), DType::u8);
+  require_elements(tensor, tensor.require("data"), elements / 2 + elements % 2);
+  require_type(tensor, tensor.require("codebook"), DType::f32);
+  require_elements(tensor, tensor.require("codebook"), kNumbers);
+  require_type(tensor, tensor.require("scales"), DType::f32);
+  require_elements(tensor, tensor.require("scales"), elements / block + (elements % block == 0 ? 0 : 1));
+}
+
+class CodebookBlob final : public FloatBlob {
+ public:
+  explicit CodebookBlob(const Tensor& tensor)
+      : FloatBlob(tensor.elements()),
+        data_(tensor.require("data").blob),
+        codebook_(tensor.require("codebook").blob),
+        scales_(tensor.require("scales").blob),
+        block_(block_of(tensor)) {
+    check_codebook(tensor);
+  }
+
+  bool seekable() const override { return data_->seekable(); }
+
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
+    const auto loaded = kept_.get([this] { return std::make_shared<const Loaded>(codebook_, scales_); });
+    std::vector<std::byte> bytes(static_cast<std::size_t>((first + out.size() + 1) / 2 - first / 2));
+    data_->read(first / 2, bytes);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t element = first + i;
+      const auto pair = std::to_integer<unsigned>(bytes[static_cast<std::size_t>(element / 2 - first / 2)]);
+      out[i] = loaded->codebook.at<float>(pair >> 4 * (element % 2) & 15U) * loaded->scales.at<float>(element / block_);
+    }
+  }
+  void finish() const override { kept_.release(); }
+
+ private:
+  struct Loaded {
+    Loaded(const BlobPtr& book, const BlobPtr& factors) : codebook(book), scales(factors) {}
+    LoadedBlob codebook;
+    LoadedBlob scales;
+  };
+
+  BlobPtr data_;
+  BlobPtr codebook_;
+  BlobPtr scales_;
+  std::uint64_t block_;
+  LazyValue<const Loaded> kept_;
+};
+
+BlobPtr codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
+std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", block_of(tensor)); }
+bool is_same_block(const Tensor& a, const Tensor& b) { return block_of(a) == block_of(b); }
+bool spells_block(std::string_view attribute) { return attribute == kBlock; }
+
+}  // namespace
+
+const LayoutType layouts::codebook = {
+    .name = kCodebook,
+    .quantized = true,
+    .read = read_codebook,
+    .check = check_codebook,
+    .needs_known_parts = true,
+    .has_float_elements = has_known_types,
+    .elements = codebook_elements,
+    .stored_type = codebook_type,
+    .same_scheme = is_same_block,
+    .spells_scheme = spells_block,
+};
+
+TensorLayout codebook_layout(std::uint64_t block) {
+  return TensorLayout::described(kCodebook, std::make_shared<const std::uint64_t>(block));
+}
+
+Attributes codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }
+
+}  // namespace poise

@@ -1,0 +1,17 @@
+// Codes of four bits that a codebook makes numbers of (codebook.cpp has the parts).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <poise/tensor.hpp>
+
+namespace poise {
+
+inline constexpr std::string_view kCodebook = "poise.codebook/1";
+
+// The layout, and the attributes that spell it, for blocks of `block` elements. Requires: block > 0.
+TensorLayout codebook_layout(std::uint64_t block);
+Attributes codebook_attributes(std::uint64_t block);
+
+}  // namespace poise

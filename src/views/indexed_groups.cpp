@@ -1,0 +1,84 @@
+// poise.quant_group_indexed/1: as zt.quant_group/1 (tensor/group_scheme.hpp), but each index along the axis names its
+// group, as quantizers that order columns by their weight need it. Besides data, scales and perhaps zeros there is
+//
+//   group_index   u32, one for each index along the axis: less than the number of groups
+#include "views/indexed_groups.hpp"
+
+#include <fmt/format.h>
+
+#include "tensor/group_scheme.hpp"
+#include "tensor/part_types.hpp"
+#include "views/group_quantize.hpp"
+#include "views/layout_type.hpp"
+#include "views/part_checks.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kIndex = "group_index";
+
+// The same codes in groups of neighbours. Requires: all types of parts are known.
+Tensor neighbours(const Tensor& tensor) {
+  Tensor groups = tensor;
+  groups.parts = {};
+  for (const Part& part : tensor.parts) {
+    if (part.role == kIndex) continue;
+    groups.parts.push_back(part);
+    if (part.role == "data") groups.parts.back().role = "packed_weight";
+  }
+  groups.layout = read_group_scheme(groups, GroupWords::zt2);
+  return groups;
+}
+
+const GroupScheme& scheme_of(const Tensor& tensor) { return *tensor.layout.scheme<GroupScheme>(kIndexedGroups); }
+
+std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
+  if (name != kIndexedGroups) return std::nullopt;
+  // Sizes of parts whose types are not known tell nothing: such a tensor is carried.
+  return has_known_types(tensor) ? indexed_groups_layout(tensor) : TensorLayout::other(std::string(name));
+}
+
+void check_indexed(const Tensor& tensor) {
+  if (!has_known_types(tensor)) return;
+  const Part* index = tensor.part(kIndex);
+  if (index == nullptr) fail_parts(tensor, fmt::format("{} needs the part {}", kIndexedGroups, kIndex));
+  check_group_parts(neighbours(tensor));
+  require_type(tensor, *index, DType::u32);
+  require_elements(tensor, *index, tensor.shape[scheme_of(tensor).axis]);
+}
+
+BlobPtr indexed_elements(const Tensor& tensor) {
+  check_indexed(tensor);
+  return make_group_decoded_blob(neighbours(tensor), tensor.require(kIndex).blob);
+}
+
+std::string indexed_type(const Tensor& tensor) {
+  return fmt::format("group{}:{}:indexed", scheme_of(tensor).bits, scheme_of(tensor).group_size);
+}
+
+bool is_same_indexed(const Tensor& a, const Tensor& b) { return same_meaning(scheme_of(a), scheme_of(b)); }
+
+}  // namespace
+
+const LayoutType layouts::indexed_groups = {
+    .name = kIndexedGroups,
+    .quantized = true,
+    .read = read_indexed,
+    .check = check_indexed,
+    .needs_known_parts = true,
+    .has_float_elements = has_known_types,
+    .elements = indexed_elements,
+    .stored_type = indexed_type,
+    .same_scheme = is_same_indexed,
+    .spells_scheme = spells_group_scheme,
+};
+
+TensorLayout indexed_groups_layout(const Tensor& tensor) {
+  if (tensor.part("packed_weight") != nullptr)
+    fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
+  const auto scheme = std::make_shared<const GroupScheme>(*neighbours(tensor).layout.groups());
+  if (scheme->group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
+  return TensorLayout::described(kIndexedGroups, scheme);
+}
+
+}  // namespace poise
