@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <poise/format.hpp>
+#include <poise/lora.hpp>
 #include <poise/stored_type.hpp>
 
 namespace poise {
@@ -52,6 +53,9 @@ struct ConvertOptions {
   // inputs, too.
   std::filesystem::path vocab = {};
   std::filesystem::path merges = {};
+
+  // Adapters that are merged into the input, in this order, before anything else (<poise/lora.hpp>).
+  std::vector<LoraAdapter> lora = {};
 
   // Fields of the card that replace the input's; those left empty stay.
   Card card = {};

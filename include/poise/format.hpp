@@ -18,6 +18,9 @@ namespace poise {
 
 struct ReadOptions {
   IoMode io = IoMode::map;
+  // The tensors of quantized directories (GPTQ, AWQ, ...) as they stand. Otherwise those of a matrix are folded into
+  // one, with the same codes.
+  bool raw = false;
 };
 
 // What a writer is asked for beyond the model. A format refuses what it does not have (bad_argument).

@@ -37,6 +37,7 @@ _STORAGE = """
     dtype: floating-point tensors become "f32", "f16" or "bf16". quantize: they become codes: "qint8", "qint4",
     "group8", "group4", "q4_k", ..., or what a recipe gives them: "q4_k_m", ... (docs/quantization.md). group_size:
     codes of a group, 128 without it. imatrix: a file of llama-imatrix, by which the errors of blocks are weighed.
+    lora: a directory of PEFT's that is merged first, or {directory: scale} for several.
     keep: {pattern: type} for tensors that become something else. only, skip: patterns (or a list of them) of names.
     sparse: "csr" or "coo" where at least min_sparsity of the elements, half of them without it, are zero.
     card: {"author": ..., ...}, fields that replace the model's.
@@ -97,6 +98,7 @@ def save(
     quantize: str | None = None,
     group_size: int | None = None,
     imatrix: Path | None = None,
+    lora: Path | typing.Mapping[Path, float] | None = None,
     keep: typing.Mapping[str, DType] | None = None,
     only: Patterns | None = None,
     skip: Patterns | None = None,
@@ -197,6 +199,7 @@ def convert(
     quantize: str | None = None,
     group_size: int | None = None,
     imatrix: Path | None = None,
+    lora: Path | typing.Mapping[Path, float] | None = None,
     keep: typing.Mapping[str, DType] | None = None,
     only: Patterns | None = None,
     skip: Patterns | None = None,
@@ -237,6 +240,7 @@ def plan(
     quantize: str | None = None,
     group_size: int | None = None,
     imatrix: Path | None = None,
+    lora: Path | typing.Mapping[Path, float] | None = None,
     keep: typing.Mapping[str, DType] | None = None,
     only: Patterns | None = None,
     skip: Patterns | None = None,

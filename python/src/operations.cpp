@@ -68,6 +68,7 @@ class Given {
     if (!py::isinstance<py::dict>(value_)) throw py::type_error(message(expected));
     return value_;
   }
+  bool is_dict() const { return py::isinstance<py::dict>(value_); }
   bool truth() const { return python::truth(name_, value_); }
   fs::path path() const { return path_from(value_); }
 
@@ -95,6 +96,16 @@ void add_kept(const Given& given, ConvertOptions& to) {
   }
 }
 
+// A path, or a dict of paths to scales.
+void add_lora(const Given& given, ConvertOptions& to) {
+  if (!given.is_dict()) return to.lora.push_back({given.path(), 1});
+  for (const auto& [path, scale] : given.dict("a path or a dict of paths to scales")) {
+    const Given one("lora", py::reinterpret_borrow<py::object>(scale));
+    to.lora.push_back(
+        {path_from(py::reinterpret_borrow<py::object>(path)), one.as<double>("a dict of paths to scales")});
+  }
+}
+
 IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
 // The keywords that convert(), save() and plan() of poise/_operations.py share. A later one may need what an earlier
@@ -115,6 +126,7 @@ constexpr std::array kOptions = std::to_array<Option>({
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
+    {"lora", add_lora},
     {"keep", &add_kept},
     {"only", [](const Given& given, ConvertOptions& to) { to.only = given.patterns(); }},
     {"skip", [](const Given& given, ConvertOptions& to) { to.skip = given.patterns(); }},

@@ -402,10 +402,12 @@ void add_convert(CLI::App& app) {
       ->check(not_empty())
       ->type_name("NAME");
   add_sparse_options(*command, convert_options);
+  add_lora_option(*command, convert_options.lora);
   add_storage_options(*command, convert_options.write);
   add_tokenizer_options(*command, options->tokenizer);
   add_card_options(*command, convert_options.card);
   add_progress_options(*command, options->progress, "No progress and no report; notes on what is lost stay");
+  add_raw_option(*command, convert_options.read);
   add_io_option(*command, convert_options.read);
   command->footer(fmt::format("{}\n{}", quantize_types(), format_list()));
   command->callback([options] {

@@ -137,6 +137,7 @@ void add_diff(CLI::App& app) {
       "--no-verify", [options] { options->verify = false; },
       "Trust the files: without it, their digests are compared with the bytes that are compared");
   add_progress_options(*command, options->progress, "Print nothing: the exit code is the answer");
+  add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
   command->callback([options] { compare(*options); });
 }

@@ -39,6 +39,7 @@ void add_hash(CLI::App& app) {
                                          "model; for zt, its content digest as well");
   command->add_option("PATH", options->path, "Model file or directory")->required();
   add_progress_options(*command, options->progress, "No progress");
+  add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
   command->callback([options] { print_hashes(*options); });
 }

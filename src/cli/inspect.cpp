@@ -179,6 +179,7 @@ void add_inspect(CLI::App& app) {
                     fmt::format("List the file's own metadata keys with their types, in place of what Poise makes of "
                                 "them ({})",
                                 format_names([](const Format& format) { return format.keys != nullptr; })));
+  add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
   command->callback([options] { inspect(*options); });
 }

@@ -6,6 +6,7 @@
 
 #include <poise/tiny_llama.hpp>
 
+#include "bytes/number_text.hpp"
 #include "cli/format_names.hpp"
 #include "cli/values.hpp"
 #include "ops/option_words.hpp"
@@ -18,6 +19,16 @@ int parse_compress(const std::string& text) {
   refuse("--compress", text, "zstd or zstd:LEVEL");
 }
 
+// What follows the last colon is a scale where it is a number.
+LoraAdapter parse_lora(const std::string& text) {
+  if (text.empty()) refuse("--lora", text, "PATH or PATH:SCALE");
+  const auto colon = text.rfind(':');
+  const auto scale =
+      colon == std::string::npos ? std::nullopt : number_from<double>(std::string_view(text).substr(colon + 1));
+  if (!scale || colon == 0) return {text, 1};
+  return {text.substr(0, colon), *scale};
+}
+
 }  // namespace
 
 void add_io_option(CLI::App& command, ReadOptions& options) {
@@ -25,6 +36,22 @@ void add_io_option(CLI::App& command, ReadOptions& options) {
       command, "--io", options.io, {{"map", IoMode::map}, {"read", IoMode::read}},
       "How files are read: map borrows the page cache; read copies, and survives files that shrink meanwhile")
       ->default_str("map");
+}
+
+void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters) {
+  const auto add = [&adapters](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) adapters.push_back(parse_lora(text));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--lora", add, "Merge an adapter (a PEFT directory) on the way, its change times SCALE; may be repeated")
+      ->type_name("PATH[:SCALE]")
+      ->allow_extra_args(false);
+}
+
+void add_raw_option(CLI::App& command, ReadOptions& options) {
+  command.add_flag("--raw", options.raw,
+                   "The tensors of a quantized directory as they stand, not those of a matrix as one");
 }
 
 void add_storage_options(CLI::App& command, WriteOptions& options) {

@@ -3,15 +3,23 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 #include <poise/format.hpp>
+#include <poise/lora.hpp>
 
 namespace poise::cli {
 
 // --io map|read
 void add_io_option(CLI::App& command, ReadOptions& options);
+
+// --lora PATH[:SCALE]
+void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters);
+
+// --raw
+void add_raw_option(CLI::App& command, ReadOptions& options);
 
 // --compress, --digest, --align, --shard-size: how a container stores its parts
 void add_storage_options(CLI::App& command, WriteOptions& options);

@@ -39,6 +39,7 @@ struct RunArguments {
   GenerateOptions generate;
   SessionOptions session;
   ReadOptions read;
+  std::vector<LoraAdapter> lora;
   TokenizerFiles tokenizer;
   ConversationOptions conversation;
   ProgressOptions progress;
@@ -89,6 +90,7 @@ class Run {
     if (options_.verify) require_verified();
     const Stopwatch loading;
     Model model = open(options_.path, options_.read);
+    if (!options_.lora.empty()) model = with_lora(model, options_.lora);
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
     Session session(model, options_.session);
     load_seconds_ = loading.seconds();
@@ -301,6 +303,7 @@ void add_run(CLI::App& app) {
   add_progress_options(*command, options->progress,
                        "No progress of --verify and --perplexity, and no note where the context ends a text");
   add_tokenizer_options(*command, options->tokenizer);
+  add_lora_option(*command, options->lora);
   add_io_option(*command, options->read);
   command->callback([options] { name_file(options->path, [&] { Run(*options).execute(); }); });
 }

@@ -126,6 +126,7 @@ void add_verify(CLI::App& app) {
   command->add_flag("--strict", options->strict, "Warnings fail, too");
   command->add_flag("--json", options->json, "The findings as JSON, for scripts");
   add_progress_options(*command, options->progress, "Tell of files with faults or warnings only; no progress");
+  add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
   command->callback([options] { Verification(*options).execute(); });
 }

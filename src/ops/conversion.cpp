@@ -26,9 +26,15 @@ std::shared_ptr<Plan::Work> begin(const Format& format, const ConvertOptions& op
   return work;
 }
 
+// Merges the adapters, of which nothing is left then.
 void set_input(Plan::Work& work, const Model& model) {
-  work.input = &model;
-  work.files = model.origin.files;
+  work.read = &model;
+  if (work.options.lora.empty()) {
+    work.input = &model;
+  } else {
+    work.input = &work.merged.emplace(with_lora(model, work.options.lora));
+  }
+  work.files = work.input->origin.files;
   if (!work.options.vocab.empty()) work.files.insert(work.files.end(), {work.options.vocab, work.options.merges});
 }
 

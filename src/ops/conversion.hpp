@@ -19,8 +19,10 @@
 namespace poise {
 
 struct Plan::Work {
-  std::optional<Model> opened;  // the input, where the conversion opened it
-  const Model* input = nullptr;
+  std::optional<Model> opened;   // the input, where the conversion opened it
+  const Model* read = nullptr;   // the input as it is
+  std::optional<Model> merged;   // with its adapters, where there are some
+  const Model* input = nullptr;  // one of these
   const Format* format = nullptr;
   ConvertOptions options;
   std::vector<std::filesystem::path> files;  // that the output must not be

@@ -91,10 +91,10 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
     const std::vector<std::string>& replaced = transformed.reformed ? transformed.reformed->replaced : none;
     const std::unordered_set<std::string_view> taken(replaced.begin(), replaced.end());  // into other tensors
     const auto is_taken = [&](const Tensor& tensor) {
-      return has_digests(*work.input, tensor) &&
+      return has_digests(*work.read, tensor) &&
              (transformed.model.find(tensor.name) != nullptr || taken.contains(tensor.name));
     };
-    check.emplace(std::vector<const Model*>{work.input},
+    check.emplace(std::vector<const Model*>{work.read},
                   [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
   }
   const auto write = [&](const Progress& progress) {
@@ -122,7 +122,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
 
 ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
   const auto file = output_for(*work.format, output, work.options.write.overwrite, work.files);
-  return naming_parts({work.input}, [&] { return write_transformed(work, *file, output); });
+  return naming_parts({work.read}, [&] { return write_transformed(work, *file, output); });
 }
 
 }  // namespace
