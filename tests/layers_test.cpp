@@ -28,7 +28,8 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"tensor", {"pack", "syntax", "codec"}},
     {"views", {"tensor"}},
     {"model", {"views"}},
-    {"family", {"model"}},
+    {"schemes", {"model"}},
+    {"family", {"schemes"}},
     {"tokenizer", {"model"}},
     {"chat", {"tokenizer", "jinja"}},
     {"formats", {"family", "tokenizer"}},
@@ -68,6 +69,7 @@ const std::map<std::string, std::string> kPublic = {
     {"hash.hpp", "ops"},           {"diff.hpp", "ops"},        {"tokenizer.hpp", "tokenizer"},
     {"weights.hpp", "runtime"},    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
     {"tiny_llama.hpp", "api"},     {"chat.hpp", "chat"},
+    {"lora.hpp", "ops"},
 };
 
 fs::path root() { return poise::source_directory(); }

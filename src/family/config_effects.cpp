@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "family/families.hpp"
+#include "schemes/scheme.hpp"
 
 namespace poise {
 namespace {
@@ -161,11 +162,21 @@ void visit_effects(const Model& model, Visit&& visit) {
   }
 }
 
+// Are tensors of the family's table parts of matrices of that scheme?
+bool has_parts_of(const Family& family, std::string_view method) {
+  return std::ranges::any_of(quantization_schemes(), [&](const QuantizationScheme* scheme) {
+    return scheme->method == method && std::ranges::any_of(family.tensors.layer, [&](const TensorRow& row) {
+             return row.name.ends_with(scheme->marker);
+           });
+  });
+}
+
 bool is_followed(const Effect& effect, const Value& value, const Model& model) {
   const Family& family = family_of(model);
   if (const auto* scheme = effect.key == kQuantization ? value.get_if<Attributes>() : nullptr) {
     const Value* method = scheme->find("quant_method");
-    return method != nullptr && !family.quantization.empty() && *method == Value(family.quantization);
+    const auto* name = method == nullptr ? nullptr : method->get_if<std::string>();
+    return name != nullptr && has_parts_of(family, *name);
   }
   const auto followed = family.followed;
   return std::ranges::find(followed, effect.key) != followed.end();
@@ -183,6 +194,12 @@ std::optional<std::string> other_text_model(const Model& model) {
   const Value* type = &keys == &model.config_json ? nullptr : keys.find("model_type");
   if (type == nullptr || *type == Value() || *type == Value(family.text_type)) return std::nullopt;
   return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, shown(*type), family.text_type);
+}
+
+bool follows_quantization(const Model& model) {
+  const auto found = find_quantization(model.config_json);
+  const Family* family = find_family(model.card.model_type);
+  return found && family != nullptr && has_parts_of(*family, found->method);
 }
 
 std::vector<std::string> effects_not_followed(const Model& model) {

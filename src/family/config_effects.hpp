@@ -22,4 +22,7 @@ std::optional<std::string> other_text_model(const Model& model);
 // Does one of these keys change which tensors there are, so that Config does not describe them?
 bool has_other_tensors(const Model& model);
 
+// Does the family's own table have the tensors that matrices are stored as by the scheme of quantization_config?
+bool follows_quantization(const Model& model);
+
 }  // namespace poise

@@ -76,8 +76,6 @@ struct Family {
   // several tensors hold become numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors
   // are not what the form says, and unsupported for a text model that is another than the family's.
   std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
-  // The quant_method of a quantization_config that it follows; empty: none.
-  std::string_view quantization = {};
 
   // The token that ends a text of a model without vocabulary; -1: none.
   std::int32_t end_of_text = -1;

@@ -123,7 +123,6 @@ constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
                                                  .followed = kFollowed,
                                                  .tensors = decoder_table(kLayer),
                                                  .forms = kForms,
-                                                 .reformed = reformed_gpt_oss,
-                                                 .quantization = "mxfp4"});
+                                                 .reformed = reformed_gpt_oss});
 
 }  // namespace poise

@@ -13,8 +13,8 @@
 #include "family/families.hpp"
 #include "family/text_model.hpp"
 #include "model/without_tensors.hpp"
+#include "schemes/mxfp4.hpp"
 #include "tensor/block_layout.hpp"
-#include "tensor/mx_scheme.hpp"
 #include "views/dense.hpp"
 #include "views/joined.hpp"
 #include "views/mx_blocks.hpp"
@@ -27,13 +27,6 @@ constexpr std::uint64_t kBlock = 32;  // numbers that share a scale
 constexpr std::uint64_t kBlockBytes = 17;
 constexpr std::string_view kExperts = "mlp.experts.";
 constexpr std::string_view kQuantization = "quantization_config";
-
-// What the published directories say of their experts.
-Value quantization() {
-  return Attributes{{"modules_to_not_convert", Value::Array{"model.layers.*.self_attn", "model.layers.*.mlp.router",
-                                                            "model.embed_tokens", "lm_head"}},
-                    {"quant_method", "mxfp4"}};
-}
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
@@ -152,8 +145,8 @@ class Layer {
     return fmt::format("{}{}.{}", prefix_, expert, module);
   }
   Tensor mx(std::string_view name) {
-    return joined_mx(required(fmt::format("{}{}", name, kGptOssBlocks)),
-                     required(fmt::format("{}{}", name, kGptOssScales)));
+    return joined_mx(required(fmt::format("{}{}", name, kMxfp4Blocks)),
+                     required(fmt::format("{}{}", name, kMxfp4Scales)));
   }
   void carry(std::string_view name) {
     Tensor tensor = required(name);
@@ -289,9 +282,9 @@ class Layer {
   void add_packed(std::string_view name, const Shape& rows, std::uint64_t columns, const BlobPtr& blocks) {
     Shape shape = rows;
     shape.push_back(columns / kBlock);
-    out_.add(make_dense(fmt::format("{}{}{}", prefix_, name, kGptOssScales), shape, DType::u8, mxfp4_scales(blocks)));
+    out_.add(make_dense(fmt::format("{}{}{}", prefix_, name, kMxfp4Scales), shape, DType::u8, mxfp4_scales(blocks)));
     shape.push_back(16);
-    out_.add(make_dense(fmt::format("{}{}{}", prefix_, name, kGptOssBlocks), shape, DType::u8, mxfp4_codes(blocks)));
+    out_.add(make_dense(fmt::format("{}{}{}", prefix_, name, kMxfp4Blocks), shape, DType::u8, mxfp4_codes(blocks)));
   }
 
   static BlobPtr blocks_of(const std::vector<const Tensor*>& tensors) {
@@ -357,33 +350,6 @@ GptOssForm wanted(const Model& model, const Family& family, GptOssForm from, Wei
 
 }  // namespace
 
-Tensor joined_mx(const Tensor& blocks, const Tensor& scales) {
-  for (const Tensor* tensor : {&blocks, &scales}) {
-    if (tensor->layout != Layout::dense || tensor->require("data").dtype != DType::u8)
-      fail(*tensor, fmt::format("it is stored as {}, expected u8", storage_name(*tensor)));
-  }
-  require_rank(blocks, 4);
-  require_rank(scales, 3);
-  if (blocks.shape[3] != 16) fail(blocks, fmt::format("blocks of {} bytes, expected 16", blocks.shape[3]));
-  for (std::size_t d = 0; d < 3; ++d) {
-    if (blocks.shape[d] != scales.shape[d]) {
-      fail(scales, fmt::format("its shape is {}, expected a scale for each block of {}, {}", to_string(scales.shape),
-                               blocks.name, to_string(blocks.shape)));
-    }
-  }
-  Tensor tensor;
-  tensor.name = blocks.name.substr(0, blocks.name.size() - std::min(blocks.name.size(), kGptOssBlocks.size()));
-  tensor.shape = {blocks.shape[0], blocks.shape[1], blocks.shape[2] * kBlock};
-  tensor.layout = mx_layout({.axis = 2, .block_size = kBlock});
-  Part data = blocks.require("data");
-  data.dtype = DType::f4_e2m1;
-  Part exponents = scales.require("data");
-  exponents.role = "scales";
-  exponents.dtype = DType::f8_e8m0;
-  tensor.parts = {std::move(data), std::move(exponents)};
-  return tensor;
-}
-
 std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = family_of(model);
   const auto from = static_cast<GptOssForm>(form_of(model, family));
@@ -406,7 +372,7 @@ std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader
     result.model.add(std::move(named));
   }
   if (to == GptOssForm::packed) {
-    result.model.config_json.set(std::string(kQuantization), quantization());
+    result.model.config_json.set(std::string(kQuantization), mxfp4_config());
   } else {
     result.model.config_json.erase(kQuantization);
   }

@@ -12,7 +12,6 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
 
 #include <poise/model.hpp>
 
@@ -21,13 +20,6 @@
 namespace poise {
 
 enum class GptOssForm : std::size_t { numbers, packed, separate };  // ConfigView::form
-
-inline constexpr std::string_view kGptOssBlocks = "_blocks";
-inline constexpr std::string_view kGptOssScales = "_scales";
-
-// Codes and scales as one tensor of MX numbers [experts, rows, columns], of the bytes that are there. Throws
-// invalid_file (without path) where shapes or types do not fit each other.
-Tensor joined_mx(const Tensor& blocks, const Tensor& scales);
 
 // Family::reformed() of gpt-oss. llama.cpp takes them separate, transformers as numbers or packed.
 std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers);

@@ -8,8 +8,8 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
-#include "family/gpt_oss_experts.hpp"
 #include "kernels/norm.hpp"
+#include "schemes/mxfp4.hpp"
 
 namespace poise {
 namespace {
@@ -116,7 +116,7 @@ class Loader {
     const auto matrices = [&](std::string_view name) {
       if (plan.stored == ExpertsStored::stacked) return load_matrices(tensor(of(name)), Orientation::in_out);
       return load_matrices(
-          joined_mx(tensor(of(name) + std::string(kGptOssBlocks)), tensor(of(name) + std::string(kGptOssScales))),
+          joined_mx(tensor(of(name) + std::string(kMxfp4Blocks)), tensor(of(name) + std::string(kMxfp4Scales))),
           Orientation::out_in);
     };
     auto gate = matrices(plan.gate);

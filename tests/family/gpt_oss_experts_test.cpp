@@ -16,6 +16,7 @@
 #include "family/config_effects.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "schemes/mxfp4.hpp"
 #include "support/errors.hpp"
 #include "views/dense.hpp"
 

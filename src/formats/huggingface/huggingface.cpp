@@ -21,6 +21,7 @@
 #include <poise/error.hpp>
 
 #include "family/check.hpp"
+#include "family/config_effects.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/huggingface/front_matter.hpp"
@@ -34,11 +35,13 @@
 #include "io/directory.hpp"
 #include "io/source_text.hpp"
 #include "model/limits.hpp"
+#include "schemes/scheme.hpp"
 #include "syntax/value_budget.hpp"
 #include "syntax/wide_integers.hpp"
 #include "tokenizer/end_tokens.hpp"
 #include "tokenizer/files.hpp"
 #include "tokenizer/tokenizer_json_writer.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {
@@ -384,7 +387,19 @@ void read_vocabulary(Model& model, Directory& directory) {
   drop_usual_config(*model.vocabulary);
 }
 
-Model read_directory(Directory& directory, const Weights& found) {
+// The matrices of a quantized directory as one tensor each. Its identifier is made of the parts as they stand, whose
+// bytes cost less.
+Model with_folded_matrices(Model model, const fs::path& directory) {
+  if (!find_quantization(model.config_json) || follows_quantization(model)) return model;
+  if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
+  try {
+    return folded(std::move(model));
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.message(), directory.string());
+  }
+}
+
+Model read_directory(Directory& directory, const Weights& found, const ReadOptions& options) {
   Model model;
   model.origin.path = directory.path();
   const bool has_config = is_there(directory.path() / kConfig);
@@ -408,6 +423,7 @@ Model read_directory(Directory& directory, const Weights& found) {
   std::vector<FileBeside> beside = directory.beside();
   model.origin = directory.origin();
   model.origin.beside = std::move(beside);
+  if (!options.raw) model = with_folded_matrices(std::move(model), directory.path());
   if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), directory.path().string());
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;
@@ -417,7 +433,7 @@ Model read(const Input& input, const ReadOptions& options) {
   const Weights weights = require_weights(input.path);
   Directory directory(input.path, options);
   try {
-    return read_directory(directory, weights);
+    return read_directory(directory, weights, options);
   } catch (const Error& error) {
     refuse_what_is_no_model(error, directory.opened());
     throw;
@@ -450,6 +466,7 @@ const Format kHuggingFace = {
     .extensions = {},
     .options = {.shard_size = true},
     .holds_bf16 = true,
+    .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = Container::directory,  // of any members: its reader says which are missing

@@ -21,6 +21,7 @@
 #include "io/meter.hpp"
 #include "io/source_text.hpp"
 #include "pack/pump.hpp"
+#include "schemes/write_compressed.hpp"
 #include "tokenizer/end_tokens.hpp"
 #include "tokenizer/files.hpp"
 #include "tokenizer/kept_files.hpp"
@@ -148,23 +149,32 @@ std::vector<FileBeside> unchanged_tokenizer(const Model& model) {
 
 class Directory final : public PreparedFile {
  public:
-  Directory(const Model& model, const WriteOptions& options) : model_(model) {
+  Directory(const Model& model, const WriteOptions& options)
+      : model_(model), unfolded_(unfolded(model, family_of(model).embedding)) {
     require_whole(model);
-    add(kConfig, to_json(config_of(model), 2) + "\n");
+    Attributes config = config_of(model);
+    if (unfolded_ && !unfolded_->config.empty()) config.set("quantization_config", unfolded_->config);
+    add(kConfig, to_json(config, 2) + "\n");
     const Described what = described(model);
     add_generation(model, what);
-    losses_ = safetensors_losses(model, what.attributes);
+    const Model& stored = unfolded_ ? unfolded_->model : model;
+    losses_ = safetensors_losses(stored, what.attributes);
+    if (unfolded_) std::ranges::copy(unfolded_->losses, std::back_inserter(losses_));
     std::ranges::copy(what.losses, std::back_inserter(losses_));
     if (what.vocabulary) add_tokenizer(*what.vocabulary, unchanged_tokenizer(model));
     Attributes metadata = text_attributes(what.attributes);
     if (auto card = card_text(model.card)) metadata.set(std::string(kCardKey), *std::move(card));
-    cut(model, options.shard_size, std::move(metadata));
+    cut(stored, options.shard_size, std::move(metadata));
   }
 
   FilePlan plan() const override {
     FilePlan plan;
     plan.bytes = bytes();
-    for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+    const Model& stored = unfolded_ ? unfolded_->model : model_;
+    for (const Tensor& tensor : model_.tensors()) {
+      const Tensor* whole = stored.find(tensor.name);  // null: codes, of which each part is written
+      plan.tensor_bytes.push_back(whole == nullptr ? tensor.size_bytes() : whole->require("data").blob->size());
+    }
     return plan;
   }
 
@@ -280,6 +290,7 @@ class Directory final : public PreparedFile {
   }
 
   const Model& model_;
+  std::optional<UnfoldedModel> unfolded_;  // where some of its tensors are groups of codes
   std::vector<TokenizerFile> texts_;
   std::vector<FileBeside> copies_;   // of files that the model has not changed
   std::vector<std::string> losses_;  // of attributes and vocabulary

@@ -1,0 +1,84 @@
+// AWQ, in the order of its gemm kernels. Of a matrix of `in` columns and `out` rows:
+//
+//   qweight   i32 [in, out / 8]; a word has the codes of eight neighbours of a column, in the order that kPlaces tells
+//   scales    f16, bf16 or f32 [groups, out]
+//   qzeros    i32 [groups, out / 8], the zero points in the same order
+//
+// value = (code - zero) * scale.
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr unsigned kBits = 4;
+constexpr std::array<std::string_view, 2> kParts = {".scales", ".qzeros"};
+// A word holds neighbours 0, 2, 4, 6, 1, 3, 5, 7 from its low bits on.
+constexpr std::array<std::uint8_t, 8> kPlaces = {0, 4, 1, 5, 2, 6, 3, 7};
+
+// Older directories spell keys as AWQ's own program does.
+std::int64_t number(const QuantizationConfig& config, std::string_view key, std::string_view older) {
+  const auto found = config.optional_number(key);
+  return found ? *found : config.number(older);
+}
+
+void require_known(const QuantizationConfig& config) {
+  const auto refuse = [](const std::string& what) {
+    throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
+  };
+  const std::string version = config.text("version").value_or("gemm");
+  if (version != "gemm" && version != "GEMM") refuse(fmt::format("version is {}, only gemm is supported", version));
+  if (const std::int64_t bits = number(config, "bits", "w_bit"); bits != kBits)
+    refuse(fmt::format("bits is {}, only 4 is supported", bits));
+  if (const std::int64_t size = number(config, "group_size", "q_group_size"); size < 1 && size != -1)
+    throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: group_size is {}", size));
+}
+
+Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
+  const Tensor& weight = matrix.require(".qweight");
+  const Part& words = matrix.data(weight, {DType::i32, DType::u32});
+  matrix.require_rank(weight, 2);
+  const std::uint64_t in = weight.shape[0];
+  const std::uint64_t out = weight.shape[1] * 8;
+  const std::int64_t wanted = number(config, "group_size", "q_group_size");
+  const std::uint64_t group_size = wanted == -1 ? in : static_cast<std::uint64_t>(wanted);
+  if (in == 0 || in % group_size != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));
+  const std::uint64_t groups = in / group_size;
+  const Tensor& scales = matrix.require(".scales");
+  const Part& factors = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
+  matrix.require_shape(scales, {groups, out});
+  const Tensor& zeros = matrix.require(".qzeros");
+  const Part& zero_words = matrix.data(zeros, {DType::i32, DType::u32});
+  matrix.require_shape(zeros, {groups, weight.shape[1]});
+  const auto codes = [&](const Part& part, std::uint64_t rows) {
+    return PackedCodes{.words = part.blob, .rows = rows, .columns = out, .bits = kBits, .order = kPlaces};
+  };
+  return group_tensor(matrix,
+                      {.shape = {out, in},
+                       .bits = kBits,
+                       .group_size = group_size,
+                       .codes = make_codes_blob(codes(words, in), MatrixOrder::transposed, kBits),
+                       .scales = as_part("scales", factors.dtype, transposed_data(scales)),
+                       .zeros = as_part("zeros", DType::f16,
+                                        make_code_numbers_blob(codes(zero_words, groups), MatrixOrder::transposed))});
+}
+
+}  // namespace
+
+const QuantizationScheme awq = {
+    .title = "AWQ",
+    .method = "awq",
+    .require_known = require_known,
+    .marker = ".qweight",
+    .parts = kParts,
+    .fold = fold,
+};
+
+}  // namespace poise::schemes

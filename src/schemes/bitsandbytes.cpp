@@ -1,0 +1,224 @@
+// bitsandbytes. Of a matrix with n elements in row-major order:
+//
+//   4 bits   weight u8 [n / 2, 1], two codes a byte, the even one in the high half
+//            weight.quant_map f32 [16], what the codes mean
+//            weight.absmax f32, a scale for each block; or u8, codes of scales, with
+//            weight.nested_absmax f32 and weight.nested_quant_map f32 [256], which make numbers of these
+//            weight.quant_state.bitsandbytes__nf4 or __fp4, JSON: shape, blocksize, nested_blocksize, nested_offset
+//   8 bits   weight i8 [out, in], SCB f32 [out]; value = code * SCB / 127
+//
+// value = quant_map[code] * scale, where scale is absmax, or
+// nested_quant_map[absmax] * nested_absmax of its block + nested_offset.
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "bytes/little_endian.hpp"
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+#include "views/check_parts.hpp"
+#include "views/codebook.hpp"
+#include "views/loaded_blob.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr std::string_view kMethod = "bitsandbytes";
+constexpr std::uint64_t kMaxStateBytes = 1 << 16;
+constexpr std::array<std::string_view, 2> kStates = {".weight.quant_state.bitsandbytes__nf4",
+                                                     ".weight.quant_state.bitsandbytes__fp4"};
+constexpr std::array<std::string_view, 6> kParts4 = {".weight",  ".weight.absmax",        kStates[0],
+                                                     kStates[1], ".weight.nested_absmax", ".weight.nested_quant_map"};
+constexpr std::array<std::string_view, 2> kParts8 = {".weight", ".weight_format"};
+// The even code is in the high half.
+constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
+
+// What the JSON of a matrix tells.
+class State {
+ public:
+  explicit State(const MatrixParts& matrix) : matrix_(matrix) {
+    for (const std::string_view name : kStates) {
+      if (matrix.find(name) == nullptr) continue;
+      if (tensor_ != nullptr) matrix.fail(fmt::format("there are {} and {}", tensor_->name, matrix.find(name)->name));
+      tensor_ = matrix.find(name);
+    }
+    if (tensor_ == nullptr) matrix.fail(fmt::format("the part {}{} is missing", matrix.name(), kStates[0]));
+    const Part& data = matrix.data(*tensor_, {DType::u8});
+    if (data.blob->size() > kMaxStateBytes)
+      matrix.fail(
+          fmt::format("{} has {} bytes, expected at most {}", tensor_->name, data.blob->size(), kMaxStateBytes));
+    std::string text(static_cast<std::size_t>(data.blob->size()), '\0');
+    data.blob->read(0, std::as_writable_bytes(std::span(text)));
+    try {
+      Value value = parse_json(text, std::string(tensor_->name.view()));
+      if (value.get_if<Attributes>() != nullptr) keys_ = std::move(value).take<Attributes>();
+    } catch (const Error& error) {
+      fail(error.message());
+    }
+    if (keys_.empty()) fail("expected a JSON object");
+  }
+
+  std::uint64_t positive(std::string_view key) const {
+    const Value* value = keys_.find(key);
+    const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+    if (number == nullptr || *number == 0) fail(fmt::format("{}: expected a positive integer", key));
+    return *number;
+  }
+  float number(std::string_view key) const {
+    const Value* value = keys_.find(key);
+    if (value != nullptr) {
+      if (const auto* number = value->get_if<double>()) return static_cast<float>(*number);
+      if (const auto* integer = value->get_if<std::uint64_t>()) return static_cast<float>(*integer);
+      if (const auto* integer = value->get_if<std::int64_t>()) return static_cast<float>(*integer);
+    }
+    fail(fmt::format("{}: expected a number", key));
+  }
+  Shape shape() const {
+    const Value* value = keys_.find("shape");
+    const auto* array = value == nullptr ? nullptr : value->get_if<Value::Array>();
+    if (array == nullptr || array->empty() || array->size() > 8) fail("shape: expected an array of integers");
+    Shape shape;
+    for (const Value& length : *array) {
+      const auto* number = length.get_if<std::uint64_t>();
+      if (number == nullptr) fail("shape: expected an array of integers");
+      shape.push_back(*number);
+    }
+    if (!element_count(shape)) fail(fmt::format("shape: {} overflows", to_string(shape)));
+    return shape;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view problem) const {
+    matrix_.fail(fmt::format("{}: {}", tensor_->name, problem));
+  }
+
+  const MatrixParts& matrix_;
+  const Tensor* tensor_ = nullptr;
+  Attributes keys_;
+};
+
+std::uint64_t blocks_of(std::uint64_t elements, std::uint64_t size) {
+  return elements / size + (elements % size == 0 ? 0 : 1);
+}
+
+// Scales that are codes themselves.
+BlobPtr nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
+  const Tensor& book = matrix.require(".weight.nested_quant_map");
+  const Part& numbers = matrix.data(book, {DType::f32});
+  matrix.require_shape(book, {256});
+  const std::uint64_t block = state.positive("nested_blocksize");
+  const Tensor& scales = matrix.require(".weight.nested_absmax");
+  const Part& factors = matrix.data(scales, {DType::f32});
+  matrix.require_shape(scales, {blocks_of(count, block)});
+  const float offset = state.number("nested_offset");
+  const BlobPtr small = codes.blob;
+  const BlobPtr codebook = numbers.blob;
+  const BlobPtr outer = factors.blob;
+  return computed_f32(count, [=](std::uint64_t first, std::span<float> out) {
+    std::vector<std::byte> bytes(out.size());
+    small->read(first, bytes);
+    const LoadedBlob table(codebook);
+    const LoadedBlob multiplied(outer);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] =
+          table.at<float>(std::to_integer<std::size_t>(bytes[i])) * multiplied.at<float>((first + i) / block) + offset;
+    }
+  });
+}
+
+Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
+  const State state(matrix);
+  const Shape shape = state.shape();
+  const std::uint64_t count = *element_count(shape);
+  const Tensor& weight = matrix.require(".weight");
+  const Part& codes = matrix.data(weight, {DType::u8});
+  if (codes.blob->size() != count / 2 + count % 2)
+    matrix.fail(fmt::format("{} has {} bytes, expected {} for shape {}", weight.name, codes.blob->size(),
+                            count / 2 + count % 2, to_string(shape)));
+  const Tensor& book = matrix.require(".weight.quant_map");
+  const Part& numbers = matrix.data(book, {DType::f32});
+  matrix.require_shape(book, {16});
+  const std::uint64_t block = state.positive("blocksize");
+  const Tensor& absmax = matrix.require(".weight.absmax");
+  const Part& scales = matrix.data(absmax, {DType::f32, DType::u8});
+  matrix.require_shape(absmax, {blocks_of(count, block)});
+  Tensor tensor;
+  tensor.name = matrix.name();
+  tensor.shape = shape;
+  tensor.attributes = codebook_attributes(block);
+  tensor.parts.push_back(as_part(
+      "data", DType::u8,
+      make_codes_blob({.words = codes.blob, .rows = 1, .columns = 2 * codes.blob->size(), .bits = 4, .order = kPlaces},
+                      MatrixOrder::same, 4)));
+  tensor.parts.push_back(as_part("codebook", numbers));
+  tensor.parts.push_back(as_part(
+      "scales", DType::f32,
+      scales.dtype == DType::f32 ? BlobPtr(scales.blob) : nested_scales(matrix, state, scales, absmax.elements())));
+  tensor.layout = codebook_layout(block);
+  check_parts(tensor);
+  return tensor;
+}
+
+Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
+  constexpr float kLargest = 127;
+  const Tensor& weight = matrix.require(".weight");
+  matrix.data(weight, {DType::i8});
+  matrix.require_rank(weight, 2);
+  const Tensor& scales = matrix.require(".SCB");
+  const Part& largest = matrix.data(scales, {DType::f32});
+  matrix.require_shape(scales, {weight.shape[0]});
+  if (const Tensor* format = matrix.find(".weight_format")) {
+    std::uint8_t order = 0;
+    if (matrix.data(*format, {DType::u8}).blob->size() != 1)
+      matrix.fail(fmt::format("{}: expected one byte", format->name));
+    format->require("data").blob->read(0, std::as_writable_bytes(std::span(&order, 1)));
+    if (order != 0)
+      throw Error(ErrorKind::unsupported, fmt::format("matrix {}: {} is {}, only 0, for rows, is supported",
+                                                      matrix.name(), format->name, order));
+  }
+  const BlobPtr maxima = largest.blob;
+  return group_tensor(matrix, {.shape = weight.shape,
+                               .bits = 8,
+                               .group_size = weight.shape[1],
+                               .codes = without_sign(weight),
+                               .scales = as_part("scales", DType::f32,
+                                                 computed_f32(weight.shape[0],
+                                                              [maxima](std::uint64_t first, std::span<float> out) {
+                                                                maxima->read(first * sizeof(float),
+                                                                             std::as_writable_bytes(out));
+                                                                for (float& scale : out) scale /= kLargest;
+                                                              })),
+                               .zeros = as_part("zeros", DType::f16, same_f16(128, weight.shape[0]))});
+}
+
+bool is_codes4(const Tensor& tensor) {
+  return tensor.name.view().ends_with(".weight") && tensor.parts.size() == 1 && tensor.parts[0].dtype == DType::u8;
+}
+bool is_codes8(const Tensor& tensor) {
+  return tensor.name.view().ends_with(".weight") && tensor.parts.size() == 1 && tensor.parts[0].dtype == DType::i8;
+}
+
+}  // namespace
+
+const QuantizationScheme bitsandbytes_4bit = {
+    .title = "bitsandbytes",
+    .method = kMethod,
+    .marker = ".weight.quant_map",
+    .parts = kParts4,
+    .is_part = is_codes4,
+    .fold = fold_4bit,
+};
+
+const QuantizationScheme bitsandbytes_8bit = {
+    .title = "bitsandbytes int8",
+    .method = kMethod,
+    .marker = ".SCB",
+    .parts = kParts8,
+    .is_part = is_codes8,
+    .fold = fold_8bit,
+};
+
+}  // namespace poise::schemes

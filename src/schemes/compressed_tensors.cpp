@@ -1,0 +1,274 @@
+// compressed-tensors, as llm-compressor writes it. Of a matrix [out, in]:
+//
+//   pack-quantized    weight_packed i32 [out, in * bits / 32], rounded up: codes with 2^(bits - 1) added;
+//                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, where codes have one: i32
+//                     [out * bits / 32, groups], packed along columns the same, or i8 [out, groups];
+//                     weight_g_idx i32 [in], the group of each column
+//   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
+//   float-quantized   weight f8 [out, in], weight_scale
+//
+// A scale may also be one a row ([out, 1]) or one in all. value = (code - zero) * scale.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/floats.hpp"
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+#include "views/strided.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr std::string_view kMethod = "compressed-tensors";
+constexpr std::array<std::string_view, 4> kPackedParts = {".weight_scale", ".weight_shape", ".weight_zero_point",
+                                                          ".weight_g_idx"};
+constexpr std::array<std::string_view, 3> kPlainParts = {".weight", ".weight_zero_point", ".weight_g_idx"};
+constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_zero_point", ".output_scale", ".k_scale",
+                                                      ".v_scale"};
+
+// The objects of config_groups that tell how weights are stored.
+std::vector<const Attributes*> weight_groups(const QuantizationConfig& config) {
+  std::vector<const Attributes*> found;
+  const Value* groups = config.keys().find("config_groups");
+  const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
+  if (map == nullptr) return found;
+  for (const auto& [name, group] : *map) {
+    const auto* keys = group.get_if<Attributes>();
+    const Value* weights = keys == nullptr ? nullptr : keys->find("weights");
+    if (weights != nullptr && weights->get_if<Attributes>() != nullptr) found.push_back(weights->get_if<Attributes>());
+  }
+  return found;
+}
+
+void require_known(const QuantizationConfig& config) {
+  const Value* sparsity = config.keys().find("sparsity_config");
+  const auto* keys = sparsity == nullptr ? nullptr : sparsity->get_if<Attributes>();
+  const Value* format = keys == nullptr ? nullptr : keys->find("format");
+  if (format != nullptr && *format != Value("dense") && *format != Value())
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("quantization_config: sparsity_config: format is {}, only dense is supported", to_json(*format)));
+}
+
+// The formats that the configuration names, of all matrices or of a group of them.
+std::set<std::string> formats_of(const QuantizationConfig& config) {
+  std::set<std::string> formats;
+  if (const auto format = config.text("format")) formats.insert(*format);
+  const Value* groups = config.keys().find("config_groups");
+  const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
+  if (map == nullptr) return formats;
+  for (const auto& [name, group] : *map) {
+    const auto* keys = group.get_if<Attributes>();
+    const Value* format = keys == nullptr ? nullptr : keys->find("format");
+    if (format != nullptr && format->get_if<std::string>() != nullptr) formats.insert(*format->get_if<std::string>());
+  }
+  return formats;
+}
+
+void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format) {
+  const std::set<std::string> formats = formats_of(config);
+  const auto is_named = [&](std::string_view name) { return formats.contains(std::string(name)); };
+  if (formats.empty() || is_named(format) || is_named("naive-quantized")) return;
+  matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
+}
+
+// Does the configuration have weights of so many bits?
+bool has_bits(const QuantizationConfig& config, unsigned bits) {
+  const std::vector<const Attributes*> groups = weight_groups(config);
+  return groups.empty() || std::ranges::any_of(groups, [&](const Attributes* weights) {
+           const Value* number = weights->find("num_bits");
+           return number == nullptr || *number == Value(std::uint64_t{bits});
+         });
+}
+
+// Scales of groups, rows or the whole matrix.
+struct Scales {
+  std::uint64_t groups;  // along rows
+  Part part;             // [rows, groups]
+};
+
+Scales scales_of(const MatrixParts& matrix, std::uint64_t rows, std::uint64_t columns) {
+  const Tensor& scales = matrix.require(".weight_scale");
+  const Part& data = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
+  if (scales.elements() == 1 && rows != 1) {
+    const unsigned item = info(data.dtype).bits / 8;
+    return {1, as_part("scales", data.dtype,
+                       make_strided_blob(data.blob, {.shape = {rows}, .strides = {0}, .item_bytes = item}))};
+  }
+  const bool each_row = scales.shape == Shape{rows};
+  const std::uint64_t groups = each_row ? 1 : scales.shape.size() == 2 && scales.shape[0] == rows ? scales.shape[1] : 0;
+  if (groups == 0 || columns % groups != 0 || columns == 0) {
+    matrix.fail(fmt::format("the shape of {} is {}, expected those of groups of {} columns for {} rows", scales.name,
+                            to_string(scales.shape), columns, rows));
+  }
+  return {groups, as_part("scales", data)};
+}
+
+// The zero points of groups as codes without sign, of `bits` bits.
+Part zeros_of(const MatrixParts& matrix, std::uint64_t rows, std::uint64_t groups, unsigned bits) {
+  const unsigned middle = 1U << (bits - 1);
+  const Tensor* zeros = matrix.find(".weight_zero_point");
+  if (zeros == nullptr) return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), rows * groups));
+  const Part& data = matrix.data(*zeros, {DType::i8, DType::i32});
+  if (data.dtype == DType::i8) {
+    if (zeros->elements() == 1) {
+      std::int8_t zero = 0;
+      data.blob->read(0, std::as_writable_bytes(std::span(&zero, 1)));
+      return as_part("zeros", DType::f16,
+                     same_f16(static_cast<float>(zero) + static_cast<float>(middle), rows * groups));
+    }
+    if (zeros->elements() != rows * groups)
+      matrix.fail(fmt::format("the shape of {} is {}, expected {}", zeros->name, to_string(zeros->shape),
+                              to_string(Shape{rows, groups})));
+    return as_part(
+        "zeros", DType::f16,
+        make_code_numbers_blob({.words = data.blob, .rows = rows, .columns = groups, .bits = 8, .add = middle},
+                               MatrixOrder::same));
+  }
+  const std::uint64_t per_word = 32 / bits;
+  matrix.require_shape(*zeros, {rows / per_word + (rows % per_word == 0 ? 0 : 1), groups});
+  return as_part(
+      "zeros", DType::f16,
+      make_code_numbers_blob(
+          {.words = data.blob, .rows = rows, .columns = groups, .bits = bits, .along = PackedCodes::Along::columns},
+          MatrixOrder::same));
+}
+
+Shape shape_of(const MatrixParts& matrix, const Tensor& packed) {
+  const Tensor& tensor = matrix.require(".weight_shape");
+  const Part& data = matrix.data(tensor, {DType::i64, DType::i32});
+  matrix.require_shape(tensor, {2});
+  std::array<std::int64_t, 2> numbers = {};
+  if (data.dtype == DType::i64) {
+    data.blob->read(0, std::as_writable_bytes(std::span(numbers)));
+  } else {
+    std::array<std::int32_t, 2> narrow = {};
+    data.blob->read(0, std::as_writable_bytes(std::span(narrow)));
+    std::ranges::copy(narrow, numbers.begin());
+  }
+  if (numbers[0] < 1 || numbers[1] < 1 || numbers[1] > INT32_MAX ||
+      static_cast<std::uint64_t>(numbers[0]) != packed.shape[0]) {
+    matrix.fail(fmt::format("{} is [{}, {}], which {} with shape {} cannot hold", tensor.name, numbers[0], numbers[1],
+                            packed.name, to_string(packed.shape)));
+  }
+  return {static_cast<std::uint64_t>(numbers[0]), static_cast<std::uint64_t>(numbers[1])};
+}
+
+Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) {
+  require_format(matrix, config, "pack-quantized");
+  const Tensor& packed = matrix.require(".weight_packed");
+  const Part& words = matrix.data(packed, {DType::i32, DType::u32});
+  matrix.require_rank(packed, 2);
+  const Shape shape = shape_of(matrix, packed);
+  unsigned bits = 0;
+  for (const unsigned width : {2U, 4U, 8U}) {
+    const std::uint64_t per_word = 32 / width;
+    const bool fits = shape[1] / per_word + (shape[1] % per_word == 0 ? 0 : 1) == packed.shape[1];
+    if (fits && has_bits(config, width)) bits = width;
+  }
+  if (bits == 0) {
+    matrix.fail(
+        fmt::format("{} has rows of {} words for {} columns, expected codes of 2, 4 or 8 bits, and as many as "
+                    "quantization_config says",
+                    packed.name, packed.shape[1], shape[1]));
+  }
+  Scales scales = scales_of(matrix, shape[0], shape[1]);
+  const std::uint64_t group_size = shape[1] / scales.groups;
+  return group_tensor(
+      matrix,
+      {.shape = shape,
+       .bits = bits,
+       .group_size = group_size,
+       .codes = make_codes_blob(
+           {.words = words.blob, .rows = shape[0], .columns = shape[1], .bits = bits, .row_bytes = packed.shape[1] * 4},
+           MatrixOrder::same, bits),
+       .scales = std::move(scales.part),
+       .zeros = zeros_of(matrix, shape[0], scales.groups, bits),
+       .index = group_index(matrix, ".weight_g_idx", shape[1], group_size)});
+}
+
+Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
+  require_format(matrix, config, "int-quantized");
+  const Tensor& weight = matrix.require(".weight");
+  matrix.data(weight, {DType::i8});
+  matrix.require_rank(weight, 2);
+  Scales scales = scales_of(matrix, weight.shape[0], weight.shape[1]);
+  const std::uint64_t group_size = weight.shape[1] / scales.groups;
+  return group_tensor(matrix, {.shape = weight.shape,
+                               .bits = 8,
+                               .group_size = group_size,
+                               .codes = without_sign(weight),
+                               .scales = std::move(scales.part),
+                               .zeros = zeros_of(matrix, weight.shape[0], scales.groups, 8),
+                               .index = group_index(matrix, ".weight_g_idx", weight.shape[1], group_size)});
+}
+
+Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
+  matrix.require(".weight");
+  require_format(matrix, config, "float-quantized");
+  if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
+  return scaled_f8(matrix);
+}
+
+// NVFP4 has bytes in their place.
+bool is_packed(const MatrixParts& matrix) {
+  const Tensor* weight = matrix.find(".weight_packed");
+  return matrix.find(".weight_global_scale") == nullptr && !weight->parts.empty() &&
+         weight->parts[0].dtype != DType::u8;
+}
+bool is_plain(const MatrixParts& matrix) {
+  return matrix.find(".weight_packed") == nullptr && matrix.find(".weight_shape") == nullptr &&
+         matrix.find(".weight_global_scale") == nullptr;
+}
+bool is_int8(const MatrixParts& matrix) {
+  const Tensor* weight = matrix.find(".weight");
+  return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
+}
+
+bool is_part(const Tensor& tensor) {
+  return tensor.name.view().ends_with(".weight") && tensor.shape.size() == 2 && tensor.parts.size() == 1 &&
+         (tensor.parts[0].dtype == DType::i8 || is_f8(tensor.parts[0].dtype));
+}
+
+}  // namespace
+
+const QuantizationScheme compressed_integers = {
+    .title = "compressed-tensors pack-quantized",
+    .method = kMethod,
+    .require_known = require_known,
+    .marker = ".weight_packed",
+    .parts = kPackedParts,
+    .left_out = kLeftOut,
+    .holds = is_packed,
+    .fold = fold_packed,
+};
+
+const QuantizationScheme compressed_int8 = {
+    .title = "compressed-tensors int-quantized",
+    .method = kMethod,
+    .marker = ".weight_scale",
+    .parts = kPlainParts,
+    .left_out = kLeftOut,
+    .holds = is_int8,
+    .is_part = is_part,
+    .fold = fold_int8,
+};
+
+const QuantizationScheme compressed_floats = {
+    .title = "compressed-tensors float-quantized",
+    .method = kMethod,
+    .marker = ".weight_scale",
+    .parts = kPlainParts,
+    .left_out = kLeftOut,
+    .holds = is_plain,
+    .is_part = is_part,
+    .fold = fold_floats,
+};
+
+}  // namespace poise::schemes

@@ -1,0 +1,107 @@
+// Numbers of eight bits with scales, of a matrix [out, in]:
+//
+//   weight             f8_e4m3 or f8_e5m2 [out, in]
+//   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them
+//   weight_scale       one number, or one a row ([out, 1] or [out])
+//   input_scale        how inputs are quantized
+//
+// value = weight * scale, with either kind of scale.
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/floats.hpp"
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr std::array<std::string_view, 1> kParts = {".weight"};
+constexpr std::array<std::string_view, 4> kLeftOut = {".input_scale", ".activation_scale", ".k_scale", ".v_scale"};
+
+bool is_part(const Tensor& tensor) {
+  return tensor.name.view().ends_with(".weight") && tensor.shape.size() == 2 && tensor.parts.size() == 1 &&
+         is_f8(tensor.parts[0].dtype);
+}
+
+Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) {
+  const Tensor& weight = matrix.require(".weight");
+  const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
+  matrix.require_rank(weight, 2);
+  const Value* sizes = config.keys().find("weight_block_size");
+  const auto* array = sizes == nullptr ? nullptr : sizes->get_if<Value::Array>();
+  const auto size = [&](std::size_t axis) -> std::uint64_t {
+    const auto* number = array == nullptr || array->size() != 2 ? nullptr : (*array)[axis].get_if<std::uint64_t>();
+    if (number == nullptr || *number == 0)
+      throw Error(ErrorKind::invalid_file, "quantization_config: weight_block_size: expected two positive integers");
+    return *number;
+  };
+  const Tensor& scales = matrix.require(".weight_scale_inv");
+  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
+  const auto blocks = [&](std::size_t axis) {
+    return weight.shape[axis] / size(axis) + (weight.shape[axis] % size(axis) == 0 ? 0 : 1);
+  };
+  matrix.require_shape(scales, {blocks(0), blocks(1)});
+  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), size(0), size(1));
+}
+
+// NVFP4 has bytes in their place.
+bool is_wide(const MatrixParts& matrix) {
+  const Tensor* weight = matrix.find(".weight");
+  return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
+}
+
+Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix); }
+
+}  // namespace
+
+bool is_f8(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
+
+Tensor scaled_f8(const MatrixParts& matrix) {
+  const Tensor& weight = matrix.require(".weight");
+  const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
+  matrix.require_rank(weight, 2);
+  const Tensor& scales = matrix.require(".weight_scale");
+  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
+  const std::uint64_t rows = weight.shape[0];
+  const bool each_row = scales.shape == Shape{rows, 1} || (scales.shape == Shape{rows} && rows != 1);
+  if (!each_row && scales.elements() != 1)
+    matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", scales.name,
+                            to_string(scales.shape), rows));
+  if (rows == 0 || weight.shape[1] == 0) matrix.fail(fmt::format("{} has no elements", weight.name));
+  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), each_row ? 1 : rows, weight.shape[1]);
+}
+
+const QuantizationScheme fp8_blocks = {
+    .title = "fp8",
+    .method = "fp8",
+    .marker = ".weight_scale_inv",
+    .parts = kParts,
+    .left_out = kLeftOut,
+    .is_part = is_part,
+    .fold = fold_blocks,
+};
+
+const QuantizationScheme fp8_tensors = {
+    .title = "fp8",
+    .method = "fp8",
+    .marker = ".weight_scale",
+    .parts = kParts,
+    .left_out = kLeftOut,
+    .is_part = is_part,
+    .fold = fold_scaled,
+};
+
+const QuantizationScheme modelopt_fp8 = {
+    .title = "ModelOpt fp8",
+    .method = "modelopt",
+    .marker = ".weight_scale",
+    .parts = kParts,
+    .left_out = kLeftOut,
+    .holds = is_wide,
+    .is_part = is_part,
+    .fold = fold_scaled,
+};
+
+}  // namespace poise::schemes

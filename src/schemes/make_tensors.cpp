@@ -1,0 +1,139 @@
+#include "schemes/make_tensors.hpp"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "numeric/float_formats.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/block_scaled.hpp"
+#include "views/check_parts.hpp"
+#include "views/dense.hpp"
+#include "views/float_blob.hpp"
+#include "views/indexed_groups.hpp"
+#include "views/strided.hpp"
+
+namespace poise::schemes {
+namespace {
+
+class ComputedBlob final : public FloatBlob {
+ public:
+  ComputedBlob(std::uint64_t elements, MakeNumbers make) : FloatBlob(elements), make_(std::move(make)) {}
+
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override { make_(first, out); }
+
+ private:
+  MakeNumbers make_;
+};
+
+}  // namespace
+
+Part as_part(std::string_view role, DType dtype, BlobPtr blob) {
+  return {.role = std::string(role), .dtype = dtype, .blob = std::move(blob)};
+}
+
+BlobPtr as_f32(const Tensor& tensor) { return dense_blob(tensor, DType::f32); }
+
+BlobPtr transposed_data(const Tensor& matrix) {
+  const Part& data = matrix.require("data");
+  const unsigned item = info(data.dtype).bits / 8;
+  const auto columns = static_cast<std::int64_t>(matrix.shape[1]);
+  return make_strided_blob(data.blob, {.shape = {matrix.shape[1], matrix.shape[0]},
+                                       .strides = {std::int64_t{item}, columns * item},
+                                       .item_bytes = item});
+}
+
+BlobPtr computed_f32(std::uint64_t elements, MakeNumbers make) {
+  return std::make_shared<ComputedBlob>(elements, std::move(make));
+}
+
+float scalar(const Tensor& tensor) {
+  float number = 0;
+  as_f32(tensor)->read(0, std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
+BlobPtr same_f16(float number, std::uint64_t count) {
+  const std::uint16_t code = encode_f16(number);
+  std::vector<std::byte> bytes = {static_cast<std::byte>(code & 0xffU), static_cast<std::byte>(code >> 8U)};
+  return make_strided_blob(make_memory_blob(std::move(bytes), "zero point"),
+                           {.shape = {count}, .strides = {0}, .item_bytes = 2});
+}
+
+Tensor group_tensor(const MatrixParts& matrix, GroupParts parts) {
+  if (parts.group_size == 0 || parts.shape[1] % parts.group_size != 0) {
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", parts.group_size, parts.shape[1]));
+  }
+  Tensor tensor;
+  tensor.name = matrix.name();
+  tensor.shape = std::move(parts.shape);
+  const unsigned per_word = 32 / parts.bits;
+  const bool in_words = tensor.shape[1] % per_word == 0;
+  const unsigned per_byte = 8 / parts.bits;
+  tensor.attributes = {{"bits", std::uint64_t{parts.bits}}, {"group_size", parts.group_size}};
+  if (parts.index == nullptr) {
+    tensor.attributes.set("packing",
+                          in_words ? fmt::format("{}_per_i32", per_word) : fmt::format("{}_per_u8", per_byte));
+  } else {
+    tensor.attributes.set("axis", std::uint64_t{1});
+    tensor.attributes.set("packing", Attributes{{"word", in_words ? "u32" : "u8"},
+                                                {"order", "lsb_first"},
+                                                {"per_word", std::uint64_t{in_words ? per_word : per_byte}}});
+    tensor.attributes.set("scale_form", parts.scales.dtype == DType::f32 ? "f32_factors" : "f16_factors");
+    tensor.attributes.set("zero_point", Attributes{{"form", "tensor"}, {"packing", "plain"}});
+  }
+  const bool indexed = parts.index != nullptr;
+  const DType word = indexed ? (in_words ? DType::u32 : DType::u8) : (in_words ? DType::i32 : DType::u8);
+  tensor.parts.push_back(as_part(indexed ? "data" : "packed_weight", word, std::move(parts.codes)));
+  tensor.parts.push_back(std::move(parts.scales));
+  tensor.parts.push_back(std::move(parts.zeros));
+  if (indexed) tensor.parts.push_back(as_part("group_index", DType::u32, std::move(parts.index)));
+  tensor.layout = indexed ? indexed_groups_layout(tensor) : TensorLayout(read_group_scheme(tensor, GroupWords::zt1));
+  check_parts(tensor);
+  return tensor;
+}
+
+Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
+                           std::uint64_t columns) {
+  Tensor tensor;
+  tensor.shape = shape;
+  tensor.attributes = block_scaled_attributes({rows, columns});
+  tensor.parts.push_back(as_part("data", type, std::move(data)));
+  tensor.parts.push_back(as_part("scales", DType::f32, std::move(scales)));
+  tensor.layout = block_scaled_layout({rows, columns});
+  check_parts(tensor);
+  return tensor;
+}
+
+BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
+                    std::uint64_t group_size) {
+  const Tensor* tensor = matrix.find(ending);
+  if (tensor == nullptr) return nullptr;
+  const Part& data = matrix.data(*tensor, {DType::i32});
+  matrix.require_shape(*tensor, {columns});
+  std::vector<std::uint32_t> index(static_cast<std::size_t>(columns));
+  data.blob->read(0, std::as_writable_bytes(std::span(index)));
+  bool is_ascending = true;
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    if (index[i] >= columns / group_size) {
+      matrix.fail(fmt::format("{} has {} at {}, expected one of {} groups", tensor->name,
+                              static_cast<std::int32_t>(index[i]), i, columns / group_size));
+    }
+    is_ascending = is_ascending && index[i] == i / group_size;
+  }
+  return is_ascending ? nullptr : BlobPtr(data.blob);
+}
+
+BlobPtr without_sign(const Tensor& codes) {
+  return make_codes_blob(
+      {.words = codes.require("data").blob, .rows = codes.shape[0], .columns = codes.shape[1], .bits = 8, .add = 128},
+      MatrixOrder::same, 8);
+}
+
+unsigned stored_bits(unsigned bits) { return bits <= 2 ? 2 : bits <= 4 ? 4 : 8; }
+
+}  // namespace poise::schemes

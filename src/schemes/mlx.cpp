@@ -1,0 +1,100 @@
+// MLX. Of a matrix [out, in]:
+//
+//   weight    u32 [out, in * bits / 32]; the words of a row are the stream of its codes, of 2 to 8 bits
+//   scales    [out, in / group_size]
+//   biases    the same shape
+//
+// value = code * scale + bias. A zero point of -bias / scale says the same, but for the rounding of float32; codes of 3
+// bits are stored here in 4 bits, those of 5 and 6 in 8.
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
+
+void require_known(const QuantizationConfig& config) {
+  if (const std::string mode = config.text("mode").value_or("affine"); mode != "affine")
+    throw Error(ErrorKind::unsupported, fmt::format("quantization: mode is {}, only affine is supported", mode));
+}
+
+// The settings of a matrix: its own, where the object has some by its name.
+QuantizationConfig settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
+  const Value* own = config.keys().find(matrix.name());
+  const auto* keys = own == nullptr ? nullptr : own->get_if<Attributes>();
+  return keys == nullptr ? config : QuantizationConfig(*keys);
+}
+
+Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
+  const QuantizationConfig settings = settings_of(matrix, config);
+  const std::int64_t bits = settings.number("bits");
+  const std::int64_t group_size = settings.number("group_size");
+  if (bits < 2 || bits > 8 || bits == 7 || group_size < 1 || group_size > INT32_MAX)
+    matrix.fail(fmt::format("quantization says bits {} and group_size {}", bits, group_size));
+  const Tensor& weight = matrix.require(".weight");
+  const Part& words = matrix.data(weight, {DType::u32});
+  matrix.require_rank(weight, 2);
+  const Tensor& scales = matrix.require(".scales");
+  const Part& factors = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
+  matrix.require_rank(scales, 2);
+  const std::uint64_t rows = weight.shape[0];
+  if (weight.shape[1] > UINT32_MAX || weight.shape[1] * 32 % static_cast<std::uint64_t>(bits) != 0)
+    matrix.fail(fmt::format("the {} words of a row are no whole codes of {} bits", weight.shape[1], bits));
+  const std::uint64_t columns = weight.shape[1] * 32 / static_cast<std::uint64_t>(bits);
+  if (columns == 0 || columns % static_cast<std::uint64_t>(group_size) != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, columns));
+  matrix.require_shape(scales, {rows, columns / static_cast<std::uint64_t>(group_size)});
+  const Tensor& biases = matrix.require(".biases");
+  matrix.data(biases, {DType::f16, DType::bf16, DType::f32});
+  matrix.require_shape(biases, scales.shape);
+  const unsigned stored = stored_bits(static_cast<unsigned>(bits));
+  const BlobPtr divided = as_f32(biases);
+  const BlobPtr divisors = as_f32(scales);
+  const std::string name = matrix.name();
+  const auto zeros = [=](std::uint64_t first, std::span<float> out) {
+    std::vector<float> scale(out.size());
+    divided->read(first * sizeof(float), std::as_writable_bytes(out));
+    divisors->read(first * sizeof(float), std::as_writable_bytes(std::span(scale)));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (scale[i] == 0 && out[i] != 0)
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("matrix {}: MLX: group {} has the scale 0 and the bias {}, which no zero point says",
+                                name, first + i, out[i]));
+      out[i] = scale[i] == 0 ? 0.0F : -out[i] / scale[i];
+    }
+  };
+  return group_tensor(matrix,
+                      {.shape = {rows, columns},
+                       .bits = stored,
+                       .group_size = static_cast<std::uint64_t>(group_size),
+                       .codes = make_codes_blob(
+                           {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
+                           MatrixOrder::same, stored),
+                       .scales = as_part("scales", factors),
+                       .zeros = as_part("zeros", DType::f32, computed_f32(scales.elements(), zeros))});
+}
+
+bool is_part(const Tensor& tensor) {
+  return tensor.name.view().ends_with(".weight") && tensor.parts.size() == 1 && tensor.parts[0].dtype == DType::u32;
+}
+
+}  // namespace
+
+const QuantizationScheme mlx = {
+    .title = "MLX",
+    .method = "mlx",
+    .require_known = require_known,
+    .marker = ".scales",
+    .parts = kParts,
+    .is_part = is_part,
+    .fold = fold,
+};
+
+}  // namespace poise::schemes

@@ -1,0 +1,89 @@
+// NVFP4, in the spellings of ModelOpt and of compressed-tensors. Of a matrix [out, in]:
+//
+//   ModelOpt             compressed-tensors
+//   weight               weight_packed           u8 [out, in / 2], two f4_e2m1 a byte, the even one in the low half
+//   weight_scale         weight_scale            f8_e4m3 [out, in / 16]
+//   weight_scale_2       weight_global_scale     f32, one number: multiplies, or divides
+//   input_scale          input_global_scale      how inputs are quantized
+//
+// value = number * (weight_scale * weight_scale_2), or weight_scale / weight_global_scale.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "schemes/floats.hpp"
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+#include "views/cast.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr std::uint64_t kGroup = 16;
+constexpr std::array<std::string_view, 2> kModelOpt = {".weight", ".weight_scale"};
+constexpr std::array<std::string_view, 3> kModelOptLeftOut = {".input_scale", ".k_scale", ".v_scale"};
+constexpr std::array<std::string_view, 2> kCompressed = {".weight_packed", ".weight_scale"};
+constexpr std::array<std::string_view, 1> kCompressedLeftOut = {".input_global_scale"};
+
+Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
+  return nvfp4(matrix, ".weight", ".weight_scale_2", false);
+}
+
+Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig&) {
+  return nvfp4(matrix, ".weight_packed", ".weight_global_scale", true);
+}
+
+bool is_part(const Tensor& tensor) {
+  return tensor.name.view().ends_with(".weight") && tensor.shape.size() == 2 && tensor.parts.size() == 1 &&
+         tensor.parts[0].dtype == DType::u8;
+}
+
+}  // namespace
+
+Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
+  const Tensor& codes = matrix.require(weight);
+  const Part& data = matrix.data(codes, {DType::u8});
+  matrix.require_rank(codes, 2);
+  const std::uint64_t columns = codes.shape[1] * 2;
+  if (columns % kGroup != 0) matrix.fail(fmt::format("groups of {} do not divide its {} columns", kGroup, columns));
+  const Tensor& scales = matrix.require(".weight_scale");
+  const Part& groups = matrix.data(scales, {DType::f8_e4m3});
+  matrix.require_shape(scales, {codes.shape[0], columns / kGroup});
+  const Tensor& global = matrix.require(factor);
+  matrix.data(global, {DType::f32});
+  if (global.elements() != 1)
+    matrix.fail(fmt::format("the shape of {} is {}, expected one number", global.name, to_string(global.shape)));
+  const float number = scalar(global);
+  if (!std::isfinite(number) || (divides && number == 0))
+    matrix.fail(fmt::format("{} is {}, which scales nothing", global.name, number));
+  BlobPtr small = groups.blob;
+  BlobPtr product =
+      computed_f32(scales.elements(), [small, number, divides](std::uint64_t first, std::span<float> out) {
+        std::vector<std::byte> bytes(out.size());
+        small->read(first, bytes);
+        widen(DType::f8_e4m3, bytes.data(), out);
+        for (float& scale : out) scale = divides ? scale / number : scale * number;
+      });
+  return block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, std::move(product), 1, kGroup);
+}
+
+const QuantizationScheme modelopt_nvfp4 = {
+    .title = "ModelOpt NVFP4",
+    .method = "modelopt",
+    .marker = ".weight_scale_2",
+    .parts = kModelOpt,
+    .left_out = kModelOptLeftOut,
+    .is_part = is_part,
+    .fold = fold_modelopt,
+};
+
+const QuantizationScheme compressed_nvfp4 = {
+    .title = "compressed-tensors nvfp4-pack-quantized",
+    .method = "compressed-tensors",
+    .marker = ".weight_global_scale",
+    .parts = kCompressed,
+    .left_out = kCompressedLeftOut,
+    .fold = fold_compressed,
+};
+
+}  // namespace poise::schemes

@@ -1,0 +1,274 @@
+#include "schemes/schemes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "model/without_tensors.hpp"
+#include "schemes/scheme.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>(
+    {&schemes::gptq, &schemes::awq, &schemes::compressed_nvfp4, &schemes::compressed_integers,
+     &schemes::compressed_int8, &schemes::compressed_floats, &schemes::fp8_blocks, &schemes::fp8_tensors,
+     &schemes::modelopt_nvfp4, &schemes::modelopt_fp8, &schemes::bitsandbytes_4bit, &schemes::bitsandbytes_8bit,
+     &schemes::mlx, &schemes::mxfp4});
+
+constexpr std::size_t kMostFaults = 100;
+
+struct QuantizationKey {
+  std::string_view key;
+  std::string_view method;  // where the object does not name one
+};
+// MLX's object names no method; its directories may have a copy of it under the usual key.
+constexpr std::array kKeys =
+    std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {"quantization", "mlx"}});
+
+std::vector<const QuantizationScheme*> schemes_of(std::string_view method) {
+  std::vector<const QuantizationScheme*> found;
+  std::ranges::copy_if(kSchemes, std::back_inserter(found),
+                       [&](const QuantizationScheme* scheme) { return scheme->method == method; });
+  return found;
+}
+
+// A matrix and how it is stored.
+struct Matrix {
+  std::string name;
+  const QuantizationScheme* scheme;
+};
+
+class Folding {
+ public:
+  Folding(const Model& model, const FoundQuantization& found)
+      : model_(model), config_(*found.config), schemes_(schemes_of(found.method)), method_(found.method) {
+    for (const QuantizationScheme* scheme : schemes_) {
+      if (scheme->require_known != nullptr) scheme->require_known(config_);
+    }
+  }
+
+  Model fold() {
+    find_matrices();
+    Model result = without_tensors(model_);
+    for (const Tensor& tensor : model_.tensors()) {
+      const auto found = of_tensor_.find(tensor.name.view());
+      if (found == of_tensor_.end()) {
+        require_whole(tensor);
+        result.add(tensor);
+      } else if (made_.insert(found->second).second) {
+        add(result, matrices_[found->second]);
+      }
+    }
+    throw_faults();
+    if (!left_out_.empty()) {
+      result.warnings.push_back(
+          {Severity::warning,
+           fmt::format("tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not "
+                       "quantize",
+                       left_out_.front(),
+                       left_out_.size() == 1 ? "" : fmt::format(" and {} more", left_out_.size() - 1)),
+           {},
+           std::nullopt});
+    }
+    return result;
+  }
+
+ private:
+  static std::optional<std::string_view> before(std::string_view name, std::string_view ending) {
+    if (!name.ends_with(ending) || name.size() == ending.size()) return std::nullopt;
+    return name.substr(0, name.size() - ending.size());
+  }
+
+  void find_matrices() {
+    for (const Tensor& tensor : model_.tensors()) {
+      for (const QuantizationScheme* scheme : schemes_) {
+        const auto name = before(tensor.name, scheme->marker);
+        if (!name) continue;
+        const MatrixParts parts(model_, std::string(*name), *scheme);
+        if (scheme->holds != nullptr && !scheme->holds(parts)) continue;
+        take(parts, *scheme);
+        break;
+      }
+    }
+  }
+
+  void take(const MatrixParts& parts, const QuantizationScheme& scheme) {
+    const std::size_t index = matrices_.size();
+    matrices_.push_back({parts.name(), &scheme});
+    const auto claim = [&](std::string_view ending) {
+      const Tensor* tensor = parts.find(ending);
+      if (tensor != nullptr) of_tensor_.emplace(tensor->name.view(), index);
+      return tensor;
+    };
+    claim(scheme.marker);
+    std::ranges::for_each(scheme.parts, claim);
+    for (const std::string_view ending : scheme.left_out) {
+      if (const Tensor* tensor = claim(ending)) left_out_.emplace_back(tensor->name.view());
+    }
+  }
+
+  void add(Model& result, const Matrix& matrix) {
+    const MatrixParts parts(model_, matrix.name, *matrix.scheme);
+    attempt([&] {
+      Tensor tensor = matrix.scheme->fold(parts, config_);
+      tensor.name = matrix.name + std::string(matrix.scheme->folded);
+      if (result.find(tensor.name) != nullptr) parts.fail(fmt::format("there is a tensor {}, too", tensor.name));
+      result.add(std::move(tensor));
+    });
+  }
+
+  // A tensor that no matrix has taken.
+  void require_whole(const Tensor& tensor) {
+    const QuantizationScheme* first = nullptr;
+    std::string_view name;
+    std::vector<std::string> missing;
+    for (const QuantizationScheme* scheme : schemes_) {
+      const auto matrix = matrix_of_part(tensor, *scheme);
+      if (!matrix || (first != nullptr && name != *matrix)) continue;
+      if (first == nullptr) first = scheme;
+      name = *matrix;
+      std::string marker = fmt::format("{}{}", name, scheme->marker);
+      if (std::ranges::find(missing, marker) == missing.end()) missing.push_back(std::move(marker));
+    }
+    if (first == nullptr) return;
+    attempt([&] {
+      MatrixParts(model_, std::string(name), *first)
+          .fail(fmt::format("the part {} is missing, which {} needs", fmt::join(missing, " or "), tensor.name));
+    });
+  }
+
+  static std::optional<std::string_view> matrix_of_part(const Tensor& tensor, const QuantizationScheme& scheme) {
+    if (scheme.is_part != nullptr && scheme.is_part(tensor)) return before(tensor.name, ".weight");
+    for (const std::string_view part : scheme.parts) {
+      if (part == scheme.folded) continue;
+      if (const auto name = before(tensor.name, part)) return name;
+    }
+    return std::nullopt;
+  }
+
+  template <typename Do>
+  void attempt(const Do& act) {
+    try {
+      act();
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid_file) throw;
+      if (faults_.size() < kMostFaults) faults_.push_back(error.message());
+    }
+  }
+
+  void throw_faults() const {
+    if (faults_.empty()) return;
+    if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
+                            fmt::join(faults_, "\n  ")));
+  }
+
+  const Model& model_;
+  QuantizationConfig config_;
+  std::vector<const QuantizationScheme*> schemes_;
+  std::string method_;
+  std::vector<Matrix> matrices_;
+  std::map<std::string_view, std::size_t> of_tensor_;  // the matrix that a tensor is a part of
+  std::set<std::size_t> made_;
+  std::vector<std::string> faults_;
+  std::vector<std::string> left_out_;
+};
+
+}  // namespace
+
+std::span<const QuantizationScheme* const> quantization_schemes() { return kSchemes; }
+
+std::optional<FoundQuantization> find_quantization(const Attributes& config_json) {
+  for (const QuantizationKey& row : kKeys) {
+    const Value* value = config_json.find(row.key);
+    const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
+    if (object == nullptr) continue;
+    const Value* method = object->find("quant_method");
+    const auto* name = method == nullptr ? nullptr : method->get_if<std::string>();
+    const bool is_mlx = name == nullptr && config_json.find("quantization") != nullptr;
+    return FoundQuantization{row.key, name != nullptr ? *name : std::string(is_mlx ? "mlx" : row.method), object};
+  }
+  return std::nullopt;
+}
+
+Model folded(Model model) {
+  const auto found = find_quantization(model.config_json);
+  if (!found || schemes_of(found->method).empty()) return model;
+  Model result = Folding(model, *found).fold();
+  for (const QuantizationKey& row : kKeys) result.config_json.erase(row.key);
+  return result;
+}
+
+std::optional<std::string> QuantizationConfig::text(std::string_view key) const {
+  const Value* value = keys_.find(key);
+  if (value == nullptr || *value == Value()) return std::nullopt;
+  if (const auto* text = value->get_if<std::string>()) return *text;
+  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected text", key));
+}
+
+std::optional<bool> QuantizationConfig::boolean(std::string_view key) const {
+  const Value* value = keys_.find(key);
+  if (value == nullptr || *value == Value()) return std::nullopt;
+  if (const auto* found = value->get_if<bool>()) return *found;
+  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected true or false", key));
+}
+
+std::optional<std::int64_t> QuantizationConfig::optional_number(std::string_view key) const {
+  const Value* value = keys_.find(key);
+  if (value == nullptr || *value == Value()) return std::nullopt;
+  if (const auto* found = value->get_if<std::uint64_t>(); found != nullptr && *found <= INT64_MAX)
+    return static_cast<std::int64_t>(*found);
+  if (const auto* found = value->get_if<std::int64_t>()) return *found;
+  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected an integer", key));
+}
+
+std::int64_t QuantizationConfig::number(std::string_view key) const {
+  if (const auto found = optional_number(key)) return *found;
+  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {} is missing", key));
+}
+
+bool QuantizationConfig::has(std::string_view key) const {
+  const Value* value = keys_.find(key);
+  return value != nullptr && *value != Value() && *value != Value(false) && *value != Value(Value::Array{}) &&
+         *value != Value(Attributes{});
+}
+
+const Tensor* MatrixParts::find(std::string_view ending) const { return model_.find(name_ + std::string(ending)); }
+
+const Tensor& MatrixParts::require(std::string_view ending) const {
+  const Tensor* tensor = find(ending);
+  if (tensor == nullptr) fail(fmt::format("the part {}{} is missing", name_, ending));
+  return *tensor;
+}
+
+const Part& MatrixParts::data(const Tensor& tensor, std::initializer_list<DType> types) const {
+  const Part& part = tensor.require("data");
+  if (std::ranges::find(types, part.dtype) != types.end()) return part;
+  std::vector<std::string_view> names;
+  for (const DType type : types) names.push_back(to_string(type));
+  fail(fmt::format("{} is stored as {}, expected {}", tensor.name, part.type_name(), fmt::join(names, " or ")));
+}
+
+void MatrixParts::require_shape(const Tensor& tensor, const Shape& shape) const {
+  if (!(tensor.shape == shape))
+    fail(fmt::format("the shape of {} is {}, expected {}", tensor.name, to_string(tensor.shape), to_string(shape)));
+}
+
+void MatrixParts::require_rank(const Tensor& tensor, std::size_t rank) const {
+  if (tensor.shape.size() != rank)
+    fail(fmt::format("the shape of {} is {}, expected {} dimensions", tensor.name, to_string(tensor.shape), rank));
+}
+
+void MatrixParts::fail(std::string_view problem) const {
+  throw Error(ErrorKind::invalid_file, fmt::format("matrix {}: {}: {}", name_, scheme_.title, problem));
+}
+
+}  // namespace poise

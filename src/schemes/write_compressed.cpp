@@ -1,0 +1,212 @@
+#include "schemes/write_compressed.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "io/lazy_value.hpp"
+#include "io/read_fully.hpp"
+#include "model/without_tensors.hpp"
+#include "numeric/integers.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/cast.hpp"
+#include "views/check_parts.hpp"
+#include "views/dense.hpp"
+#include "views/loaded_blob.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kWeight = ".weight";
+constexpr std::uint64_t kWordBits = 32;
+
+std::vector<float> numbers_of(const Part& part, std::size_t count) {
+  std::vector<float> numbers(count);
+  const LoadedBlob loaded(part.blob);
+  if (is_integer(part.dtype)) {
+    visit_integer(part.dtype, [&](auto zero) {
+      using T = decltype(zero);
+      for (std::size_t i = 0; i < count; ++i) numbers[i] = static_cast<float>(loaded.at<T>(i));
+    });
+  } else {
+    widen(part.dtype, loaded.bytes().data(), numbers);
+  }
+  return numbers;
+}
+
+// Zero points [rows, groups] as codes that share words along columns.
+class ZeroWords final : public Blob {
+ public:
+  ZeroWords(const Tensor& tensor, unsigned bits, std::uint64_t groups)
+      : name_(tensor.name), zeros_(tensor.require("zeros")), rows_(tensor.shape[0]), groups_(groups), bits_(bits) {}
+
+  std::uint64_t words() const { return rows_ / per_word() + (rows_ % per_word() == 0 ? 0 : 1); }
+  std::uint64_t size() const override { return words() * groups_ * sizeof(std::uint32_t); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto codes = kept_.get([this] { return std::make_shared<const std::vector<std::uint8_t>>(codes_of()); });
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const std::uint64_t word = (offset + i) / sizeof(std::uint32_t);
+      const std::uint64_t first = word / groups_ * per_word() + (offset + i) % sizeof(std::uint32_t) * (8 / bits_);
+      unsigned byte = 0;
+      for (unsigned j = 0; j < 8 / bits_ && first + j < rows_; ++j)
+        byte |= unsigned{(*codes)[static_cast<std::size_t>((first + j) * groups_ + word % groups_)]} << bits_ * j;
+      out[i] = static_cast<std::byte>(byte);
+    }
+    if (offset + out.size() == size()) kept_.release();
+  }
+
+ private:
+  std::uint64_t per_word() const { return kWordBits / bits_; }
+
+  std::vector<std::uint8_t> codes_of() const {
+    const std::vector<float> numbers = numbers_of(zeros_, static_cast<std::size_t>(rows_ * groups_));
+    std::vector<std::uint8_t> codes;
+    for (const float number : numbers) {
+      if (!(number >= 0 && number < static_cast<float>(1U << bits_)) || number != std::floor(number)) {
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("tensor {}: the zero point {} is not a code of {} bits, which compressed-tensors has",
+                                name_, number, bits_))
+            .with({.kind = Remedy::Kind::dtype, .value = "f16"});
+      }
+      codes.push_back(static_cast<std::uint8_t>(number));
+    }
+    return codes;
+  }
+
+  std::string name_;
+  Part zeros_;
+  std::uint64_t rows_;
+  std::uint64_t groups_;
+  unsigned bits_;
+  LazyValue<const std::vector<std::uint8_t>> kept_;
+};
+
+// Why the parts cannot hold its codes; empty: they can.
+std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
+  if (tensor.name == embedding) return "an embedding has no codes there";
+  const GroupScheme* scheme = tensor.layout.groups();
+  if (scheme == nullptr) return "a type of its parts is not known";
+  check_parts(tensor);
+  const bool in_rows = tensor.shape.size() == 2 && scheme->axis == 1 && scheme->group_size > 0 &&
+                       (scheme->packing_axis == 1 || scheme->per_word == 1);
+  const bool in_words = (scheme->bits == 4 || scheme->bits == 8) && !scheme->high_bits_first &&
+                        scheme->per_word * scheme->bits == info(scheme->word).bits && in_rows &&
+                        tensor.shape[1] * scheme->bits % kWordBits == 0;
+  if (!tensor.name.view().ends_with(kWeight) || !in_words) return "codes are packed otherwise";
+  if (scheme->power_of_two || scheme->zeros != GroupScheme::Zeros::plain || !can_widen(tensor.require("scales").dtype))
+    return "scales or zero points have another form";
+  const DType zeros = tensor.require("zeros").dtype;
+  return is_integer(zeros) || zeros == DType::f16 ? "" : "zero points are not codes";
+}
+
+class Unfolding {
+ public:
+  Unfolding(const Model& model, std::string_view embedding)
+      : model_(model), embedding_(embedding), result_{without_tensors(model), {}, {}} {}
+
+  UnfoldedModel unfold() {
+    for (const Tensor& tensor : model_.tensors()) add(tensor);
+    if (!modules_.empty()) result_.config = config();
+    return std::move(result_);
+  }
+
+ private:
+  using Form = std::pair<unsigned, std::uint64_t>;  // bits; columns in a group, 0 for a whole row
+
+  void add(const Tensor& tensor) {
+    if (tensor.layout != Layout::quantized_group) {
+      const bool is_linear = tensor.shape.size() == 2 && tensor.name != embedding_;
+      if (is_linear && tensor.name.view().ends_with(kWeight)) ignored_.emplace_back(module_of(tensor));
+      result_.model.add(tensor);
+      return;
+    }
+    if (const std::string_view why = why_numbers(tensor, embedding_); !why.empty()) {
+      result_.losses.push_back(fmt::format("tensor {} becomes float32: {}", tensor.name, why));
+      if (tensor.name != embedding_ && tensor.name.view().ends_with(kWeight)) ignored_.emplace_back(module_of(tensor));
+      result_.model.add(
+          make_dense(std::string(tensor.name.view()), tensor.shape, DType::f32, dense_blob(tensor, DType::f32)));
+      return;
+    }
+    add_parts(tensor);
+  }
+
+  static std::string module_of(const Tensor& tensor) {
+    const std::string_view name = tensor.name;
+    return std::string(name.substr(0, name.size() - kWeight.size()));
+  }
+
+  void add_parts(const Tensor& tensor) {
+    const GroupScheme& scheme = *tensor.layout.groups();
+    const std::string module = module_of(tensor);
+    const std::uint64_t groups = tensor.shape[1] / scheme.group_size;
+    const Part& scales = tensor.require("scales");
+    const auto add = [&](std::string_view ending, Shape shape, DType type, BlobPtr blob) {
+      result_.model.add(make_dense(module + std::string(ending), std::move(shape), type, std::move(blob)));
+    };
+    add(".weight_packed", {tensor.shape[0], tensor.shape[1] * scheme.bits / kWordBits}, DType::i32,
+        tensor.require("packed_weight").blob);
+    add(".weight_scale", {tensor.shape[0], groups}, scales.dtype, scales.blob);
+    std::vector<std::byte> shape(2 * sizeof(std::uint64_t));
+    for (std::size_t axis = 0; axis < 2; ++axis)
+      store_le<std::uint64_t>(shape.data() + axis * sizeof(std::uint64_t), tensor.shape[axis]);
+    add(".weight_shape", {2}, DType::i64, make_memory_blob(std::move(shape), "shape"));
+    auto zeros = std::make_shared<const ZeroWords>(tensor, scheme.bits, groups);
+    add(".weight_zero_point", {zeros->words(), groups}, DType::i32, zeros);
+    modules_[{scheme.bits, groups == 1 ? 0 : scheme.group_size}].push_back(module);
+  }
+
+  // Modules of one form are the linear ones that are not ignored; of several, each names its own.
+  Attributes config() const {
+    std::vector<Attributes::Entry> groups;
+    for (const auto& [form, modules] : modules_) {
+      const auto [bits, size] = form;
+      Value::Array targets = {"Linear"};
+      if (modules_.size() > 1) targets.assign(modules.begin(), modules.end());
+      const Attributes weights = {{"actorder", nullptr},
+                                  {"block_structure", nullptr},
+                                  {"dynamic", false},
+                                  {"group_size", size == 0 ? Value() : Value(size)},
+                                  {"num_bits", std::uint64_t{bits}},
+                                  {"observer", "minmax"},
+                                  {"observer_kwargs", Attributes{}},
+                                  {"strategy", size == 0 ? "channel" : "group"},
+                                  {"symmetric", false},
+                                  {"type", "int"}};
+      groups.emplace_back(fmt::format("group_{}", groups.size()), Attributes{{"input_activations", nullptr},
+                                                                             {"output_activations", nullptr},
+                                                                             {"targets", std::move(targets)},
+                                                                             {"weights", weights}});
+    }
+    return {{"config_groups", Attributes::from_unique(std::move(groups))},
+            {"format", "pack-quantized"},
+            {"global_compression_ratio", nullptr},
+            {"ignore", Value::Array(ignored_.begin(), ignored_.end())},
+            {"kv_cache_scheme", nullptr},
+            {"quant_method", "compressed-tensors"},
+            {"quantization_status", "compressed"}};
+  }
+
+  const Model& model_;
+  std::string_view embedding_;
+  UnfoldedModel result_;
+  std::map<Form, std::vector<std::string>> modules_;
+  std::vector<std::string> ignored_;
+};
+
+}  // namespace
+
+std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding) {
+  const bool has_groups = std::ranges::any_of(
+      model.tensors(), [](const Tensor& tensor) { return tensor.layout == Layout::quantized_group; });
+  return has_groups ? std::optional(Unfolding(model, embedding).unfold()) : std::nullopt;
+}
+
+}  // namespace poise

@@ -1,0 +1,413 @@
+"""Small random directories of every quantization scheme, against numbers that NumPy makes of the same codes.
+
+    quantized_directories.py POISE
+
+Each case packs codes as the description of its project has it, with loops over single codes, and tells the numbers that they mean. The command has to give
+the same numbers through safetensors and through both versions of zTensor, the same logits as from dense numbers, and an error that names matrix and part
+where one is missing.
+"""
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: this Python has no NumPy")
+    sys.exit(77)
+
+HIDDEN, INNER, HEADS, TOKENS, LAYERS = 64, 128, 4, 48, 1
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": HIDDEN, "intermediate_size": INNER,
+          "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+          "vocab_size": TOKENS, "tie_word_embeddings": False, "max_position_embeddings": 64}
+MATRICES = {f"model.layers.{layer}.{name}": shape for layer in range(LAYERS) for name, shape in (
+    ("self_attn.q_proj", (HIDDEN, HIDDEN)), ("self_attn.k_proj", (HIDDEN, HIDDEN)), ("self_attn.v_proj", (HIDDEN, HIDDEN)), ("self_attn.o_proj", (HIDDEN, HIDDEN)),
+    ("mlp.gate_proj", (INNER, HIDDEN)), ("mlp.up_proj", (INNER, HIDDEN)), ("mlp.down_proj", (HIDDEN, INNER)))}
+OTHERS = {"model.embed_tokens.weight": (TOKENS, HIDDEN), "lm_head.weight": (TOKENS, HIDDEN), "model.norm.weight": (HIDDEN,),
+          **{f"model.layers.{layer}.{norm}.weight": (HIDDEN,) for layer in range(LAYERS) for norm in ("input_layernorm", "post_attention_layernorm")}}
+NAMES = {"float32": "F32", "float16": "F16", "int32": "I32", "uint32": "U32", "uint8": "U8", "int8": "I8", "int64": "I64"}
+rng = np.random.default_rng(20261125)
+
+
+class Typed:
+    """An array whose elements are of a type that NumPy does not have."""
+
+    def __init__(self, name, bits):
+        self.name, self.bits = name, bits
+
+
+def save(path, tensors):
+    header, blobs, offset = {}, [], 0
+    for name, array in tensors.items():
+        kind, data = (array.name, array.bits) if isinstance(array, Typed) else (NAMES[array.dtype.name], array)
+        data = np.ascontiguousarray(data)
+        header[name] = {"dtype": kind, "shape": list(data.shape), "data_offsets": [offset, offset + data.nbytes]}
+        offset += data.nbytes
+        blobs.append(data.tobytes())
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(blobs))
+
+
+def load(path):
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:8 + length])
+    header.pop("__metadata__", None)
+    arrays = {}
+    for name, row in header.items():
+        begin, end = (8 + length + offset for offset in row["data_offsets"])
+        kind = {"F32": np.float32, "F16": np.float16, "I32": np.int32, "I64": np.int64}[row["dtype"]]
+        arrays[name] = np.frombuffer(data[begin:end], kind).reshape(row["shape"])
+    return arrays
+
+
+def stream(codes, bits):
+    """Codes of the rows of a matrix, one after the other from the low bits of words of 32 bits up."""
+    rows, count = codes.shape
+    words = np.zeros((rows, count * bits // 32), np.uint32)
+    for i in range(count):
+        for bit in range(bits):
+            at = i * bits + bit
+            words[:, at // 32] |= ((codes[:, i].astype(np.uint32) >> bit & 1) << (at % 32)).astype(np.uint32)
+    return words
+
+
+def codes_of(shape, bits):
+    return rng.integers(0, 2 ** bits, shape)
+
+
+def scales_of(shape, dtype=np.float16):
+    return (rng.random(shape) * 0.02 + 0.001).astype(dtype)
+
+
+def grouped(codes, zeros, scales, index):
+    """(code - zero) * scale, each column of the group that the index names."""
+    return (codes.astype(np.float32) - zeros[:, index].astype(np.float32)) * scales[:, index].astype(np.float32)
+
+
+def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
+    def parts(name, shape):
+        out, inside = shape
+        size = inside if group == -1 else group
+        groups = inside // size
+        index = np.arange(inside) // size
+        if order:
+            index = rng.permutation(index)
+        codes, zeros, scales = codes_of(shape, bits), codes_of((out, groups), bits), scales_of((out, groups), scale_type)
+        less = 1 if version == "gptq" else 0
+        return {".qweight": stream(codes, bits).T.view(np.int32), ".qzeros": stream(((zeros.T - less) % 2 ** bits), bits).view(np.int32), ".scales": scales.T,
+                ".g_idx": index.astype(np.int32)}, grouped(codes, zeros, scales, index)
+    config = {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": order, "sym": False}
+    if version != "gptq":
+        config["checkpoint_format"] = version
+    return config, parts
+
+
+def awq(group=32):
+    def parts(name, shape):
+        out, inside = shape
+        groups = inside // group
+        codes, zeros, scales = codes_of(shape, 4), codes_of((out, groups), 4), scales_of((out, groups))
+
+        def packed(matrix):  # [rows, out]: eight neighbours a word, in AWQ's order
+            words = np.zeros((matrix.shape[0], out // 8), np.uint32)
+            for column in range(out // 8):
+                for place, which in enumerate((0, 2, 4, 6, 1, 3, 5, 7)):
+                    words[:, column] |= matrix[:, column * 8 + which].astype(np.uint32) << (4 * place)
+            return words.view(np.int32)
+        return {".qweight": packed(codes.T), ".qzeros": packed(zeros.T), ".scales": scales.T}, grouped(codes, zeros, scales, np.arange(inside) // group)
+    return {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemm", "zero_point": True}, parts
+
+
+def float_of(code, exponent_bits, mantissa_bits, bias):
+    sign = -1.0 if code >> (exponent_bits + mantissa_bits) else 1.0
+    exponent, mantissa = code >> mantissa_bits & (1 << exponent_bits) - 1, code & (1 << mantissa_bits) - 1
+    if exponent == 0:
+        return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
+    return sign * (1 + mantissa / 2 ** mantissa_bits) * 2.0 ** (exponent - bias)
+
+
+F8 = np.array([float_of(code, 4, 3, 7) if code & 127 != 127 else 0 for code in range(256)], np.float32)  # E4M3
+F4 = np.array([float_of(code, 2, 1, 1) for code in range(16)], np.float32)  # E2M1
+
+
+def f8_codes(shape):
+    codes = rng.integers(0, 256, shape).astype(np.uint8)
+    codes[codes & 127 == 127] = 0  # NaN
+    return codes
+
+
+def bf16(numbers):
+    bits = numbers.astype(np.float32).view(np.uint32) >> 16
+    return Typed("BF16", bits.astype(np.uint16)), (bits << 16).astype(np.uint32).view(np.float32)
+
+
+def fp8_blocks(block=(48, 40), narrow=False):
+    def parts(name, shape):
+        codes, scales = f8_codes(shape), scales_of((-(-shape[0] // block[0]), -(-shape[1] // block[1])), np.float32) / 20
+        stored = scales
+        if narrow:
+            stored, scales = bf16(scales)
+        each = np.repeat(np.repeat(scales, block[0], 0), block[1], 1)[:shape[0], :shape[1]]
+        return {".weight": Typed("F8_E4M3", codes), ".weight_scale_inv": stored}, F8[codes] * each
+    return {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": list(block)}, parts
+
+
+def fp8_scaled(config, each_row=False, shape_of_one=()):
+    def parts(name, shape):
+        codes = f8_codes(shape)
+        scales = scales_of((shape[0], 1) if each_row else shape_of_one, np.float32) if each_row or shape_of_one else np.array(0.0007, np.float32)
+        result = {".weight": Typed("F8_E4M3", codes), ".weight_scale": scales}
+        if config["quant_method"] != "compressed-tensors":
+            result[".input_scale"] = np.array(1.5, np.float32)
+        return result, F8[codes] * scales
+    return config, parts
+
+
+def ct(kind, num_bits, **weights):
+    return {"quant_method": "compressed-tensors", "format": kind, "quantization_status": "compressed",
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": num_bits, "type": "float" if "float" in kind else "int", **weights}}}}
+
+
+def packed_integers(bits=4, group=32, zeros=None, order=False):
+    """zeros: None for symmetric ones, "packed" or "plain"."""
+    def parts(name, shape):
+        out, inside = shape
+        size = inside if group is None else group
+        groups, middle = inside // size, 2 ** (bits - 1)
+        index = np.arange(inside) // size
+        if order:
+            index = rng.permutation(index)
+        codes, points, scales = codes_of(shape, bits), np.full((out, groups), middle), scales_of((out, groups))
+        result = {".weight_packed": stream(codes, bits).view(np.int32), ".weight_scale": scales, ".weight_shape": np.array(shape, np.int64)}
+        if zeros:
+            points = codes_of((out, groups), bits)
+            result[".weight_zero_point"] = stream(points.T, bits).T.view(np.int32) if zeros == "packed" else (points - middle).astype(np.int8)
+        if order:
+            result[".weight_g_idx"] = index.astype(np.int32)
+        return result, grouped(codes, points, scales, index)
+    return ct("pack-quantized", bits, strategy="channel" if group is None else "group", group_size=group), parts
+
+
+def int8(one=False):
+    def parts(name, shape):
+        codes, scales = rng.integers(-128, 128, shape).astype(np.int8), scales_of((1,) if one else (shape[0], 1), np.float32) / 20
+        return {".weight": codes, ".weight_scale": scales}, codes.astype(np.float32) * scales
+    return ct("int-quantized", 8), parts
+
+
+def nvfp4(spelling):
+    def parts(name, shape):
+        codes, scales = codes_of(shape, 4), rng.integers(40, 100, (shape[0], shape[1] // 16)).astype(np.uint8)
+        factor = np.array([0.0031], np.float32)
+        packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+        if spelling == "modelopt":
+            each = F8[scales] * factor
+            result = {".weight": packed, ".weight_scale": Typed("F8_E4M3", scales), ".weight_scale_2": factor[0].reshape(()), ".input_scale": factor}
+        else:
+            factor = np.array([300.5], np.float32)
+            each = F8[scales] / factor
+            result = {".weight_packed": packed, ".weight_scale": Typed("F8_E4M3", scales), ".weight_global_scale": factor, ".input_global_scale": factor}
+        return result, F4[codes] * np.repeat(each, 16, 1)
+    return ({"quant_method": "modelopt", "quant_algo": "NVFP4"} if spelling == "modelopt" else ct("nvfp4-pack-quantized", 4)), parts
+
+
+def bitsandbytes4(kind="nf4", nested=False, block=64):
+    book = np.sort(rng.normal(0, 0.4, 16)).astype(np.float32)
+
+    def parts(name, shape):
+        count = shape[0] * shape[1]
+        codes = codes_of((count,), 4)
+        state = {"quant_type": kind, "blocksize": block, "dtype": "bfloat16", "shape": list(shape)}
+        result = {".weight": (codes[::2] << 4 | codes[1::2]).astype(np.uint8).reshape(-1, 1), ".weight.quant_map": book}
+        if nested:
+            inner, outer = codes_of((count // block,), 8), scales_of((-(-(count // block) // 32),), np.float32)
+            table = np.sort(rng.random(256)).astype(np.float32)
+            offset = np.float32(0.0625)
+            scales = table[inner] * np.repeat(outer, 32)[:len(inner)] + offset
+            state.update(nested_blocksize=32, nested_dtype="float32", nested_offset=float(offset))
+            result.update({".weight.absmax": inner.astype(np.uint8), ".weight.nested_absmax": outer, ".weight.nested_quant_map": table})
+        else:
+            scales = scales_of((count // block,), np.float32)
+            result[".weight.absmax"] = scales
+        result[f".weight.quant_state.bitsandbytes__{kind}"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
+        return result, (book[codes] * np.repeat(scales, block)).reshape(shape)
+    return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": kind}, parts
+
+
+def bitsandbytes8():
+    def parts(name, shape):
+        codes, largest = rng.integers(-127, 128, shape).astype(np.int8), (rng.random(shape[0]) * 2).astype(np.float32)
+        return {".weight": codes, ".SCB": largest, ".weight_format": np.array(0, np.uint8)}, codes.astype(np.float32) * (largest / np.float32(127))[:, None]
+    return {"quant_method": "bitsandbytes", "load_in_8bit": True}, parts
+
+
+def mlx(bits=4, group=32):
+    def parts(name, shape):
+        codes, scales = codes_of(shape, bits), scales_of((shape[0], shape[1] // group))
+        biases = (scales_of(scales.shape, np.float32) * -3).astype(np.float16)
+        numbers = codes * np.repeat(scales.astype(np.float32), group, 1) + np.repeat(biases.astype(np.float32), group, 1)
+        return {".weight": stream(codes, bits), ".scales": scales, ".biases": biases}, numbers
+    return {"group_size": group, "bits": bits}, parts
+
+
+CASES = {  # name: (quantization_config, parts of a matrix), the part that is taken away, exact
+    **{f"gptq{bits}-{version}": (gptq(bits, 32, version), ".scales", True) for bits in (2, 3, 4, 8) for version in ("gptq", "gptq_v2")},
+    "gptq4-order": (gptq(order=True), ".qzeros", True),
+    "gptq3-order": (gptq(bits=3, order=True), ".qweight", True),
+    "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
+    "awq": (awq(), ".qzeros", True),
+    "awq-16": (awq(16), ".qweight", True),
+    "fp8-blocks": (fp8_blocks(), ".weight", True),
+    "fp8-blocks-bf16": (fp8_blocks((64, 64), True), ".weight_scale_inv", True),
+    "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
+    "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
+    "ct-float-rows": (fp8_scaled(ct("float-quantized", 8), True), ".weight_scale", True),
+    "ct-float-tensor": (fp8_scaled(ct("float-quantized", 8), False, (1,)), ".weight", True),
+    "ct-int4": (packed_integers(), ".weight_shape", True),
+    "ct-int4-rows": (packed_integers(group=None), ".weight_scale", True),
+    "ct-int4-zeros": (packed_integers(zeros="packed"), ".weight_packed", True),
+    "ct-int8-plain-zeros": (packed_integers(8, zeros="plain"), ".weight_scale", True),
+    "ct-int2": (packed_integers(2, zeros="packed"), ".weight_shape", True),
+    "ct-int4-order": (packed_integers(order=True), ".weight_scale", True),
+    "ct-int8": (int8(), ".weight_scale", True),
+    "ct-int8-one": (int8(True), ".weight", True),
+    "ct-nvfp4": (nvfp4("compressed"), ".weight_scale", True),
+    "modelopt-nvfp4": (nvfp4("modelopt"), ".weight_scale_2", True),
+    "nf4": (bitsandbytes4(), ".weight.absmax", True),
+    "nf4-nested": (bitsandbytes4(nested=True), ".weight.nested_quant_map", True),
+    "fp4-nested": (bitsandbytes4("fp4", True, 128), ".weight.quant_map", True),
+    "bitsandbytes8": (bitsandbytes8(), ".SCB", True),
+    **{f"mlx{bits}": (mlx(bits), ".biases", False) for bits in (2, 3, 4, 6, 8)},
+}
+
+
+# Of these each part is cut, too.
+CUT = {"gptq4-order", "awq", "fp8-blocks", "fp8-tensor", "ct-int4-zeros", "ct-int8", "ct-nvfp4", "modelopt-nvfp4", "nf4-nested", "bitsandbytes8", "mlx4"}
+
+
+class Failure(Exception):
+    pass
+
+
+def require(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+class Tester:
+    def __init__(self, program, directory):
+        self.program, self.directory = program, directory
+
+    def poise(self, *arguments, fails=False):
+        done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True)
+        require((done.returncode != 0) == fails, f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+        return done.stderr if fails else done.stdout
+
+    def converted(self, source, *options):
+        target = self.directory / "numbers.safetensors"
+        self.poise("convert", source, "-o", target, "--dtype", "f32", "--force", "--quiet", *options)
+        return load(target)
+
+    def make(self, name, quantization, tensors):
+        path = self.directory / name
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        config = dict(CONFIG)
+        if quantization is not None:
+            config["quantization" if "quant_method" not in quantization else "quantization_config"] = quantization
+        (path / "config.json").write_text(json.dumps(config))
+        save(path / "model.safetensors", tensors)
+        return path
+
+    def check(self, name, quantization, parts_of, missing, exact):
+        others = {other: (rng.normal(0, 0.5, shape)).astype(np.float16) for other, shape in OTHERS.items()}
+        parts, expected = dict(others), {other: array.astype(np.float32) for other, array in others.items()}
+        for matrix, shape in MATRICES.items():
+            its, expected[matrix + ".weight"] = parts_of(matrix, shape)
+            parts.update({matrix + ending: array for ending, array in its.items()})
+        path = self.make(name, quantization, parts)
+        inspected = json.loads(self.poise("inspect", path, "--json"))
+        require(len(inspected["tensors"]) == len(expected), f"{len(inspected['tensors'])} tensors, expected {len(expected)}")
+        raw = json.loads(self.poise("inspect", path, "--json", "--raw"))
+        require({row["name"] for row in raw["tensors"]} == set(parts), "--raw shows other tensors than the file has")
+        self.poise("verify", path)
+        dense = self.make(name + "-dense", None, {key: array.astype(np.float32) for key, array in expected.items()})
+        for form in ("", "zt", "zt1"):
+            source = path
+            if form and not (form == "zt1" and "nvfp4" in name):  # that version has no numbers of four bits
+                source = self.directory / f"{name}.{form}"
+                self.poise("convert", path, "-o", source, "--to", form, "--quiet")
+                self.poise("verify", source)
+            self.compare(self.converted(source), expected, exact)
+        if re.match("gptq[48]-gptq|awq|ct-int4$|ct-int4-zeros|ct-int8-plain", name):
+            self.check_written(name, path, expected)
+        equal = json.loads(self.poise("run", path, "--tokens", "1,7,3,9", "--logits", "--exact"))["logits"]
+        logits = json.loads(self.poise("run", dense, "--tokens", "1,7,3,9", "--logits", "--exact"))["logits"]
+        worst = np.abs(np.array(equal) - np.array(logits)).max() / np.abs(logits).max()
+        require(worst < 1e-4, f"logits are off by {worst}")
+        victim = "model.layers.0.mlp.up_proj"
+        message = self.poise("inspect", self.make(name, quantization, {key: array for key, array in parts.items() if key != victim + missing}), fails=True)
+        require(victim in message and victim + missing in message, f"without {missing}: {message}")
+        if name not in CUT:
+            return
+        for ending in its:  # parts of other shapes are refused or say the same
+            array = parts[victim + ending]
+            bits = array.bits if isinstance(array, Typed) else array
+            if bits.size < 2 or ending in (".input_scale", ".input_global_scale"):
+                continue
+            cut = bits.reshape(-1)[:-1]
+            changed = {**parts, victim + ending: Typed(array.name, cut) if isinstance(array, Typed) else cut}
+            message = self.poise("inspect", self.make(name, quantization, changed), fails=True)
+            require(victim in message, f"with a cut {ending}: {message}")
+
+    def check_written(self, name, path, expected):
+        """--to huggingface writes pack-quantized: read here by NumPy, and by the command again."""
+        target = self.directory / (name + "-written")
+        self.poise("convert", path, "-o", f"{target}/", "--force", "--quiet")
+        config = json.loads((target / "config.json").read_text())["quantization_config"]
+        weights = config["config_groups"]["group_0"]["weights"]
+        require(config["format"] == "pack-quantized" and config["ignore"] == ["lm_head"], f"quantization_config is {config}")
+        stored = load(target / "model.safetensors")
+        bits = weights["num_bits"]
+        unpacked = lambda words: np.stack([words.view(np.uint32) >> bits * i & 2 ** bits - 1 for i in range(32 // bits)], -1)
+        for matrix, shape in MATRICES.items():
+            require(list(stored[matrix + ".weight_shape"]) == list(shape), "weight_shape")
+            codes = unpacked(stored[matrix + ".weight_packed"]).reshape(shape)
+            zeros = unpacked(stored[matrix + ".weight_zero_point"]).swapaxes(1, 2).reshape(shape[0], -1)
+            index = np.arange(shape[1]) // weights["group_size"]
+            require(np.array_equal(grouped(codes, zeros, stored[matrix + ".weight_scale"], index), expected[matrix + ".weight"]), f"{matrix} as it is written")
+        self.compare(self.converted(target), expected, True)
+
+    @staticmethod
+    def compare(found, expected, exact):
+        require(set(found) == set(expected), f"other tensors: {set(found) ^ set(expected)}")
+        for key, array in expected.items():
+            same = np.array_equal(found[key], array) if exact else np.allclose(found[key], array, rtol=2e-6, atol=1e-6)
+            require(same, f"{key} is off by {np.abs(found[key] - array).max() if found[key].shape == array.shape else found[key].shape}")
+
+
+def main():
+    only = sys.argv[2:]
+    failed = []
+    with tempfile.TemporaryDirectory() as directory:
+        tester = Tester(sys.argv[1], Path(directory))
+        for name, ((quantization, parts_of), missing, exact) in CASES.items():
+            if only and name not in only:
+                continue
+            try:
+                tester.check(name, quantization, parts_of, missing, exact)
+                print(f"{name}: ok")
+            except Failure as failure:
+                failed.append(name)
+                print(f"{name}: {failure}")
+    sys.exit(f"failed: {' '.join(failed)}" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
