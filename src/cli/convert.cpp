@@ -276,7 +276,7 @@ std::string quantize_types() {
   for (const Groups usual : {Groups{8}, Groups{4}}) {
     constexpr double kScaleBits = 32;  // the scale and the zero point of a group
     table.add({fmt::format("group{}", usual.bits), bits(usual.bits + kScaleBits / static_cast<double>(usual.size)),
-               groups, fmt::format("scale and zero point for each {} neighbours (--group-size)", usual.size)});
+               groups, fmt::format("scale and zero point for each {} codes (--group-size)", usual.size)});
   }
   for (const BlockType& type : block_types()) {
     if (type.encode == nullptr) continue;
