@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "syntax/json.hpp"
+#include "syntax/same_entries.hpp"
 #include "tokenizer/kept_files.hpp"
 
 namespace poise {
@@ -51,13 +52,6 @@ Value template_in(const Attributes& keys) {
   }
   if (list.size() > (usual == nullptr ? 0 : 1)) return list;
   return usual == nullptr ? Value() : *usual;
-}
-
-bool are_same(const Attributes& a, const Attributes& b) {
-  return a.size() == b.size() && std::ranges::all_of(a, [&](const Attributes::Entry& entry) {
-           const Value* other = b.find(entry.first);
-           return other != nullptr && *other == entry.second;
-         });
 }
 
 // Those of the keys that hold templates.
@@ -121,7 +115,7 @@ GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::str
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
   // The keys count: an edit may have changed them.
   if (const Value* whole = texts.tokenizer_config.find(kConfigTemplate)) {
-    if (are_same(gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
+    if (have_same_entries(gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
     texts.tokenizer_config.erase(kConfigTemplate);
   }
   return texts;

@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
+#include "syntax/same_entries.hpp"
 #include "tokenizer/listed_tokens.hpp"
 
 namespace poise {
@@ -41,14 +42,6 @@ std::optional<Attributes> object_of(const std::string& text, std::string_view na
   } catch (const Error&) {
   }
   return std::nullopt;
-}
-
-// The same keys and values, in any order.
-bool are_same(const Attributes& a, const Attributes& b) {
-  return a.size() == b.size() && std::ranges::all_of(a, [&](const Attributes::Entry& entry) {
-           const Value* other = b.find(entry.first);
-           return other != nullptr && *other == entry.second;
-         });
 }
 
 Attributes without_template(Attributes config) {
@@ -87,8 +80,8 @@ class KeptFiles {
   std::string config_text() const {
     const std::string* text = text_of(vocabulary_.files, kTokenizerConfig);
     const auto kept = text == nullptr ? std::nullopt : object_of(*text, kTokenizerConfig);
-    const bool is_true =
-        kept && (templates_are_true_ ? are_same(without_template(*kept), config_) : are_same(*kept, config_));
+    const bool is_true = kept && (templates_are_true_ ? have_same_entries(without_template(*kept), config_)
+                                                      : have_same_entries(*kept, config_));
     return is_true ? *text : to_json(config_, 2) + "\n";
   }
 
