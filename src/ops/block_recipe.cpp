@@ -225,7 +225,7 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   is_70b_ = layers_ == 80 && config.num_attention_heads != config.num_key_value_heads;  // llama.cpp's own rule
 }
 
-const BlockType& BlockRecipe::type_for(std::string_view tensor, std::int64_t row_length, bool has_importance) const {
+const BlockType& BlockRecipe::type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const {
   const Use use = use_of(tensor);
   const std::int64_t layer = layer_of(tensor);
   const auto chosen = [&](const Row::Choice& choice) {

@@ -32,7 +32,7 @@ class BlockRecipe {
 
   // For a matrix of the model: the type, which need not fit its rows. `row_length`: elements in the rows that become
   // blocks. `has_importance`: weights for errors are at hand.
-  const BlockType& type_for(std::string_view tensor, std::int64_t row_length, bool has_importance) const;
+  const BlockType& type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
 
  private:
   struct Row;

@@ -235,16 +235,16 @@ TEST(HostilePytorch, NothingIsCalled) {
                                                              {"importlib", "import_module", "imports modules"},
                                                              {"my_module", "Thing", "which no checkpoint needs"}}};
   for (const auto& [module, function, what] : kNames) {
+    const std::string name = module + "." + function;
     for (const Trick& trick : tricks(module, function)) {
       if (trick.steps.find(function) == std::string::npos) continue;
-      SCOPED_TRACE(module + "." + function + ": " + trick.name);
+      SCOPED_TRACE(name + ": " + trick.name);
       const std::string file = file_of(objects(text("x") + trick.steps)).bytes();
       const Model model = open(support::source(file, "hostile.pt"));
       EXPECT_EQ(model.size(), 1U);
-      const auto told = std::ranges::any_of(model.warnings, [&](const Finding& finding) {
+      const auto told = std::ranges::any_of(model.warnings, [&name, &reason = what](const Finding& finding) {
         return finding.severity == Severity::error && finding.offset &&
-               finding.message.find(module + "." + function) != std::string::npos &&
-               finding.message.find(what) != std::string::npos;
+               finding.message.find(name) != std::string::npos && finding.message.find(reason) != std::string::npos;
       });
       EXPECT_TRUE(told);
       const support::TemporaryDirectory directory;

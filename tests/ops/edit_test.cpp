@@ -98,14 +98,14 @@ TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
 // Each edit of a zTensor 2 file leaves the manifest and the footer that were its end.
 TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
   const support::TemporaryDirectory directory;
-  for (const std::uint64_t alignment : {4096, 65536}) {
+  for (const std::uint64_t alignment : {4096U, 65536U}) {
     const fs::path file = directory / fmt::format("{}.zt", alignment);
     ConvertOptions options;
     options.write.align = alignment;
     convert(source_directory() / "examples/nano-mistral", file, options);
     ASSERT_EQ(verify(file).warnings(), 0U);
     std::vector<std::uint64_t> ends = {fs::file_size(file)};
-    for (const std::size_t length : {1, 5000, 70000, 3}) {
+    for (const std::size_t length : {1U, 5000U, 70000U, 3U}) {
       edit(file, {.set = {{"note", std::string(length, 'n')}}, .erase = {}});
       EXPECT_EQ(verify(file).warnings(), 0U) << length;
       ends.push_back(fs::file_size(file));
@@ -113,7 +113,7 @@ TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
     // Bytes that are no manifest, or are not its, are told of as before.
     const std::string whole = support::contents(file);
     for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
-      for (const std::uint64_t back : {1, 24, 60, 500}) {
+      for (const std::uint64_t back : {1U, 24U, 60U, 500U}) {
         std::string changed = whole;
         changed[ends[i] - back] ^= 0x10;
         support::put(file, changed);

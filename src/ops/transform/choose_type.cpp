@@ -24,7 +24,7 @@ void require_castable(DType dtype) {
 }
 
 // For rows that are not whole blocks the type that llama-quantize takes.
-StoredType type_for_rows(StoredType type, std::int64_t columns) {
+StoredType type_for_rows(StoredType type, std::uint64_t columns) {
   if (type.blocks == nullptr) return type;
   type.blocks = block_type_for_rows(*type.blocks, columns);
   return type.blocks != nullptr ? type : StoredType{DType::f16};
@@ -108,9 +108,9 @@ class ChooseType final : public Step {
   std::optional<StoredType> chosen_type(TensorPlan& plan, const std::optional<StoredType>& kept) const {
     const Tensor& tensor = plan.tensor;
     const bool along_columns = blocks_run_along_columns(conversion_, tensor);
-    const std::int64_t row_length = tensor.shape.empty() ? 1
-                                    : along_columns      ? tensor.shape.front()
-                                                         : tensor.shape.back();
+    const std::uint64_t row_length = tensor.shape.empty() ? 1
+                                     : along_columns      ? tensor.shape.front()
+                                                          : tensor.shape.back();
     const bool always_f32 = target_.stores_as_f32 != nullptr && target_.stores_as_f32(conversion_.described, tensor);
     auto type = kept ? kept : requested_type(tensor, row_length);
     if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
@@ -128,7 +128,7 @@ class ChooseType final : public Step {
     return result;
   }
 
-  std::optional<StoredType> requested_type(const Tensor& tensor, std::int64_t row_length) const {
+  std::optional<StoredType> requested_type(const Tensor& tensor, std::uint64_t row_length) const {
     if (options_.quantize) return options_.quantize;
     if (recipe_) {
       return StoredType{.dtype = DType::u8,
