@@ -7,6 +7,7 @@
 
 #include "formats/format.hpp"
 #include "huggingface_seed.hpp"
+#include "io/sink.hpp"
 #include "target.hpp"
 
 using namespace poise;

@@ -8,6 +8,7 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
+#include "io/sink.hpp"
 #include "random_model.hpp"
 #include "syntax/cbor_encoder.hpp"
 #include "target.hpp"
