@@ -48,14 +48,14 @@ struct Matrix {
 class Folding {
  public:
   Folding(const Model& model, const FoundQuantization& found)
-      : model_(model), config_(*found.config), schemes_(schemes_of(found.method)), method_(found.method) {
-    for (const QuantizationScheme* scheme : schemes_) {
-      if (scheme->require_known != nullptr) scheme->require_known(config_);
-    }
-  }
+      : model_(model), config_(*found.config), schemes_(schemes_of(found.method)), method_(found.method) {}
 
-  Model fold() {
+  // Nothing: the model has no quantized matrix.
+  std::optional<Model> fold() {
     find_matrices();
+    for (const QuantizationScheme* scheme : schemes_) {
+      if (!matrices_.empty() && scheme->require_known != nullptr) scheme->require_known(config_);
+    }
     Model result = without_tensors(model_);
     for (const Tensor& tensor : model_.tensors()) {
       const auto found = of_tensor_.find(tensor.name.view());
@@ -67,6 +67,7 @@ class Folding {
       }
     }
     throw_faults();
+    if (matrices_.empty()) return std::nullopt;
     if (!left_out_.empty()) {
       result.warnings.push_back(
           {Severity::warning,
@@ -202,9 +203,10 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
 Model folded(Model model) {
   const auto found = find_quantization(model.config_json);
   if (!found || schemes_of(found->method).empty()) return model;
-  Model result = Folding(model, *found).fold();
-  for (const QuantizationKey& row : kKeys) result.config_json.erase(row.key);
-  return result;
+  std::optional<Model> result = Folding(model, *found).fold();
+  if (!result) return model;
+  for (const QuantizationKey& row : kKeys) result->config_json.erase(row.key);
+  return std::move(*result);
 }
 
 std::optional<std::string> QuantizationConfig::text(std::string_view key) const {

@@ -43,16 +43,25 @@ TEST(Directory, ManyFilesGoWithTheirDirectory) {
   EXPECT_FALSE(fs::exists(directory));
 }
 
-TEST(Directory, StaysWithWhatIsNoFile) {
+TEST(Directory, FoldersOfFilesGoWithIt) {
+  const support::TemporaryDirectory scratch;
+  const fs::path directory = scratch.path() / "gone";
+  put(directory / "file", "1");
+  put(directory / "inner" / "file", "2");
+  remove_directory(directory);
+  EXPECT_FALSE(fs::exists(directory));
+}
+
+TEST(Directory, StaysWithLinksAndDeeperFolders) {
   const support::TemporaryDirectory scratch;
   const fs::path directory = scratch.path() / "kept";
   put(directory / "file", "1");
-  put(directory / "inner" / "file", "2");
+  put(directory / "inner" / "deeper" / "file", "2");
   put(scratch.path() / "other", "3");
   fs::create_symlink(scratch.path() / "other", directory / "link");
   remove_directory(directory);
   EXPECT_THAT(support::names_in(directory), testing::ElementsAre("inner", "link"));
-  EXPECT_TRUE(fs::exists(directory / "inner" / "file"));
+  EXPECT_TRUE(fs::exists(directory / "inner" / "deeper" / "file"));
   EXPECT_TRUE(fs::exists(scratch.path() / "other"));
 }
 
