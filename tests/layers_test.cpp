@@ -68,8 +68,7 @@ const std::map<std::string, std::string> kPublic = {
     {"edit.hpp", "formats"},       {"convert.hpp", "ops"},     {"verify.hpp", "ops"},
     {"hash.hpp", "ops"},           {"diff.hpp", "ops"},        {"tokenizer.hpp", "tokenizer"},
     {"weights.hpp", "runtime"},    {"session.hpp", "runtime"}, {"sampler.hpp", "runtime"},
-    {"tiny_llama.hpp", "api"},     {"chat.hpp", "chat"},
-    {"lora.hpp", "ops"},
+    {"tiny_llama.hpp", "api"},     {"chat.hpp", "chat"},       {"lora.hpp", "ops"},
 };
 
 fs::path root() { return poise::source_directory(); }

@@ -51,7 +51,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
       sampling.seed = (std::uint64_t{device()} << 32) | device();
     } else {
       const auto number = number_from<std::uint64_t>(text);
-      if (!number) refuse("--seed", text, "a whole number, or random");
+      if (!number) refuse("--seed", text, "a whole number from 0 to 18446744073709551615, or random");
       sampling.seed = *number;
     }
   };
