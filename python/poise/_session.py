@@ -195,7 +195,8 @@ class Session:
         more["stop"] = [stop] if isinstance(stop, str) else list(stop)
         more["logit_bias"] = dict(logit_bias or {})
         make: typing.Any = _poise.Generator
-        return make(self._core, prompt, *options, more)
+        made: _poise.Generator = make(self._core, prompt, *options, more)
+        return made
 
 
 def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
