@@ -1,5 +1,6 @@
 #include "support/bytes.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 #include <sstream>
@@ -24,7 +25,8 @@ std::string hex(std::string_view digits) {
 
 std::string le(std::uint64_t value, std::size_t bytes) {
   std::string result(bytes, '\0');
-  for (std::size_t i = 0; i < bytes; ++i) result[i] = static_cast<char>(value >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < std::min(bytes, sizeof(value)); ++i)
+    result[i] = static_cast<char>(value >> (8 * i) & 0xff);
   return result;
 }
 
