@@ -60,9 +60,14 @@ def _documented(function: Function) -> Function:
 _OPTIONS = frozenset(_poise.option_names())
 
 
+def options_in(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    """Those of a function's arguments that are options of a conversion and are given."""
+    return {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
+
+
 def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """Of a function's arguments those that are options of a conversion, and given."""
-    options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
+    """The same as the extension takes them."""
+    options = options_in(arguments)
     if "dtype" in options:
         options["dtype"] = known_name(options["dtype"])
     if "keep" in options:

@@ -69,30 +69,7 @@ def save_file(
     if format is None:
         format = _usual_format(filename)
     _operations.save(
-        _model_of(tensor_dict, metadata),
-        filename,
-        format=format,
-        dtype=dtype,
-        quantize=quantize,
-        group_size=group_size,
-        imatrix=imatrix,
-        lora=lora,
-        keep=keep,
-        only=only,
-        skip=skip,
-        sparse=sparse,
-        min_sparsity=min_sparsity,
-        card=card,
-        compress=compress,
-        digest=digest,
-        align=align,
-        shard_size=shard_size,
-        dialect=dialect,
-        vocab=vocab,
-        merges=merges,
-        overwrite=overwrite,
-        verify=verify,
-        progress=progress,
+        _model_of(tensor_dict, metadata), filename, **_operations.options_in(locals()), progress=progress
     )
 
 

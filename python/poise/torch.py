@@ -8,6 +8,7 @@ import torch
 
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
+from ._operations import options_in
 from ._types import DType, Path, Patterns, Progress, Size
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
@@ -63,33 +64,7 @@ def save_file(
     The others are those of poise.save().
     """
     _check(tensors)
-    _numpy.save_file(
-        tensors,
-        filename,
-        metadata,
-        format=format,
-        dtype=dtype,
-        quantize=quantize,
-        group_size=group_size,
-        imatrix=imatrix,
-        lora=lora,
-        keep=keep,
-        only=only,
-        skip=skip,
-        sparse=sparse,
-        min_sparsity=min_sparsity,
-        card=card,
-        compress=compress,
-        digest=digest,
-        align=align,
-        shard_size=shard_size,
-        dialect=dialect,
-        vocab=vocab,
-        merges=merges,
-        overwrite=overwrite,
-        verify=verify,
-        progress=progress,
-    )
+    _numpy.save_file(tensors, filename, metadata, **options_in(locals()), progress=progress)
 
 
 def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
@@ -141,33 +116,7 @@ def save_model(
     if force_contiguous:
         state = {name: tensor.contiguous() for name, tensor in state.items()}
     try:
-        save_file(
-            state,
-            filename,
-            metadata,
-            format=format,
-            dtype=dtype,
-            quantize=quantize,
-            group_size=group_size,
-            imatrix=imatrix,
-            lora=lora,
-            keep=keep,
-            only=only,
-            skip=skip,
-            sparse=sparse,
-            min_sparsity=min_sparsity,
-            card=card,
-            compress=compress,
-            digest=digest,
-            align=align,
-            shard_size=shard_size,
-            dialect=dialect,
-            vocab=vocab,
-            merges=merges,
-            overwrite=overwrite,
-            verify=verify,
-            progress=progress,
-        )
+        save_file(state, filename, metadata, **options_in(locals()), progress=progress)
     except ValueError as error:
         if force_contiguous or "contiguous" not in str(error):
             raise
