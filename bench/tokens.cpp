@@ -14,7 +14,7 @@
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
 
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 
 namespace {
 

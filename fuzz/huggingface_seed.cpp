@@ -8,7 +8,7 @@
 #include "family/llama.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "target.hpp"
-#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
 
 namespace poise::fuzz {
 namespace {

@@ -1,6 +1,6 @@
 // SentencePiece models: tokenizer.model.
 #include "target.hpp"
-#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
 
 using namespace poise;
 

@@ -1,5 +1,5 @@
 // tekken.json, the byte 0x1e, a text that is encoded and decoded.
-#include "tokenizer/tekken.hpp"
+#include "tokenizer/files/tekken.hpp"
 
 #include "target.hpp"
 

@@ -1,5 +1,5 @@
 // tokenizer.json, the byte 0x1e, a text that is encoded and decoded.
-#include "tokenizer/tokenizer_json.hpp"
+#include "tokenizer/files/tokenizer_json.hpp"
 
 #include "target.hpp"
 

@@ -7,7 +7,7 @@
 //     message, path and offset of the failure; POISE_OK and empty texts after success. Poise keeps no error anywhere
 //     else. Any call can return POISE_OUT_OF_MEMORY and, where Poise has a bug, POISE_INTERNAL; calls that read or
 //     write files also POISE_IO.
-//  3. NULL. A pointer must not be NULL unless its call says what NULL means; POISE_BAD_ARGUMENT names the parameter.
+//  3. NULL. A pointer must not be NULL unless its call defines what NULL means; POISE_BAD_ARGUMENT names the parameter.
 //     Free functions take NULL.
 //  4. Ownership. What a call makes through a pointer to a handle (poise_model **) belongs to the caller and has a free
 //     function. So do poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
@@ -80,7 +80,7 @@ typedef struct poise_error {
 
 // "0.2.0". Static.
 const char* poise_version(void);
-// "invalid_file"; "unknown" for a number that is no status. Static.
+// "invalid_file"; "unknown" for a number that is not a status. Static.
 const char* poise_status_name(poise_status status);
 
 // ---- Text, bytes and tokens
@@ -202,7 +202,7 @@ typedef struct poise_dtype_info {
 #define POISE_DTYPE_INFO_INIT \
   { sizeof(poise_dtype_info), {NULL, 0}, 0 }
 
-// The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are no element type.
+// The texts are static. POISE_BAD_ARGUMENT for POISE_DTYPE_UNKNOWN and numbers that are not an element type.
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* info, poise_error* error);
 
 // ---- Attributes: a map from text to values
@@ -416,7 +416,7 @@ poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info
 // Elements [first, first + count) of the row-major dense tensor, whatever the floating-point type and the layout, as
 // POISE_F32, POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the
 // type's; `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts
-// that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. A sparse tensor is read anew by
+// that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. A sparse tensor is read again by
 // each call: take as much at once as fits.
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
@@ -478,13 +478,13 @@ poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out,
 // Numbers as codes, without a file: a model of one tensor without a name, whose elements are `numbers` (as many as
 // `dims` say, which is `rank` of them) as poise_convert stores them when options->quantize is `type`: "q4_k", "qint8",
 // "group4:64", ... poise_part_map lends the codes, poise_tensor_decode gives numbers again. *model is freed with
-// poise_model_free. POISE_BAD_ARGUMENT for a type that is none, recipes among them; POISE_UNSUPPORTED for numbers that
-// are not finite, and for rows that are no whole blocks or groups.
+// poise_model_free. POISE_BAD_ARGUMENT for a type that does not exist, and for recipes; POISE_UNSUPPORTED for numbers
+// that are not finite, and for rows that are not whole blocks or groups.
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error);
 // The numbers of ggml's blocks, the rows one after the other, as other programs make them too: `count` float32 numbers,
-// as many as `dims` say. POISE_BAD_ARGUMENT for a type that is none of blocks, for rows that are no whole blocks, and
-// where the elements need another `size` or `count`; POISE_UNSUPPORTED for a type that Poise does not decode.
+// as many as `dims` say. POISE_BAD_ARGUMENT for a type that is not one of blocks, for rows that are not whole blocks,
+// and where the elements need another `size` or `count`; POISE_UNSUPPORTED for a type that Poise does not decode.
 poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
                               float* numbers, size_t count, poise_error* error);
 
@@ -512,7 +512,7 @@ typedef struct poise_verify_report {
 #define POISE_VERIFY_REPORT_INIT \
   { sizeof(poise_verify_report), "", 0, 0, 0, 0, 0 }
 
-// Checks structure, digests and every value. Faults of the file are no failure of the call: each goes to on_finding
+// Checks structure, digests and every value. Faults of the file are not a failure of the call: each goes to on_finding
 // (may be NULL) with `user`, in the order of the file, when all have been found. `report` may be NULL. POISE_NOT_FOUND
 // and POISE_BAD_ARGUMENT for the path.
 poise_status poise_verify(const char* path, const poise_verify_options* options,
@@ -683,9 +683,9 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 // cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
 // A JSON object: a config.json, which is kept whole, and which has to have the hyperparameters of its model_type where
-// Poise knows it. POISE_BAD_ARGUMENT for text that is no such object.
+// Poise knows it. POISE_BAD_ARGUMENT for text that is not such an object.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
-// A JSON object of attributes, each of which replaces one of its key. POISE_BAD_ARGUMENT for text that is no such
+// A JSON object of attributes, each of which replaces one of its key. POISE_BAD_ARGUMENT for text that is not such an
 // object.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
 // Begins a vocabulary without tokens in place of the one before; ignores the counts in it. Tokens get ids in the order
@@ -749,7 +749,7 @@ void poise_stream_free(poise_stream* stream);
 // *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id that the vocabulary does not
 // have.
 poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error);
-// What was held back. The stream then starts anew. *text is borrowed until the next call with the stream.
+// What was held back. The stream then starts over. *text is borrowed until the next call with the stream.
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error);
 
 // ---- Running
@@ -866,7 +866,7 @@ typedef struct poise_generation {
 poise_status poise_session_generate(poise_session* session, const poise_generate_options* options,
                                     int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error);
-// Starts anew, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the
+// Starts over, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the
 // first. `out` may be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
 poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
                                              poise_error* error);

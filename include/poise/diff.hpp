@@ -26,7 +26,7 @@ struct TensorDifference {
     only_in_b,
     shape,
     type,    // how elements are stored, with equal shapes; values tell how far apart they are
-    values,  // alone, or bytes that are no numbers
+    values,  // alone, or bytes that are not numbers
   };
 
   std::string name;

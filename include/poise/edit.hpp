@@ -24,8 +24,8 @@ struct EditReport {
   // moment of that the file is either what it was or what it will be, and when it fails it is cut back to what it was.
   // GGUF whose tensors can stay at their place, because the new header ends in the old one's padding: the bytes that
   // differ were written over the old ones. Should the process or the machine die meanwhile, readers refuse the file
-  // until the next edit gives it its old bytes again. zTensor 1.1 and 1.2, and other GGUF: the file was written anew
-  // and replaced at once; the blobs are copied by the kernel.
+  // until the next edit gives it its old bytes again. zTensor 1.1 and 1.2, and other GGUF: the file was written as a
+  // whole and replaced at once; the blobs are copied by the kernel.
   enum class Way { appended, in_place, rewritten } way = Way::appended;
   std::uint64_t bytes = 0;              // appended, replaced, or of the new file
   std::vector<std::string> added = {};  // the keys that were set and that the file did not have

@@ -34,6 +34,7 @@ struct Remedy {
     dtype,       // ConvertOptions::dtype: `value`, such as "f32"
     keep,        // ConvertOptions::keep: `value` for `tensor`
     skip,        // ConvertOptions::skip: `tensor`
+    only,        // ConvertOptions::only: one of the tensors, such as `tensor`
     model_type,  // Card::model_type: `value`
     convert,     // convert() the file to the format `value`, and use that
     force,       // AttributeChanges::force

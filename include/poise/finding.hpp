@@ -8,7 +8,7 @@
 namespace poise {
 
 enum class Severity : std::uint8_t {
-  error,    // the file is not what it says it is
+  error,    // the file is not what it claims to be
   warning,  // usable, but unusual
 };
 

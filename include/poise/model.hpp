@@ -27,6 +27,7 @@
 
 namespace poise {
 
+// The library's own indices.
 class TextTable;
 class TokenTexts;
 
@@ -87,7 +88,7 @@ enum class VocabularyKind : std::uint8_t {
   pipeline,               // as tokenizer.json has it: `pipeline` says how
 };
 
-// Which texts merge, in rank order. Texts are kept in one arena, left and right beside each other.
+// Which texts merge, in rank order. Texts are kept in one arena, left and right next to each other.
 class MergeList {
  public:
   // Left and right. Valid until the next pair is added.
@@ -157,14 +158,19 @@ class MergeList {
   std::string arena_;
 };
 
-// Tokens by id. Text is kept in one arena, so that 32000 tokens are one allocation.
-class Vocabulary {
- public:
-  VocabularyKind kind = VocabularyKind::sentencepiece_bpe;
-  std::int32_t bos_id = -1;  // -1: none
+// Ids of tokens with a meaning of their own. -1: none.
+struct SpecialIds {
+  std::int32_t bos_id = -1;
   std::int32_t eos_id = -1;
   std::int32_t pad_id = -1;
   std::int32_t unk_id = -1;
+
+  friend bool operator==(const SpecialIds&, const SpecialIds&) = default;
+};
+
+// All of a vocabulary except its tokens.
+struct VocabularySettings : SpecialIds {
+  VocabularyKind kind = VocabularyKind::sentencepiece_bpe;
   std::int32_t max_length = 0;  // the longest sequence, in tokens; 0: not known
 
   // SentencePiece's normalizer. ALT cannot hold these; its readers assume the values here.
@@ -175,7 +181,7 @@ class Vocabulary {
   // VocabularyKind::byte_pair and pipeline: left and right text, in rank order.
   MergeList merges;
 
-  // VocabularyKind::pipeline: all that tokenizer.json says but for tokens and merges (docs/tokenizers.md):
+  // VocabularyKind::pipeline: all of tokenizer.json except tokens and merges (docs/tokenizers.md):
   // "normalizer", "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of
   // SentencePiece: "normalizer", "added_tokens".
   Attributes pipeline;
@@ -184,9 +190,24 @@ class Vocabulary {
   // The other keys of tokenizer_config.json, in its order, where the vocabulary was read with one. Poise keeps them;
   // tokens and fields above count where the two disagree.
   Attributes tokenizer_config;
-  // Texts of files beside these, by their names in a Hugging Face directory, as they were read:
+  // Texts of other files, by their names in a Hugging Face directory, as they were read:
   // special_tokens_map.json, chat_template.jinja, ... Poise writes those that still agree with tokens and fields above.
   Attributes files;
+
+  const SpecialIds& special_ids() const { return *this; }
+  SpecialIds& special_ids() { return *this; }
+
+  friend bool operator==(const VocabularySettings&, const VocabularySettings&) = default;
+};
+
+// Tokens by id, with settings. Text is kept in one arena, so that 32000 tokens are one allocation.
+class Vocabulary : public VocabularySettings {
+ public:
+  Vocabulary() = default;
+  // No tokens yet.
+  explicit Vocabulary(VocabularySettings settings) : VocabularySettings(std::move(settings)) {}
+
+  const VocabularySettings& settings() const { return *this; }
 
   void reserve(std::size_t tokens, std::size_t bytes);
   void add(std::string_view text, float score, TokenType type);
@@ -197,18 +218,14 @@ class Vocabulary {
   float score(std::size_t id) const { return tokens_[id].score; }
   TokenType type(std::size_t id) const { return tokens_[id].type; }
 
-  // Ids by text, where a reader needed that anyway: for the library's own use (tokenizer/token_index.hpp). Null: none
-  // did. Adding a token takes it away; copies share it.
-  const std::shared_ptr<const TokenTexts>& texts() const { return texts_.table; }
-  void share_texts(std::shared_ptr<const TokenTexts> texts) { texts_.table = std::move(texts); }
-
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 
  private:
-  // It follows from the tokens.
-  struct Texts {
-    std::shared_ptr<const TokenTexts> table;
-    friend bool operator==(const Texts&, const Texts&) { return true; }
+  // An index that the library keeps, which copies share. It follows from the tokens, so that adding one drops it.
+  friend class TokenTexts;
+  struct Index {
+    std::shared_ptr<const TokenTexts> texts;
+    friend bool operator==(const Index&, const Index&) { return true; }
   };
   struct Token {
     std::uint32_t begin;
@@ -219,10 +236,10 @@ class Vocabulary {
   };
   std::vector<Token> tokens_;
   std::string arena_;
-  Texts texts_;
+  Index index_;
 };
 
-// What a model's main file says of the bytes of another one.
+// What a model's main file claims of the bytes of another file.
 struct FileDigest {
   std::string path;  // the name of the Source that holds its parts
   std::string what;  // "shard 00001"
@@ -241,7 +258,7 @@ struct Origin {
   std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
   std::uint64_t size = 0;                    // bytes of all files
   std::vector<std::filesystem::path> files;  // every file that was opened
-  std::string recipe = {};  // by which its tensors got their types, where a GGUF file says one: "q4_k_m"
+  std::string recipe = {};  // by which its tensors got their types, where a GGUF file names one: "q4_k_m"
   std::vector<FileDigest> file_digests = {};  // of those of them that have one as a whole
   // By key, the types of attributes that the format has several types for where their values do not tell: "u8",
   // "[i16]". Its own writer keeps them.
@@ -251,8 +268,8 @@ struct Origin {
   std::vector<FileBeside> beside = {};
 };
 
-class Model {
- public:
+// All of a model except its tensors.
+struct ModelHeader {
   Origin origin;
   Card card;
   // The hyperparameters. Empty where the model has none, or is of a family that Poise does not know.
@@ -262,10 +279,17 @@ class Model {
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
   std::vector<Finding> warnings;  // what the reader accepted although the canonical form of the format looks different
+};
 
+class Model : public ModelHeader {
+ public:
   Model() = default;
+  // No tensors yet.
+  explicit Model(ModelHeader header) : ModelHeader(std::move(header)) {}
   Model(Model&&) = default;
   Model& operator=(Model&&) = default;
+
+  const ModelHeader& header() const { return *this; }
 
   // Appends a tensor. Throws invalid_file when the name is taken, and unsupported beyond 2,000,000 tensors, 4,000,000
   // parts in all or a rank of 64.

@@ -105,7 +105,7 @@ class Session {
 
   // Appends up to max_tokens tokens, handing each to `on_token`, which may return false to stop. Stops after the
   // end-of-text token (which is invisible in text) and when the context is full. The last token is not fed: feed it to
-  // go on. Throws bad_argument before the first token and for a stop_id that is no token, and what Sampler and
+  // go on. Throws bad_argument before the first token and for a stop_id that is not a token, and what Sampler and
   // `on_token` throw. With options.stop it ends after the token in whose text one of them ends; throws unsupported
   // where there is no vocabulary then.
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
@@ -122,7 +122,7 @@ class Session {
     return continue_text(text, options, on_text);
   }
 
-  // Starts anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given
+  // Starts over, feeds all tokens, and gives the natural logarithm of the probability of each but the first, given
   // those before it. The perplexity of the sequence is exp(-mean). Throws what feed() throws.
   std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop = {});
 

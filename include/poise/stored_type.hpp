@@ -22,7 +22,7 @@ enum class ScaleRule : std::uint8_t {
 // unsigned (zTensor 1.1's quantized_group).
 struct Groups {
   unsigned bits = 0;  // 4 or 8; 0: no groups
-  // Codes in a group. Rows that are no multiple of it take the half, or the half of that, and so on.
+  // Codes in a group. Rows that are not a multiple of it take the half, or the half of that, and so on.
   std::uint64_t size = 128;
   friend bool operator==(const Groups&, const Groups&) = default;
 };
@@ -30,16 +30,14 @@ struct Groups {
 // True for sizes that groups can have: whole 32-bit words of codes, up to 2^20 codes. Requires: bits is 4 or 8.
 bool is_group_size(const Groups& groups);
 
-struct BlockType;  // the library's own: codec/block_type.hpp
-
 struct StoredType {
   DType dtype = DType::f32;  // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are; u8 for blocks
   ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
   Groups groups = {};
-  const BlockType* blocks = nullptr;  // ggml's ("q4_k"); null: none
+  std::string_view blocks = {};  // ggml's type, by a name that lives on: "q4_k"; empty: none
 
   bool grouped() const { return groups.bits != 0; }
-  bool quantized() const { return grouped() || blocks != nullptr || dtype == DType::qint8 || dtype == DType::qint4; }
+  bool quantized() const { return grouped() || !blocks.empty() || dtype == DType::qint8 || dtype == DType::qint4; }
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 

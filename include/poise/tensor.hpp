@@ -1,7 +1,7 @@
 // Tensor: a name, a shape, and the parts that hold its bytes.
 //
 // A dense tensor has one part, "data", in row-major order. Other layouts have more: a sparse matrix has values and
-// indices, a quantized one codes and scales. The layout says how parts make up elements; nothing is decoded here.
+// indices, a quantized one codes and scales. The layout defines how parts make up elements; nothing is decoded here.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 #include <poise/affine.hpp>
 #include <poise/blob.hpp>
-#include <poise/boxed.hpp>
+#include <poise/detail/boxed.hpp>
+#include <poise/detail/name.hpp>
+#include <poise/detail/small_vector.hpp>
 #include <poise/digest.hpp>
 #include <poise/dtype.hpp>
-#include <poise/name.hpp>
-#include <poise/small_vector.hpp>
 #include <poise/value.hpp>
 
 namespace poise {
@@ -43,7 +43,7 @@ enum class Layout : std::uint8_t {
 };
 
 std::string_view to_string(Layout layout);
-// Layout::other for every name that is not one of a layout beside affine.
+// Layout::other for every other name; affine has none.
 Layout layout_from_name(std::string_view name);
 
 struct Part {
@@ -75,13 +75,6 @@ class AffineSource {
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-struct GroupScheme;  // the library's own: tensor/group_scheme.hpp
-struct BlockType;    // codec/block_type.hpp
-
-// Which way ggml's blocks run: along the rows of a tensor, or along the columns of a matrix, of which the transposed
-// one is stored (so llama.cpp has the matrices of a GPT-2).
-enum class BlocksAlong : std::uint8_t { rows, columns };
-
 // How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
 class TensorLayout {
  public:
@@ -94,15 +87,11 @@ class TensorLayout {
   // Dense, or sparse in any order. Throws internal for the kinds that need a scheme.
   TensorLayout(Layout plain);
   TensorLayout(Sparse sparse) : scheme_(Scheme(sparse)) {}
-  // None is null, but for the scheme of groups that is not known because types of their parts are not.
+  // Requires: not null.
   TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(Scheme(std::move(affine))) {}
-  TensorLayout(std::shared_ptr<const GroupScheme> groups) : scheme_(Scheme(std::move(groups))) {}
-  // Blocks of ggml's. Requires: a row of block_types().
-  explicit TensorLayout(const BlockType& blocks, BlocksAlong along = BlocksAlong::rows)
-      : scheme_(Scheme(Blocks{&blocks, along})) {}
-  // Layout::other that a row of the library describes (views/layout_type.hpp), with what its file tells of it.
-  // `name` is the row's and outlives the layout; `scheme` is not null and of the type that the row calls for.
-  static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme);
+  // For the library: a layout with a scheme of its own, such as the bits and sizes of groups. Users get one from
+  // read_layout(). `name` outlives the layout.
+  static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme, Layout kind = Layout::other);
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
@@ -113,32 +102,21 @@ class TensorLayout {
 
   // Null for other kinds.
   const AffineSource* affine() const;
-  const GroupScheme* groups() const;
-  const BlockType* blocks() const;
-  BlocksAlong blocks_along() const;  // rows for other kinds
-  // The scheme of the described layout of that name.
-  template <typename Scheme>
-  const Scheme* scheme(std::string_view name) const {
-    const auto* found = get_if<Described>();
-    return found != nullptr && found->name == name ? static_cast<const Scheme*>(found->scheme.get()) : nullptr;
-  }
+  // For the library: what described() was given; null for other layouts.
+  const void* scheme() const;
   // The layout is listed and carried, not interpreted.
   bool is_carried() const { return get_if<Other>() != nullptr; }
   // The file says of these that columns ascend. False for other kinds.
   bool is_ascending() const;
 
  private:
-  struct Blocks {
-    const BlockType* type;
-    BlocksAlong along;
-  };
   struct Described {
     std::string_view name;
     std::shared_ptr<const void> scheme;
+    Layout kind;
   };
   using Other = std::shared_ptr<const std::string>;
-  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, std::shared_ptr<const GroupScheme>, Blocks,
-                              Described, Other>;
+  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, Described, Other>;
   template <typename Kind>
   const Kind* get_if() const {
     return scheme_ ? std::get_if<Kind>(&*scheme_) : nullptr;

@@ -31,7 +31,7 @@ struct ModelConfig {
   std::int32_t ffn_hidden_dim = 2048;
   std::int32_t max_seq_length = 1024;
   std::int32_t vocab_size = 32000;
-  float dropout = 0.1F;  // stored; there is none at inference
+  float dropout = 0.1F;  // stored; inference does not use it
 
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };

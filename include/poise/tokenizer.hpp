@@ -1,4 +1,4 @@
-// Tokenizer: text to token ids and back, as a model's vocabulary says.
+// Tokenizer: text to token ids and back, as a model's vocabulary defines them.
 //
 // For SentencePiece vocabularies the ids and the text are those of the SentencePiece library, for any bytes: malformed
 // UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
@@ -86,7 +86,7 @@ class TextStream {
 
   // The text that is certain after this token; may be empty. Throws bad_argument for an id outside the vocabulary.
   std::string add(TokenId token);
-  // What was held back. The stream then starts anew.
+  // What was held back. The stream then starts over.
   std::string finish();
 
  private:

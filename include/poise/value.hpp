@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include <poise/boxed.hpp>
+#include <poise/detail/boxed.hpp>
 
 namespace poise {
 
@@ -54,7 +54,7 @@ class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  // A map some of whose keys are no text, which CBOR allows inside attributes.
+  // A map some of whose keys are not text, which CBOR allows inside attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
                                Attributes, Pairs>;

@@ -29,7 +29,7 @@ namespace poise {
 std::vector<float> values(const Tensor& tensor);
 
 // Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. A sparse
-// tensor is read anew by each call: take as many at once as fit.
+// tensor is read again by each call: take as many at once as fit.
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
 
 // A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when the shape has another
@@ -38,11 +38,11 @@ Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elem
 
 // The same elements as codes, computed now and kept in memory, as a conversion would store them. Throws bad_argument
 // for a type without codes; unsupported, naming the tensor, for elements that values() refuses or that are not finite,
-// and for rows that are no whole blocks or groups; and what reading the blobs throws.
+// and for rows that are not whole blocks or groups; and what reading the blobs throws.
 Tensor quantized(const Tensor& tensor, const StoredType& type);
 
 // A tensor of ggml's blocks as other programs make them: the rows one after the other. type: its name, "q4_k". Throws
-// bad_argument for one that is none, for rows that are no whole blocks, and where the shape needs other bytes.
+// bad_argument for another type, for rows that are not whole blocks, and where the shape needs other bytes.
 Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, std::vector<std::byte> blocks);
 
 }  // namespace poise

@@ -28,7 +28,7 @@ struct VerifyReport {
 // Structure, agreement of configuration, vocabulary and shapes, whether the model's family can plan how it computes (a
 // warning where the configuration is sound and Poise does not follow it), digests, and every value: booleans are 0 or
 // 1; floating-point values that are not finite, which every format allows, are warnings. What is wrong with the file
-// becomes a finding; not_found, io, bad_argument (the path is no file) and cancelled are thrown.
+// becomes a finding; not_found, io, bad_argument (the path is not a file) and cancelled are thrown.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

@@ -16,7 +16,7 @@
 #include "long_call.hpp"
 #include "runtime/stop_texts.hpp"
 #include "runtime/weights.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 
 namespace poise::python {
 namespace {

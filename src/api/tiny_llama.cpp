@@ -12,7 +12,7 @@
 
 #include "family/check.hpp"
 #include "family/tiny_llama.hpp"
-#include "tokenizer/byte_pair_vocabulary.hpp"
+#include "tokenizer/files/byte_pair_vocabulary.hpp"
 
 namespace poise {
 namespace {

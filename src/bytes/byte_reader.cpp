@@ -75,7 +75,21 @@ std::string ByteReader::describe(std::string_view field, std::string_view proble
 }
 
 void ByteReader::fail(std::string_view field, std::string_view problem, std::uint64_t offset) const {
-  throw Error(ErrorKind::invalid_file, describe(field, problem), path(), offset);
+  fail(ErrorKind::invalid_file, field, problem, offset);
+}
+
+void ByteReader::fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const {
+  throw Error(kind, describe(field, problem), path(), offset);
+}
+
+void ByteReader::require_end(std::uint64_t size, std::string_view what) const {
+  if (end_ < size) fail("", fmt::format("the file is cut off: it needs {} bytes, has {}", size, end_), end_);
+  if (end_ > size) {
+    fail(
+        "",
+        fmt::format("{} bytes after the last {}: expected a file of {} bytes, found {}", end_ - size, what, size, end_),
+        size);
+  }
 }
 
 }  // namespace poise

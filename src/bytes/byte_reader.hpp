@@ -79,7 +79,11 @@ class ByteReader {
 
   // Throws invalid_file "context: record: field: problem" at `offset`.
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // The same as a string, for warnings.
+  // The same of another kind.
+  [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
+  // Throws invalid_file unless the range ends at `size`, behind the last `what`.
+  void require_end(std::uint64_t size, std::string_view what) const;
+  // What fail() says as a string, for warnings.
   std::string describe(std::string_view field, std::string_view problem) const;
 
  private:

@@ -10,7 +10,7 @@
 #include <poise/error.hpp>
 
 #include "jinja/template.hpp"
-#include "tokenizer/listed_tokens.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
 
 namespace poise {
 namespace {

@@ -17,7 +17,7 @@
 #include "cli/options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 
 namespace poise::cli {
 namespace {

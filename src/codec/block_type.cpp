@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
 #include "codec/block_type_table.hpp"
 
 namespace poise {
@@ -18,6 +22,12 @@ const BlockType* find(Field field, const Value& value) {
 
 std::span<const BlockType> block_types() { return kBlockTypes; }
 const BlockType* block_type_named(std::string_view name) { return find(&BlockType::name, name); }
+const BlockType* block_type(const StoredType& type) {
+  if (type.blocks.empty()) return nullptr;
+  if (const BlockType* found = block_type_named(type.blocks)) return found;
+  throw Error(ErrorKind::bad_argument, fmt::format("\"{}\" is not a type of blocks", type.blocks));
+}
+
 const BlockType* block_type_numbered(std::uint32_t number) { return find(&BlockType::number, number); }
 
 const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row) {

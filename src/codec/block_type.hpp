@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include <poise/stored_type.hpp>
+
 namespace poise {
 
 // What encoders take: rows of float32, one after the other.
@@ -49,6 +51,8 @@ std::span<const BlockType> block_types();
 // Null: there is no such type.
 const BlockType* block_type_named(std::string_view name);
 const BlockType* block_type_numbered(std::uint32_t number);
+// Null: the type is not one of blocks. Throws bad_argument for a name that is not a row's.
+const BlockType* block_type(const StoredType& type);
 
 // What rows of that length become: the type itself where they are whole blocks, or its fallback where they are blocks
 // of that. Null: float16.

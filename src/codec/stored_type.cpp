@@ -50,7 +50,8 @@ bool is_group_size(const Groups& groups) {
 
 std::optional<StoredType> stored_type_from_name(std::string_view name) {
   if (const BlockType* blocks = block_type_named(name)) {
-    return blocks->encode == nullptr ? std::nullopt : std::optional(StoredType{.dtype = DType::u8, .blocks = blocks});
+    return blocks->encode == nullptr ? std::nullopt
+                                     : std::optional(StoredType{.dtype = DType::u8, .blocks = blocks->name});
   }
   if (name.starts_with(kGroupName)) return groups_from_name(name.substr(kGroupName.size()));
   const std::size_t colon = std::min(name.find(':'), name.size());
@@ -64,7 +65,7 @@ std::optional<StoredType> stored_type_from_name(std::string_view name) {
 }
 
 std::string to_string(const StoredType& type) {
-  if (type.blocks != nullptr) return std::string(type.blocks->name);
+  if (!type.blocks.empty()) return std::string(type.blocks);
   if (type.grouped()) return fmt::format("{}{}:{}", kGroupName, type.groups.bits, type.groups.size);
   const auto spelling = std::ranges::find(kSpellings, type.scale, &Spelling::scale);
   return std::string(to_string(type.dtype)) + std::string(type.quantized() ? spelling->suffix : "");

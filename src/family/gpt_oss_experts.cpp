@@ -12,7 +12,6 @@
 
 #include "family/families.hpp"
 #include "family/text_model.hpp"
-#include "model/without_tensors.hpp"
 #include "schemes/mxfp4.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
@@ -320,7 +319,7 @@ class Layer {
 };
 
 bool is_mxfp4(const Tensor& tensor) {
-  return tensor.layout.blocks() != nullptr && tensor.layout.blocks()->name == "mxfp4";
+  return block_type(tensor.layout) != nullptr && block_type(tensor.layout)->name == "mxfp4";
 }
 
 std::string experts_of(const Family& family, std::int32_t layer) {
@@ -355,7 +354,7 @@ std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader
   const auto from = static_cast<GptOssForm>(form_of(model, family));
   const GptOssForm to = wanted(model, family, from, reader, numbers);
   if (from == to) return text_model(model, reader, numbers);
-  Reformed result{without_tensors(model), {}, {}};
+  Reformed result{Model(model.header()), {}, {}};
   std::map<std::int32_t, Layer> made;
   for (const Tensor& tensor : model.tensors()) {
     if (const auto number = layer_of(family, tensor.name)) {

@@ -146,8 +146,8 @@ std::vector<float> divided(const Rope& rope, std::string_view key) {
 RopePlan longrope(const Rope& rope) {
   const double original = rope.original_positions();
   const auto positions = static_cast<double>(rope.view.config.max_position_embeddings);
-  const auto told = rope.scaling.number("factor");
-  const double factor = told ? static_cast<double>(*told) : positions / original;
+  const auto given = rope.scaling.number("factor");
+  const double factor = given ? static_cast<double>(*given) : positions / original;
   const auto said = rope.scaling.number("attention_factor");
   const double by_default = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(std::max(original, 2.0)));
   return {.frequencies = divided(rope, "short_factor"),

@@ -11,7 +11,6 @@
 
 #include "family/config_effects.hpp"
 #include "family/families.hpp"
-#include "model/without_tensors.hpp"
 
 namespace poise {
 namespace {
@@ -55,7 +54,7 @@ std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool
   const bool nested = !family.nested.empty();
   const auto is_named = [&](const Tensor& tensor) { return table_name(family, tensor.name) == tensor.name; };
   if (!nested && std::ranges::all_of(model.tensors(), is_named)) return std::nullopt;
-  Reformed result{without_tensors(model), {}, {}};
+  Reformed result{Model(model.header()), {}, {}};
   if (nested) {
     if (const auto other = other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
     if (&family_keys(family, model.config_json) != &model.config_json)

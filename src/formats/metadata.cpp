@@ -18,9 +18,9 @@
 #include "syntax/json.hpp"
 #include "syntax/json_writer.hpp"
 #include "syntax/limits.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
-#include "tokenizer/kept_files.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 #include "tokenizer/kinds.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
 
 namespace poise {
 namespace {

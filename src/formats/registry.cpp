@@ -26,7 +26,6 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/directory_output.hpp"
-#include "model/without_tensors.hpp"
 #include "views/check_parts.hpp"
 #include "views/layout_type.hpp"
 
@@ -314,7 +313,7 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
   const Model& whole = as_read ? as_read->model : model;
   std::optional<Model> tied;
   if (const Tensor* unused = writer.ties_by_absence ? unused_output(whole) : nullptr) {
-    tied = without_tensors(whole);
+    tied = Model(whole.header());
     for (const Tensor& tensor : whole.tensors()) {
       if (&tensor != unused) tied->add(tensor);
     }

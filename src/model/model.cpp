@@ -65,7 +65,7 @@ void Vocabulary::add(std::string_view text, float score, TokenType type) {
     throw Error(ErrorKind::unsupported, "the vocabulary has more than 4 GiB of text");
   tokens_.push_back({static_cast<std::uint32_t>(arena_.size()), static_cast<std::uint32_t>(text.size()), score, type});
   arena_ += text;
-  texts_.table = nullptr;
+  index_.texts = nullptr;
 }
 
 const Tensor& Model::add(Tensor tensor) {

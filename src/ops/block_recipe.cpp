@@ -46,7 +46,7 @@ constexpr std::array kUses = std::to_array<UseRow>({
 
 Use use_of(std::string_view name) {
   // attn_output.weight ends as output.weight does: longer endings come first.
-  const auto* row = std::ranges::find_if(kUses, [&](const UseRow& one) { return name.ends_with(one.suffix); });
+  const auto* row = std::ranges::find_if(kUses, [&](const UseRow& use) { return name.ends_with(use.suffix); });
   return row == kUses.end() ? Use::other : row->use;
 }
 

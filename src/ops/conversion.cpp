@@ -4,7 +4,7 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/byte_pair_vocabulary.hpp"
+#include "tokenizer/files/byte_pair_vocabulary.hpp"
 
 namespace poise {
 namespace {

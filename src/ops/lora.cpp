@@ -22,7 +22,6 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "io/source_text.hpp"
-#include "model/without_tensors.hpp"
 #include "views/cast.hpp"
 #include "views/dense.hpp"
 #include "views/low_rank.hpp"
@@ -186,7 +185,7 @@ class Merging {
     for (const auto& [name, tensor] : whole_) replace(name, *tensor, changed);
     if (changed.empty() && faults_.empty()) faults_.emplace_back("the adapter changes nothing");
     throw_faults(faults_, weights_path_.string());
-    Model result = without_tensors(base_);
+    Model result(base_.header());
     for (const Tensor& tensor : base_.tensors()) {
       const auto found = changed.find(&tensor);
       result.add(found == changed.end() ? tensor : std::move(found->second));
@@ -292,7 +291,7 @@ class Merging {
 }  // namespace
 
 Model with_lora(const Model& model, std::span<const LoraAdapter> adapters) {
-  Model merged = without_tensors(model);
+  Model merged(model.header());
   for (const Tensor& tensor : model.tensors()) merged.add(tensor);
   for (const LoraAdapter& adapter : adapters) merged = Merging(merged, adapter).merge();
   return merged;

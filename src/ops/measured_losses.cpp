@@ -5,8 +5,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "model/without_tensors.hpp"
-
 namespace poise {
 namespace {
 
@@ -119,7 +117,7 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   for (const QuantizedTensor& tensor : transformed.quantized) {
     codes.emplace(tensor.name, quantized_.emplace_back(tensor, std::make_shared<Tally<QuantizationError>>()).second);
   }
-  Model model = without_tensors(transformed.model);
+  Model model(transformed.model.header());
   model.reserve(transformed.model.size());
   for (const Tensor& original : transformed.model.tensors()) {
     Tensor tensor = original;

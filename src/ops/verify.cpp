@@ -75,8 +75,8 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
 
 // The finding that tells that something is wrong elsewhere, too; nothing where nothing is.
 std::optional<Finding> see_there(const std::vector<Finding>& findings, std::string message) {
-  const auto worst =
-      std::ranges::max_element(findings, {}, [](const Finding& one) { return one.severity == Severity::error; });
+  const auto worst = std::ranges::max_element(
+      findings, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
   if (worst == findings.end()) return std::nullopt;
   return Finding{worst->severity, std::move(message), worst->path, worst->offset};
 }

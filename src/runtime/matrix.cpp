@@ -8,6 +8,7 @@
 
 #include "io/whole_blob.hpp"
 #include "runtime/stored_form.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/transposed.hpp"
 
 namespace poise {
@@ -67,7 +68,7 @@ std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientatio
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   // The columns are what makes an output, and they are stored as rows.
   const bool turned = orientation == Orientation::in_out && tensor.shape.size() == 2 &&
-                      tensor.layout.blocks_along() == BlocksAlong::columns;
+                      blocks_along(tensor.layout) == BlocksAlong::columns;
   if (turned) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);
   return load_rows(tensor, tensor.shape.size() == 2 ? tensor.shape[0] : 1, orientation);
 }

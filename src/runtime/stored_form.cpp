@@ -61,7 +61,7 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
 // Groups as quantize_groups() makes them; nothing for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
-  const GroupScheme& scheme = *tensor.layout.groups();
+  const GroupScheme& scheme = *group_scheme(tensor.layout);
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
   const bool in_bytes = form != std::end(kGroupForms) && scheme.per_word * scheme.bits == info(scheme.word).bits &&
@@ -93,9 +93,9 @@ std::optional<StoredForm> mx_form(const Tensor& tensor) {
 
 // Blocks along rows.
 std::optional<StoredForm> block_form(const Tensor& tensor) {
-  if (tensor.layout.blocks_along() != BlocksAlong::rows) return std::nullopt;
+  if (blocks_along(tensor.layout) != BlocksAlong::rows) return std::nullopt;
   check_block_parts(tensor);
-  return StoredForm{{.storage = Storage::blocks, .blocks = tensor.layout.blocks()}, tensor.require("data").blob};
+  return StoredForm{{.storage = Storage::blocks, .blocks = block_type(tensor.layout)}, tensor.require("data").blob};
 }
 
 std::optional<StoredForm> dense_form(const Tensor& tensor) {

@@ -3,8 +3,8 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
-#include "tokenizer/end_tokens.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/tokens/end_tokens.hpp"
 
 namespace poise {
 

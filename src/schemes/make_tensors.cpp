@@ -92,7 +92,7 @@ Tensor group_tensor(const MatrixParts& matrix, GroupParts parts) {
   tensor.parts.push_back(std::move(parts.scales));
   tensor.parts.push_back(std::move(parts.zeros));
   if (indexed) tensor.parts.push_back(as_part("group_index", DType::u32, std::move(parts.index)));
-  tensor.layout = indexed ? indexed_groups_layout(tensor) : TensorLayout(read_group_scheme(tensor, GroupWords::zt1));
+  tensor.layout = indexed ? indexed_groups_layout(tensor) : group_layout(read_group_scheme(tensor, GroupWords::zt1));
   check_parts(tensor);
   return tensor;
 }

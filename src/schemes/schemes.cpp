@@ -10,7 +10,6 @@
 
 #include <poise/error.hpp>
 
-#include "model/without_tensors.hpp"
 #include "schemes/scheme.hpp"
 
 namespace poise {
@@ -56,7 +55,7 @@ class Folding {
     for (const QuantizationScheme* scheme : schemes_) {
       if (!matrices_.empty() && scheme->require_known != nullptr) scheme->require_known(config_);
     }
-    Model result = without_tensors(model_);
+    Model result(model_.header());
     for (const Tensor& tensor : model_.tensors()) {
       const auto found = of_tensor_.find(tensor.name.view());
       if (found == of_tensor_.end()) {

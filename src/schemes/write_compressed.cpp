@@ -13,7 +13,6 @@
 #include "bytes/little_endian.hpp"
 #include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
-#include "model/without_tensors.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/cast.hpp"
@@ -92,7 +91,7 @@ class ZeroWords final : public Blob {
 // Why the parts cannot hold its codes; empty: they can.
 std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
   if (tensor.name == embedding) return "an embedding has no codes there";
-  const GroupScheme* scheme = tensor.layout.groups();
+  const GroupScheme* scheme = group_scheme(tensor.layout);
   if (scheme == nullptr) return "a type of its parts is not known";
   check_parts(tensor);
   const bool in_rows = tensor.shape.size() == 2 && scheme->axis == 1 && scheme->group_size > 0 &&
@@ -110,7 +109,7 @@ std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
 class Unfolding {
  public:
   Unfolding(const Model& model, std::string_view embedding)
-      : model_(model), embedding_(embedding), result_{without_tensors(model), {}, {}} {}
+      : model_(model), embedding_(embedding), result_{Model(model.header()), {}, {}} {}
 
   UnfoldedModel unfold() {
     for (const Tensor& tensor : model_.tensors()) add(tensor);
@@ -144,7 +143,7 @@ class Unfolding {
   }
 
   void add_parts(const Tensor& tensor) {
-    const GroupScheme& scheme = *tensor.layout.groups();
+    const GroupScheme& scheme = *group_scheme(tensor.layout);
     const std::string module = module_of(tensor);
     const std::uint64_t groups = tensor.shape[1] / scheme.group_size;
     const Part& scales = tensor.require("scales");

@@ -1,6 +1,8 @@
 #include "tensor/block_layout.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,6 +32,19 @@ const std::vector<NamedLayout>& named_layouts() {
   return layouts;
 }
 
+// The scheme of such a layout is its row, which nobody owns.
+TensorLayout layout_of(const NamedLayout& row) {
+  return TensorLayout::described(row.name, std::shared_ptr<const void>(std::shared_ptr<const void>(), &row));
+}
+
+// Null for other layouts, whose schemes are elsewhere.
+const NamedLayout* row_of(const TensorLayout& layout) {
+  const auto* scheme = static_cast<const NamedLayout*>(layout.scheme());
+  const NamedLayout* first = named_layouts().data();
+  const std::less<const NamedLayout*> before;
+  return before(scheme, first) || !before(scheme, first + named_layouts().size()) ? nullptr : scheme;
+}
+
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
@@ -44,23 +59,32 @@ std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& sha
 
 }  // namespace
 
-std::string_view block_layout_name(const BlockType& type, BlocksAlong along) {
-  return std::ranges::find_if(named_layouts(),
-                              [&](const NamedLayout& one) { return one.type == &type && one.along == along; })
-      ->name;
+TensorLayout block_layout(const BlockType& type, BlocksAlong along) {
+  return layout_of(*std::ranges::find_if(
+      named_layouts(), [&](const NamedLayout& row) { return row.type == &type && row.along == along; }));
+}
+
+const BlockType* block_type(const TensorLayout& layout) {
+  const NamedLayout* row = row_of(layout);
+  return row == nullptr ? nullptr : row->type;
+}
+
+BlocksAlong blocks_along(const TensorLayout& layout) {
+  const NamedLayout* row = row_of(layout);
+  return row == nullptr ? BlocksAlong::rows : row->along;
 }
 
 std::optional<TensorLayout> block_layout_named(std::string_view name) {
   const auto found = std::ranges::find(named_layouts(), name, &NamedLayout::name);
-  return found == named_layouts().end() ? std::nullopt : std::optional(TensorLayout(*found->type, found->along));
+  return found == named_layouts().end() ? std::nullopt : std::optional(layout_of(*found));
 }
 
 void check_block_parts(const Tensor& tensor) {
-  const BlockType& type = *tensor.layout.blocks();
+  const BlockType& type = *block_type(tensor.layout);
   const Part* data = tensor.part("data");
   if (data == nullptr || tensor.parts.size() != 1) fail(tensor, "expected the one part data");
   if (data->dtype != DType::u8) fail(tensor, fmt::format("data: expected u8, found {}", data->type_name()));
-  const bool columns = tensor.layout.blocks_along() == BlocksAlong::columns;
+  const bool columns = blocks_along(tensor.layout) == BlocksAlong::columns;
   if (columns && tensor.shape.size() != 2)
     fail(tensor, fmt::format("shape {} has no columns", to_string(tensor.shape)));
   const auto bytes = block_bytes(type, tensor.shape,
@@ -77,7 +101,7 @@ void check_block_parts(const Tensor& tensor) {
 
 Tensor make_blocks(std::string name, Shape shape, const BlockType& type, HeldBlob data) {
   Tensor tensor = make_dense(std::move(name), std::move(shape), DType::u8, std::move(data));
-  tensor.layout = TensorLayout(type);
+  tensor.layout = block_layout(type);
   return tensor;
 }
 

@@ -185,7 +185,7 @@ class SchemeReader {
 class PartsCheck {
  public:
   explicit PartsCheck(const Tensor& tensor)
-      : tensor_(tensor), scheme_(*tensor.layout.groups()), codes_(tensor.elements()) {
+      : tensor_(tensor), scheme_(*group_scheme(tensor.layout)), codes_(tensor.elements()) {
     groups_ = scheme_.group_size == 0 ? tensor.shape[scheme_.axis] : codes_ / scheme_.group_size;
   }
 
@@ -270,6 +270,14 @@ bool spells_group_scheme(std::string_view attribute) {
   constexpr std::array<std::string_view, 6> kKeys = {"bits",    "group_size", "axis",
                                                      "packing", "scale_form", "zero_point"};
   return std::ranges::find(kKeys, attribute) != kKeys.end();
+}
+
+TensorLayout group_layout(std::shared_ptr<const GroupScheme> scheme) {
+  return TensorLayout::described(to_string(Layout::quantized_group), std::move(scheme), Layout::quantized_group);
+}
+
+const GroupScheme* group_scheme(const TensorLayout& layout) {
+  return layout == Layout::quantized_group ? static_cast<const GroupScheme*>(layout.scheme()) : nullptr;
 }
 
 std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words) {

@@ -52,8 +52,12 @@ inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size
-// that the scheme does not call for. Looks at no data. Requires: tensor.layout.groups() is not null.
+// that the scheme does not call for. Looks at no data. Requires: group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
+
+TensorLayout group_layout(std::shared_ptr<const GroupScheme> scheme);
+// Null for other layouts, and where the scheme is not known because types of the parts are not.
+const GroupScheme* group_scheme(const TensorLayout& layout);
 
 // True when codes of equal bytes mean equal numbers, however the two are spelled. Requires: of tensors of one shape.
 bool same_meaning(GroupScheme a, GroupScheme b);

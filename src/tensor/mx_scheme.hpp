@@ -13,6 +13,8 @@
 
 #include <poise/tensor.hpp>
 
+#include "tensor/layout_scheme.hpp"
+
 namespace poise {
 
 inline constexpr std::string_view kMxLayout = "zt.mx/1";
@@ -25,7 +27,7 @@ struct MxScheme {
 };
 
 // Null for other layouts.
-inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(kMxLayout); }
+inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout_scheme<MxScheme>(layout, kMxLayout); }
 TensorLayout mx_layout(const MxScheme& scheme);
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when it

@@ -1,4 +1,4 @@
-#include <poise/name.hpp>
+#include <poise/detail/name.hpp>
 
 #include <algorithm>
 #include <functional>

@@ -8,7 +8,6 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "tensor/block_layout.hpp"
 
 namespace poise {
 
@@ -99,9 +98,9 @@ TensorLayout::TensorLayout(Layout plain) {
   }
 }
 
-TensorLayout TensorLayout::described(std::string_view name, std::shared_ptr<const void> scheme) {
+TensorLayout TensorLayout::described(std::string_view name, std::shared_ptr<const void> scheme, Layout kind) {
   TensorLayout layout;
-  layout.scheme_ = Scheme(Described{name, std::move(scheme)});
+  layout.scheme_ = Scheme(Described{name, std::move(scheme), kind});
   return layout;
 }
 
@@ -115,9 +114,7 @@ Layout TensorLayout::kind() const {
   struct KindOf {
     Layout operator()(const Sparse& sparse) const { return sparse.form; }
     Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
-    Layout operator()(const std::shared_ptr<const GroupScheme>&) const { return Layout::quantized_group; }
-    Layout operator()(const Blocks&) const { return Layout::other; }
-    Layout operator()(const Described&) const { return Layout::other; }
+    Layout operator()(const Described& described) const { return described.kind; }
     Layout operator()(const Other&) const { return Layout::other; }
   };
   return scheme_ ? std::visit(KindOf(), *scheme_) : Layout::dense;
@@ -125,31 +122,18 @@ Layout TensorLayout::kind() const {
 
 std::string_view TensorLayout::name() const {
   if (const auto* other = get_if<Other>()) return **other;
-  if (blocks() != nullptr) return block_layout_name(*blocks(), blocks_along());
   if (const auto* described = get_if<Described>()) return described->name;
   return to_string(kind());
 }
 
-namespace {
-
-template <typename Scheme>
-const Scheme* pointee(const std::shared_ptr<const Scheme>* scheme) {
-  return scheme == nullptr ? nullptr : scheme->get();
+const AffineSource* TensorLayout::affine() const {
+  const auto* source = get_if<std::shared_ptr<const AffineSource>>();
+  return source == nullptr ? nullptr : source->get();
 }
 
-}  // namespace
-
-const AffineSource* TensorLayout::affine() const { return pointee(get_if<std::shared_ptr<const AffineSource>>()); }
-const GroupScheme* TensorLayout::groups() const { return pointee(get_if<std::shared_ptr<const GroupScheme>>()); }
-
-const BlockType* TensorLayout::blocks() const {
-  const auto* found = get_if<Blocks>();
-  return found == nullptr ? nullptr : found->type;
-}
-
-BlocksAlong TensorLayout::blocks_along() const {
-  const auto* found = get_if<Blocks>();
-  return found == nullptr ? BlocksAlong::rows : found->along;
+const void* TensorLayout::scheme() const {
+  const auto* found = get_if<Described>();
+  return found == nullptr ? nullptr : found->scheme.get();
 }
 
 bool TensorLayout::is_ascending() const {

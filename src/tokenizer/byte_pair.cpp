@@ -8,9 +8,9 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/kinds.hpp"
-#include "tokenizer/merge.hpp"
-#include "tokenizer/token_display.hpp"
-#include "tokenizer/token_index.hpp"
+#include "tokenizer/tokens/merge.hpp"
+#include "tokenizer/tokens/token_display.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 namespace {

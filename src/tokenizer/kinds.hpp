@@ -7,7 +7,7 @@
 
 #include <poise/model.hpp>
 
-#include "tokenizer/scheme.hpp"
+#include "tokenizer/pipeline/scheme.hpp"
 
 namespace poise {
 

@@ -14,10 +14,10 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
-#include "tokenizer/merge.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/sentencepiece_encoder.hpp"
-#include "tokenizer/token_boundaries.hpp"
+#include "tokenizer/sentencepiece/encoder.hpp"
+#include "tokenizer/tokens/merge.hpp"
+#include "tokenizer/tokens/token_boundaries.hpp"
 
 namespace poise {
 namespace {

@@ -12,8 +12,8 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
-#include "tokenizer/prefix_trie.hpp"
-#include "tokenizer/sentencepiece_encoder.hpp"
+#include "tokenizer/sentencepiece/encoder.hpp"
+#include "tokenizer/tokens/prefix_trie.hpp"
 
 namespace poise {
 namespace {

@@ -183,7 +183,7 @@ std::string affine_type(const Tensor& tensor) {
 
 // Codes that end where the error was least are no other codes afterwards: both rules without a range are met.
 bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
-  return !type.grouped() && type.blocks == nullptr && tensor.require("data").dtype == type.dtype &&
+  return !type.grouped() && type.blocks.empty() && tensor.require("data").dtype == type.dtype &&
          tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);
 }
 

@@ -17,6 +17,7 @@
 
 #include "bytes/checked.hpp"
 #include "io/lazy_value.hpp"
+#include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/cast.hpp"
 #include "views/float_blob.hpp"
@@ -33,7 +34,7 @@ std::uint64_t blocks_along(std::uint64_t length, std::uint64_t block) {
   return length / block + (length % block == 0 ? 0 : 1);
 }
 
-const BlockShape& shape_of(const Tensor& tensor) { return *tensor.layout.scheme<BlockShape>(kBlockScaled); }
+const BlockShape& shape_of(const Tensor& tensor) { return *layout_scheme<BlockShape>(tensor.layout, kBlockScaled); }
 
 std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_view name) {
   if (name != kBlockScaled) return std::nullopt;

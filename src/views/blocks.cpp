@@ -15,7 +15,7 @@ constexpr std::size_t kElements = 8192;  // decoded at a time, about: they stay 
 class BlockDecodedBlob final : public Blob {
  public:
   explicit BlockDecodedBlob(const Tensor& tensor)
-      : type_(*tensor.layout.blocks()), blocks_(tensor.require("data").blob), elements_(tensor.elements()) {}
+      : type_(*block_type(tensor.layout)), blocks_(tensor.require("data").blob), elements_(tensor.elements()) {}
 
   std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return blocks_->seekable(); }
@@ -55,23 +55,25 @@ class BlockDecodedBlob final : public Blob {
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return block_layout_named(name); }
 
 // Of a type that has numbers.
-bool has_numbers(const Tensor& tensor) { return tensor.layout.blocks()->decode != nullptr; }
+bool has_numbers(const Tensor& tensor) { return block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr block_elements(const Tensor& tensor) {
   check_block_parts(tensor);
-  if (tensor.layout.blocks_along() == BlocksAlong::rows) return std::make_shared<BlockDecodedBlob>(tensor);
+  if (blocks_along(tensor.layout) == BlocksAlong::rows) return std::make_shared<BlockDecodedBlob>(tensor);
   return transposed(make_dense_tensor(transposed(tensor))).require("data").blob;
 }
 
 ValueRules block_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
-  if (part.role == "data" && has_numbers(tensor)) rules.blocks = tensor.layout.blocks();
+  if (part.role == "data" && has_numbers(tensor)) rules.blocks = block_type(tensor.layout);
   return rules;
 }
 
-std::string block_type_of(const Tensor& tensor) { return std::string(tensor.layout.blocks()->name); }
+std::string block_type_of(const Tensor& tensor) { return std::string(block_type(tensor.layout)->name); }
 
-bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) { return type.blocks == tensor.layout.blocks(); }
+bool is_stored_as_blocks(const Tensor& tensor, const StoredType& type) {
+  return block_type(type) == block_type(tensor.layout);
+}
 
 }  // namespace
 

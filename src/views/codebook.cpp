@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "io/lazy_value.hpp"
+#include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/float_blob.hpp"
 #include "views/layout_type.hpp"
@@ -24,7 +25,7 @@ namespace {
 constexpr std::string_view kBlock = "block";
 constexpr std::uint64_t kNumbers = 16;
 
-std::uint64_t block_of(const Tensor& tensor) { return *tensor.layout.scheme<std::uint64_t>(kCodebook); }
+std::uint64_t block_of(const Tensor& tensor) { return *layout_scheme<std::uint64_t>(tensor.layout, kCodebook); }
 
 std::optional<TensorLayout> read_codebook(const Tensor& tensor, std::string_view name) {
   if (name != kCodebook) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "codec/block_type.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
@@ -65,7 +66,7 @@ bool has_float_elements(const Tensor& tensor) {
 }
 
 std::string storage_name(const Tensor& tensor) {
-  if (const BlockType* blocks = tensor.layout.blocks()) return std::string(blocks->name);
+  if (const BlockType* blocks = block_type(tensor.layout)) return std::string(blocks->name);
   if (tensor.layout == Layout::other) return fmt::format("layout {}", tensor.layout.name());
   if (tensor.layout != Layout::dense) return std::string(tensor.layout.name());
   const Part& data = tensor.require("data");

@@ -166,7 +166,7 @@ class GroupDecodedBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const auto decoded = decoded_.get([this] {
       check_group_parts(tensor_);  // compression may have hidden sizes from the reader
-      return std::make_shared<const Decoded>(tensor_, *tensor_.layout.groups(), index_);
+      return std::make_shared<const Decoded>(tensor_, *group_scheme(tensor_.layout), index_);
     });
     const bool is_last = offset + out.size() == size();
     std::array<std::uint32_t, kBlockSize> codes;
@@ -201,14 +201,14 @@ class GroupDecodedBlob final : public Blob {
 };
 
 // Not known where types of the parts are not.
-bool has_scheme(const Tensor& tensor) { return tensor.layout.groups() != nullptr; }
+bool has_scheme(const Tensor& tensor) { return group_scheme(tensor.layout) != nullptr; }
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
   if (name != layouts::groups.name) return std::nullopt;
-  if (!has_known_types(tensor)) return TensorLayout(std::shared_ptr<const GroupScheme>());
+  if (!has_known_types(tensor)) return group_layout(nullptr);
   const Value* packing = tensor.attributes.find("packing");
   const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
-  return TensorLayout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));
+  return group_layout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));
 }
 
 void check_groups(const Tensor& tensor) {
@@ -217,17 +217,17 @@ void check_groups(const Tensor& tensor) {
 
 std::string group_type(const Tensor& tensor) {
   if (!has_scheme(tensor)) return std::string(layouts::groups.name);
-  return fmt::format("group{}:{}", tensor.layout.groups()->bits, tensor.layout.groups()->group_size);
+  return fmt::format("group{}:{}", group_scheme(tensor.layout)->bits, group_scheme(tensor.layout)->group_size);
 }
 
 bool is_stored_as_groups(const Tensor& tensor, const StoredType& type) {
   if (!type.grouped() || !has_scheme(tensor)) return false;
-  const GroupScheme& scheme = *tensor.layout.groups();
+  const GroupScheme& scheme = *group_scheme(tensor.layout);
   return scheme.bits == type.groups.bits && scheme.group_size == group_size_for(type.groups, tensor.shape.back());
 }
 
 bool is_same_grouping(const Tensor& a, const Tensor& b) {
-  return !has_scheme(a) || !has_scheme(b) || same_meaning(*a.layout.groups(), *b.layout.groups());
+  return !has_scheme(a) || !has_scheme(b) || same_meaning(*group_scheme(a.layout), *group_scheme(b.layout));
 }
 
 // Words of codes have no sign.

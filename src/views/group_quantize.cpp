@@ -343,7 +343,7 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups) {
       part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
   quantized.parts.push_back(
       part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
-  quantized.layout = read_group_scheme(quantized, GroupWords::zt1);
+  quantized.layout = group_layout(read_group_scheme(quantized, GroupWords::zt1));
   return quantized;
 }
 

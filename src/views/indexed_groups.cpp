@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "tensor/group_scheme.hpp"
+#include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/group_quantize.hpp"
 #include "views/layout_type.hpp"
@@ -26,11 +27,13 @@ Tensor neighbours(const Tensor& tensor) {
     groups.parts.push_back(part);
     if (part.role == "data") groups.parts.back().role = "packed_weight";
   }
-  groups.layout = read_group_scheme(groups, GroupWords::zt2);
+  groups.layout = group_layout(read_group_scheme(groups, GroupWords::zt2));
   return groups;
 }
 
-const GroupScheme& scheme_of(const Tensor& tensor) { return *tensor.layout.scheme<GroupScheme>(kIndexedGroups); }
+const GroupScheme& scheme_of(const Tensor& tensor) {
+  return *layout_scheme<GroupScheme>(tensor.layout, kIndexedGroups);
+}
 
 std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
   if (name != kIndexedGroups) return std::nullopt;
@@ -76,7 +79,7 @@ const LayoutType layouts::indexed_groups = {
 TensorLayout indexed_groups_layout(const Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr)
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
-  const auto scheme = std::make_shared<const GroupScheme>(*neighbours(tensor).layout.groups());
+  const auto scheme = std::make_shared<const GroupScheme>(*group_scheme(neighbours(tensor).layout));
   if (scheme->group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
   return TensorLayout::described(kIndexedGroups, scheme);
 }

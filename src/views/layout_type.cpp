@@ -1,4 +1,5 @@
 #include "views/layout_type.hpp"
+#include "tensor/block_layout.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,14 +24,14 @@ std::span<const LayoutType* const> layout_types() { return kRows; }
 
 const LayoutType& layout_type(const TensorLayout& layout) {
   if (layout == Layout::dense) return layouts::dense;
-  if (layout.blocks() != nullptr) return layouts::blocks;
+  if (block_type(layout) != nullptr) return layouts::blocks;
   if (layout.is_carried()) return layouts::other;
   const auto* const found = std::ranges::find(kRows, layout.name(), &LayoutType::name);
   return found == kRows.end() ? layouts::other : **found;
 }
 
 const LayoutType& layout_type(const StoredType& type) {
-  if (type.blocks != nullptr) return layouts::blocks;
+  if (!type.blocks.empty()) return layouts::blocks;
   if (type.grouped()) return layouts::groups;
   return type.quantized() ? layouts::affine : layouts::dense;
 }

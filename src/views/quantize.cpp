@@ -147,7 +147,7 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
 }  // namespace
 
 Tensor quantize(const Tensor& tensor, const StoredType& type) {
-  if (type.blocks != nullptr) return quantize_to_blocks(tensor, *type.blocks, nullptr);
+  if (const BlockType* blocks = block_type(type)) return quantize_to_blocks(tensor, *blocks, nullptr);
   if (type.grouped()) return quantize_groups(tensor, type.groups);
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);

@@ -56,10 +56,10 @@ Tensor quantized(const Tensor& tensor, const StoredType& type) {
   if (!has_float_elements(tensor))
     refuse(ErrorKind::unsupported,
            fmt::format("its elements, stored as {}, are not read as floating-point numbers", storage_name(tensor)));
-  if (type.blocks != nullptr) {
-    if (type.blocks->encode == nullptr)
+  if (const BlockType* blocks = block_type(type)) {
+    if (blocks->encode == nullptr)
       refuse(ErrorKind::bad_argument, fmt::format("{} is read, not made", to_string(type)));
-    if (const std::string fault = row_fault(tensor.shape, *type.blocks); !fault.empty())
+    if (const std::string fault = row_fault(tensor.shape, *blocks); !fault.empty())
       refuse(ErrorKind::unsupported, fault);
   }
   if (type.grouped() && tensor.shape.empty())

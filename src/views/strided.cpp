@@ -15,161 +15,11 @@
 #include "bytes/checked.hpp"
 #include "io/lazy_value.hpp"
 #include "views/byte_swap.hpp"
+#include "views/dimensions.hpp"
 #include "views/loaded_blob.hpp"
 
 namespace poise {
 namespace {
-
-struct Dimension {
-  std::uint64_t count;
-  std::int64_t stride;  // of the source, in bytes
-};
-using Dimensions = std::vector<Dimension>;
-
-std::uint64_t magnitude(std::int64_t stride) {
-  return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
-}
-
-// Positions are counted modulo 2^64, so that strides of either sign add up. Those of elements are in the blob.
-std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
-  return position + steps * static_cast<std::uint64_t>(stride);
-}
-const std::byte* moved(const std::byte* position, std::uint64_t steps, std::int64_t stride) {
-  return position + static_cast<std::ptrdiff_t>(steps) * static_cast<std::ptrdiff_t>(stride);
-}
-
-// Bytes [begin, end) in which elements are.
-struct Extent {
-  std::uint64_t begin;
-  std::uint64_t end;
-  std::uint64_t size() const { return end - begin; }
-};
-
-// Nothing where it is outside of 64 bits.
-std::optional<Extent> extent_of(std::uint64_t first, std::span<const Dimension> dimensions, std::uint64_t item) {
-  Extent extent{first, first};
-  for (const Dimension& dimension : dimensions) {
-    const auto reach = checked_mul(dimension.count - 1, magnitude(dimension.stride));
-    if (!reach) return std::nullopt;
-    if (dimension.stride < 0) {
-      if (*reach > extent.begin) return std::nullopt;
-      extent.begin -= *reach;
-    } else {
-      const auto end = checked_add(extent.end, *reach);
-      if (!end) return std::nullopt;
-      extent.end = *end;
-    }
-  }
-  const auto end = checked_add(extent.end, item);
-  if (!end) return std::nullopt;
-  extent.end = *end;
-  return extent;
-}
-
-bool follows(const Dimension& outer, const Dimension& inner) {
-  std::int64_t whole = 0;
-  if (inner.count > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return false;
-  return !__builtin_mul_overflow(static_cast<std::int64_t>(inner.count), inner.stride, &whole) && outer.stride == whole;
-}
-
-// The same elements in the same order with the fewest dimensions. None: a single element.
-Dimensions merged(const Strided& layout) {
-  Dimensions result;
-  for (std::size_t d = 0; d < layout.shape.size(); ++d) {
-    const Dimension next{layout.shape[d], layout.strides[d]};
-    if (next.count == 1) continue;
-    if (!result.empty() && follows(result.back(), next)) {
-      result.back() = {result.back().count * next.count, next.stride};
-    } else {
-      result.push_back(next);
-    }
-  }
-  return result;
-}
-
-// Elements of one size, moved from where strides say to where they follow each other.
-template <std::size_t kItem>
-struct Items {
-  // `count` rows, whose next one is `from_stride` and `to_stride` bytes on, of elements as `row` says.
-  static void copy_row(const std::byte* from, const Dimension& row, std::byte* to) {
-    if (row.stride == static_cast<std::int64_t>(kItem)) {
-      std::memcpy(to, from, static_cast<std::size_t>(row.count) * kItem);
-      return;
-    }
-    for (std::uint64_t i = 0; i < row.count; ++i) std::memcpy(to + i * kItem, moved(from, i, row.stride), kItem);
-  }
-
-  // A matrix whose columns are what is close together: in tiles that use whole cache lines of both sides.
-  static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to,
-                           std::size_t to_stride) {
-    constexpr std::uint64_t kTile = std::max<std::size_t>(16, 64 / kItem);
-    for (std::uint64_t top = 0; top < rows.count; top += kTile) {
-      const std::uint64_t bottom = std::min(rows.count, top + kTile);
-      for (std::uint64_t left = 0; left < row.count; left += kTile) {
-        const std::uint64_t width = std::min(kTile, row.count - left);
-        const std::byte* const corner = moved(from, left, row.stride);
-        for (std::uint64_t r = top; r < bottom; ++r)
-          copy_row(moved(corner, r, rows.stride), {width, row.stride}, to + r * to_stride + left * kItem);
-      }
-    }
-  }
-};
-
-// Dimensions of elements in memory, copied one after the other to `to`.
-template <std::size_t kItem>
-class BoxCopy {
- public:
-  explicit BoxCopy(std::span<const Dimension> box) : box_(box), to_strides_(box.size()) {
-    std::size_t bytes = kItem;
-    for (std::size_t d = box.size(); d-- > 0; bytes *= static_cast<std::size_t>(box[d].count)) to_strides_[d] = bytes;
-    const auto closer = [](const Dimension& a, const Dimension& b) {
-      return magnitude(a.stride) < magnitude(b.stride);
-    };
-    closest_ = static_cast<std::size_t>(std::ranges::min_element(box, closer) - box.begin());
-  }
-
-  void copy(const std::byte* from, std::byte* to) const { copy_from(0, from, to); }
-
- private:
-  void copy_from(std::size_t d, const std::byte* from, std::byte* to) const {
-    const std::size_t last = box_.size() - 1;
-    if (d == closest_ && d != last) ++d;
-    if (d < last) {
-      for (std::uint64_t i = 0; i < box_[d].count; ++i)
-        copy_from(d + 1, moved(from, i, box_[d].stride), to + i * to_strides_[d]);
-    } else if (closest_ == last) {
-      Items<kItem>::copy_row(from, box_[last], to);
-    } else {
-      Items<kItem>::copy_columns(from, box_[closest_], box_[last], to, to_strides_[closest_]);
-    }
-  }
-
-  std::span<const Dimension> box_;
-  std::vector<std::size_t> to_strides_;
-  std::size_t closest_;  // the dimension along which neighbours are closest to each other
-};
-
-// Sizes of elements that have no loop of their own.
-void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
-  if (box.empty()) {
-    std::memcpy(to, from, item);
-    to += item;
-    return;
-  }
-  for (std::uint64_t i = 0; i < box[0].count; ++i) copy_any(box.subspan(1), item, moved(from, i, box[0].stride), to);
-}
-
-// Requires: a dimension at least.
-void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte* to) {
-  switch (item) {
-    case 1: return BoxCopy<1>(box).copy(from, to);
-    case 2: return BoxCopy<2>(box).copy(from, to);
-    case 4: return BoxCopy<4>(box).copy(from, to);
-    case 8: return BoxCopy<8>(box).copy(from, to);
-    case 16: return BoxCopy<16>(box).copy(from, to);
-    default: copy_any(box, item, from, to);
-  }
-}
 
 // Elements that are to be copied from bytes in memory, or from a blob that is read for them.
 class Elements {
@@ -272,7 +122,7 @@ class Bands {
         rows_.stride > 0 && extent <= wanted + wanted / 4) {  // with what is between the rows
       std::vector<std::byte> all(static_cast<std::size_t>(extent));
       blob.read(position, all);
-      return transpose(all.data(), across, rows_, to);
+      return copy_columns(all.data(), across, rows_, item_, to, static_cast<std::size_t>(rows_.count * item_));
     }
     std::vector<std::byte> some(kAtOnce * row_bytes);
     for (std::uint64_t r = 0; r < rows_.count; r += kAtOnce) {
@@ -280,18 +130,7 @@ class Bands {
       for (std::uint64_t i = 0; i < count; ++i)
         blob.read(moved(position, r + i, rows_.stride), std::span(some).subspan(i * row_bytes, row_bytes));
       const Dimension down{count, static_cast<std::int64_t>(row_bytes)};
-      transpose(some.data(), across, down, to + r * item_);
-    }
-  }
-
-  void transpose(const std::byte* from, const Dimension& across, const Dimension& down, std::byte* to) const {
-    const auto stride = static_cast<std::size_t>(rows_.count * item_);
-    switch (item_) {
-      case 1: return Items<1>::copy_columns(from, across, down, to, stride);
-      case 2: return Items<2>::copy_columns(from, across, down, to, stride);
-      case 4: return Items<4>::copy_columns(from, across, down, to, stride);
-      case 8: return Items<8>::copy_columns(from, across, down, to, stride);
-      default: return Items<16>::copy_columns(from, across, down, to, stride);
+      copy_columns(some.data(), across, down, item_, to + r * item_, static_cast<std::size_t>(rows_.count * item_));
     }
   }
 

@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <utility>
 
+#include "tensor/block_layout.hpp"
 #include "views/strided.hpp"
 
 namespace poise {
 
 Tensor transposed(Tensor matrix) {
   const Shape shape{matrix.shape[1], matrix.shape[0]};
-  if (const BlockType* blocks = matrix.layout.blocks()) {
-    const bool columns = matrix.layout.blocks_along() == BlocksAlong::columns;
-    matrix.layout = TensorLayout(*blocks, columns ? BlocksAlong::rows : BlocksAlong::columns);
+  if (const BlockType* blocks = block_type(matrix.layout)) {
+    const bool columns = blocks_along(matrix.layout) == BlocksAlong::columns;
+    matrix.layout = block_layout(*blocks, columns ? BlocksAlong::rows : BlocksAlong::columns);
     matrix.shape = shape;
     return matrix;
   }

@@ -175,5 +175,38 @@ TEST(ByteReader, AFetchThatFailsLeavesNoOldBytes) {
   EXPECT_EQ(range.fetches.back().offset, 1U);
 }
 
+TEST(ByteReader, FailsAsTheKindThatIsAsked) {
+  FetchedRange range(10);
+  ByteReader reader(range, "test");
+  const auto scope = reader.scope("record", 3);
+  try {
+    reader.fail(ErrorKind::unsupported, "version", "expected 1, found 2", 4);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_EQ(error.message(), "test: record 3: version: expected 1, found 2");
+    EXPECT_EQ(error.offset(), 4U);
+    return;
+  }
+  FAIL();
+}
+
+TEST(ByteReader, TellsWhereAFileShouldEnd) {
+  FetchedRange range(100);
+  const ByteReader reader(range, "test");
+  const auto message = [&](std::uint64_t size) -> std::string {
+    try {
+      reader.require_end(size, "tensor");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+      EXPECT_EQ(error.offset(), std::min<std::uint64_t>(size, 100));
+      return error.message();
+    }
+    return {};
+  };
+  EXPECT_EQ(message(100), "");
+  EXPECT_EQ(message(101), "test: the file is cut off: it needs 101 bytes, has 100");
+  EXPECT_EQ(message(98), "test: 2 bytes after the last tensor: expected a file of 98 bytes, found 100");
+}
+
 }  // namespace
 }  // namespace poise

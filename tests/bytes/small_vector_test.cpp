@@ -1,4 +1,4 @@
-#include <poise/small_vector.hpp>
+#include <poise/detail/small_vector.hpp>
 
 #include <gtest/gtest.h>
 

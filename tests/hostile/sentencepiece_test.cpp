@@ -6,7 +6,7 @@
 #include <array>
 
 #include "support/hostile_cases.hpp"
-#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
 
 namespace poise::hostile {
 namespace {

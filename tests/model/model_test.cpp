@@ -70,5 +70,37 @@ TEST(Vocabulary, HasNoMoreTokensThanTheLimit) {
   EXPECT_THAT(refusal([&] { vocabulary.add("a", 0, TokenType::normal); }), HasSubstr("more than 500000 tokens"));
 }
 
+TEST(Vocabulary, SettingsAreCopiedAndComparedAsAWhole) {
+  Vocabulary vocabulary;
+  vocabulary.kind = VocabularyKind::byte_pair;
+  vocabulary.bos_id = 1;
+  vocabulary.merges = {{"a", "b"}};
+  vocabulary.add("a", 0, TokenType::normal);
+  const Vocabulary other(vocabulary.settings());
+  EXPECT_EQ(other.size(), 0U);
+  EXPECT_TRUE(other.settings() == vocabulary.settings());
+  EXPECT_FALSE(other == vocabulary);
+  vocabulary.unk_id = 0;
+  EXPECT_FALSE(other.settings() == vocabulary.settings());
+  EXPECT_FALSE(other.special_ids() == vocabulary.special_ids());
+}
+
+TEST(Model, TakesAllOfAnotherExceptItsTensors) {
+  Model model;
+  model.card.author = "someone";
+  model.config.emplace().hidden_size = 8;
+  model.origin.format = "zt";
+  model.attributes = {{"a", 1}};
+  model.warnings.push_back({Severity::warning, "odd", {}, {}});
+  model.add(empty("a"));
+  const Model copy(model.header());
+  EXPECT_EQ(copy.size(), 0U);
+  EXPECT_EQ(copy.card, model.card);
+  EXPECT_EQ(copy.config, model.config);
+  EXPECT_EQ(copy.origin.format, "zt");
+  EXPECT_EQ(copy.attributes, model.attributes);
+  EXPECT_EQ(copy.warnings.size(), 1U);
+}
+
 }  // namespace
 }  // namespace poise

@@ -24,12 +24,12 @@
 #include "family/families.hpp"
 #include "formats/format.hpp"
 #include "support/directories.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
-#include "tokenizer/pipeline/byte_level.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
-#include "tokenizer/sentencepiece_normalizer.hpp"
-#include "tokenizer/special_around.hpp"
-#include "tokenizer/tokenizer_json.hpp"
+#include "tokenizer/files/tokenizer_json.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

@@ -13,7 +13,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "support/directories.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 
 namespace poise::support {
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include <poise/name.hpp>
+#include <poise/detail/name.hpp>
 
 namespace poise {
 namespace {

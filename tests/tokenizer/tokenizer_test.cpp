@@ -20,8 +20,8 @@
 
 #include "bytes/utf8.hpp"
 #include "support/directories.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece_bytes.hpp"
-#include "tokenizer/sentencepiece_model.hpp"
 
 namespace poise {
 namespace {

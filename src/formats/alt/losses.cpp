@@ -9,40 +9,20 @@
 #include "formats/alt/tokens.hpp"
 #include "formats/alt/write.hpp"
 #include "formats/alt/write_alt_c.hpp"
+#include "formats/losses.hpp"
 #include "formats/metadata.hpp"
-#include "tokenizer/gguf_form.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
-#include "tokenizer/kept_files.hpp"
-#include "tokenizer/sentencepiece_normalizer.hpp"
-#include "tokenizer/special_around.hpp"
-#include "tokenizer/tokenizer_json_writer.hpp"
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/gguf/form.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
 
 namespace poise::alt {
 namespace {
 
 // With it safetensors files say which framework wrote them: nothing about the model.
 constexpr std::string_view kFramework = "format";
-
-class Losses {
- public:
-  explicit Losses(std::string_view format) : format_(format) {}
-
-  void note(std::string_view what) { sentences_.push_back(fmt::format("{} cannot hold {}", format_, what)); }
-  void note_if(bool lost, std::string_view what) {
-    if (lost) note(what);
-  }
-  // "4 attributes (a, b, c)"
-  void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {}) {
-    if (!names.empty())
-      note(fmt::format("{} {}{}{} ({})", names.size(), noun, names.size() == 1 ? "" : "s", of, listed(names)));
-  }
-  void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
-  std::vector<std::string> take() { return std::move(sentences_); }
-
- private:
-  std::string_view format_;
-  std::vector<std::string> sentences_;
-};
 
 void note_attributes(const Model& model, Losses& losses) {
   std::vector<std::string> names;
@@ -121,15 +101,6 @@ void note_common(const Model& model, Losses& losses) {
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
 
-void note_card(const Card& card, Losses& losses) {
-  losses.note_if(!card.base_model.empty(), "base_model");
-  losses.note_if(!card.author.empty(), "author");
-  losses.note_if(!card.created_at.empty(), "created_at");
-  losses.note_if(!card.last_modified.empty(), "last_modified");
-  losses.note_if(!card.license.empty(), "license");
-  losses.note_if(!card.uuid.empty(), "uuid");
-}
-
 // Reading version 1 fills in what it does not have; only what differs from that is lost.
 void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   bool scores = false;
@@ -177,7 +148,7 @@ std::vector<std::string> losses_v2(const Model& model, const WriteOptions& optio
 
 std::vector<std::string> losses_v1(const Model& model, const WriteOptions&) {
   Losses losses("alt1");
-  note_card(model.card, losses);
+  for (const std::string& field : card_fields(model.card)) losses.note(field);
   if (model.config) note_parameters(model, losses);
   if (model.vocabulary) note_tokens(*model.vocabulary, losses);
   note_common(model, losses);

@@ -19,7 +19,6 @@
 
 #include "formats/alt/readings.hpp"
 #include "model/limits.hpp"
-#include "model/special_ids.hpp"
 
 namespace poise::alt {
 namespace {
@@ -95,7 +94,7 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
 // The same tokens, of the types that `type_of` gives their ids.
 template <typename TypeOf>
 Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
-  Vocabulary vocabulary = with_special_ids_of(tokens);
+  Vocabulary vocabulary(tokens.settings());
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
   return vocabulary;
 }

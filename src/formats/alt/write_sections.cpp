@@ -15,7 +15,7 @@
 #include "formats/alt/layout.hpp"
 #include "formats/alt/parameters.hpp"
 #include "formats/alt/tokens.hpp"
-#include "tokenizer/gguf_form.hpp"
+#include "tokenizer/gguf/form.hpp"
 
 namespace poise::alt {
 namespace {

@@ -52,7 +52,7 @@ struct KeyRow {
 struct FixedKey {
   std::string_view config;
   std::variant<std::monostate, bool, std::string_view> value;  // the first: as if it were not there
-  bool told;  // transformers has another default: a configuration that is read says so
+  bool is_explicit;  // transformers has another default: a configuration that is read says so
 };
 
 // A tensor of the first layer that is there because of a configuration's key.
@@ -80,10 +80,10 @@ struct Architecture {
   std::uint64_t window_period =
       0;  // every so many-th layer has no window, where a file does not say which; 0: llama.cpp does not ask
   std::uint64_t usual_window = 0;  // where a file does not say one, and llama.cpp asks; 0: none
-  bool told_windows =
+  bool explicit_windows =
       false;  // transformers has no such period: a configuration that is read says which layers have windows
-  std::uint64_t unturned_period = 0;  // every so many-th layer does not rotate, whatever the file says; 0: all do
-  bool needs_output = false;          // the file has an output matrix, although it is the embedding
+  std::uint64_t unrotated_period = 0;  // every so many-th layer does not rotate, whatever the file says; 0: all do
+  bool needs_output = false;           // the file has an output matrix, although it is the embedding
   // The configuration says by which number attention is scaled. llama.cpp takes the head's length, or, of models of so
   // many layers, hidden_size / num_attention_heads. 0: the configuration does not say.
   std::uint64_t wide_scale_layers = 0;

@@ -10,6 +10,7 @@
 #include "formats/gguf/plus_one.hpp"
 #include "formats/gguf/row_order.hpp"
 #include "formats/refusal.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/transposed.hpp"
 
@@ -41,7 +42,7 @@ Tensor with_one(const Tensor& tensor, One one) {
 // Which transposed() takes, and gives a matrix of numbers or of blocks of rows.
 bool has_stored_columns(const Tensor& tensor) {
   return tensor.layout == Layout::dense ||
-         (tensor.layout.blocks() != nullptr && tensor.layout.blocks_along() == BlocksAlong::columns);
+         (block_type(tensor.layout) != nullptr && blocks_along(tensor.layout) == BlocksAlong::columns);
 }
 
 }  // namespace
@@ -56,7 +57,7 @@ std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& he
       if (!has_float_elements(tensor)) return std::nullopt;
       return with_one(tensor, One::taken_away);
     case Change::transposed:
-      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && tensor.layout.blocks() == nullptr))
+      if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && block_type(tensor.layout) == nullptr))
         return std::nullopt;
       return transposed(std::move(tensor));
   }

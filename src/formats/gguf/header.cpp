@@ -58,8 +58,7 @@ HeaderReader::HeaderReader(const ByteRange& range)
     version_ = in_.u32("version");
   }
   if (version_ == 0 || version_ > kLastVersion) {
-    throw Error(ErrorKind::unsupported, fmt::format("gguf: version {}: 1 to {} are known", version_, kLastVersion),
-                in_.path(), at);
+    in_.fail(ErrorKind::unsupported, "", fmt::format("version {}: 1 to {} are known", version_, kLastVersion), at);
   }
   constexpr std::uint64_t kLeastTensor = 4 + 4 + 4 + 8;  // name, dimensions, type, offset
   constexpr std::uint64_t kLeastEntry = 4 + 4 + 1;       // key, type, value
@@ -72,8 +71,7 @@ HeaderReader::HeaderReader(const ByteRange& range)
     if (count > in_.remaining() / least)
       in_.fail(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
     if (count > most)
-      throw Error(ErrorKind::unsupported, fmt::format("gguf: {}: {}, at most {} are allowed", field, count, most),
-                  in_.path(), offset);
+      in_.fail(ErrorKind::unsupported, field, fmt::format("{}, at most {} are allowed", count, most), offset);
   };
   require("tensor count", tensor_count_, kLeastTensor, kMaxTensors, tensors_at);
   require("metadata count", metadata_count_, kLeastEntry, kMaxKeys, metadata_at);
@@ -183,14 +181,12 @@ double HeaderReader::number(ValueType type) {
 Value HeaderReader::tree(ValueType type, std::size_t depth) {
   const std::uint64_t at = in_.position();
   if (!budget_.take_value())
-    throw Error(ErrorKind::unsupported, "gguf: the metadata's values take more memory than a model's may", in_.path(),
-                at);
+    in_.fail(ErrorKind::unsupported, "", "the metadata's values take more memory than a model's may", at);
   switch (type) {
     case ValueType::text: {
       const std::string_view found = text("text");
       if (!budget_.take_text(found.size()))
-        throw Error(ErrorKind::unsupported, "gguf: the metadata's texts take more memory than a model's may",
-                    in_.path(), at);
+        in_.fail(ErrorKind::unsupported, "", "the metadata's texts take more memory than a model's may", at);
       return text_value(found);
     }
     case ValueType::array: {

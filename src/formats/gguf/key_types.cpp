@@ -57,7 +57,7 @@ constexpr std::array kVocabulary = std::to_array<Ending>({
 });
 
 std::optional<ValueType> type_in(std::span<const Ending> endings, std::string_view name) {
-  const auto found = std::ranges::find_if(endings, [&](const Ending& one) { return name.ends_with(one.ending); });
+  const auto found = std::ranges::find_if(endings, [&](const Ending& row) { return name.ends_with(row.ending); });
   return found == endings.end() ? std::nullopt : std::optional(found->type);
 }
 

@@ -17,7 +17,7 @@
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "model/limits.hpp"
-#include "tokenizer/gguf_texts.hpp"
+#include "tokenizer/gguf/texts.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -68,10 +68,10 @@ void Metadata::take_one_for_all_layers(const std::string& architecture) {
     const Value* value = find(key);
     const auto* list = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (list == nullptr || list->empty() || list->front().get_if<std::uint64_t>() == nullptr) continue;
-    if (!std::ranges::all_of(*list, [&](const Value& one) { return one == list->front(); })) continue;
-    const Value one = list->front();
+    if (!std::ranges::all_of(*list, [&](const Value& item) { return item == list->front(); })) continue;
+    const Value number = list->front();
     take(key);
-    entries_.add(key, one);
+    entries_.add(key, number);
   }
 }
 
@@ -156,7 +156,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   tokens_->give_back(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
-  std::erase_if(types_, [&](const auto& one) { return model.attributes.find(one.first) == nullptr; });
+  std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });
   model.origin.attribute_types = std::move(types_);
 }
 

@@ -12,10 +12,10 @@
 #include "model/limits.hpp"
 #include "numeric/shortest.hpp"
 #include "syntax/json.hpp"
-#include "tokenizer/gguf_form.hpp"
-#include "tokenizer/gguf_texts.hpp"
-#include "tokenizer/special_around.hpp"
-#include "tokenizer/token_types.hpp"
+#include "tokenizer/gguf/form.hpp"
+#include "tokenizer/gguf/texts.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::gguf {
 namespace {

@@ -45,7 +45,7 @@ struct Stored {
 };
 
 std::uint32_t type_number(const Tensor& tensor) {
-  if (const BlockType* blocks = tensor.layout.blocks()) return blocks->number;
+  if (const BlockType* blocks = block_type(tensor.layout)) return blocks->number;
   if (tensor.layout != Layout::dense) refuse_tensor("gguf", tensor);
   const auto number = spelling_in(kSpellings, tensor.require("data").dtype);
   if (!number) refuse_tensor("gguf", tensor);
@@ -84,7 +84,7 @@ class Preparer {
         has_float_elements(changed) && element_type(changed) != DType::f64) {
       changed = make_dense(changed.name, changed.shape, DType::f32, dense_blob(changed, DType::f32));
     }
-    if (changed.layout.blocks_along() == BlocksAlong::columns)
+    if (blocks_along(changed.layout) == BlocksAlong::columns)
       refuse_tensor("gguf", tensor, "its blocks run along columns");
     Stored stored{name ? name->name : std::string(tensor.name), changed.shape, type_number(changed),
                   changed.require("data").blob};

@@ -6,7 +6,7 @@
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
 //   pytorch_model.bin, ...          the same in other formats: Format::weight_files
 //   tokenizer.model                 SentencePiece vocabulary, or
-//   tokenizer.json, ...             another one (tokenizer/files.hpp)
+//   tokenizer.json, ...             another one (tokenizer/files/files.hpp)
 //   README.md                       model card; license and base_model in its front matter
 #include "formats/huggingface/huggingface.hpp"
 
@@ -38,9 +38,9 @@
 #include "schemes/scheme.hpp"
 #include "syntax/value_budget.hpp"
 #include "syntax/wide_integers.hpp"
-#include "tokenizer/end_tokens.hpp"
-#include "tokenizer/files.hpp"
-#include "tokenizer/tokenizer_json_writer.hpp"
+#include "tokenizer/files/files.hpp"
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/tokens/end_tokens.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {

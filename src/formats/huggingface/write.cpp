@@ -22,11 +22,11 @@
 #include "io/source_text.hpp"
 #include "pack/pump.hpp"
 #include "schemes/write_compressed.hpp"
-#include "tokenizer/end_tokens.hpp"
-#include "tokenizer/files.hpp"
-#include "tokenizer/kept_files.hpp"
-#include "tokenizer/tokenizer_json_writer.hpp"
-#include "tokenizer/write_files.hpp"
+#include "tokenizer/files/files.hpp"
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/files/write_files.hpp"
+#include "tokenizer/tokens/end_tokens.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
 #include "views/dense.hpp"
 
 namespace poise::huggingface {

@@ -7,7 +7,7 @@
 
 #include "bytes/byte_reader.hpp"
 #include "io/source_range.hpp"
-#include "tokenizer/byte_piece.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
 
 namespace poise::llama2c {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <poise/error.hpp>
 
-#include "formats/lost_metadata.hpp"
+#include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
 #include "formats/numpy/numpy.hpp"
 #include "io/meter.hpp"
@@ -43,9 +43,11 @@ Model read(const Input& input, const ReadOptions&) {
 
 const Tensor& only_tensor(const Model& model) {
   if (model.size() == 1) return model.tensors().front();
-  throw Error(ErrorKind::unsupported,
-              fmt::format("an .npy file holds one array, the model has {} tensors", model.size()))
-      .with({.kind = Remedy::Kind::format, .value = "npz"});
+  Error error(ErrorKind::unsupported,
+              fmt::format("an .npy file holds one array, the model has {} tensors", model.size()));
+  error = std::move(error).with({.kind = Remedy::Kind::format, .value = "npz"});
+  if (model.size() == 0) throw error;
+  throw std::move(error).with({.kind = Remedy::Kind::only, .tensor = model.tensors().front().name});
 }
 
 FilePlan plan(const Model& model, const WriteOptions&) {

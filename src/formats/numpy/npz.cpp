@@ -6,7 +6,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
-#include "formats/lost_metadata.hpp"
+#include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
 #include "formats/numpy/numpy.hpp"
 #include "formats/numpy/texts.hpp"

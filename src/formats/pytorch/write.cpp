@@ -10,7 +10,7 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/utf8.hpp"
-#include "formats/lost_metadata.hpp"
+#include "formats/losses.hpp"
 #include "formats/pytorch/archive.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "formats/refusal.hpp"

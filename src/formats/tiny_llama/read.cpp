@@ -94,17 +94,7 @@ Config read_header(ByteReader& reader) {
 void require_exact_size(const ByteReader& reader, const Config& config) {
   const auto size = file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);
-  if (reader.end() < *size) {
-    reader.fail("size",
-                fmt::format("the file is cut off: its header describes {} bytes, it has {}", *size, reader.end()),
-                reader.end());
-  }
-  if (reader.end() > *size) {
-    reader.fail("size",
-                fmt::format("{} bytes after the last array: its header describes {} bytes, it has {}",
-                            reader.end() - *size, *size, reader.end()),
-                *size);
-  }
+  reader.require_end(*size, "array");
 }
 
 // `called` names the array in errors.

@@ -12,12 +12,13 @@
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/tiny_llama.hpp"
+#include "formats/losses.hpp"
 #include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 #include "views/dense.hpp"
 
 namespace poise::tiny_llama {
@@ -137,19 +138,12 @@ FilePlan plan(const Model& model, const WriteOptions&) {
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  std::vector<std::string> result;
-  const auto note = [&](bool lost, std::string_view what) {
-    if (lost) result.push_back(fmt::format("a Tiny Llama weight file cannot hold {}", what));
-  };
-  Card rest = model.card;
-  rest.model_type.clear();
-  note(rest != Card{}, "the card (base model, author, dates, license, uuid)");
-  note(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes),
-       "the vocabulary: programs take it from vocab.txt and merges.txt");
-  note(!other_config_keys(model).empty(),
-       fmt::format("config.json's other keys ({})", listed(other_config_keys(model))));
-  note(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
-  return result;
+  Losses losses("a Tiny Llama weight file");
+  losses.note_card(model.card);
+  losses.note_vocabulary(model, "programs take it from vocab.txt and merges.txt");
+  losses.note_other_config_keys(model);
+  losses.note_if(!model.attributes.empty(), fmt::format("attributes ({} of them)", model.attributes.size()));
+  return losses.take();
 }
 
 }  // namespace poise::tiny_llama

@@ -149,8 +149,8 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
 
 // Version 2's description of groups in the words of version 1.1. What else is in the attributes stays.
 Tensor groups_of_version_1(Tensor tensor) {
-  if (tensor.layout.groups() == nullptr || tensor.layout.groups()->words == GroupWords::zt1) return tensor;
-  const GroupScheme scheme = *tensor.layout.groups();
+  if (group_scheme(tensor.layout) == nullptr || group_scheme(tensor.layout)->words == GroupWords::zt1) return tensor;
+  const GroupScheme scheme = *group_scheme(tensor.layout);
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("zTensor 1.1 cannot hold {}: it has no words for {}", tensor.name, what))

@@ -88,7 +88,7 @@ void check_gguf(const Tensor& tensor) {
 // Blocks of a type that is known say their size by it.
 void take_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
-  const BlockType& type = *layout.blocks();
+  const BlockType& type = *block_type(layout);
   if (required_number(tensor, kBlockElements) != type.elements || required_number(tensor, kBlockBytes) != type.bytes) {
     fail(tensor, fmt::format("attributes elems_per_block and block_bytes: {} has blocks of {} elements in {} bytes",
                              type.name, type.elements, type.bytes));
@@ -133,8 +133,8 @@ Attributes quant_group_attributes(const Tensor& tensor) {
   };
   const Value* packing = tensor.attributes.find("packing");
   if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // in these words
-  if (tensor.layout.groups() == nullptr) refuse("a type of its parts is not known");
-  const GroupScheme& scheme = *tensor.layout.groups();
+  if (group_scheme(tensor.layout) == nullptr) refuse("a type of its parts is not known");
+  const GroupScheme& scheme = *group_scheme(tensor.layout);
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
   if (scheme.per_word * scheme.bits != info(scheme.word).bits)
     refuse(fmt::format("{} codes of {} bits leave bits of a word unused", scheme.per_word, scheme.bits));
@@ -248,7 +248,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
   if (type == &layouts::sparse_csr || type == &layouts::sparse_coo) {
     tensor.layout = TensorLayout::Sparse{type == &layouts::sparse_csr ? Layout::sparse_csr : Layout::sparse_coo, true};
   } else if (type == &layouts::groups) {
-    tensor.layout = groups_of(tensor);
+    tensor.layout = group_layout(groups_of(tensor));
   } else if (type != nullptr) {
     tensor.layout = type->read(tensor, layout).value();
   } else {
@@ -268,7 +268,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const Tensor tensor = original.layout == Layout::affine ? to_stored_affine(original) : original;
   StoredTensor stored{tensor.name, tensor.shape, layout_id(tensor), tensor.attributes, {}};
   if (tensor.layout == Layout::quantized_group) stored.attributes = quant_group_attributes(tensor);
-  if (const BlockType* blocks = tensor.layout.blocks()) {
+  if (const BlockType* blocks = block_type(tensor.layout)) {
     stored.attributes.set(std::string(kBlockElements), std::uint64_t{blocks->elements});
     stored.attributes.set(std::string(kBlockBytes), std::uint64_t{blocks->bytes});
   }

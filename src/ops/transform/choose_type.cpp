@@ -6,9 +6,11 @@
 
 #include <poise/error.hpp>
 
+#include "codec/block_type.hpp"
 #include "ops/block_recipe.hpp"
 #include "ops/glob.hpp"
 #include "ops/transform/step.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
@@ -24,17 +26,20 @@ void require_castable(DType dtype) {
 }
 
 // For rows that are not whole blocks the type that llama-quantize takes.
-StoredType type_for_rows(StoredType type, std::uint64_t columns) {
-  if (type.blocks == nullptr) return type;
-  type.blocks = block_type_for_rows(*type.blocks, columns);
-  return type.blocks != nullptr ? type : StoredType{DType::f16};
+StoredType type_for_rows(StoredType type, std::int64_t columns) {
+  const BlockType* wanted = block_type(type);
+  if (wanted == nullptr) return type;
+  const BlockType* fitting = block_type_for_rows(*wanted, columns);
+  if (fitting == nullptr) return StoredType{DType::f16};
+  type.blocks = fitting->name;
+  return type;
 }
 
 // `along`: which way blocks run in what it would become.
 bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;
-  return layout.is_stored_as(tensor, type) && (type.blocks == nullptr || tensor.layout.blocks_along() == along);
+  return layout.is_stored_as(tensor, type) && (type.blocks.empty() || blocks_along(tensor.layout) == along);
 }
 
 class ChooseType final : public Step {
@@ -116,7 +121,7 @@ class ChooseType final : public Step {
     if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
     // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
-    const bool is_small = tensor.shape.size() < 2 || (type->blocks != nullptr && !kept && is_never_blocks(tensor.name));
+    const bool is_small = tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) {
       plan.warn("vectors are not quantized, so it is f32");
     } else if (kept && always_f32 && *kept != StoredType{}) {
@@ -132,7 +137,7 @@ class ChooseType final : public Step {
     if (options_.quantize) return options_.quantize;
     if (recipe_) {
       return StoredType{.dtype = DType::u8,
-                        .blocks = &recipe_->type_for(tensor.name, row_length, !options_.imatrix.empty())};
+                        .blocks = recipe_->type_for(tensor.name, row_length, !options_.imatrix.empty()).name};
     }
     if (options_.dtype) return StoredType{*options_.dtype};
     // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.

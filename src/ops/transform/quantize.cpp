@@ -17,7 +17,7 @@ class Quantize final : public Step {
       : target_(conversion.target), model_type_(conversion.input.card.model_type) {
     const ConvertOptions& options = conversion.options;
     if (options.imatrix.empty()) return;
-    if (options.recipe.empty() && !(options.quantize && options.quantize->blocks != nullptr)) {
+    if (options.recipe.empty() && !(options.quantize && !options.quantize->blocks.empty())) {
       throw Error(ErrorKind::bad_argument,
                   "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
     }
@@ -28,9 +28,10 @@ class Quantize final : public Step {
     if (!plan.type || !plan.type->quantized()) return;
     if (is_sparse(plan.tensor) && has_layout_for(target_, plan.tensor)) return;
     StoredType type = *plan.type;
-    Tensor quantized = type.blocks != nullptr ? quantize_to_blocks(plan.tensor, *type.blocks, importance(plan))
-                                              : quantize(plan.tensor, type);
-    if (type.grouped()) type.groups.size = quantized.layout.groups()->group_size;
+    const BlockType* blocks = block_type(type);
+    Tensor quantized =
+        blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance(plan)) : quantize(plan.tensor, type);
+    if (type.grouped()) type.groups.size = group_scheme(quantized.layout)->group_size;
     plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes()};
     plan.tensor = std::move(quantized);
   }

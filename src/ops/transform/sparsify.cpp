@@ -4,7 +4,6 @@
 
 #include <poise/error.hpp>
 
-#include "model/without_tensors.hpp"
 #include "ops/transform/step.hpp"
 #include "ops/transform/transform.hpp"
 #include "views/dense.hpp"
@@ -46,7 +45,7 @@ std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
 
 void make_sparse(Transformed& transformed, const ConvertOptions& options) {
   if (transformed.perhaps_sparse.empty()) return;
-  Model model = without_tensors(transformed.model);
+  Model model(transformed.model.header());
   std::vector<std::string> lost_parts;
   for (const Tensor& tensor : transformed.model.tensors()) {
     const bool is_asked = transformed.perhaps_sparse.contains(tensor.name);

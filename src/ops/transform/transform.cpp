@@ -8,7 +8,6 @@
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "model/card.hpp"
-#include "model/without_tensors.hpp"
 #include "ops/transform/step.hpp"
 #include "views/layout_type.hpp"
 
@@ -99,7 +98,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   Transformed result;
   result.reformed = reformed(input, target.weights, options.dtype || options.quantize || !options.recipe.empty());
   const Model& model = result.reformed ? result.reformed->model : input;
-  result.model = without_tensors(model);
+  result.model = Model(model.header());
   replace_fields(result.model.card, checked_card(options.card));
   read_config_as(result.model, options.card.model_type);
   const Conversion conversion{model, result.model, target, options};

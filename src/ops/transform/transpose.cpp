@@ -1,6 +1,7 @@
 // Transpose: matrices whose blocks run along the columns of what they multiply are transposed before they become
 // blocks, and the blocks are turned back.
 #include "ops/transform/step.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/transposed.hpp"
 
@@ -9,7 +10,7 @@ namespace {
 
 // Other codes than blocks of columns are numbers first.
 Tensor transposed_matrix(const Tensor& matrix) {
-  if (matrix.layout.blocks_along() == BlocksAlong::columns) return transposed(matrix);
+  if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
   const bool is_narrow = info(element_type(matrix)).bits < 8;
   return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32))
                               : make_dense_tensor(matrix));
@@ -20,7 +21,7 @@ class RowsForBlocks final : public Step {
   explicit RowsForBlocks(const Conversion& conversion) : conversion_(conversion) {}
 
   void apply(TensorPlan& plan) override {
-    if (!plan.type || plan.type->blocks == nullptr || !blocks_run_along_columns(conversion_, plan.tensor)) return;
+    if (!plan.type || plan.type->blocks.empty() || !blocks_run_along_columns(conversion_, plan.tensor)) return;
     plan.tensor = transposed_matrix(plan.tensor);
     plan.is_transposed = true;
   }

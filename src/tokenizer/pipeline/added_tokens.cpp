@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

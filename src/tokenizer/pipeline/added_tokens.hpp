@@ -11,7 +11,7 @@
 
 #include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/pipeline/normalizers.hpp"
-#include "tokenizer/prefix_trie.hpp"
+#include "tokenizer/tokens/prefix_trie.hpp"
 
 namespace poise {
 

@@ -23,9 +23,9 @@
 #include "tokenizer/pipeline/merge_table.hpp"
 #include "tokenizer/pipeline/merges.hpp"
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/token_boundaries.hpp"
+#include "tokenizer/tokens/token_boundaries.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/pipeline/base64.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/tokens/base64.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

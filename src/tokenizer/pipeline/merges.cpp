@@ -11,8 +11,8 @@
 #include <tbb/parallel_for.h>
 #include <tbb/parallel_invoke.h>
 
-#include "tokenizer/byte_piece.hpp"
 #include "tokenizer/pipeline/score_merges.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
 
 namespace poise {
 namespace {
@@ -93,8 +93,8 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
   const auto [left, right] = vocabulary_.merges[rank];
   if (right.size() < prefix_.size())
     model.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
-  const std::string both = std::string(left).append(right, prefix_.size());
-  model.fail("merges", fmt::format("\"{}\" is no token", !ids_.find(left) ? left : !ids_.find(right) ? right : both));
+  const std::string joined = std::string(left).append(right, prefix_.size());
+  model.fail("merges", fmt::format("\"{}\" is no token", !ids_.find(left) ? left : !ids_.find(right) ? right : joined));
 }
 
 // Of merges that make one token; the texts are tokens that would make it.
@@ -129,24 +129,24 @@ TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
     if (right.size() < prefix_.size()) return kNoToken;
     return ids_.find(std::string(left).append(right, prefix_.size())).value_or(kNoToken);
   }
-  const std::string_view both = vocabulary_.merges.joined(rank);
+  const std::string_view joined = vocabulary_.merges.joined(rank);
   for (TokenId id = last; last != kNoToken && id <= last + 1 && static_cast<std::size_t>(id) < vocabulary_.size();
        ++id) {
-    if (text(id) == both && ids_.finds(id)) return id;
+    if (text(id) == joined && ids_.finds(id)) return id;
   }
-  return ids_.find(both).value_or(kNoToken);
+  return ids_.find(joined).value_or(kNoToken);
 }
 
 void Merges::rank_by_score() {
   const auto ranks = merge_ranks(vocabulary_, ids_);
   ranks_.assign(ranks.begin(), ranks.end());
   for (std::size_t id = 0; id < ranks_.size(); ++id) {
-    const std::string_view both = vocabulary_.text(id);
-    if (both.size() > kLongestMergedToken) ranks_[id] = kNone;
-    if (has_bytes_ || ranks_[id] == kNone || both.size() <= kBytePiece) continue;
+    const std::string_view joined = vocabulary_.text(id);
+    if (joined.size() > kLongestMergedToken) ranks_[id] = kNone;
+    if (has_bytes_ || ranks_[id] == kNone || joined.size() <= kBytePiece) continue;
     has_bytes_ =
-        (is_byte(both.substr(0, kBytePiece)) && ids_.find(both.substr(kBytePiece))) ||
-        (is_byte(both.substr(both.size() - kBytePiece)) && ids_.find(both.substr(0, both.size() - kBytePiece)));
+        (is_byte(joined.substr(0, kBytePiece)) && ids_.find(joined.substr(kBytePiece))) ||
+        (is_byte(joined.substr(joined.size() - kBytePiece)) && ids_.find(joined.substr(0, joined.size() - kBytePiece)));
   }
 }
 

@@ -16,7 +16,7 @@
 #include "bytes/huge_pages.hpp"
 #include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/pipeline/merge_table.hpp"
-#include "tokenizer/token_index.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 

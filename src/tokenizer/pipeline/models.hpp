@@ -9,7 +9,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "tokenizer/pipeline/fields.hpp"
-#include "tokenizer/token_index.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 

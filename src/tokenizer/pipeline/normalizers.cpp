@@ -8,11 +8,11 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/charsmap.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
 #include "tokenizer/pipeline/steps.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

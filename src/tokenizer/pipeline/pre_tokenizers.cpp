@@ -7,11 +7,11 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/pipeline/byte_level.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
 #include "tokenizer/pipeline/steps.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
-#include "tokenizer/pipeline/unicode_scripts.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/unicode.hpp"
+#include "tokenizer/tokens/unicode_scripts.hpp"
 
 namespace poise {
 namespace {

@@ -1,7 +1,5 @@
 // Regular expressions of tokenizer.json, run by PCRE2 with bounds on time and memory.
-//
-// Files are written for Oniguruma (Ruby's syntax). What means something else there is rewritten first: \s, \w, \b, \h,
-// \uHHHH, the intersection && in classes, {n,m}+, and ^ and $, which mean the ends of lines.
+// They are written for Oniguruma, and translated first (oniguruma.hpp).
 #pragma once
 
 #include <cstddef>
@@ -46,8 +44,5 @@ class RegexMatcher {
 
   std::unique_ptr<State> state_;
 };
-
-// Oniguruma's expression in PCRE2's syntax.
-std::string pcre2_syntax(std::string_view expression);
 
 }  // namespace poise

@@ -12,7 +12,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "bytes/function_ref.hpp"
-#include "tokenizer/token_index.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 

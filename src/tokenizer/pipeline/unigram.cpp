@@ -9,9 +9,9 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/prefix_trie.hpp"
+#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

@@ -4,8 +4,8 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/unicode.hpp"
-#include "tokenizer/prefix_trie.hpp"
+#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {

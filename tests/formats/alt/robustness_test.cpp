@@ -15,7 +15,7 @@
 #include "formats/alt/alt_files.hpp"
 #include "formats/alt/file_builder.hpp"
 #include "support/directories.hpp"
-#include "tokenizer/sentencepiece_model.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
 
 namespace poise {
 namespace {

@@ -280,8 +280,7 @@ TEST(GgufArchitectures, MatricesOfGpt2BecomeBlocksOfColumns) {
   std::string expected = std::string("\x00\x3c\x7f", 3);  // 1 as float16, 127
   for (char in = 1; in < 32; ++in) expected += in;
   expected += std::string("\x00\x40\x81", 3) + std::string(31, '\x01');  // 2, -127
-  const Transformed made =
-      transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q8_0")}});
+  const Transformed made = transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = "q8_0"}});
   EXPECT_EQ(stored(made.model, "blk.0.ffn_down.weight"), expected);
   EXPECT_EQ(made.model.find("transformer.h.0.mlp.c_proj.weight")->shape, (Shape{32, 2}));
   EXPECT_EQ(made.quantized.front().bytes_out, 68U);
@@ -296,7 +295,7 @@ TEST(GgufArchitectures, BlocksOfRowsOfGpt2AreConverted) {
   const auto layout = [&](const Format& target, const ConvertOptions& options) {
     return std::string(transform(model, target, options).model.tensors().front().layout.name());
   };
-  const StoredType q8_0{.dtype = DType::u8, .blocks = block_type_named("q8_0")};
+  const StoredType q8_0{.dtype = DType::u8, .blocks = "q8_0"};
   EXPECT_EQ(layout(kGguf, {.dtype = DType::f32}), "dense");
   EXPECT_EQ(layout(kGguf, {.quantize = q8_0}), "poise.q8_0.columns/1");
   EXPECT_EQ(layout(format_by_name("zt"), {.quantize = q8_0}), "poise.q8_0.columns/1");
@@ -309,8 +308,7 @@ TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
   // E2M1: 2 is 1, low nibbles first.
   model.add(make_dense("transformer.h.0.mlp.c_proj.weight", {32, 2}, DType::f4_e2m1,
                        make_memory_blob(std::vector<std::byte>(32, std::byte{0x02}), "w")));
-  const Transformed made =
-      transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = block_type_named("q4_0")}});
+  const Transformed made = transform(model, kGguf, {.quantize = StoredType{.dtype = DType::u8, .blocks = "q4_0"}});
   const std::vector<float> numbers = values(*made.model.find("transformer.h.0.mlp.c_proj.weight"));
   EXPECT_EQ(numbers[0], 1);
   EXPECT_EQ(numbers[1], 0);

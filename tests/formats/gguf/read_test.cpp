@@ -15,7 +15,7 @@
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
-#include "tokenizer/gguf_vocabulary.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

@@ -19,6 +19,7 @@
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/model_files.hpp"
+#include "tensor/block_layout.hpp"
 
 namespace poise {
 namespace {
@@ -189,7 +190,7 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
       const BlockType& blocks = *block_type_named(type);
       const std::uint64_t rows = model.size() == 0 ? 8 : 1;
       Tensor stored = tensor(name, {rows, 256}, DType::u8, rows * 256 / blocks.elements * blocks.bytes);
-      stored.layout = TensorLayout(blocks);
+      stored.layout = block_layout(blocks);
       model.add(std::move(stored));
     }
     const std::string file = text_of(support::written(model, kGguf));
@@ -219,7 +220,7 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
 TEST(GgufWriter, ATypeWithoutAFileTypeIsNotCalledF32) {
   Model model;
   Tensor stored = tensor("blk.0.ffn_up.weight", {8, 256}, DType::u8, 8 * 292);
-  stored.layout = TensorLayout(*block_type_named("q8_k"));
+  stored.layout = block_layout(*block_type_named("q8_k"));
   model.add(std::move(stored));
   EXPECT_EQ(text_of(support::written(model, kGguf)).find("general.file_type"), std::string::npos);
 }

@@ -65,6 +65,7 @@ TEST(Numpy, AnArrayAloneHoldsOneTensorWithoutItsName) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.message(), HasSubstr("holds one array, the model has 2 tensors"));
+    EXPECT_EQ(error.remedies().back(), (Remedy{.kind = Remedy::Kind::only, .tensor = "a"}));
     EXPECT_EQ(error.remedies().at(0).value, "npz");
   }
   Model model;

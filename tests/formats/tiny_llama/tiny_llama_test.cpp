@@ -118,8 +118,7 @@ TEST(TinyLlamaFile, EveryHeaderFieldIsChecked) {
               HasSubstr("number of heads: expected at most 65536, found 65537 (at 0x10)"));
   EXPECT_THAT(error_of(patched<std::int32_t>(8, 65537)),
               HasSubstr("number of heads: they have 65537 dimensions each, expected at most 65536 (at 0x10)"));
-  EXPECT_THAT(error_of(patched<std::int32_t>(28, 6)),
-              HasSubstr("the file is cut off: its header describes 520 bytes, it has 504"));
+  EXPECT_THAT(error_of(patched<std::int32_t>(28, 6)), HasSubstr("the file is cut off: it needs 520 bytes, has 504"));
   EXPECT_THAT(error_of(patched<std::int32_t>(28, 4)), HasSubstr("after the last array"));
   EXPECT_THAT(error_of(patched<std::int32_t>(20, 2147483647)), HasSubstr("the file is cut off"));
   EXPECT_THAT(error_of(patched(32, 1.5F)), HasSubstr("dropout rate: expected 0 to 1, found 1.5 (at 0x20)"));

@@ -1,0 +1,221 @@
+#include "formats/gguf/hyperparameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "family/rope.hpp"
+#include "formats/gguf/hyperparameter_keys.hpp"
+#include "formats/gguf/key_values.hpp"
+#include "formats/gguf/limits.hpp"
+#include "numeric/shortest.hpp"
+#include "syntax/value_number.hpp"
+
+namespace poise::gguf {
+namespace {
+
+// Reads a configuration from entries.
+class HyperparameterReader {
+ public:
+  HyperparameterReader(Entries& entries, const Architecture& architecture, const Model& model)
+      : entries_(entries), architecture_(architecture), model_(model) {}
+
+  Attributes read(const RopeFactors& factors) {
+    map_.set("model_type", architecture_.model_type);
+    map_.set("tie_word_embeddings", model_.size() > 0 && model_.find("lm_head.weight") == nullptr);
+    for (const KeyRow& row : rows_of(architecture_)) {
+      if (auto value = take(row)) map_.set(std::string(row.config), std::move(*value));
+    }
+    for (const KeyRow& row : architecture_.keys) {
+      const Value* by_default = row.read_by_default.empty() ? nullptr : map_.find(row.read_by_default);
+      if (by_default != nullptr && map_.find(row.config) == nullptr) map_.set(std::string(row.config), *by_default);
+    }
+    if (map_.find("vocab_size") == nullptr) {
+      const Tensor* embedding = model_.find(canonical_name(architecture_, "token_embd.weight")->name);
+      if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
+    }
+    // Where llama.cpp asks for a window, absence means its own default; transformers has others. 0 is none, which is
+    // null there.
+    if (map_.find("sliding_window") == nullptr && architecture_.window_period > 0)
+      map_.set("sliding_window", architecture_.usual_window);
+    if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0))
+      map_.set("sliding_window", Value());
+    for (const FixedKey& fixed : architecture_.fixed) {
+      if (fixed.is_explicit) map_.set(std::string(fixed.config), as_value(fixed));
+    }
+    for (const ImpliedFlag& sign : architecture_.implied_flags) {
+      if (model_.find(fmt::format("{}0.{}", architecture_.layers, sign.tensor)) != nullptr)
+        map_.set(std::string(sign.config), true);
+    }
+    if (const Value* causal = entries_.find(key(kCausal)); causal != nullptr && *causal == Value(false)) {
+      map_.set("is_causal", false);
+      entries_.take(key(kCausal));
+    }
+    read_head();
+    read_windows();
+    read_scaling(factors);
+    return std::move(map_);
+  }
+
+ private:
+  std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
+
+  // Nothing for one of another kind, a number for each layer, say: it stays an attribute.
+  std::optional<Value> take(const KeyRow& row) {
+    const Value* value = entries_.find(key(row.gguf));
+    if (value == nullptr || !fits(*value, row.kind)) return std::nullopt;
+    return entries_.take(key(row.gguf));
+  }
+
+  std::uint64_t head_length() const {
+    if (map_.find("head_dim") != nullptr) return integer(map_.find("head_dim"));
+    const std::uint64_t heads = integer(map_.find("num_attention_heads"));
+    return heads == 0 ? 0 : integer(map_.find("hidden_size")) / heads;
+  }
+
+  void read_head() {
+    const std::uint64_t head = head_length();
+    if (head == 0) return;
+    const std::uint64_t rotating = entries_.number(key(kRotating));
+    if (rotating > 0) {
+      if (rotating != head)
+        map_.set("partial_rotary_factor", static_cast<double>(rotating) / static_cast<double>(head));
+      entries_.take(key(kRotating));
+    }
+    // llama.cpp has one length for the values, too; transformers has no name for another one.
+    if (entries_.number(key("attention.value_length")) == head) entries_.take(key("attention.value_length"));
+    if (architecture_.wide_scale_layers == 0) return;
+    const bool wide = integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
+    const std::uint64_t heads = integer(map_.find("num_attention_heads"));
+    map_.set("query_pre_attn_scalar", wide && heads > 0 ? integer(map_.find("hidden_size")) / heads : head);
+  }
+
+  void read_windows() {
+    const Value* pattern = entries_.find(key(kPattern));
+    const std::uint64_t layers = integer(map_.find("num_hidden_layers"));
+    const Value usual = architecture_.window_period;
+    if (pattern == nullptr && architecture_.explicit_windows && integer(map_.find("sliding_window")) > 0)
+      pattern = &usual;
+    if (pattern == nullptr || architecture_.window_period == 0 || layers > kMaxPatternLayers) return;
+    Value::Array types;
+    const auto add = [&](bool slides) { types.emplace_back(slides ? kSliding : kFull); };
+    if (const auto* list = pattern->get_if<Value::Array>()) {
+      if (list->size() != layers) return;
+      for (const Value& slides : *list) add(slides == Value(true) || slides == Value(1));
+    } else if (const std::uint64_t period = integer(pattern); period > 0) {
+      for (std::uint64_t i = 0; i < layers; ++i) add(i % period + 1 < period);
+    } else {
+      return;
+    }
+    map_.set("layer_types", std::move(types));
+    entries_.take(key(kPattern));
+  }
+
+  void read_scaling(const RopeFactors& factors) {
+    const Value* type = entries_.find(key("rope.scaling.type"));
+    // llama.cpp takes a factor without a type for that of linear scaling, and 0 for none.
+    const double factor =
+        number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
+    const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
+    const std::string name = text(type) != nullptr ? *text(type) : is_linear ? "linear" : "none";
+    if (name != "none")
+      entries_.take(key("rope.scaling.type"));  // that one says not to take a factor that is beside it
+    std::optional<Attributes> scaling;
+    if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
+      scaling = longrope(factors);
+    } else if (name != "none") {
+      scaling = Attributes{{"rope_type", name}};
+      for (const KeyRow& row : kScalingKeys) {
+        if (auto value = take(row)) scaling->set(std::string(row.config), std::move(*value));
+      }
+      if (scaling->find("factor") == nullptr) {
+        if (auto value = take({kOldFactor, "factor", KeyRow::Kind::number})) scaling->set("factor", std::move(*value));
+      }
+      if (scaling->find("factor") == nullptr) scaling->set("factor", 1.0);  // as llama.cpp has it
+      if (name == "yarn") read_yarn_attention(*scaling);
+    }
+    if (!factors.every.empty() && !scaling) {
+      scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta),
+                           integer(map_.find("max_position_embeddings")));
+    }
+    // llama.cpp multiplies by it whatever the type is. transformers has no such key, and a model with one is not run.
+    const auto attention = number(entries_.find(key(kAttentionFactor)));
+    if (architecture_.rotates && attention && *attention != 1) {
+      if (!scaling) scaling = Attributes{{"rope_type", "default"}};
+      scaling->set(std::string(kPlainFactor), *take({kAttentionFactor, {}, KeyRow::Kind::number}));
+    }
+    if (scaling) map_.set("rope_scaling", std::move(*scaling));
+  }
+
+  // llama.cpp multiplies what yarn makes of its factor by this one.
+  void read_yarn_attention(Attributes& scaling) {
+    const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
+    if (!said) return;
+    const double attention = *said->get_if<double>() * yarn_attention(number(scaling.find("factor")).value_or(1));
+    const double beside = number(scaling.find("attention_factor")).value_or(0);
+    if (std::abs(attention - beside) > kClose) scaling.set("attention_factor", shortest(static_cast<float>(attention)));
+  }
+
+  Attributes longrope(const RopeFactors& factors) {
+    Attributes scaling{{"rope_type", "longrope"},
+                       {"long_factor", list_of(factors.long_contexts)},
+                       {"short_factor", list_of(factors.short_contexts)}};
+    if (auto length = take({kOriginalLength, {}})) scaling.set("original_max_position_embeddings", std::move(*length));
+    const Value* beside = map_.find("original_max_position_embeddings");
+    const std::uint64_t original =
+        integer(beside != nullptr ? beside : scaling.find("original_max_position_embeddings"));
+    // llama.cpp takes a factor that is not said for 1.
+    const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
+    const double factor = said ? *said->get_if<double>() : 1.0;
+    const double computed = original == 0
+                                ? 1.0
+                                : longrope_attention(static_cast<double>(integer(map_.find("max_position_embeddings"))),
+                                                     static_cast<double>(original));
+    if (std::abs(factor - computed) > kClose) scaling.set("attention_factor", factor);
+    return scaling;
+  }
+
+  static constexpr double kUsualTheta = 10000;
+
+  Entries& entries_;
+  const Architecture& architecture_;
+  const Model& model_;
+  Attributes map_;
+};
+
+}  // namespace
+
+const Architecture* architecture_in(const Entries& entries, std::string_view name) {
+  return architecture_named(name, entries.number(fmt::format("{}.expert_count", name)) > 0);
+}
+
+Heads heads_in(const Entries& entries, const Architecture& architecture) {
+  const std::uint64_t queries = entries.number(fmt::format("{}.attention.head_count", architecture.name));
+  const std::uint64_t keys = entries.number(fmt::format("{}.attention.head_count_kv", architecture.name));
+  return {queries, keys != 0 ? keys : queries};
+}
+
+std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture) {
+  for (const KeyRow& row : rows_of(architecture)) {
+    const std::string key = fmt::format("{}.{}", architecture.name, row.gguf);
+    const Value* value = entries.find(key);
+    if (value == nullptr || fits(*value, row.kind)) continue;
+    return fmt::format("{}: expected {}, found {}", key,
+                       row.kind == KeyRow::Kind::integer ? "an integer of 0 or more" : "a number",
+                       to_string(KeyValues::usual_type(*value)));
+  }
+  for (const std::string_view required : kRequired) {
+    const std::string key = fmt::format("{}.{}", architecture.name, required);
+    if (entries.find(key) == nullptr) return fmt::format("{} is missing", key);
+  }
+  return std::nullopt;
+}
+
+Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
+                     const RopeFactors& factors) {
+  return HyperparameterReader(entries, architecture, model).read(factors);
+}
+
+}  // namespace poise::gguf

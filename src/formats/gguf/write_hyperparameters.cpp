@@ -1,0 +1,307 @@
+#include "formats/gguf/hyperparameters.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "family/rope.hpp"
+#include "formats/gguf/hyperparameter_keys.hpp"
+#include "formats/gguf/limits.hpp"
+#include "numeric/shortest.hpp"
+#include "syntax/value_number.hpp"
+
+namespace poise::gguf {
+namespace {
+
+// Makes entries and factors of a configuration.
+class HyperparameterWriter {
+ public:
+  HyperparameterWriter(const Model& model, const Architecture& architecture)
+      : architecture_(architecture),
+        typed_(model.config ? config_to_attributes(*model.config, model.card.model_type) : Attributes()),
+        config_(whole_config(model)) {
+    const Value* parameters = find("rope_parameters");
+    const Attributes* rope = map_in(parameters != nullptr ? parameters : find("rope_scaling"));
+    if (rope != nullptr && map_in(rope->find(kFull)) != nullptr) rope = map_in(rope->find(kFull));
+    rope_ = rope;
+  }
+
+  Hyperparameters write() {
+    for (const KeyRow& row : rows_of(architecture_)) write_row(row);
+    for (const std::string_view required : kRequired) {
+      if (written(required) == nullptr)
+        differ(fmt::format("llama.cpp will not load the file: the configuration does not say its {}", required));
+    }
+    result_.heads = {integer(written("attention.head_count")), integer(written("attention.head_count_kv"))};
+    if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
+    if (const Value* causal = find("is_causal"); causal != nullptr && *causal == Value(false)) add(kCausal, false);
+    write_head();
+    write_windows();
+    compare_rotated_layers();
+    if (architecture_.rotates) write_scaling();
+    for (const KeyRow& row : architecture_.keys) write_by_default(row);
+    compare_fixed();
+    return std::move(result_);
+  }
+
+ private:
+  void add(std::string_view gguf, Value value) {
+    result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
+  }
+  // As the float32 number that llama.cpp wants.
+  void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
+  void differ(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
+
+  const Value* written(std::string_view gguf) const {
+    const auto found =
+        std::ranges::find(result_.entries, fmt::format("{}.{}", architecture_.name, gguf), &Attributes::Entry::first);
+    return found == result_.entries.end() ? nullptr : &found->second;
+  }
+
+  static const Value* not_null(const Value* value) { return value == nullptr || *value == Value() ? nullptr : value; }
+  // Null counts as absent.
+  const Value* find(std::string_view key) const { return not_null(config_.find(key)); }
+
+  const Value* value_of(const KeyRow& row) const {
+    // A family that reads a key may find that it does not count: then it is null.
+    if (const Value* typed = typed_.find(row.config)) return not_null(typed);
+    if (const Value* value = find(row.config)) return value;
+    return row.typed.empty() ? nullptr : not_null(typed_.find(row.typed));
+  }
+
+  void write_row(const KeyRow& row) {
+    if (written(row.gguf) != nullptr) return;  // by another key of the configuration
+    const Value* value = value_of(row);
+    if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // not said
+    if (row.never_none && config_.find(row.config) != nullptr && number(value).value_or(0) == 0) {
+      return differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", row.config, *row.never_none,
+                                to_json(*config_.find(row.config))));
+    }
+    write_value(row, value);
+    if (row.config == "head_dim" && value != nullptr) write_value({"attention.value_length", row.config}, value);
+  }
+
+  void write_by_default(const KeyRow& row) {
+    if (!row.written_by_default || written(row.gguf) != nullptr) return;
+    const double number = *row.written_by_default;
+    const Value value = row.kind == KeyRow::Kind::integer ? Value(static_cast<std::uint64_t>(number)) : Value(number);
+    write_value(row, &value);
+  }
+
+  void write_value(const KeyRow& row, const Value* value) {
+    if (value == nullptr) return;
+    if (row.kind == KeyRow::Kind::integer) {
+      if (value->get_if<std::uint64_t>() != nullptr) add(row.gguf, *value);
+    } else if (const auto found = number(value)) {
+      add_number(row.gguf, *found);
+    }
+  }
+
+  std::uint64_t head_length() const {
+    if (const Value* length = written("attention.key_length")) return integer(length);
+    return result_.heads.queries == 0 ? 0 : integer(written("embedding_length")) / result_.heads.queries;
+  }
+
+  void write_head() {
+    const std::uint64_t head = head_length();
+    if (head == 0) return;
+    if (architecture_.rotates) {
+      const Value* partial = find("partial_rotary_factor");
+      if (partial == nullptr && rope_ != nullptr) partial = rope_->find("partial_rotary_factor");
+      const double rotating = static_cast<double>(head) * number(partial).value_or(1.0);
+      if (rotating >= 0 && rotating <= static_cast<double>(head)) rotating_ = static_cast<std::uint64_t>(rotating);
+      add(kRotating, rotating_);
+    }
+    if (architecture_.wide_scale_layers == 0) return;
+    const double scalar = number(find("query_pre_attn_scalar")).value_or(kUsualScalar);
+    const bool wide = integer(written("block_count")) == architecture_.wide_scale_layers;
+    const std::uint64_t llama_cpp_scale =
+        wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
+    if (scalar != static_cast<double>(llama_cpp_scale)) {
+      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}",
+                         llama_cpp_scale, scalar));
+    }
+  }
+
+  // Which layers have a window; nothing where that is not said.
+  std::optional<std::vector<bool>> windows() const {
+    const std::uint64_t layers = integer(written("block_count"));
+    std::vector<bool> slides;
+    if (const Value* types = find("layer_types")) {
+      const auto* list = types->get_if<Value::Array>();
+      if (list == nullptr || list->size() != layers) return std::nullopt;
+      for (const Value& type : *list) slides.push_back(type == Value(kSliding));
+      return slides;
+    }
+    const Value* key =
+        find("sliding_window_pattern") != nullptr ? find("sliding_window_pattern") : find("_sliding_window_pattern");
+    const std::uint64_t period = integer(key);
+    if (period == 0 || layers > kMaxPatternLayers) return std::nullopt;
+    for (std::uint64_t i = 0; i < layers; ++i) slides.push_back(i % period + 1 < period);
+    return slides;
+  }
+
+  void write_windows() {
+    const std::uint64_t usual = architecture_.window_period;
+    const std::uint64_t window = integer(written(kSlidingWindow));
+    if (usual == 0 && window > 0 && window < integer(written("context_length"))) {
+      differ(fmt::format("llama.cpp lets {} models look back at everything, sliding_window is {}", architecture_.name,
+                         window));
+    }
+    if (usual == 0) return;
+    const auto slides = windows();
+    if (window == 0 || (slides && std::ranges::find(*slides, true) == slides->end())) return write_no_window();
+    if (!slides) return;
+    bool same = true;
+    for (std::size_t i = 0; i < slides->size(); ++i) same = same && (*slides)[i] == (i % usual + 1 < usual);
+    if (same) return;
+    Value::Array pattern;
+    for (const bool slides_here : *slides) pattern.emplace_back(slides_here);
+    add(kPattern, std::move(pattern));
+  }
+
+  // Where llama.cpp has a window of its own, one of all positions hides none.
+  void write_no_window() {
+    const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
+    std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
+    const std::uint64_t positions = integer(written("context_length"));
+    if (architecture_.usual_window > 0 && positions > 0) add(kSlidingWindow, positions);
+  }
+
+  void compare_rotated_layers() {
+    const std::uint64_t period = architecture_.unrotated_period;
+    if (period == 0) return;
+    bool same = true;
+    if (const Value* rotates = find("no_rope_layers");
+        rotates != nullptr && rotates->get_if<Value::Array>() != nullptr) {
+      const Value::Array& layers = *rotates->get_if<Value::Array>();
+      for (std::size_t i = 0; i < layers.size(); ++i) {
+        const bool is_rotated = layers[i] != Value(0) && layers[i] != Value(false);
+        same = same && is_rotated == ((i + 1) % period != 0);
+      }
+    } else if (const Value* interval = find("no_rope_layer_interval")) {
+      same = *interval == Value(period);
+    }
+    if (!same)
+      differ(fmt::format("llama.cpp leaves positions out of each {}th layer of {} models, the configuration of others",
+                         period, architecture_.name));
+  }
+
+  // It reads them of other architectures alone.
+  void compare_betas() {
+    const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
+    const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
+    if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
+    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}",
+                       kYarnBetaFast, kYarnBetaSlow, fast, slow));
+  }
+
+  void write_scaling() {
+    if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
+      differ(
+          fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does",
+                      architecture_.name));
+    }
+    write_scaling_of_type();
+    if (const Value* plain = rope_ == nullptr ? nullptr : rope_->find(kPlainFactor);
+        plain != nullptr && written(kAttentionFactor) == nullptr) {
+      write_value({kAttentionFactor, {}, KeyRow::Kind::number}, plain);
+    }
+  }
+
+  void write_scaling_of_type() {
+    const std::string* type =
+        rope_ == nullptr ? nullptr
+                         : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
+    if (type == nullptr || *type == "default") return;
+    if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
+      differ("llama.cpp rounds the bounds between which yarn blends frequencies, rope_scaling's truncate is false");
+    }
+    if (*type == "yarn") compare_betas();
+    if (*type == "linear" || *type == "yarn") {
+      add("rope.scaling.type", *type);
+      for (const KeyRow& row : kScalingKeys) {
+        if (written(row.gguf) == nullptr) write_value(row, not_null(rope_->find(row.config)));
+      }
+      if (*type == "yarn") write_yarn_attention();
+    } else if (*type == "llama3" && architecture_.holds_frequency_factors) {
+      result_.factors.every = llama3_factors(*rope_, number(written("rope.freq_base")).value_or(0), rotating_);
+      if (result_.factors.every.empty())
+        differ("llama.cpp will not scale positions: rope_scaling has no factors of the kind llama3");
+    } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
+      write_longrope();
+    } else {
+      differ(fmt::format("llama.cpp does not scale positions as rope_scaling says ({})", *type));
+    }
+  }
+
+  // llama.cpp does not ask for attention_factor and mscale, and multiplies what yarn makes of its factor by a number of
+  // its own.
+  void write_yarn_attention() {
+    const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
+    const double factor = in_scaling("factor").value_or(1);
+    const double usual = yarn_attention(factor);
+    double attention = usual;
+    const double scale = in_scaling("mscale").value_or(0);
+    const double scale_all = in_scaling("mscale_all_dim").value_or(0);
+    if (scale != 0 && scale_all != 0) attention = yarn_attention(factor, scale) / yarn_attention(factor, scale_all);
+    attention = in_scaling("attention_factor").value_or(attention);
+    if (std::abs(attention - usual) > kClose) add_number(kAttentionFactor, attention / usual);
+  }
+
+  void write_longrope() {
+    result_.factors.long_contexts = floats_in(rope_->find("long_factor"));
+    result_.factors.short_contexts = floats_in(rope_->find("short_factor"));
+    const auto is_whole = [&](const std::vector<float>& factors) {
+      return factors.size() * 2 == rotating_ && !factors.empty();
+    };
+    if (!is_whole(result_.factors.long_contexts) || !is_whole(result_.factors.short_contexts)) {
+      result_.factors = {};
+      return differ(
+          fmt::format("llama.cpp will not scale positions: longrope has no two lists of {} factors", rotating_ / 2));
+    }
+    add("rope.scaling.type", "longrope");
+    if (written(kOriginalLength) == nullptr)
+      write_value({kOriginalLength, {}}, not_null(rope_->find("original_max_position_embeddings")));
+    for (const KeyRow& row : architecture_.keys) {
+      if (row.gguf == kOriginalLength) write_by_default(row);
+    }
+    const auto original = integer(written(kOriginalLength));
+    const auto said = number(rope_->find("attention_factor"));
+    if (!said && original == 0) return;
+    add_number(kAttentionFactor, said ? *said
+                                      : longrope_attention(static_cast<double>(integer(written("context_length"))),
+                                                           static_cast<double>(original)));
+  }
+
+  void compare_fixed() {
+    for (const FixedKey& fixed : architecture_.fixed) {
+      const Value* value = find(fixed.config);
+      if (value == nullptr && fixed.is_explicit)
+        differ(fmt::format("llama.cpp computes as if {} were {}, by default it is not", fixed.config,
+                           to_json(as_value(fixed))));
+      if (value == nullptr || *value == as_value(fixed) ||
+          (*value == Value("swish") && as_value(fixed) == Value("silu")))
+        continue;
+      differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", fixed.config, to_json(as_value(fixed)),
+                         to_json(*value)));
+    }
+  }
+
+  const Architecture& architecture_;
+  Attributes typed_;
+  Attributes config_;
+  const Attributes* rope_ = nullptr;  // where config.json has what changes rotary embeddings
+  std::uint64_t rotating_ = 0;        // elements of a head
+  Hyperparameters result_;
+};
+
+}  // namespace
+
+Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture) {
+  return HyperparameterWriter(model, architecture).write();
+}
+
+}  // namespace poise::gguf

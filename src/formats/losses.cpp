@@ -1,0 +1,58 @@
+#include "formats/losses.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "family/config_json.hpp"
+#include "formats/metadata.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+
+namespace poise {
+
+void Losses::note(std::string_view what) { sentences_.push_back(fmt::format("{} cannot hold {}", format_, what)); }
+
+void Losses::note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of) {
+  if (!names.empty())
+    note(fmt::format("{} {}{}{} ({})", names.size(), noun, names.size() == 1 ? "" : "s", of, listed(names)));
+}
+
+void Losses::note_card(const Card& card) {
+  const std::vector<std::string> fields = card_fields(card);
+  if (!fields.empty()) note(fmt::format("the card ({})", fmt::join(fields, ", ")));
+}
+
+void Losses::note_vocabulary(const Model& model, std::string_view instead) {
+  note_if(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes),
+          fmt::format("the vocabulary: {}", instead));
+}
+
+void Losses::note_other_config_keys(const Model& model) {
+  const std::vector<std::string> keys = other_config_keys(model);
+  note_if(!keys.empty(), fmt::format("config.json's other keys ({})", listed(keys)));
+}
+
+std::vector<std::string> card_fields(const Card& card) {
+  std::vector<std::string> fields;
+  for (const auto& [name, value] : card_to_attributes(card)) {
+    if (name != "model_type" && value != Value(std::string())) fields.push_back(name);
+  }
+  return fields;
+}
+
+std::vector<std::string> metadata_losses(const Model& model, std::string_view format) {
+  Losses losses(format);
+  losses.note_if(model.card != Card{}, "the card");
+  losses.note_if(model.config || !model.config_json.empty(), "the configuration");
+  losses.note_if(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes), "the vocabulary");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : model.attributes) keys.push_back(key);
+  losses.note_if(!keys.empty(), fmt::format("attributes ({})", listed(keys)));
+  std::vector<std::string> tensors;
+  for (const Tensor& tensor : model.tensors()) {
+    if (!tensor.attributes.empty()) tensors.emplace_back(tensor.name);
+  }
+  losses.note_if(!tensors.empty(), fmt::format("the attributes of tensors ({})", listed(tensors)));
+  return losses.take();
+}
+
+}  // namespace poise

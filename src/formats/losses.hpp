@@ -1,0 +1,46 @@
+// Losses: what a format leaves out of a model, in sentences for people.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+class Losses {
+ public:
+  // `format` begins the sentences: "alt", "a Tiny Llama weight file".
+  explicit Losses(std::string_view format) : format_(format) {}
+
+  // "alt cannot hold the chat template"
+  void note(std::string_view what);
+  void note_if(bool lost, std::string_view what) {
+    if (lost) note(what);
+  }
+  // "alt cannot hold 4 attributes (a, b, c, d)"; nothing where there are no names.
+  void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
+  // A sentence of its own.
+  void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
+
+  // For formats that do not hold them.
+  void note_card(const Card& card);  // except model_type
+  void note_vocabulary(const Model& model, std::string_view instead);
+  void note_other_config_keys(const Model& model);
+
+  std::vector<std::string> take() { return std::move(sentences_); }
+
+ private:
+  std::string_view format_;
+  std::vector<std::string> sentences_;
+};
+
+// For a format that holds names, shapes and elements only: card, configuration, vocabulary, attributes of the model and
+// of its tensors, where there are some; one sentence each.
+std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
+
+// The fields of the card that have a value, except model_type.
+std::vector<std::string> card_fields(const Card& card);
+
+}  // namespace poise

@@ -1,0 +1,298 @@
+// Reading: the header, and that tensors fill the rest.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/checked.hpp"
+#include "formats/safetensors/dtypes.hpp"
+#include "formats/safetensors/header.hpp"
+#include "formats/safetensors/safetensors.hpp"
+#include "formats/type_name.hpp"
+#include "io/source_range.hpp"
+#include "model/limits.hpp"
+#include "syntax/json.hpp"
+
+namespace poise {
+namespace {
+
+using namespace safetensors;
+
+// Names of tensors, in pieces that are given back as their names are taken.
+class Names {
+ public:
+  struct Name {
+    std::uint32_t piece = 0;
+    std::uint32_t begin = 0;
+    std::uint32_t length = 0;
+  };
+
+  Name add(std::string_view text) {
+    if (pieces_.empty() || pieces_.back().text.capacity() - pieces_.back().text.size() < text.size()) {
+      pieces_.emplace_back().text.reserve(std::max(kPieceBytes, text.size()));
+    }
+    Piece& piece = pieces_.back();
+    const Name name{static_cast<std::uint32_t>(pieces_.size() - 1), static_cast<std::uint32_t>(piece.text.size()),
+                    static_cast<std::uint32_t>(text.size())};
+    piece.text += text;
+    ++piece.names;
+    return name;
+  }
+  std::string_view look_at(const Name& name) const {
+    return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
+  }
+  // Requires: each is taken once.
+  std::string take(const Name& name) {
+    std::string text(look_at(name));
+    if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 256 << 10;  // so large that the memory goes back to the system
+  struct Piece {
+    std::string text;
+    std::size_t names = 0;
+  };
+  std::vector<Piece> pieces_;
+};
+
+// What a header says of a tensor. Headers have 100 MB at most: 32 bits hold places in them.
+struct Entry {
+  Names::Name name;
+  std::uint32_t position = 0;  // in the file, of what the header says of it
+  std::uint64_t begin = 0;     // of the data, from the first byte after the header
+  Shape shape;
+  DType dtype = DType::unknown;
+
+  // Requires: the header has been checked.
+  std::uint64_t end() const { return begin + packed_bytes(dtype, element_count(shape).value()).value(); }
+};
+
+// In the header's order, in blocks that are given back as entries are taken.
+class Entries {
+ public:
+  void add(Entry entry) {
+    if (size_ % kBlock == 0) blocks_.emplace_back().reserve(kBlock);
+    blocks_.back().push_back(std::move(entry));
+    ++size_;
+  }
+  std::size_t size() const { return size_; }
+
+  // Calls visit(entry) for each.
+  template <typename Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& block : blocks_) {
+      for (const Entry& entry : block) visit(entry);
+    }
+  }
+  // The same, and leaves none.
+  template <typename Take>
+  void take_each(const Take& take) {
+    for (auto& block : blocks_) {
+      for (Entry& entry : std::exchange(block, {})) take(entry);
+    }
+    blocks_.clear();
+    size_ = 0;
+  }
+
+  template <typename Before>
+  void stable_sort(const Before& before) {
+    const Entry* last = nullptr;
+    bool sorted = true;
+    for_each([&](const Entry& entry) {
+      sorted = sorted && (last == nullptr || !before(entry, *last));
+      last = &entry;
+    });
+    if (sorted) return;
+    std::vector<Entry> all;
+    all.reserve(size_);
+    take_each([&](Entry& entry) { all.push_back(std::move(entry)); });
+    std::ranges::stable_sort(all, before);
+    for (Entry& entry : all) add(std::move(entry));
+  }
+
+ private:
+  static constexpr std::size_t kBlock = 4096;
+  std::vector<std::vector<Entry>> blocks_;
+  std::size_t size_ = 0;
+};
+
+class HeaderParser {
+ public:
+  HeaderParser(std::string path, Names& names) : path_(std::move(path)), names_(names) {}
+
+  // Parses the header, which begins at `offset`.
+  void parse(JsonText text, std::uint64_t offset) {
+    if (!text.text().starts_with('{')) fail("JSON", "expected { as the first byte");
+    walk_json_object(text, path_, offset, [&](std::string_view name, JsonValue& value) {
+      position_ = value.position();
+      text.release_before(static_cast<std::size_t>(position_ - offset));
+      if (name != kMetadata) {
+        if (entries_.size() == kMaxTensors) fail(name, fmt::format("more than {} tensors", kMaxTensors));
+        entries_.add(entry(name, value));
+      } else if (std::exchange(has_metadata_, true)) {
+        fail_repeated_key(name, path_, position_);
+      } else {
+        metadata_ = metadata(value.tree());
+      }
+    });
+  }
+
+  Entries take_entries() { return std::move(entries_); }
+  Attributes take_metadata() { return std::move(metadata_); }
+
+ private:
+  Entry entry(std::string_view name, JsonValue& value) {
+    Entry entry;
+    entry.position = static_cast<std::uint32_t>(position_);
+    bool has_dtype = false;
+    bool has_shape = false;
+    Shape offsets;
+    const bool is_object = value.members([&](std::string_view key, JsonValue& item) {
+      if (key == "dtype") {
+        has_dtype = true;
+        entry.dtype = dtype(name, item);
+      } else if (key == "shape") {
+        has_shape = true;
+        entry.shape = numbers(name, item, key, kMaxRank, fmt::format("a rank of more than {}", kMaxRank));
+      } else if (key == "data_offsets") {
+        offsets = numbers(name, item, key, 2, "expected [begin, end]");
+      } else {
+        fail(name, fmt::format("unknown key \"{}\"", key));
+      }
+    });
+    if (!is_object) fail(name, "expected an object");
+    if (!has_dtype) fail(name, "dtype: expected text");
+    if (!has_shape) fail(name, "shape: expected an array");
+    if (offsets.size() != 2) fail(name, "data_offsets: expected [begin, end]");
+    entry.begin = offsets[0];
+    check_size(name, entry, offsets[1]);
+    entry.name = names_.add(name);
+    return entry;
+  }
+
+  // `__metadata__` is a map of text to text.
+  Attributes metadata(Value value) const {
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) fail(kMetadata, "expected an object");
+    for (const auto& [key, item] : *map) {
+      if (item.get_if<std::string>() == nullptr) fail(kMetadata, fmt::format("the value of \"{}\" is no text", key));
+    }
+    return std::move(value).take<Attributes>();
+  }
+
+  [[noreturn]] void fail(std::string_view name, std::string_view problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, position_);
+  }
+
+  DType dtype(std::string_view name, JsonValue& value) const {
+    const auto spelling = value.text();
+    if (!spelling) fail(name, "dtype: expected text");
+    const auto dtype = dtype_spelled(kSafetensorsSpellings, *spelling);
+    if (!dtype)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
+    return *dtype;
+  }
+
+  Shape numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most,
+                std::string_view if_more) const {
+    Shape result;
+    const bool is_array = value.items([&](JsonValue& item) {
+      const auto number = item.unsigned_integer();
+      if (!number) fail(name, fmt::format("{}: expected non-negative integers", key));
+      if (result.size() == most) fail(name, fmt::format("{}: {}", key, if_more));
+      result.push_back(*number);
+    });
+    if (!is_array) fail(name, fmt::format("{}: expected an array", key));
+    return result;
+  }
+
+  void check_size(std::string_view name, const Entry& entry, std::uint64_t end) const {
+    if (entry.begin > end) fail(name, fmt::format("data_offsets: begin {} is after end {}", entry.begin, end));
+    const auto elements = element_count(entry.shape);
+    const auto bytes = elements ? packed_bytes(entry.dtype, *elements) : std::nullopt;
+    if (!bytes) fail(name, fmt::format("shape {} overflows", to_string(entry.shape)));
+    if (*bytes != end - entry.begin) {
+      fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape),
+                             to_string(entry.dtype), *bytes, end - entry.begin));
+    }
+    if (!fills_whole_bytes(entry.dtype, *elements)) {
+      fail(name,
+           fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
+    }
+  }
+
+  std::string path_;
+  Names& names_;
+  std::uint64_t position_ = kSizeBytes;  // of the member that is being parsed
+  Entries entries_;
+  bool has_metadata_ = false;
+  Attributes metadata_;
+};
+
+// Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
+void require_gapless(Entries& entries, const Names& names, const ByteReader& reader, std::uint64_t header_end) {
+  const auto fail = [&](const Entry& entry, std::string_view problem) {
+    throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem),
+                reader.path(), entry.position);
+  };
+  entries.stable_sort(
+      [](const Entry& a, const Entry& b) { return a.begin != b.begin ? a.begin < b.begin : a.end() < b.end(); });
+  std::uint64_t position = 0;
+  entries.for_each([&](const Entry& entry) {
+    if (entry.begin < position)
+      fail(entry, fmt::format("overlaps the tensor before it: begins at {}, expected {}", entry.begin, position));
+    if (entry.begin > position) fail(entry, fmt::format("a hole of {} bytes before it", entry.begin - position));
+    position = entry.end();
+  });
+  reader.require_end(saturating_add(header_end, position), "tensor");
+}
+
+}  // namespace
+
+Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+  const SourceRange range(*source);
+  ByteReader reader(range, "safetensors");
+  if (source->size() < kSizeBytes)
+    reader.fail("header length",
+                fmt::format("the file is cut off: it needs at least {} bytes, has {}", kSizeBytes, source->size()), 0);
+  const std::uint64_t length = reader.u64("header length");
+  if (length > kMaxHeaderBytes)
+    reader.fail("header length", fmt::format("{} bytes, at most {} are allowed", length, kMaxHeaderBytes), 0);
+  if (length > reader.remaining()) {
+    reader.fail("header length",
+                fmt::format("the file is cut off: it needs at least {} bytes, has {}", length + 8, source->size()), 0);
+  }
+  Names names;
+  HeaderParser parser(source->name(), names);
+  parser.parse(JsonText(SourceRange(*source), kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
+  const std::uint64_t header_end = kSizeBytes + length;
+  Entries entries = parser.take_entries();
+  require_gapless(entries, names, reader, header_end);
+  entries.take_each([&](Entry& entry) {
+    const std::uint64_t size = entry.end() - entry.begin;
+    try {
+      take(make_dense(names.take(entry.name), std::move(entry.shape), entry.dtype,
+                      SourceBlob(source, header_end + entry.begin, size)));
+    } catch (const Error& error) {
+      if (error.offset()) throw;
+      throw Error(error.kind(), error.message(), source->name(), entry.position);
+    }
+  });
+  return parser.take_metadata();
+}
+
+std::vector<MetadataKey> safetensors_keys(const SourcePtr& source) {
+  std::vector<MetadataKey> keys;
+  for (const auto& [key, value] : read_safetensors(source, [](const Tensor&) {}))
+    keys.push_back({key, type_name(value), value});
+  return keys;
+}
+
+}  // namespace poise

@@ -1,0 +1,103 @@
+// Writing: which tensors a file can hold, and its header.
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/metadata.hpp"
+#include "formats/refusal.hpp"
+#include "formats/safetensors/dtypes.hpp"
+#include "formats/safetensors/header.hpp"
+#include "formats/safetensors/safetensors.hpp"
+#include "pack/pump.hpp"
+#include "syntax/json.hpp"
+
+namespace poise {
+namespace {
+
+using namespace safetensors;
+
+// Only what a tensor is, not how it is packed, decides the spelling.
+std::string_view spelling(const Tensor& tensor) {
+  if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
+  const DType dtype = tensor.require("data").dtype;
+  const auto name = spelling_in(kSafetensorsSpellings, dtype);
+  if (!name) refuse_tensor("safetensors", tensor);
+  if (!fills_whole_bytes(dtype, tensor.elements())) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name,
+                            to_string(tensor.shape), *name))
+        .with({.kind = Remedy::Kind::dtype, .value = "f32"});
+  }
+  return *name;
+}
+
+// A header cannot hold every name that other formats can.
+std::string_view writable_name(const Tensor& tensor) {
+  if (tensor.name == kMetadata)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("safetensors keeps the name {} for itself; a tensor has it", kMetadata));
+  if (!is_utf8(tensor.name))
+    throw Error(ErrorKind::unsupported, fmt::format("safetensors needs names in UTF-8; \"{}\" is not", tensor.name));
+  return tensor.name;
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
+    : tensors_(std::move(tensors)) {
+  for (const Tensor* tensor : tensors_) spelling(*tensor);  // refuses what has no elements of a known width
+  const auto alignment = [](const Tensor* tensor) {
+    return std::max(1U, info(tensor->require("data").dtype).bits / 8U);
+  };
+  std::ranges::stable_sort(tensors_, std::greater(), alignment);
+  std::vector<Attributes::Entry> entries;
+  const std::uint64_t cost = reading_cost(metadata);
+  if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
+  for (const Tensor* tensor : tensors_) {
+    const std::string_view dtype = spelling(*tensor);
+    Value::Array shape(tensor->shape.begin(), tensor->shape.end());
+    const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
+    entries.emplace_back(
+        writable_name(*tensor),
+        Attributes{{"dtype", dtype}, {"shape", std::move(shape)}, {"data_offsets", Value::Array{tensor_bytes_, end}}});
+    tensor_bytes_ = end;
+  }
+  header_ = to_json(Attributes::from_unique(std::move(entries)));
+  require_readable(cost, header_.size());
+  header_.resize(*checked_align(header_.size(), kAlignment), ' ');
+  if (header_.size() > kMaxHeaderBytes)
+    throw Error(ErrorKind::unsupported, "safetensors: the header would be larger than 100 MB");
+}
+
+std::uint64_t SafetensorsFile::bytes() const { return kSizeBytes + header_.size() + tensor_bytes_; }
+
+void SafetensorsFile::write(Sink& sink, Meter& meter) const {
+  ByteWriter start;
+  start.u64(header_.size());
+  start.text(header_);
+  sink.write(start.bytes());
+  for (const Tensor* tensor : tensors_) pump(*tensor->require("data").blob, sink, meter, tensor->name);
+}
+
+std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes) {
+  std::vector<std::string> result;
+  if (std::string loss = text_loss(attributes, "safetensors"); !loss.empty()) result.push_back(std::move(loss));
+  std::vector<std::string> tensors;
+  for (const Tensor& tensor : model.tensors()) {
+    if (!tensor.attributes.empty()) tensors.push_back(tensor.name);
+  }
+  if (!tensors.empty())
+    result.push_back(fmt::format("safetensors cannot hold the attributes of tensors: those of {} are lost",
+                                 fmt::join(tensors, ", ")));
+  return result;
+}
+
+}  // namespace poise

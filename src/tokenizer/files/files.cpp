@@ -1,0 +1,301 @@
+#include "tokenizer/files/files.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
+
+#include "io/directory.hpp"
+#include "io/lookalikes.hpp"
+#include "io/source_text.hpp"
+#include "model/limits.hpp"
+#include "syntax/json.hpp"
+#include "syntax/wide_integers.hpp"
+#include "tokenizer/files/tekken.hpp"
+#include "tokenizer/files/tokenizer_classes.hpp"
+#include "tokenizer/files/tokenizer_json.hpp"
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/gguf/pre_tokenizers.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
+
+namespace poise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
+
+// Some files of one directory.
+class Files {
+ public:
+  using Has = std::function<bool(std::string_view name)>;
+
+  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
+      : directory_(std::move(directory)),
+        has_(is_file_of(directory_)),
+        templates_(additional_templates(directory_)),
+        open_(open),
+        rows_(rows) {}
+  Files(Has has, std::vector<std::string> templates, const OpenFile& open, std::uint64_t rows)
+      : has_(std::move(has)), templates_(std::move(templates)), open_(open), rows_(rows) {}
+
+  const fs::path& directory() const { return directory_; }
+  bool has(std::string_view name) const { return has_(name); }
+  SourcePtr open(std::string_view name) const { return open_(name); }
+  const std::vector<std::string>& additional() const { return templates_; }
+
+  std::string text(std::string_view name) const { return text_of(*open(name)); }
+  // Of a file that may say anything.
+  std::string any_text(std::string_view name) const {
+    const SourcePtr source = open(name);
+    refuse_git_lfs_pointer(*source);
+    return text_of(*source);
+  }
+
+  // Empty where the file is not there.
+  JsonFile object(std::string_view name) const {
+    const std::string path = (directory_ / name).string();
+    if (!has(name)) return {path};
+    Value value = parse_json(text(name), path);
+    if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", path);
+    return {path, std::move(value).take<Attributes>()};
+  }
+
+  // What the files beside a vocabulary of `size` tokens list, without what the model has no rows for.
+  Value::Array listed(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
+    Value::Array tokens = listed_tokens(config, object("added_tokens.json"), special);
+    const auto has_row = [&](const Value& token) { return listed_id(token) < std::max<std::uint64_t>(rows_, size); };
+    const auto end = std::ranges::find_if_not(tokens, has_row);  // they are sorted by id
+    for (auto token = end; token != tokens.end(); ++token) left_out_.push_back(listed_text(*token));
+    tokens.erase(end, tokens.end());
+    return tokens;
+  }
+  std::vector<std::string> take_left_out() { return std::move(left_out_); }
+
+ private:
+  static Has is_file_of(const fs::path& directory) {
+    return [directory](std::string_view name) {
+      std::error_code ignored;
+      return fs::is_regular_file(directory / name, ignored);
+    };
+  }
+
+  static std::string text_of(const Source& source) {
+    if (source.size() > kMaxConfigBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source.size()),
+                  source.name());
+    return read_text(source, source.size());
+  }
+
+  fs::path directory_;
+  Has has_;
+  std::vector<std::string> templates_;
+  const OpenFile& open_;
+  std::uint64_t rows_;
+  std::vector<std::string> left_out_;
+};
+
+// What is beside the tokens: tokenizer_config.json, which `config` is with what special_tokens_map.json names. `bos`:
+// the text of the token that it does not name; "": none.
+void take_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
+                 std::string_view bos = {}) {
+  Attributes named = with_names(config, special_map);
+  if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
+  take_tokenizer_config(vocabulary, named);
+  vocabulary.tokenizer_config = config;
+  vocabulary.tokenizer_config.erase("chat_template");
+}
+
+// Files that other formats carry, and the templates among them: those of newer models, and chat_template.json of models
+// that see, too. tokenizer_config.json is one of them where values alone do not say what is in it.
+void take_other_files(Vocabulary& vocabulary, const Files& files) {
+  const auto take = [&](std::string_view name) {
+    if (files.has(name)) vocabulary.files.set(std::string(name), files.any_text(name));
+  };
+  take(kChatTemplate);
+  std::ranges::for_each(files.additional(), take);
+  take(kChatTemplateJson);
+  take(kSpecialTokensMap);
+  const bool has_other_template = template_of(vocabulary.files) != Value();
+  if (has_other_template) {
+    if (vocabulary.chat_template != Value()) take(kTokenizerConfig);
+    vocabulary.chat_template = template_of(vocabulary.files);
+  } else if (vocabulary.chat_template == Value()) {
+    const JsonFile file = files.object(kChatTemplateJson);
+    if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
+  }
+  if (files.has(kTokenizerConfig) && !wide_integers(files.text(kTokenizerConfig)).empty()) take(kTokenizerConfig);
+  if (const std::string problem = problem_with_files(vocabulary.files); !problem.empty())
+    throw Error(ErrorKind::invalid_file, problem, files.directory().string());
+}
+
+constexpr std::string_view kEndOfText = "<|endoftext|>";
+
+bool flag(const Attributes& config, std::string_view key, bool usual) {
+  const Value* value = config.find(key);
+  const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+  return found == nullptr ? usual : *found;
+}
+
+// Nothing of BOS and EOS around texts is said: the usual.
+Vocabulary sentencepiece(Files& files, std::string_view name) {
+  Vocabulary vocabulary = read_sentencepiece(*files.open(name));
+  const JsonFile config = files.object(kTokenizerConfig);
+  JsonFile special_map = files.object(kSpecialTokensMap);
+  const std::vector<std::string> special = special_texts(config, special_map);
+  add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
+  for (const char* named : {"bos_token", "eos_token", "pad_token", "unk_token"}) special_map.object.erase(named);
+  take_config(vocabulary, config.object, special_map.object);
+  if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
+  set_special_around(vocabulary, flag(config.object, "add_bos_token", true),
+                     flag(config.object, "add_eos_token", false));
+  return vocabulary;
+}
+
+Vocabulary tokenizer_json(Files& files, std::string_view name) {
+  Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
+  take_config(vocabulary, files.object(kTokenizerConfig).object, files.object(kSpecialTokensMap).object);
+  return vocabulary;
+}
+
+Vocabulary tekken(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
+
+const TokenizerClass& class_of(const JsonFile& config) {
+  const Value* value = config.object.find("tokenizer_class");
+  if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return *find_tokenizer_class("");
+  const auto* name = value->get_if<std::string>();
+  if (name == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer_class: expected text", config.path);
+  const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
+  if (row != nullptr) return *row;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("tokenizer_class: how a \"{}\" cuts texts is not known; a tokenizer.json says it", *name),
+              config.path);
+}
+
+// Which tokens are special is in other files, where there are some; GPT-2 itself has one.
+Vocabulary vocab_and_merges(Files& files, std::string_view name) {
+  const JsonFile config = files.object(kTokenizerConfig);
+  const JsonFile special_map = files.object(kSpecialTokensMap);
+  const TokenizerClass& row = class_of(config);
+  Gpt2Options options{
+      .add_prefix_space = flag(config.object, "add_prefix_space", false),
+      .normalizer = row.normalizer,
+      .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
+      .special = special_texts(config, special_map)};
+  if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
+  options.added = files.listed(config, options.special, 0);
+  const SourcePtr merges = files.open("merges.txt");
+  refuse_git_lfs_pointer(*merges);  // lines of two texts, as it is
+  Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
+  take_config(vocabulary, config.object, special_map.object, row.bos);
+  if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
+  return vocabulary;
+}
+
+struct FileKind {
+  std::string_view name;
+  std::string_view ending;  // of other names such a file may have
+  Vocabulary (*read)(Files& files, std::string_view name);
+};
+
+constexpr std::array kFileKinds = std::to_array<FileKind>({
+    {"tokenizer.model", ".model", sentencepiece},
+    {"tokenizer.json", "tokenizer.json", tokenizer_json},
+    {"tekken.json", "tekken.json", tekken},
+    {"vocab.json", "vocab.json", vocab_and_merges},
+});
+
+// Of a directory, or of a file with what is beside it, in `folder`.
+std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folder, const OpenFile& open) {
+  if (folder == path) {
+    auto found = read_tokenizer_files(path, open, kMaxTokens);
+    return found ? std::optional(std::move(found->vocabulary)) : std::nullopt;
+  }
+  const std::string name = path.filename().string();
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::nullopt;
+  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return name.ends_with(of.ending); });
+  const bool is_json = name.ends_with(".json") && row == kFileKinds.end() && looks_like_tokenizer_json(*open(name));
+  if (row == kFileKinds.end() && !is_json) return std::nullopt;
+  Files files(folder, open);
+  Vocabulary vocabulary = is_json ? tokenizer_json(files, name) : row->read(files, name);
+  take_other_files(vocabulary, files);
+  drop_usual_config(vocabulary);
+  return vocabulary;
+}
+
+}  // namespace
+
+std::vector<std::string> additional_templates(const fs::path& directory) {
+  const fs::path folder = directory / kAdditionalTemplates;
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) return {};
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : list_directory(folder)) {
+    std::string name = fmt::format("{}/{}", kAdditionalTemplates, entry.name);
+    if (is_additional_template(name) && fs::is_regular_file(folder / entry.name, ignored))
+      names.push_back(std::move(name));
+  }
+  return names;
+}
+
+std::vector<std::string> tokenizer_file_names() {
+  std::vector<std::string> names;
+  for (const FileKind& row : kFileKinds) names.emplace_back(row.name);
+  return names;
+}
+
+namespace {
+
+std::optional<DirectoryVocabulary> read_first_row(Files files) {
+  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return files.has(of.name); });
+  if (row == kFileKinds.end()) return std::nullopt;
+  Vocabulary vocabulary = row->read(files, row->name);
+  take_other_files(vocabulary, files);
+  drop_usual_config(vocabulary);
+  return DirectoryVocabulary{std::move(vocabulary), files.take_left_out()};
+}
+
+}  // namespace
+
+std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open,
+                                                        std::uint64_t rows) {
+  return read_first_row(Files(directory, open, rows));
+}
+
+std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBeside> files, std::uint64_t rows) {
+  const auto find = [&](std::string_view name) { return std::ranges::find(files, name, &FileBeside::name); };
+  const OpenFile open = [&](std::string_view name) {
+    const auto found = find(name);
+    if (found == files.end()) throw Error(ErrorKind::not_found, fmt::format("there is no {}", name));
+    return found->source;
+  };
+  std::vector<std::string> templates;
+  for (const FileBeside& file : files) {
+    if (is_additional_template(file.name)) templates.push_back(file.name);
+  }
+  return read_first_row(
+      Files([&](std::string_view name) { return find(name) != files.end(); }, std::move(templates), open, rows));
+}
+
+std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
+  std::error_code ignored;
+  const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
+  std::vector<SourcePtr> opened;
+  try {
+    return read_files(path, folder,
+                      [&](std::string_view name) { return opened.emplace_back(Source::open(folder / name, io)); });
+  } catch (const Error& error) {
+    if (const SourcePtr source = refused_source(error, opened)) refuse_lookalike(*source);
+    throw;
+  }
+}
+
+}  // namespace poise

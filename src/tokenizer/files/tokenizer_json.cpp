@@ -1,0 +1,424 @@
+#include "tokenizer/files/tokenizer_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/huge_pages.hpp"
+#include "bytes/key_set.hpp"
+#include "io/source_range.hpp"
+#include "io/source_text.hpp"
+#include "model/limits.hpp"
+#include "syntax/json.hpp"
+#include "syntax/value_number.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
+#include "tokenizer/tokens/token_index.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kMaxKeys = 64;
+
+// "<s>", or {"content": "<s>", ...}
+std::optional<std::string_view> token_text(const Value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (const auto* text = value->get_if<std::string>()) return *text;
+  const auto* map = value->get_if<Attributes>();
+  const Value* content = map == nullptr ? nullptr : map->find("content");
+  const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
+}
+
+std::string whole(const Source& source) {
+  if (source.size() > kMaxTokenizerFileBytes)
+    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
+  return read_text(source, source.size());
+}
+
+class TokenizerJsonReader {
+ public:
+  explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
+    if (source.size() > kMaxTokenizerFileBytes)
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+    text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
+  }
+
+  Vocabulary read() {
+    std::vector<Attributes::Entry> root;
+    walk_json_object(*text_, name_, 0, [&](std::string_view key, JsonValue& value) {
+      if (std::ranges::find(root, key, &Attributes::Entry::first) != root.end())
+        fail_repeated_key(key, name_, value.position());
+      if (root.size() == kMaxKeys) fail("too many keys", value.position());
+      root.emplace_back(key, Value());
+      if (key != "model") {
+        root.back().second = value.tree();
+      } else if (!value.members([this](std::string_view name, JsonValue& field) { take_model_field(name, field); })) {
+        fail("model: expected an object", value.position());
+      }
+    });
+    vocabulary_.kind = VocabularyKind::pipeline;
+    vocabulary_.add_dummy_prefix = false;
+    vocabulary_.pipeline = Attributes::from_unique(std::move(root));
+    if (!has_vocab_) fail("model.vocab: expected the tokens", 0);
+    settle_type();
+    settle_tokens();
+    vocabulary_.pipeline.set("model", std::move(model_));
+    return std::move(vocabulary_);
+  }
+
+  // As read_vocab_and_merges() has it.
+  Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
+    kind_ = "vocab.json";
+    walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
+      take_token(text, item, "expected a token and its id");
+    });
+    take_merge_lines(whole(merges), merges.name());
+    Value::Array added = options.added;
+    const auto is_listed = [&](std::string_view text) {
+      return std::ranges::any_of(options.added, [&](const Value& token) { return token_text(&token) == text; });
+    };
+    std::map<std::string_view, std::uint32_t> ids;  // of special tokens
+    for (const Token& token : tokens_) {
+      if (const std::string_view text = text_of(token);
+          std::ranges::find(options.special, text) != options.special.end())
+        ids.emplace(text, token.id);
+    }
+    for (const std::string& text : options.special) {
+      if (const auto found = ids.find(text); found != ids.end() && !is_listed(text))
+        added.emplace_back(Attributes{
+            {"id", std::uint64_t{found->second}}, {"content", text}, {"normalized", false}, {"special", true}});
+    }
+    const bool own_regex = options.expression.empty();
+    const Attributes bytes{{"type", "ByteLevel"},
+                           {"add_prefix_space", options.add_prefix_space},
+                           {"trim_offsets", true},
+                           {"use_regex", own_regex}};
+    Attributes cut = bytes;
+    if (!own_regex) {
+      const Attributes split{{"type", "Split"},
+                             {"pattern", Attributes{{"Regex", options.expression}}},
+                             {"behavior", "Isolated"},
+                             {"invert", false}};
+      cut = {{"type", "Sequence"}, {"pretokenizers", Value::Array{split, bytes}}};
+    }
+    const Value normalizer = options.normalizer.empty() ? Value() : Value(Attributes{{"type", options.normalizer}});
+    vocabulary_.kind = VocabularyKind::pipeline;
+    vocabulary_.add_dummy_prefix = false;
+    vocabulary_.pipeline = {
+        {"added_tokens", std::move(added)}, {"normalizer", normalizer}, {"pre_tokenizer", std::move(cut)},
+        {"post_processor", nullptr},        {"decoder", bytes},         {"model", nullptr}};
+    model_.set("type", "BPE");
+    settle_tokens();
+    vocabulary_.pipeline.set("model", std::move(model_));
+    return std::move(vocabulary_);
+  }
+
+ private:
+  void take_merge_lines(std::string_view lines, const std::string& file) {
+    auto& merges = vocabulary_.merges;
+    const std::size_t bytes = lines.size();
+    for (std::size_t number = 1; !lines.empty(); ++number) {
+      const auto refuse = [&, offset = bytes - lines.size()](std::string_view problem) {
+        throw Error(ErrorKind::invalid_file, fmt::format("merges.txt: line {}: {}", number, problem), file, offset);
+      };
+      const std::size_t end = std::min(lines.find('\n'), lines.size());
+      std::string_view line = lines.substr(0, end);
+      lines.remove_prefix(std::min(end + 1, lines.size()));
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      if (line.empty() || line.starts_with("#version")) continue;
+      if (merges.size() == kMaxMerges) refuse(fmt::format("more than {} merges", kMaxMerges));
+      const std::size_t space = line.find(' ');
+      if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
+        refuse("expected two tokens with a space between them");
+      merges.emplace_back(line.substr(0, space), line.substr(space + 1));
+    }
+  }
+
+  struct Token {
+    std::uint32_t begin;  // of its text, in texts_
+    std::uint32_t length;
+    std::uint32_t id;
+    std::uint32_t position;  // in the file
+  };
+  static constexpr std::uint32_t kAddedOnly = UINT32_MAX;  // instead of a place in tokens_
+  std::string_view text_of(const Token& token) const {
+    return std::string_view(texts_).substr(token.begin, token.length);
+  }
+
+  [[noreturn]] void fail(std::string_view problem, std::uint64_t offset) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kind_, problem), name_, offset);
+  }
+
+  void take_model_field(std::string_view key, JsonValue& value) {
+    if (key == "vocab") return take_vocab(value);
+    if (key != "merges") return model_.set(std::string(key), value.tree());
+    has_merges_ = true;
+    const std::size_t left = bytes_left(value);
+    vocabulary_.merges.reserve(std::min(kMaxMerges, left / kUsualBytes), left);
+    if (!value.items([this](JsonValue& item) { take_merge(item); }))
+      fail("model.merges: expected a list", value.position());
+  }
+
+  // Of the file, from a value on. Room for lists is made by it, once: memory is the system's until it is written to.
+  std::size_t bytes_left(const JsonValue& value) const {
+    return text_->text().size() - static_cast<std::size_t>(value.position());
+  }
+  static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
+
+  // {"token": id}, or [["token", score]]
+  void take_vocab(JsonValue& value) {
+    has_vocab_ = true;
+    tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
+    texts_.reserve(bytes_left(value));
+    advise_huge_pages(tokens_);
+    advise_huge_pages(texts_);
+    const bool by_id = value.members_unchecked([this](std::string_view text, JsonValue& item) {
+      take_token(text, item, "model.vocab: expected a token and its id");
+    });
+    if (by_id) return;
+    scored_ = value.items([this](JsonValue& item) {
+      const std::uint64_t position = item.position();
+      std::optional<std::string_view> text;
+      std::optional<double> score;
+      std::size_t count = 0;
+      const bool pair = item.items([&](JsonValue& part) {
+        if (count == 0) text = part.text();
+        if (count == 1) {
+          const Value tree = part.tree();
+          score = number(&tree);
+        }
+        ++count;
+      });
+      if (!pair || count != 2 || !text || !score) fail("model.vocab: expected a token and its score", position);
+      add_token(*text, tokens_.size(), position);
+      scores_.push_back(*score);
+    });
+    if (!scored_) fail("model.vocab: expected the tokens", value.position());
+  }
+
+  void take_token(std::string_view text, JsonValue& item, std::string_view problem) {
+    const auto id = item.unsigned_integer();
+    if (!id) fail(problem, item.position());
+    add_token(text, *id, item.position());
+  }
+
+  void add_token(std::string_view text, std::uint64_t id, std::uint64_t position) {
+    static_assert(kMaxTokenizerFileBytes <= UINT32_MAX && kMaxTokens <= UINT32_MAX);
+    if (tokens_.size() == kMaxTokens) fail(fmt::format("model.vocab: more than {} tokens", kMaxTokens), position);
+    if (id >= kMaxTokens) fail_id(id);
+    tokens_.push_back({static_cast<std::uint32_t>(texts_.size()), static_cast<std::uint32_t>(text.size()),
+                       static_cast<std::uint32_t>(id), static_cast<std::uint32_t>(position)});
+    texts_ += text;
+  }
+
+  [[noreturn]] void fail_id(std::uint64_t id) const {
+    fail(fmt::format("an id is {}, at most {} tokens are allowed", id, kMaxTokens), 0);
+  }
+
+  // "a b", or ["a", "b"]
+  void take_merge(JsonValue& item) {
+    auto& merges = vocabulary_.merges;
+    const std::uint64_t position = item.position();
+    if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
+    if (const auto line = item.text()) {
+      const std::size_t space = std::min(line->find(' '), line->size());
+      if (space == line->size() || line->find(' ', space + 1) != std::string_view::npos) {
+        fail("model.merges: expected two tokens with a space between them", position);
+      }
+      merges.emplace_back(line->substr(0, space), line->substr(space + 1));
+      return;
+    }
+    std::optional<std::string_view> left;
+    std::optional<std::string_view> right;
+    std::size_t count = 0;
+    const bool list = item.items([&](JsonValue& part) {
+      if (count < 2) (count == 0 ? left : right) = part.text();
+      ++count;
+    });
+    if (!list || count != 2 || !left || !right) fail("model.merges: expected two tokens", position);
+    merges.emplace_back(*left, *right);
+  }
+
+  // Old files do not say which model theirs is.
+  void settle_type() {
+    const Value* type = model_.find("type");
+    if (type != nullptr && type->get_if<std::nullptr_t>() == nullptr) return;
+    const char* name = "WordLevel";
+    if (scored_) {
+      name = "Unigram";
+    } else if (has_merges_) {
+      name = "BPE";
+    } else if (model_.find("max_input_chars_per_word") != nullptr ||
+               model_.find("continuing_subword_prefix") != nullptr) {
+      name = "WordPiece";
+    }
+    model_.set("type", name);
+  }
+
+  struct Added {
+    std::uint64_t id;
+    std::string_view text;
+    bool special;
+  };
+
+  std::vector<Added> added_tokens() const {
+    std::vector<Added> added;
+    const Value* value = vocabulary_.pipeline.find("added_tokens");
+    if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return added;
+    const auto* list = value->get_if<Value::Array>();
+    if (list == nullptr) fail("added_tokens: expected a list", 0);
+    if (list->size() > kMaxTokens) fail(fmt::format("added_tokens: more than {} tokens", kMaxTokens), 0);
+    for (const Value& item : *list) {
+      const auto* map = item.get_if<Attributes>();
+      const Value* id = map == nullptr ? nullptr : map->find("id");
+      const Value* content = map == nullptr ? nullptr : map->find("content");
+      const auto* number = id == nullptr ? nullptr : id->get_if<std::uint64_t>();
+      const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+      if (text == nullptr || number == nullptr) fail("added_tokens: expected \"id\" and \"content\"", 0);
+      const Value* special = map->find("special");
+      const auto* flag = special == nullptr ? nullptr : special->get_if<bool>();
+      added.push_back({*number, *text, flag != nullptr && *flag});
+    }
+    return added;
+  }
+
+  void settle_tokens() {
+    const std::vector<Added> added = added_tokens();
+    std::uint64_t size = 0;
+    for (const Token& token : tokens_) size = std::max<std::uint64_t>(size, token.id + 1);
+    for (const Added& token : added) {
+      if (token.id >= kMaxTokens) fail_id(token.id);
+      size = std::max(size, token.id + 1);
+    }
+    if (!is_dense(size, tokens_.size() + added.size()))
+      fail(fmt::format("the id {} is far larger than the number of tokens", size - 1), 0);
+    std::vector<std::uint32_t> by_id(size, kAddedOnly);
+    std::size_t bytes = texts_.size();
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      std::uint32_t& place = by_id[tokens_[i].id];
+      if (place != kAddedOnly) fail(fmt::format("model.vocab: two tokens have the id {}", tokens_[i].id), 0);
+      place = static_cast<std::uint32_t>(i);
+    }
+    std::vector<const Added*> added_by_id(size);
+    for (const Added& token : added) {
+      added_by_id[token.id] = &token;
+      bytes += token.text.size();
+    }
+    vocabulary_.reserve(size, bytes);
+    Value::Array added_only;
+    const bool byte_fallback = flag("byte_fallback");
+    for (std::uint64_t id = 0; id < size; ++id) {
+      const Added* also = added_by_id[id];
+      const TokenType type = also == nullptr ? TokenType::normal
+                             : also->special ? TokenType::control
+                                             : TokenType::user_defined;
+      if (by_id[id] != kAddedOnly) {
+        const std::string_view text = text_of(tokens_[by_id[id]]);
+        const bool byte = byte_fallback && type == TokenType::normal && byte_of_piece(text);
+        vocabulary_.add(text, scored_ ? static_cast<float>(scores_[by_id[id]]) : 0.0F, byte ? TokenType::byte : type);
+        continue;
+      }
+      vocabulary_.add(also == nullptr ? std::string_view() : also->text, 0, also == nullptr ? TokenType::unused : type);
+      added_only.emplace_back(id);
+    }
+    index_texts(by_id);
+    if (!added_only.empty()) model_.set("added_only", std::move(added_only));
+    settle_scores();
+    settle_unknown();
+  }
+
+  // The table that finds keys which come twice is what a tokenizer looks tokens up in.
+  void index_texts(const std::vector<std::uint32_t>& by_id) {
+    auto texts = std::make_shared<const TokenTexts>(vocabulary_);
+    KeySet twice;  // texts of the model's tokens that an added token has, too
+    for (const auto& [id, first] : texts->duplicates()) {
+      if (scored_) break;  // a list may have them
+      const std::uint32_t here = by_id[static_cast<std::size_t>(id)];
+      const std::uint32_t before = by_id[static_cast<std::size_t>(first)];
+      const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
+      if (here == kAddedOnly || (before == kAddedOnly && twice.insert(text))) continue;
+      fail_repeated_key(text, name_, tokens_[before == kAddedOnly ? here : std::max(here, before)].position);
+    }
+    TokenTexts::give(vocabulary_, std::move(texts));
+  }
+
+  bool flag(std::string_view key) const {
+    const Value* value = model_.find(key);
+    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+    return found != nullptr && *found;
+  }
+
+  // A vocabulary has scores of 32 bits.
+  void settle_scores() {
+    const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
+    if (std::ranges::all_of(scores_, fits)) return;
+    Value::Array scores;
+    for (const double score : scores_) scores.emplace_back(score);
+    model_.set("scores", std::move(scores));
+  }
+
+  void settle_unknown() {
+    if (const Value* id = model_.find("unk_id"); id != nullptr) {
+      const auto* number = id->get_if<std::uint64_t>();
+      if (number != nullptr && *number < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*number);
+    }
+    const Value* unknown = model_.find("unk_token");
+    const auto* text = unknown == nullptr ? nullptr : unknown->get_if<std::string>();
+    if (text == nullptr) return;
+    if (vocabulary_.unk_id < 0) vocabulary_.unk_id = TokenTexts::of(vocabulary_)->find(vocabulary_, *text).value_or(-1);
+  }
+
+  std::string_view kind_ = "tokenizer.json";
+  std::string name_;
+  std::optional<JsonText> text_;
+  std::string texts_;  // of the tokens, in their order in the file
+  std::vector<Token> tokens_;
+  std::vector<double> scores_;  // where they are listed with scores
+  bool has_vocab_ = false;
+  bool has_merges_ = false;
+  bool scored_ = false;  // are tokens listed with scores?
+  Attributes model_;
+  Vocabulary vocabulary_;
+};
+
+}  // namespace
+
+Vocabulary read_tokenizer_json(const Source& source) { return TokenizerJsonReader(source).read(); }
+
+bool looks_like_tokenizer_json(const Source& source) {
+  constexpr std::uint64_t kStart = 4096;  // the library puts the long parts last
+  const std::string start = read_text(source, std::min(source.size(), kStart));
+  return start.starts_with('{') && start.find("\"added_tokens\"") != std::string::npos;
+}
+
+Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options) {
+  return TokenizerJsonReader(vocab).read_with_merges(merges, options);
+}
+
+void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
+  struct Named {
+    std::string_view key;
+    std::int32_t* id;
+  };
+  const std::array named = std::to_array<Named>({{"bos_token", &vocabulary.bos_id},
+                                                 {"eos_token", &vocabulary.eos_id},
+                                                 {"pad_token", &vocabulary.pad_id},
+                                                 {"unk_token", &vocabulary.unk_id}});
+  std::array<std::optional<std::string_view>, named.size()> texts;
+  for (std::size_t i = 0; i < named.size(); ++i) texts[i] = token_text(config.find(named[i].key));
+  for (std::size_t id = vocabulary.size(); id-- > 0;) {
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      if (texts[i] && vocabulary.text(id) == *texts[i]) *named[i].id = static_cast<std::int32_t>(id);
+    }
+  }
+  if (const Value* chat_template = config.find("chat_template")) vocabulary.chat_template = *chat_template;
+}
+
+}  // namespace poise

@@ -1,0 +1,395 @@
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "model/limits.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/score_merges.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
+
+namespace poise {
+namespace {
+
+// The file's fields in their order; what a pipeline has besides has no place.
+constexpr std::array<std::string_view, 9> kFields = {"version",        "truncation", "padding",
+                                                     "added_tokens",   "normalizer", "pre_tokenizer",
+                                                     "post_processor", "decoder",    "model"};
+
+// What Poise keeps of a model and the file says by its tokens and merges.
+constexpr std::array<std::string_view, 4> kOwn = {"added_only", "scores", "merge_by_score", "skip_unknown_merges"};
+
+const Value kNull;
+
+const Value& field(const Attributes& map, std::string_view key) {
+  const Value* value = map.find(key);
+  return value == nullptr ? kNull : *value;
+}
+
+Attributes added_token(const AddedToken& token) {
+  return {{"id", std::int64_t{token.id}}, {"content", token.content}, {"single_word", token.single_word},
+          {"lstrip", token.lstrip},       {"rstrip", token.rstrip},   {"normalized", token.normalized},
+          {"special", token.special}};
+}
+
+// {"single": ...} without a "pair", which the library wants: the text's own tokens twice.
+Value with_pair(const Value& post) {
+  const auto* map = post.get_if<Attributes>();
+  if (map == nullptr) return post;
+  Attributes result = *map;
+  if (const Value* list = map->find("processors"); list != nullptr && list->get_if<Value::Array>() != nullptr) {
+    Value::Array steps;
+    for (const Value& step : *list->get_if<Value::Array>()) steps.push_back(with_pair(step));
+    result.set("processors", std::move(steps));
+  }
+  const Value* single = map->find("single");
+  if (map->find("pair") != nullptr || single == nullptr || single->get_if<Value::Array>() == nullptr) return result;
+  Value::Array pair;
+  for (const Value& piece : *single->get_if<Value::Array>()) {
+    pair.push_back(piece);
+    const auto* item = piece.get_if<Attributes>();
+    if (item != nullptr && item->find("Sequence") != nullptr)
+      pair.emplace_back(Attributes{{"Sequence", Attributes{{"id", "B"}, {"type_id", 1}}}});
+  }
+  result.set("pair", std::move(pair));
+  return result;
+}
+
+class TokenizerJsonWriter {
+ public:
+  TokenizerJsonWriter(const Vocabulary& vocabulary, std::vector<std::string>& losses)
+      : vocabulary_(vocabulary), losses_(losses), ids_(tokens_of_model(vocabulary)) {}
+
+  std::string text() {
+    std::string out = "{";
+    for (const std::string_view key : kFields) {
+      out += fmt::format("{}\n  \"{}\": ", out.size() == 1 ? "" : ",", key);
+      if (key == "model") {
+        append_model(out);
+      } else {
+        out += to_json(value_of(key));
+      }
+    }
+    for (const auto& [key, value] : vocabulary_.pipeline) {
+      if (std::ranges::find(kFields, key) == kFields.end())
+        losses_.push_back(fmt::format("tokenizer.json has no place for what the vocabulary says of {}", key));
+    }
+    return out += "\n}\n";
+  }
+
+ private:
+  Value value_of(std::string_view key) const {
+    if (key == "added_tokens") {
+      Value::Array added;
+      for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, ""), vocabulary_.size()))
+        added.emplace_back(added_token(token));
+      return added;
+    }
+    const Value& value = field(vocabulary_.pipeline, key);
+    if (key == "post_processor") return with_pair(value);
+    return key == "version" && value == kNull ? Value("1.0") : value;
+  }
+
+  const Attributes& model() const {
+    const auto* map = field(vocabulary_.pipeline, "model").get_if<Attributes>();
+    if (map == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer: model: is missing");
+    return *map;
+  }
+
+  void append_model(std::string& out) {
+    Attributes fields;
+    for (const auto& [key, value] : model()) {
+      if (std::ranges::find(kOwn, key) == kOwn.end()) fields.set(key, value);
+    }
+    const bool bpe = field(fields, "type") == Value("BPE");
+    const auto usual = [&](const char* key, const Value& value) {
+      if (fields.find(key) == nullptr) fields.set(key, value);
+    };
+    for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (bpe) usual(key, nullptr);
+    }
+    for (const char* key : {"fuse_unk", "byte_fallback", "ignore_merges"}) {
+      if (bpe) usual(key, false);
+    }
+    std::string text = to_json(fields);
+    text.pop_back();
+    out += text += text.size() == 1 ? "" : ", ";
+    out += "\"vocab\": ";
+    field(fields, "type") == Value("Unigram") ? append_scored(out) : append_tokens(out);
+    if (bpe) append_merges(out);
+    out += "}";
+  }
+
+  void append_text(std::string& out, std::string_view text) const {
+    if (!is_utf8(text))
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tokenizer.json holds text in UTF-8, the token \"{}\" is none", text));
+    out += to_json(text);
+  }
+
+  bool is_known(std::size_t id) const { return ids_.finds(static_cast<TokenId>(id)); }
+
+  void append_tokens(std::string& out) {
+    std::size_t repeated = 0;
+    out += "{";
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      if (!is_known(id)) {
+        repeated += !vocabulary_.text(id).empty() && ids_.find(vocabulary_.text(id)) ? 1 : 0;
+        continue;
+      }
+      if (out.back() != '{') out += ",";
+      append_text(out, vocabulary_.text(id));
+      out += fmt::format(":{}", id);
+    }
+    out += "}";
+    if (repeated > 0)
+      losses_.push_back(fmt::format(
+          "tokenizer.json has each text once: {} tokens with the text of another one are left out", repeated));
+  }
+
+  // A token's id is its place.
+  void append_scored(std::string& out) const {
+    const auto* scores = field(model(), "scores").get_if<Value::Array>();
+    out += "[";
+    for (std::size_t id = 0; id < vocabulary_.size() && !is_added_only(id); ++id) {
+      if (id > 0) out += ",";
+      out += "[";
+      append_text(out, vocabulary_.text(id));
+      out += fmt::format(",{}]", to_json(scores != nullptr && id < scores->size()
+                                             ? (*scores)[id]
+                                             : Value(static_cast<double>(vocabulary_.score(id)))));
+    }
+    out += "]";
+  }
+
+  bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
+
+  // "a b", or ["a", "b"] where a token has a space, which older versions of the library do not read.
+  void append_merges(std::string& out) {
+    std::vector<std::pair<std::string_view, std::string_view>> merges;
+    if (field(model(), "merge_by_score") == Value(true)) {
+      merges = listed_score_merges(vocabulary_, ids_);
+    } else {
+      merges.assign(vocabulary_.merges.begin(), vocabulary_.merges.end());
+    }
+    if (field(model(), "skip_unknown_merges") == Value(true)) {
+      std::erase_if(merges, [&](const auto& merge) {
+        return !ids_.find(merge.first) || !ids_.find(merge.second) ||
+               !ids_.find(std::string(merge.first).append(merge.second));
+      });
+    }
+    if (merges.size() > kMaxMerges)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("the vocabulary has {} merges, {} are allowed", merges.size(), kMaxMerges));
+    const auto has_space = [](std::string_view text) { return text.find(' ') != std::string_view::npos; };
+    const bool spaces = std::ranges::any_of(
+        merges, [&](const auto& merge) { return has_space(merge.first) || has_space(merge.second); });
+    out += ", \"merges\": [";
+    for (const auto& [left, right] : merges) {
+      if (out.back() != '[') out += ",";
+      if (spaces) out += "[";
+      append_text(out, spaces ? std::string(left) : fmt::format("{} {}", left, right));
+      if (!spaces) continue;
+      out += ",";
+      append_text(out, right);
+      out += "]";
+    }
+    out += "]";
+  }
+
+  const Vocabulary& vocabulary_;
+  std::vector<std::string>& losses_;
+  TokenIndex ids_;
+};
+
+}  // namespace
+
+std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses) {
+  return TokenizerJsonWriter(vocabulary, losses).text();
+}
+
+namespace {
+
+constexpr std::string_view kAddedDecoder = "added_tokens_decoder";
+
+// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and the text by which tokenizer.model
+// has it.
+struct NamedToken {
+  const char* key;
+  std::int32_t Vocabulary::*id;
+  std::string_view usual;
+};
+constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_token", &Vocabulary::bos_id, "<s>"},
+                                                               {"eos_token", &Vocabulary::eos_id, "</s>"},
+                                                               {"pad_token", &Vocabulary::pad_id, "<pad>"},
+                                                               {"unk_token", &Vocabulary::unk_id, "<unk>"}});
+
+// Keys that Poise reads of SentencePiece's vocabularies, with their value where the file does not say it.
+constexpr std::array kFlags =
+    std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
+
+// The file as it is made of a vocabulary that was read without one.
+Attributes made_config(const Vocabulary& vocabulary) {
+  const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
+  Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
+  const Fields pipeline(vocabulary.pipeline, "");
+  const SpecialAround around = special_around(vocabulary);
+  config.set("add_bos_token",
+             vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);
+  config.set("add_eos_token",
+             vocabulary.eos_id >= 0 && !around.after.empty() && around.after.back() == vocabulary.eos_id);
+  if (!is_pipeline && normalizer_of(vocabulary).prepend_first) config.set("legacy", false);
+  std::vector<Attributes::Entry> added;
+  std::unordered_set<TokenId> ids;
+  for (const AddedToken& token : read_added_tokens(pipeline, vocabulary.size())) {
+    if (!ids.insert(token.id).second) continue;
+    Attributes entry = added_token(token);
+    entry.erase("id");
+    added.emplace_back(std::to_string(token.id), std::move(entry));
+  }
+  if (!added.empty()) config.set(std::string(kAddedDecoder), Attributes::from_unique(std::move(added)));
+  for (const auto& [key, id, usual] : kNamedTokens) {
+    if (vocabulary.*id >= 0) config.set(key, vocabulary.text(static_cast<std::size_t>(vocabulary.*id)));
+  }
+  if (vocabulary.chat_template != Value()) config.set("chat_template", vocabulary.chat_template);
+  config.set("clean_up_tokenization_spaces", false);
+  if (vocabulary.max_length > 0) config.set("model_max_length", vocabulary.max_length);
+  return config;
+}
+
+// The file that a vocabulary was read with, where what it says of tokens is still so, and what is made of it otherwise.
+class KeptConfig {
+ public:
+  KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
+    for (std::size_t id = vocabulary.size(); id-- > 0;) ids_[vocabulary.text(id)] = static_cast<std::int32_t>(id);
+    special_map_ = kept_object(vocabulary.files, kSpecialTokensMap);
+  }
+
+  Attributes merged() const {
+    Attributes config;
+    for (const auto& [key, value] : vocabulary_.tokenizer_config) {
+      if (const Value* right = is_true(key, value) ? &value : made_.find(key)) config.set(key, *right);
+    }
+    for (const auto& [key, value] : made_) {
+      if (config.find(key) == nullptr && is_needed(key, value)) config.set(key, value);
+    }
+    return config;
+  }
+
+ private:
+  bool is_sentencepiece() const { return vocabulary_.kind != VocabularyKind::pipeline; }
+
+  // Would a reader of the file find what the vocabulary has?
+  bool is_true(const std::string& key, const Value& value) const {
+    for (const NamedToken& token : kNamedTokens) {
+      if (key != token.key) continue;
+      const std::string* text = named_text(value);
+      const auto found = text == nullptr ? ids_.end() : ids_.find(*text);
+      return found != ids_.end() ? found->second == vocabulary_.*token.id : is_said_elsewhere(token);
+    }
+    for (const auto& [name, usual] : kFlags) {
+      if (key == name && is_sentencepiece()) return flag(&value, usual) == flag(made_.find(key), usual);
+    }
+    return key != kAddedDecoder || lists_added_tokens(value);
+  }
+
+  // Would a reader miss what the vocabulary has?
+  bool is_needed(const std::string& key, const Value& value) const {
+    for (const auto& [name, usual] : kFlags) {
+      if (key == name) return is_sentencepiece() && flag(&value, usual) != usual;
+    }
+    for (const NamedToken& token : kNamedTokens) {
+      if (key == token.key) return !is_said_elsewhere(token);
+    }
+    return key == "chat_template" || (key == kAddedDecoder && is_sentencepiece());
+  }
+
+  // Do the other files say which token it is?
+  bool is_said_elsewhere(const NamedToken& token) const {
+    const std::int32_t id = vocabulary_.*token.id;
+    if (id < 0) return true;
+    if (is_sentencepiece()) return vocabulary_.text(static_cast<std::size_t>(id)) == token.usual;
+    const Value* named = special_map_.find(token.key);
+    const std::string* text = named == nullptr ? nullptr : named_text(*named);
+    if (text != nullptr) return *text == vocabulary_.text(static_cast<std::size_t>(id));
+    return std::string_view(token.key) == "unk_token";
+  }
+
+  static bool flag(const Value* value, bool usual) {
+    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+    return found == nullptr ? usual : *found;
+  }
+
+  // Added tokens of SentencePiece's vocabularies are in no other file.
+  bool lists_added_tokens(const Value& value) const {
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) return false;
+    std::size_t known = 0;
+    for (const auto& [key, token] : *map) {
+      std::size_t id = 0;
+      const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
+      const std::string* text = named_text(token);
+      if (problem != std::errc() || end != key.data() + key.size() || text == nullptr) return false;
+      if (id >= vocabulary_.size()) continue;  // a token that the model has no row for
+      if (vocabulary_.text(id) != *text) return false;
+      ++known;
+    }
+    if (!is_sentencepiece()) return true;
+    const auto* made = field(made_, kAddedDecoder).get_if<Attributes>();
+    const auto is_listed = [&](const Attributes::Entry& token) { return map->find(token.first) != nullptr; };
+    return (made == nullptr ? 0 : made->size()) == known && (made == nullptr || std::ranges::all_of(*made, is_listed));
+  }
+
+  const Vocabulary& vocabulary_;
+  const Attributes& made_;
+  Attributes special_map_;                                  // special_tokens_map.json
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // of a text that several tokens have, the first
+};
+
+}  // namespace
+
+Attributes tokenizer_config_of(const Vocabulary& vocabulary) {
+  const Attributes made = made_config(vocabulary);
+  return vocabulary.tokenizer_config.empty() ? made : KeptConfig(vocabulary, made).merged();
+}
+
+void drop_usual_config(Vocabulary& vocabulary) {
+  if (vocabulary.tokenizer_config.empty()) return;
+  Attributes made = made_config(vocabulary);
+  made.erase("chat_template");  // which has a field
+  const auto is_made = [&](const Attributes::Entry& entry) {
+    const Value* value = made.find(entry.first);
+    return value != nullptr && *value == entry.second;
+  };
+  if (made.size() == vocabulary.tokenizer_config.size() && std::ranges::all_of(vocabulary.tokenizer_config, is_made))
+    vocabulary.tokenizer_config = {};
+}
+
+Attributes config_beside_tokens(const Vocabulary& vocabulary) {
+  Attributes beside;
+  if (vocabulary.tokenizer_config.empty()) return beside;
+  const Attributes made = made_config(vocabulary);
+  const auto is_of_tokens = [](const std::string& key) {
+    return key == kAddedDecoder || std::ranges::find(kNamedTokens, key, &NamedToken::key) != kNamedTokens.end() ||
+           std::ranges::find(kFlags, key, &std::pair<const char*, bool>::first) != kFlags.end();
+  };
+  for (const auto& [key, value] : vocabulary.tokenizer_config) {
+    if (!is_of_tokens(key) && value != field(made, key)) beside.set(key, value);
+  }
+  return beside;
+}
+
+}  // namespace poise

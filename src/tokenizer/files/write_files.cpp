@@ -1,0 +1,125 @@
+#include "tokenizer/files/write_files.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/source.hpp>
+
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/gguf/form.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/model.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kAddedTokens = "added_tokens";
+
+class TokenizerFilesWriter {
+ public:
+  explicit TokenizerFilesWriter(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  TokenizerFiles write() {
+    switch (vocabulary_.kind) {
+      case VocabularyKind::sentencepiece_bpe:
+        sentencepiece();
+        // SentencePiece's rules of normalization go by bytes, those of tokenizer.json by graphemes.
+        if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(normalizer_of(vocabulary_)) &&
+            !denormalizer_of(vocabulary_)) {
+          json(as_pipeline());
+        }
+        break;
+      case VocabularyKind::sentencepiece_unigram: sentencepiece(); break;
+      case VocabularyKind::pipeline: json(vocabulary_); break;
+      case VocabularyKind::byte_pair:
+        lose("a Hugging Face directory cannot hold a vocabulary of Tiny Llama's kind: it is left out");
+        break;
+    }
+    if (!result_.files.empty())
+      std::ranges::move(config_and_kept_files(vocabulary_, tokenizer_config_of(vocabulary_)),
+                        std::back_inserter(result_.files));
+    return std::move(result_);
+  }
+
+ private:
+  void lose(std::string loss) { result_.losses.push_back(std::move(loss)); }
+
+  // What is no file of SentencePiece's is found by reading it.
+  void sentencepiece() {
+    if (vocabulary_.normalizer != Vocabulary().normalizer && normalizer_of(vocabulary_).charsmap.empty())
+      lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
+    std::string bytes = write_sentencepiece(vocabulary_);
+    Vocabulary again;
+    try {
+      const auto all = std::as_bytes(std::span(bytes));
+      again = read_sentencepiece(*Source::from_memory({all.begin(), all.end()}, "tokenizer.model"));
+    } catch (const Error& error) {
+      return lose(fmt::format("the vocabulary makes no tokenizer.model: {}", error.message()));
+    }
+    bool types =
+        again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
+    for (std::size_t id = 0; id < again.size() && types; ++id) types = again.type(id) == vocabulary_.type(id);
+    if (!types)
+      lose(
+          "tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control "
+          "tokens, or take theirs");
+    const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) {
+      return tokens.empty() || tokens == std::vector{id};
+    };
+    const SpecialAround around = special_around(vocabulary_);
+    if (!is_none_or(around.before, vocabulary_.bos_id) || !is_none_or(around.after, vocabulary_.eos_id)) {
+      lose("tokenizer_config.json names one BOS and one EOS: other special tokens around texts are lost");
+    }
+    result_.files.push_back({"tokenizer.model", std::move(bytes)});
+  }
+
+  // Superfluous spaces go, but one of those in front of a run stays.
+  static Attributes removal() {
+    return {
+        {"type", "Sequence"},
+        {"normalizers",
+         Value::Array{Attributes{{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}},
+                      Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
+  }
+
+  // What SentencePiece does, in steps of tokenizer.json.
+  Vocabulary as_pipeline() const {
+    Vocabulary pipeline = vocabulary_of(*gguf_form(vocabulary_).tokenizer);
+    if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))
+      pipeline.pipeline.set(std::string(kAddedTokens), *added);
+    if (const NormalizerRules rules = normalizer_of(vocabulary_); rules.prepend_first && rules.add_dummy_prefix) {
+      pipeline.pipeline.set("normalizer", rules.remove_extra_whitespaces ? Value(removal()) : Value());
+      pipeline.pipeline.set(
+          "pre_tokenizer",
+          Attributes{
+              {"type", "Metaspace"}, {"replacement", kSpaceSymbol}, {"prepend_scheme", "first"}, {"split", false}});
+    }
+    return pipeline;
+  }
+
+  void json(const Vocabulary& vocabulary) {
+    std::vector<std::string> losses;
+    try {
+      result_.files.push_back({"tokenizer.json", write_tokenizer_json(vocabulary, losses)});
+      result_.losses.insert(result_.losses.end(), losses.begin(), losses.end());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      lose(fmt::format("the vocabulary makes no tokenizer.json: {}", error.message()));
+    }
+  }
+
+  const Vocabulary& vocabulary_;
+  TokenizerFiles result_;
+};
+
+}  // namespace
+
+TokenizerFiles tokenizer_files(const Vocabulary& vocabulary) { return TokenizerFilesWriter(vocabulary).write(); }
+
+}  // namespace poise

@@ -1,0 +1,69 @@
+// A vocabulary on its way to the form of one of GGUF's algorithms: what these have in common. Each has a file beside
+// this one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/fields.hpp"
+
+namespace poise::gguf_forms {
+
+struct Forming {
+  Forming(const Vocabulary& vocabulary, const std::string& general_name);
+
+  void lose(std::string loss) { losses.push_back(std::move(loss)); }
+  // Takes the tokens' texts, scores and types, the special ids and the chat template.
+  void take_tokens();
+  // llama.cpp wants a text for each id.
+  void name_unused_tokens();
+  // SentencePiece puts a space in front of each text and of each run between added tokens; Metaspace does not where one
+  // is there already.
+  void take_prefix(const Fields& metaspace);
+  void take_special_tokens();
+
+  // These tell what is lost.
+  void check_spaces();
+  void check_decoder(const std::vector<std::string>& same);
+  // llama.cpp finds tokens in a prompt by their types; which of them take white space the name says, or nothing.
+  void check_added_tokens();
+
+  const Vocabulary& vocabulary;
+  Fields pipeline;  // of tokenizer.json
+  GgufTokenizer gguf;
+  std::vector<std::string> losses;
+
+ private:
+  void lose_first();
+  void lose_prefix();
+};
+
+// Each returns why GGUF cannot hold the vocabulary, the end of "a vocabulary ..."; empty: it can.
+std::string form_sentencepiece_bpe(Forming& of);
+std::string form_sentencepiece_unigram(Forming& of);
+// Of tokenizer.json. Require: its model is of this type.
+std::string form_unigram(Forming& of);
+std::string form_word_piece(Forming& of);
+
+// BPE of tokenizer.json, once its tokens are taken.
+std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
+std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
+
+// The steps of a part of tokenizer.json, which may be a Sequence of others in `list`, in their order.
+std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::string_view list);
+
+// The text of a step's pattern of this kind ("String", "Regex"), or nothing.
+std::optional<std::string> pattern_of(const Fields& step, std::string_view kind);
+
+// Steps of a decoder as check_decoder() takes them: the type, and the fields that change texts.
+std::string replace_step(std::string_view pattern, std::string_view content);
+std::string strip_step(std::string_view content, std::uint64_t start, std::uint64_t stop);
+std::string metaspace_step(std::string_view replacement, bool prefixed);
+std::string word_piece_step(std::string_view prefix, bool cleanup);
+
+}  // namespace poise::gguf_forms

@@ -1,0 +1,129 @@
+#include "tokenizer/gguf/texts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "syntax/json.hpp"
+#include "syntax/same_entries.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kDefaultTemplate = "default";
+constexpr std::string_view kConfigTemplate = "chat_template";  // in the JSON text
+constexpr std::size_t kLongestName = 1024;
+
+bool is_named_template(std::string_view key) {
+  return key.size() > kGgufChatTemplate.size() && key.starts_with(kGgufChatTemplate) &&
+         key[kGgufChatTemplate.size()] == '.';
+}
+
+std::string key_of(std::string_view name) {
+  std::string key = fmt::format("{}.{}", kGgufChatTemplate, name);
+  const auto is_plain = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  };
+  for (std::size_t i = kGgufChatTemplate.size() + 1; i < key.size(); ++i) {
+    if (!is_plain(key[i])) key[i] = '_';
+  }
+  return key;
+}
+
+const std::string* text_in(const Attributes& map, std::string_view key) {
+  const Value* value = map.find(key);
+  return value == nullptr ? nullptr : value->get_if<std::string>();
+}
+
+Attributes named(std::string_view name, const Value& text) { return {{"name", name}, {"template", text}}; }
+
+// What the keys say: one text, or a list.
+Value template_in(const Attributes& keys) {
+  const Value* usual = keys.find(kGgufChatTemplate);
+  Value::Array list;
+  if (usual != nullptr) list.emplace_back(named(kDefaultTemplate, *usual));
+  for (const auto& [key, text] : keys) {
+    if (is_named_template(key))
+      list.emplace_back(named(std::string_view(key).substr(kGgufChatTemplate.size() + 1), text));
+  }
+  if (list.size() > (usual == nullptr ? 0 : 1)) return list;
+  return usual == nullptr ? Value() : *usual;
+}
+
+// Those of the keys that hold templates.
+Attributes template_keys(std::span<const Attributes::Entry> metadata) {
+  Attributes keys;
+  for (const auto& [key, value] : metadata) {
+    const bool is_text = value.get_if<std::string>() != nullptr;
+    if (key == kGgufChatTemplates || (is_text && (key == kGgufChatTemplate || is_named_template(key))))
+      keys.set(key, value);
+  }
+  return keys;
+}
+
+// The JSON object in the text of a key; empty where there is none.
+Attributes object_in(std::span<const Attributes::Entry> metadata, std::string_view key, const std::string& path) {
+  const auto found = std::ranges::find(metadata, key, &Attributes::Entry::first);
+  const auto* json = found == metadata.end() ? nullptr : found->second.get_if<std::string>();
+  if (json == nullptr) return {};
+  Value value = parse_json(*json, fmt::format("{}: {}", path, key));
+  if (value.get_if<Attributes>() == nullptr)
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: expected a JSON object", key), path);
+  return std::move(value).take<Attributes>();
+}
+
+}  // namespace
+
+Attributes gguf_chat_template(const Value& chat_template) {
+  Attributes keys;
+  if (chat_template.get_if<std::string>() != nullptr) keys.set(std::string(kGgufChatTemplate), chat_template);
+  const auto* list = chat_template.get_if<Value::Array>();
+  if (list == nullptr) return keys;
+  Value::Array names;
+  for (const Value& item : *list) {
+    const auto* map = item.get_if<Attributes>();
+    const std::string* name = map == nullptr ? nullptr : text_in(*map, "name");
+    const std::string* text = map == nullptr ? nullptr : text_in(*map, "template");
+    if (name == nullptr || text == nullptr || name->empty() || name->size() > kLongestName) continue;
+    const std::string key = *name == kDefaultTemplate ? std::string(kGgufChatTemplate) : key_of(*name);
+    if (keys.find(key) != nullptr) continue;
+    keys.set(key, *text);
+    if (*name != kDefaultTemplate) names.emplace_back(key.substr(kGgufChatTemplate.size() + 1));
+  }
+  if (!names.empty()) keys.set(std::string(kGgufChatTemplates), std::move(names));
+  return keys;
+}
+
+std::string gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config) {
+  Attributes config = tokenizer_config;
+  if (template_in(gguf_chat_template(chat_template)) != chat_template)
+    config.set(std::string(kConfigTemplate), chat_template);
+  return config.empty() ? std::string() : to_json(config);
+}
+
+std::string gguf_tokenizer_files(const Attributes& files) { return files.empty() ? std::string() : to_json(files); }
+
+GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path) {
+  const Attributes keys = template_keys(metadata);
+  GgufTexts texts{template_in(keys), object_in(metadata, kGgufTokenizerConfig, path),
+                  object_in(metadata, kGgufTokenizerFiles, path)};
+  if (const std::string problem = problem_with_files(texts.files); !problem.empty())
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
+  // The keys count: an edit may have changed them.
+  if (const Value* whole = texts.tokenizer_config.find(kConfigTemplate)) {
+    if (have_same_entries(gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
+    texts.tokenizer_config.erase(kConfigTemplate);
+  }
+  return texts;
+}
+
+bool is_gguf_text_key(std::string_view key) {
+  return key == kGgufChatTemplate || key == kGgufChatTemplates || key == kGgufTokenizerConfig ||
+         key == kGgufTokenizerFiles || is_named_template(key);
+}
+
+}  // namespace poise

@@ -1,0 +1,417 @@
+#include "tokenizer/gguf/vocabulary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "model/limits.hpp"
+#include "tokenizer/gguf/pre_tokenizers.hpp"
+#include "tokenizer/gguf/texts.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/token_types.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
+
+[[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
+
+// What the parts of a pipeline are, as tokenizer.json spells them.
+Attributes split(std::string_view regex) {
+  return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
+}
+Attributes replace(std::string_view pattern, std::string_view content) {
+  return {{"type", "Replace"}, {"pattern", Attributes{{"String", pattern}}}, {"content", content}};
+}
+Attributes sequence(const char* key, Value::Array parts) { return {{"type", "Sequence"}, {key, std::move(parts)}}; }
+Attributes byte_level() {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+}
+
+// Text of tokens with U+2581 for spaces and <0x00> for bytes; `prefix`: encoding puts a space in front.
+Attributes spaced_decoder(bool prefix) {
+  Value::Array steps = {replace(kSpace, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
+  if (prefix) steps.emplace_back(Attributes{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  return sequence("decoders", std::move(steps));
+}
+
+// White space at both ends, and all but one space of several.
+void append_space_removal(Value::Array& steps) {
+  steps.emplace_back(Attributes{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
+  steps.emplace_back(Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}});
+}
+
+class Maker {
+ public:
+  explicit Maker(GgufTokenizer& gguf) : gguf_(gguf) {}
+
+  Vocabulary make();
+
+  void llama() {
+    const bool prefix = gguf_.add_space_prefix.value_or(true);
+    Value::Array steps;
+    if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
+    if (prefix) steps.emplace_back(Attributes{{"type", "Prepend"}, {"prepend", kSpace}});
+    steps.emplace_back(replace(" ", kSpace));
+    normalizer_ = sequence("normalizers", std::move(steps));
+    model_ = {{"type", "BPE"}, {"byte_fallback", true}, {"fuse_unk", true}, {"merge_by_score", true}};
+    if (const auto unknown = gguf_.unknown_token_id)
+      model_.set("unk_token", gguf_.tokens[static_cast<std::size_t>(*unknown)]);
+    decoder_ = spaced_decoder(prefix);
+    around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt,
+           gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
+  }
+
+  void gpt2() { bpe(gguf_.pre); }
+  void gemma4() { bpe("gemma4"); }
+
+  void bert() {
+    normalizer_ = {{"type", "BertNormalizer"},
+                   {"clean_text", true},
+                   {"handle_chinese_chars", true},
+                   {"strip_accents", nullptr},
+                   {"lowercase", gguf_.lowercase.value_or(true)}};
+    pre_tokenizer_ = {{"type", "BertPreTokenizer"}};
+    // GGUF marks the tokens that begin a word, tokenizer.json those that do not.
+    for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
+      std::string& token = gguf_.tokens[id];
+      const bool control =
+          id < gguf_.token_type.size() && gguf_.token_type[id] == token_type_number(TokenType::control);
+      if (token.starts_with(kSpace)) {
+        token.erase(0, kSpace.size());
+      } else if (!control && (!token.starts_with('[') || !token.ends_with(']'))) {
+        token.insert(0, "##");
+      }
+    }
+    const auto unknown = static_cast<std::size_t>(gguf_.unknown_token_id.value_or(kBertUnknown));
+    if (unknown >= gguf_.tokens.size())
+      refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
+    model_ = {{"type", "WordPiece"},
+              {"unk_token", gguf_.tokens[unknown]},
+              {"continuing_subword_prefix", "##"},
+              {"max_input_chars_per_word", 100}};
+    decoder_ = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
+    around(gguf_.cls_token_id ? gguf_.cls_token_id : std::optional(gguf_.bos_token_id.value_or(kBertCls)),
+           gguf_.seperator_token_id.value_or(kBertSep));
+  }
+
+  // SentencePiece's own.
+  void t5() {
+    kind_ = VocabularyKind::sentencepiece_unigram;
+    if (!gguf_.eos_token_id && kT5Eos < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.eos_token_id = kT5Eos;
+    if (!gguf_.unknown_token_id && kT5Unknown < static_cast<std::int64_t>(gguf_.tokens.size()))
+      gguf_.unknown_token_id = kT5Unknown;
+  }
+
+ private:
+  static constexpr std::int32_t kBertUnknown = 100;  // where a file does not say
+  static constexpr std::int32_t kBertCls = 101;
+  static constexpr std::int32_t kBertSep = 102;
+  static constexpr std::int32_t kT5Eos = 1;
+  static constexpr std::int32_t kT5Unknown = 2;
+
+  void bpe(std::string_view name) {
+    const GgufPreTokenizer* row = find_gguf_pre_tokenizer(name);
+    if (row == nullptr) refuse(ErrorKind::unsupported, fmt::format("pre: the pre-tokenizer \"{}\" is not known", name));
+    Value::Array steps;
+    for (const std::string_view expression : row->expressions) steps.emplace_back(split(expression));
+    if (row->byte_level) {
+      steps.emplace_back(byte_level());
+      decoder_ = byte_level();
+    } else {
+      normalizer_ = replace(" ", kSpace);
+      decoder_ = spaced_decoder(false);
+    }
+    pre_tokenizer_ = sequence("pretokenizers", std::move(steps));
+    model_ = {{"type", "BPE"},
+              {"byte_fallback", !row->byte_level},
+              {"ignore_merges", row->ignore_merges},
+              {"skip_unknown_merges", true}};
+    around(row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos) ? gguf_.bos_token_id : std::nullopt,
+           gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
+    read_merges();
+  }
+
+  void read_merges() {
+    if (gguf_.merges.size() > kMaxMerges)
+      refuse(ErrorKind::invalid_file, fmt::format("merges: more than {}", kMaxMerges));
+    merges_.reserve(gguf_.merges.size(), 0);
+    for (const std::string_view merge : gguf_.merges) {
+      const std::size_t space = merge.find(' ', 1);
+      if (space == std::string_view::npos)
+        refuse(ErrorKind::invalid_file, fmt::format("merges: \"{}\" has no space", merge));
+      merges_.emplace_back(merge.substr(0, space), merge.substr(space + 1));
+    }
+  }
+
+  // Special tokens before and after a text.
+  void around(std::optional<std::int32_t> before, std::optional<std::int32_t> after) {
+    Value::Array single;
+    Attributes special;
+    const auto add = [&](std::int32_t id) {
+      require_id("a special token", id);
+      const std::string& text = gguf_.tokens[static_cast<std::size_t>(id)];
+      single.emplace_back(Attributes{{"SpecialToken", Attributes{{"id", text}, {"type_id", 0}}}});
+      special.set(text,
+                  Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
+    };
+    if (before) add(*before);
+    single.emplace_back(Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}});
+    if (after) add(*after);
+    if (single.size() == 1) return;
+    post_processor_ = {
+        {"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", std::move(special)}};
+  }
+
+  void require_id(std::string_view what, std::int32_t id) const {
+    if (id >= 0 && static_cast<std::size_t>(id) < gguf_.tokens.size()) return;
+    refuse(ErrorKind::invalid_file,
+           fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
+  }
+
+  void check() const {
+    const std::size_t size = gguf_.tokens.size();
+    if (!gguf_.scores.empty() && gguf_.scores.size() != size) {
+      refuse(ErrorKind::invalid_file, fmt::format("scores: {} of them for {} tokens", gguf_.scores.size(), size));
+    }
+    if (!gguf_.token_type.empty() && gguf_.token_type.size() != size) {
+      refuse(ErrorKind::invalid_file,
+             fmt::format("token_type: {} of them for {} tokens", gguf_.token_type.size(), size));
+    }
+    for (const auto& id : {gguf_.bos_token_id, gguf_.eos_token_id, gguf_.unknown_token_id, gguf_.padding_token_id}) {
+      if (id) require_id("a special token", *id);
+    }
+  }
+
+  Vocabulary finish_sentencepiece(Vocabulary vocabulary) const;
+
+  GgufTokenizer& gguf_;
+  VocabularyKind kind_ = VocabularyKind::pipeline;
+  Attributes normalizer_;
+  Attributes pre_tokenizer_;
+  Attributes model_;
+  Attributes post_processor_;
+  Attributes decoder_;
+  MergeList merges_;
+};
+
+struct VocabularyMaker {
+  std::string_view name;
+  void (Maker::*describe)();
+};
+constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{"llama", &Maker::llama},
+                                                                         {"gpt2", &Maker::gpt2},
+                                                                         {"bert", &Maker::bert},
+                                                                         {"t5", &Maker::t5},
+                                                                         {"gemma4", &Maker::gemma4}});
+
+Vocabulary Maker::make() {
+  check();
+  const auto* algorithm = std::ranges::find(kVocabularyMakers, gguf_.model, &VocabularyMaker::name);
+  if (algorithm == kVocabularyMakers.end())
+    refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
+  (this->*algorithm->describe)();
+  Vocabulary vocabulary;
+  vocabulary.kind = kind_;
+  vocabulary.add_dummy_prefix = false;
+  vocabulary.bos_id = gguf_.bos_token_id.value_or(-1);
+  vocabulary.eos_id = gguf_.eos_token_id.value_or(-1);
+  vocabulary.unk_id = gguf_.unknown_token_id.value_or(-1);
+  vocabulary.pad_id = gguf_.padding_token_id.value_or(-1);
+  vocabulary.merges = std::move(merges_);
+  vocabulary.chat_template = std::move(gguf_.chat_template);
+  vocabulary.tokenizer_config = std::move(gguf_.tokenizer_config);
+  vocabulary.files = std::move(gguf_.files);
+  vocabulary.reserve(gguf_.tokens.size(), 0);
+  for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
+    const auto numbered =
+        gguf_.token_type.empty() ? std::nullopt : numbered_token_type(static_cast<std::uint64_t>(gguf_.token_type[id]));
+    const TokenType type = numbered.value_or(TokenType::normal);
+    vocabulary.add(gguf_.tokens[id], gguf_.scores.empty() ? 0 : gguf_.scores[id],
+                   kind_ == VocabularyKind::pipeline ? type : special_type(type, vocabulary, id));
+  }
+  Value::Array added = gguf_added_tokens(vocabulary, gguf_.general_name);
+  if (kind_ != VocabularyKind::pipeline) {
+    if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
+    return finish_sentencepiece(std::move(vocabulary));
+  }
+  const auto part = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
+  vocabulary.pipeline = {{"added_tokens", std::move(added)},
+                         {"normalizer", part(normalizer_)},
+                         {"pre_tokenizer", part(pre_tokenizer_)},
+                         {"post_processor", part(post_processor_)},
+                         {"decoder", part(decoder_)},
+                         {"model", std::move(model_)}};
+  return vocabulary;
+}
+
+Vocabulary Maker::finish_sentencepiece(Vocabulary vocabulary) const {
+  if (!gguf_.precompiled_charsmap.empty()) vocabulary.normalizer = "precompiled";
+  set_normalizer(vocabulary, {.charsmap = gguf_.precompiled_charsmap,
+                              .add_dummy_prefix = gguf_.add_space_prefix.value_or(true),
+                              .remove_extra_whitespaces = gguf_.remove_extra_whitespaces.value_or(false)});
+  set_special_around(vocabulary, gguf_.add_bos_token.value_or(false), gguf_.add_eos_token.value_or(true));
+  return vocabulary;
+}
+
+bool is_phi3(std::string name) {
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
+}
+
+}  // namespace
+
+bool gguf_finds(std::optional<TokenType> type) {
+  return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte;
+}
+
+bool gguf_takes_space(std::string_view text, const std::string& general_name) {
+  return is_phi3(general_name) && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+}
+
+Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name) {
+  Value::Array added;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string_view text = vocabulary.text(id);
+    const TokenType type = vocabulary.type(id);
+    if (text.empty() || !gguf_finds(type)) continue;
+    added.emplace_back(Attributes{{"id", std::uint64_t{id}},
+                                  {"content", text},
+                                  {"single_word", false},
+                                  {"lstrip", false},
+                                  {"rstrip", gguf_takes_space(text, general_name)},
+                                  {"normalized", false},
+                                  {"special", type != TokenType::user_defined}});
+  }
+  return added;
+}
+
+bool has_gguf_tokenizer(const Attributes& attributes) {
+  return attributes.find("tokenizer.ggml.tokens") != nullptr && attributes.find("tokenizer.ggml.model") != nullptr;
+}
+
+std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
+  if (!has_gguf_tokenizer(attributes)) return std::nullopt;
+  GgufTokenizer gguf;
+  const auto find = [&](std::string_view name) { return attributes.find("tokenizer.ggml." + std::string(name)); };
+  const auto wrong = [](std::string_view name) {
+    refuse(ErrorKind::invalid_file, fmt::format("{}: a value of the wrong type", name));
+  };
+  const auto list = [&](std::string_view name, auto&& take) {
+    const Value* value = find(name);
+    if (value == nullptr) return;
+    const auto* items = value->get_if<Value::Array>();
+    if (items == nullptr) wrong(name);
+    for (const Value& item : *items) {
+      if (!take(item)) wrong(name);
+    }
+  };
+  const auto texts = [](std::vector<std::string>& to) {
+    return [&to](const Value& item) {
+      const auto* text = item.get_if<std::string>();
+      if (text != nullptr) to.push_back(*text);
+      return text != nullptr;
+    };
+  };
+  const auto text = [&](std::string_view name) -> std::string {
+    const Value* value = find(name);
+    if (value == nullptr) return {};
+    if (value->get_if<std::string>() == nullptr) wrong(name);
+    return *value->get_if<std::string>();
+  };
+  // Files name special tokens that they do not have; their reader warns.
+  const auto id = [&](std::string_view name) -> std::optional<std::int32_t> {
+    const Value* value = find(name);
+    if (value == nullptr) return std::nullopt;
+    const auto* number = value->get_if<std::uint64_t>();
+    if (number == nullptr || *number >= gguf.tokens.size()) return std::nullopt;
+    return static_cast<std::int32_t>(*number);
+  };
+  const auto flag = [&](std::string_view name) -> std::optional<bool> {
+    const Value* value = find(name);
+    if (value == nullptr) return std::nullopt;
+    if (value->get_if<bool>() == nullptr) wrong(name);
+    return *value->get_if<bool>();
+  };
+  gguf.model = text("model");
+  gguf.pre = text("pre");
+  if (const Value* name = attributes.find("general.name"); name != nullptr && name->get_if<std::string>() != nullptr)
+    gguf.general_name = *name->get_if<std::string>();
+  list("tokens", texts(gguf.tokens));
+  list("merges", texts(gguf.merges));
+  list("scores", [&](const Value& item) {
+    const auto* number = item.get_if<double>();
+    if (number != nullptr) gguf.scores.push_back(static_cast<float>(*number));
+    return number != nullptr;
+  });
+  list("token_type", [&](const Value& item) {
+    const auto* number = item.get_if<std::uint64_t>();
+    gguf.token_type.push_back(number != nullptr && *number < 100 ? static_cast<std::int32_t>(*number) : 0);
+    return true;
+  });
+  list("precompiled_charsmap", [&](const Value& item) {
+    const auto* byte = item.get_if<std::uint64_t>();
+    const auto* negative = item.get_if<std::int64_t>();
+    if (byte == nullptr && negative == nullptr) return false;
+    gguf.precompiled_charsmap +=
+        static_cast<char>(byte != nullptr ? static_cast<std::int64_t>(*byte & 0xFF) : *negative);
+    return true;
+  });
+  gguf.bos_token_id = id("bos_token_id");
+  gguf.eos_token_id = id("eos_token_id");
+  gguf.unknown_token_id = id("unknown_token_id");
+  gguf.padding_token_id = id("padding_token_id");
+  gguf.seperator_token_id = id("seperator_token_id");
+  gguf.cls_token_id = id("cls_token_id");
+  gguf.add_bos_token = flag("add_bos_token");
+  gguf.add_eos_token = flag("add_eos_token");
+  gguf.add_space_prefix = flag("add_space_prefix");
+  gguf.remove_extra_whitespaces = flag("remove_extra_whitespaces");
+  gguf.lowercase = flag("normalizer.lowercase");
+  GgufTexts texts_beside = gguf_texts({attributes.begin(), attributes.end()}, {});
+  gguf.chat_template = std::move(texts_beside.chat_template);
+  gguf.tokenizer_config = std::move(texts_beside.tokenizer_config);
+  gguf.files = std::move(texts_beside.files);
+  return gguf;
+}
+
+bool is_gguf_tokenizer_key(std::string_view key) {
+  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.ggml.model",
+                                                      "tokenizer.ggml.pre",
+                                                      "tokenizer.ggml.tokens",
+                                                      "tokenizer.ggml.scores",
+                                                      "tokenizer.ggml.token_type",
+                                                      "tokenizer.ggml.merges",
+                                                      "tokenizer.ggml.bos_token_id",
+                                                      "tokenizer.ggml.eos_token_id",
+                                                      "tokenizer.ggml.unknown_token_id",
+                                                      "tokenizer.ggml.padding_token_id",
+                                                      "tokenizer.ggml.seperator_token_id",
+                                                      "tokenizer.ggml.cls_token_id",
+                                                      "tokenizer.ggml.add_bos_token",
+                                                      "tokenizer.ggml.add_eos_token",
+                                                      "tokenizer.ggml.add_space_prefix",
+                                                      "tokenizer.ggml.precompiled_charsmap",
+                                                      "tokenizer.ggml.remove_extra_whitespaces",
+                                                      "tokenizer.ggml.normalizer.lowercase",
+                                                      "poise.longest_sequence"};
+  return is_gguf_text_key(key) || std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+std::optional<Vocabulary> vocabulary_of(const Model& model) {
+  if (model.vocabulary) return model.vocabulary;
+  auto gguf = gguf_tokenizer(model.attributes);
+  if (!gguf) return std::nullopt;
+  return vocabulary_of(*std::move(gguf));
+}
+
+Vocabulary vocabulary_of(GgufTokenizer gguf) { return Maker(gguf).make(); }
+
+}  // namespace poise

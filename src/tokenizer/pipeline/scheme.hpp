@@ -1,0 +1,66 @@
+// TokenScheme: how one kind of vocabulary makes token ids of text and text of token ids; one implementation a kind
+// (kinds.cpp).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/tokenizer.hpp>
+
+#include "tokenizer/pipeline/special_around.hpp"
+
+namespace poise {
+
+// Decodes one text, token by token.
+class TextDecoder {
+ public:
+  virtual ~TextDecoder() = default;
+
+  // Appends what the token adds to the text, but for bytes that do not make up a character yet. Requires: the
+  // vocabulary has the token.
+  virtual void add(TokenId token, std::string& text) = 0;
+  // Appends what was held back. The decoder then starts anew.
+  virtual void finish(std::string& text) = 0;
+};
+
+class TokenScheme {
+ public:
+  virtual ~TokenScheme() = default;
+
+  // As Tokenizer::encode() has it.
+  virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+  // As Tokenizer::encode(ChatText) has it. A kind whose texts never become special tokens encodes them as any.
+  virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
+  // A text's tokens with the special ones around them (special_around.hpp).
+  virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
+  // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.
+  virtual std::string_view piece(TokenId token) const = 0;
+  // Requires: the scheme outlives the decoder.
+  virtual std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const = 0;
+};
+
+// What most kinds have in common.
+class PlainScheme : public TokenScheme {
+ public:
+  explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
+
+  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const final {
+    tokens.insert(tokens.begin(), around_.before.begin(), around_.before.end());
+    tokens.insert(tokens.end(), around_.after.begin(), around_.after.end());
+    return tokens;
+  }
+  std::string_view piece(TokenId token) const final { return vocabulary_.text(static_cast<std::size_t>(token)); }
+
+ protected:
+  const Vocabulary& vocabulary_;
+
+ private:
+  SpecialAround around_;
+};
+
+// Throws unsupported when a text has to be changed before it is cut into tokens.
+void require_identity(const Vocabulary& vocabulary);
+
+}  // namespace poise

@@ -1,0 +1,55 @@
+#include "tokenizer/pipeline/special_around.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tokenizer/pipeline/post_processors.hpp"
+
+namespace poise {
+namespace {
+
+constexpr const char* kPostProcessor = "post_processor";
+
+}  // namespace
+
+SpecialAround usual_special_around(const Vocabulary& vocabulary) {
+  if (vocabulary.kind == VocabularyKind::pipeline || vocabulary.bos_id < 0) return {};
+  return {{vocabulary.bos_id}, {}};
+}
+
+SpecialAround special_around(const Vocabulary& vocabulary) {
+  const auto post = Fields(vocabulary.pipeline, "").map(kPostProcessor);
+  if (!post) return usual_special_around(vocabulary);
+  constexpr TokenId kText = -1;
+  const std::vector<TokenId> around = make_post_processor(*post, vocabulary.size())->apply({kText});
+  const auto text = std::ranges::find(around, kText);
+  return {{around.begin(), text}, {text + 1, around.end()}};
+}
+
+Attributes as_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {
+  Value::Array single;
+  Attributes special;
+  const auto add = [&](TokenId id) {
+    const std::string text(vocabulary.text(static_cast<std::size_t>(id)));
+    single.emplace_back(Attributes{{"SpecialToken", Attributes{{"id", text}, {"type_id", 0}}}});
+    special.set(text,
+                Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
+  };
+  std::ranges::for_each(around.before, add);
+  single.emplace_back(Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}});
+  std::ranges::for_each(around.after, add);
+  return {{"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", std::move(special)}};
+}
+
+void set_special_around(Vocabulary& vocabulary, bool bos, bool eos) {
+  SpecialAround around;
+  if (bos && vocabulary.bos_id >= 0) around.before.push_back(vocabulary.bos_id);
+  if (eos && vocabulary.eos_id >= 0) around.after.push_back(vocabulary.eos_id);
+  if (around == usual_special_around(vocabulary)) {
+    vocabulary.pipeline.erase(kPostProcessor);
+  } else {
+    vocabulary.pipeline.set(kPostProcessor, as_post_processor(vocabulary, around));
+  }
+}
+
+}  // namespace poise

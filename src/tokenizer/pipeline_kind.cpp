@@ -1,0 +1,221 @@
+// A pipeline, as tokenizer.json has it, built once from the vocabulary's data:
+//
+//   text -> added tokens cut out -> normalizer -> added tokens that look for normalized text cut out -> pre-tokenizer
+//     -> model -> post-processor
+//   ids -> texts of tokens -> decoder
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/kinds.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/pipeline/decoders.hpp"
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/normalizers.hpp"
+#include "tokenizer/pipeline/post_processors.hpp"
+#include "tokenizer/pipeline/pre_tokenizers.hpp"
+#include "tokenizer/sentencepiece/decoder.hpp"
+#include "tokenizer/tokens/token_index.hpp"
+#include "tokenizer/tokens/unicode.hpp"
+
+namespace poise {
+namespace {
+
+// What encoding needs memory for. It goes from text to text, so that what it remembers of words stays.
+class Worker final : public PieceSink {
+ public:
+  Worker(const PieceModel& model, const PreTokenizer* pre_tokenizer) : encoder_(model.start()) {
+    if (pre_tokenizer != nullptr) cutter_ = pre_tokenizer->start(*this);
+  }
+
+  void begin(std::size_t bytes) {
+    tokens_.clear();
+    if (cutter_) cutter_->allow(bytes);
+  }
+  void add(TokenId token) { tokens_.push_back(token); }
+  void add(Piece piece) { cutter_ ? cutter_->take(piece) : take(piece); }
+  std::vector<TokenId> finish() { return std::vector<TokenId>(tokens_); }
+
+  void take(Piece piece) override { encoder_->encode(piece.text, tokens_); }
+
+ private:
+  std::unique_ptr<PieceEncoder> encoder_;
+  std::unique_ptr<Cutter> cutter_;  // null: pieces are taken as they come
+  std::vector<TokenId> tokens_;
+};
+
+// Workers that wait for the next text, of any thread.
+class Workers {
+ public:
+  std::unique_ptr<Worker> take() {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    auto worker = std::move(idle_.back());
+    idle_.pop_back();
+    return worker;
+  }
+  void give_back(std::unique_ptr<Worker> worker) {
+    constexpr std::size_t kMost = 8;
+    const std::lock_guard lock(mutex_);
+    if (idle_.size() < kMost) idle_.push_back(std::move(worker));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Worker>> idle_;
+};
+
+template <typename Make>
+auto made_of(const Fields& pipeline, std::string_view key, Make&& make) -> decltype(make(pipeline)) {
+  const auto fields = pipeline.map(key);
+  if (!fields) return nullptr;
+  return make(*fields);
+}
+
+class Pipeline final : public TokenScheme {
+ public:
+  explicit Pipeline(const Vocabulary& vocabulary) : Pipeline(vocabulary, Fields(vocabulary.pipeline, "")) {}
+
+  std::vector<TokenId> encode(std::string_view text) const override {
+    if (is_utf8(text)) return encode_well_formed(text);
+    return encode_well_formed(unicode::well_formed(text));
+  }
+
+  std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
+    if (is_utf8(text)) return encode_well_formed(text, input);
+    // What is no character is no part of a token either, so that it may count as input as a whole.
+    const std::string mended = unicode::well_formed(text);
+    return encode_well_formed(mended, std::string(mended.size(), '\1'));
+  }
+
+  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const override {
+    return post_processor_ ? post_processor_->apply(std::move(tokens)) : tokens;
+  }
+
+  std::string_view piece(TokenId token) const override {
+    const auto added = by_id_.find(token);
+    return added == by_id_.end() ? vocabulary_.text(static_cast<std::size_t>(token))
+                                 : std::string_view(added->second->content);
+  }
+
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override {
+    return std::make_unique<At>(*this, special);
+  }
+
+ private:
+  Pipeline(const Vocabulary& vocabulary, const Fields& fields)
+      : vocabulary_(vocabulary),
+        ids_(tokens_of_model(vocabulary)),
+        normalizer_(made_of(fields, "normalizer", make_normalizer)),
+        added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
+        raw_(added_, false),
+        normalized_(added_, true),
+        spelled_(spelled_in(added_)),
+        spelled_raw_(spelled_, false),
+        spelled_normalized_(spelled_, true),
+        pre_tokenizer_(made_of(fields, "pre_tokenizer", make_pre_tokenizer)),
+        model_(made_of(fields, "model",
+                       [&](const Fields& model) {
+                         return make_piece_model(model, {vocabulary_, ids_});
+                       })),
+        post_processor_(made_of(fields, "post_processor",
+                                [&](const Fields& post) { return make_post_processor(post, vocabulary.size()); })),
+        decoder_(made_of(fields, "decoder", make_decoder)) {
+    if (!model_) fields.fail("model", "is missing");
+    if (!decoder_) decoder_ = spaces_between_tokens();
+    for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
+  }
+
+  // Special tokens that look for normalized text are looked for in the raw one where input is kept apart: a normalizer
+  // does not tell which bytes are input.
+  static std::vector<AddedToken> spelled_in(std::vector<AddedToken> tokens) {
+    for (AddedToken& token : tokens) {
+      if (!token.special || !token.normalized) continue;
+      token.normalized = false;
+      token.text = token.content;
+    }
+    return tokens;
+  }
+
+  // `input`: see AddedTokenFinder.
+  std::vector<TokenId> encode_well_formed(std::string_view text, std::string_view input = {}) const {
+    const AddedTokenFinder& raw = input.empty() ? raw_ : spelled_raw_;
+    const AddedTokenFinder& normalized = input.empty() ? normalized_ : spelled_normalized_;
+    auto worker = workers_.take();
+    if (!worker) worker = std::make_unique<Worker>(*model_, pre_tokenizer_.get());
+    worker->begin(text.size());
+    const auto add = [&](std::string_view run, TokenId id) {
+      if (id >= 0) return worker->add(id);
+      const bool at_start = run.data() == text.data();
+      if (!normalizer_) return encode_normalized({run, at_start ? unicode::at(run, 0).bytes : 0}, normalized, *worker);
+      const FrontedText fronted = normalizer_->apply_to_beginning(run);
+      encode_normalized({fronted.text, at_start ? fronted.front : 0}, normalized, *worker);
+    };
+    raw.for_each(text, add, input);
+    std::vector<TokenId> tokens = worker->finish();
+    workers_.give_back(std::move(worker));
+    return tokens;
+  }
+
+  void encode_normalized(const Piece& whole, const AddedTokenFinder& finder, Worker& worker) const {
+    finder.for_each(whole.text, [&](std::string_view run, TokenId id) {
+      if (id >= 0) return worker.add(id);
+      worker.add(whole.part(static_cast<std::size_t>(run.data() - whole.text.data()), run.size()));
+    });
+  }
+
+  class At final : public TextDecoder, private DecodeSink {
+   public:
+    At(const Pipeline& of, SpecialTokens special) : of_(of), special_(special), first_(of.decoder_->start(*this)) {}
+
+    void add(TokenId token, std::string& text) override {
+      const auto added = of_.by_id_.find(token);
+      const bool is_added = added != of_.by_id_.end();
+      if (special_ == SpecialTokens::hidden && is_added && added->second->special) return;
+      out_ = &text;
+      first_->take(
+          is_added ? std::string_view(added->second->text) : of_.vocabulary_.text(static_cast<std::size_t>(token)),
+          true, true);
+    }
+    void finish(std::string& text) override {
+      out_ = &text;
+      first_->finish();
+    }
+
+   private:
+    void take(std::string_view text, bool, bool) override { *out_ += text; }
+    void finish() override {}
+
+    const Pipeline& of_;
+    SpecialTokens special_;
+    std::unique_ptr<DecodeSink> first_;
+    std::string* out_ = nullptr;
+  };
+
+  const Vocabulary& vocabulary_;
+  TokenIndex ids_;
+  std::unique_ptr<const Normalizer> normalizer_;  // null: none, as below
+  std::vector<AddedToken> added_;
+  std::unordered_map<TokenId, const AddedToken*> by_id_;
+  AddedTokenFinder raw_;
+  AddedTokenFinder normalized_;
+  std::vector<AddedToken> spelled_;
+  AddedTokenFinder spelled_raw_;
+  AddedTokenFinder spelled_normalized_;
+  std::unique_ptr<const PreTokenizer> pre_tokenizer_;
+  std::unique_ptr<const PieceModel> model_;
+  std::unique_ptr<const PostProcessor> post_processor_;
+  std::unique_ptr<const Decoder> decoder_;
+  mutable Workers workers_;
+};
+
+}  // namespace
+
+std::unique_ptr<const TokenScheme> make_pipeline(const Vocabulary& vocabulary) {
+  return std::make_unique<Pipeline>(vocabulary);
+}
+
+}  // namespace poise

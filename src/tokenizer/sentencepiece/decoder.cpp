@@ -1,0 +1,144 @@
+#include "tokenizer/sentencepiece/decoder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/pipeline/added_tokens.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/token_index.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kUnknownText = " \xe2\x81\x87 ";  // what SentencePiece prints for the unknown token
+
+void append_with_spaces(std::string_view text, std::string& out) {
+  for (std::size_t at = text.find(kSpaceSymbol); at != std::string_view::npos; at = text.find(kSpaceSymbol)) {
+    out.append(text.substr(0, at)).append(" ");
+    text.remove_prefix(at + kSpaceSymbol.size());
+  }
+  out.append(text);
+}
+
+class SentencePieceDecoder final : public TextDecoder {
+ public:
+  SentencePieceDecoder(const Vocabulary& vocabulary, const std::vector<TokenDisplay>& displays, SpecialTokens special)
+      : vocabulary_(vocabulary), displays_(displays), special_(special) {}
+
+  void add(TokenId token, std::string& text) override {
+    const auto id = static_cast<std::size_t>(token);
+    const TokenDisplay display = displays_[id];
+    if (display == TokenDisplay::byte) {
+      bytes_ += static_cast<char>(*byte_of_piece(vocabulary_.text(id)));
+      append_bytes(false, text);
+      return;
+    }
+    append_bytes(true, text);
+    if (space_taken_ || any_text_) at_start_ = false;
+    space_taken_ = false;
+    if (display == TokenDisplay::invisible) {
+      if (special_ == SpecialTokens::shown) {
+        text += vocabulary_.text(id);
+        any_text_ =
+            any_text_ ||
+            !vocabulary_.pipeline.empty();  // where added tokens are found, each run between them begins with a space
+      }
+      return;
+    }
+    if (display == TokenDisplay::unknown) {
+      text += kUnknownText;
+      any_text_ = true;
+      return;
+    }
+    append_piece(vocabulary_.text(id), text);
+  }
+
+  void finish(std::string& text) override {
+    append_bytes(true, text);
+    any_text_ = false;
+    at_start_ = true;
+    space_taken_ = false;
+  }
+
+ private:
+  // The space in front, which encode() put there, is no part of the text. Where superfluous spaces are removed, none of
+  // those in front is.
+  void append_piece(std::string_view piece, std::string& text) {
+    if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
+        piece.starts_with(kSpaceSymbol)) {
+      piece.remove_prefix(kSpaceSymbol.size());
+      space_taken_ = !vocabulary_.remove_extra_whitespaces;
+    }
+    any_text_ = any_text_ || !piece.empty();
+    append_with_spaces(piece, text);
+  }
+
+  // Turns byte tokens into characters. `at_end`: no further byte follows.
+  void append_bytes(bool at_end, std::string& text) {
+    std::string_view rest = bytes_;
+    while (!rest.empty() && (at_end || incomplete_tail(rest) < rest.size())) {
+      const std::size_t length = character_length(rest);
+      text += length == 0 ? kReplacementCharacter : rest.substr(0, length);
+      rest.remove_prefix(std::max<std::size_t>(length, 1));
+      any_text_ = true;
+    }
+    bytes_ = std::string(rest);
+  }
+
+  const Vocabulary& vocabulary_;
+  const std::vector<TokenDisplay>& displays_;
+  SpecialTokens special_;
+  std::string bytes_;         // byte tokens that do not make up a character yet
+  bool any_text_ = false;     // has any text been decoded?
+  bool at_start_ = true;      // may the next token lose its leading space?
+  bool space_taken_ = false;  // the last token lost it
+};
+
+// What another decoder makes, changed as a whole: what a text becomes may depend on all that comes later.
+class DenormalizingDecoder final : public TextDecoder {
+ public:
+  DenormalizingDecoder(std::unique_ptr<TextDecoder> decoder, const SentencePieceNormalizer& denormalizer)
+      : decoder_(std::move(decoder)), denormalizer_(denormalizer) {}
+
+  void add(TokenId token, std::string&) override { decoder_->add(token, held_); }
+  void finish(std::string& text) override {
+    decoder_->finish(held_);
+    text += denormalizer_.normalize(held_);
+    held_.clear();
+  }
+
+ private:
+  std::unique_ptr<TextDecoder> decoder_;
+  const SentencePieceNormalizer& denormalizer_;
+  std::string held_;
+};
+
+}  // namespace
+
+SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
+    : PlainScheme(vocabulary), displays_(token_displays(vocabulary)) {
+  if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
+  // An unknown token that is found in texts is its text again, as other added tokens are.
+  for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size())) {
+    TokenDisplay& display = displays_[static_cast<std::size_t>(token.id)];
+    if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
+  }
+  // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
+  TokenIndex reserved(vocabulary);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (displays_[id] != TokenDisplay::text) reserved.add(static_cast<TokenId>(id));
+  }
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (const auto found = reserved.find(vocabulary.text(id)))
+      displays_[id] = displays_[static_cast<std::size_t>(*found)];
+  }
+}
+
+std::unique_ptr<TextDecoder> SentencePieceScheme::decoder(SpecialTokens special) const {
+  auto decoder = std::make_unique<SentencePieceDecoder>(vocabulary_, displays_, special);
+  if (!denormalizer_) return decoder;
+  return std::make_unique<DenormalizingDecoder>(std::move(decoder), *denormalizer_);
+}
+
+}  // namespace poise

@@ -1,0 +1,31 @@
+// Text of token ids as SentencePiece makes it, whatever algorithm cut the text.
+// A denormalizer, if there is one, then changes the text.
+//
+// Byte tokens are bytes, and those that make up no character read as U+FFFD; U+2581 is a space; the space that encoding
+// puts in front goes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/pipeline/scheme.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/token_display.hpp"
+
+namespace poise {
+
+// A scheme that decodes as SentencePiece does.
+class SentencePieceScheme : public PlainScheme {
+ public:
+  explicit SentencePieceScheme(const Vocabulary& vocabulary);
+
+  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const final;
+
+ private:
+  std::vector<TokenDisplay> displays_;
+  std::optional<SentencePieceNormalizer> denormalizer_;
+};
+
+}  // namespace poise

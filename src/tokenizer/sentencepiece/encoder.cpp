@@ -1,0 +1,119 @@
+#include "tokenizer/sentencepiece/encoder.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/pipeline/fields.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
+
+namespace poise {
+namespace {
+
+// They are looked for in the raw text: there is no other.
+std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
+  std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size());
+  for (AddedToken& token : added) token.normalized = false;
+  return added;
+}
+
+// With the tokens that SentencePiece finds in no text.
+std::vector<AddedToken> spelled_in(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
+  std::vector<bool> is_there(vocabulary.size());
+  for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const TokenType type = vocabulary.type(id);
+    const bool is_control = type == TokenType::control || type == TokenType::bos || type == TokenType::eos ||
+                            type == TokenType::pad || type == TokenType::unknown;
+    const std::string text(vocabulary.text(id));
+    if (!is_control || is_there[id] || text.empty() || text.size() > PrefixTrie::kLongest) continue;
+    tokens.push_back({.id = static_cast<TokenId>(id), .content = text, .text = text, .special = true});
+  }
+  return tokens;
+}
+
+}  // namespace
+
+SentencePieceEncoder::SentencePieceEncoder(const Vocabulary& vocabulary)
+    : SentencePieceScheme(vocabulary),
+      pieces_(vocabulary),
+      reserved_(vocabulary),
+      added_(added_to(vocabulary)),
+      finder_(added_, false),
+      spelled_(spelled_in(vocabulary, added_)),
+      spelled_finder_(spelled_, false),
+      normalizer_(normalizer_of(vocabulary), &user_defined_) {
+  bytes_.fill(-1);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) add(static_cast<TokenId>(id));
+}
+
+std::vector<TokenId> SentencePieceEncoder::encode(std::string_view text) const {
+  if (!added_.empty()) return encode_between(finder_, text, {});
+  if (!normalizer_.replaces()) require_identity(vocabulary_);
+  Output output(*this);
+  encode_run(text, true, output);
+  return output.take();
+}
+
+std::vector<TokenId> SentencePieceEncoder::encode_chat(std::string_view text, std::string_view input) const {
+  return encode_between(spelled_finder_, text, input);
+}
+
+std::vector<TokenId> SentencePieceEncoder::encode_between(const AddedTokenFinder& finder, std::string_view text,
+                                                          std::string_view input) const {
+  if (!normalizer_.replaces()) require_identity(vocabulary_);
+  Output output(*this);
+  const auto add = [&](std::string_view run, TokenId id) {
+    id < 0 ? encode_run(run, run.data() == text.data(), output) : output.add_whole(id);
+  };
+  finder.for_each(text, add, input);
+  return output.take();
+}
+
+void SentencePieceEncoder::encode_run(std::string_view text, bool first, Output& output) const {
+  const std::string normalized = normalizer_.normalize(text, first);
+  if (!normalized.empty()) cut(normalized, output);
+}
+
+void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
+  const bool unknown = id == encoder_.vocabulary_.unk_id;
+  if (unknown && encoder_.has_bytes_of(piece)) {
+    for (const char byte : piece) tokens_.push_back(encoder_.bytes_[static_cast<unsigned char>(byte)]);
+  } else if (unknown && id < 0) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("there is no token for \"{}\", and neither byte tokens nor an unknown token", piece));
+  } else if (!unknown || !after_unknown_) {
+    tokens_.push_back(id);
+  }
+  after_unknown_ = unknown;
+}
+
+// SentencePiece's files have all bytes or none, others leave some out.
+bool SentencePieceEncoder::has_bytes_of(std::string_view piece) const {
+  return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
+}
+
+TokenId SentencePieceEncoder::find(std::string_view piece) const {
+  if (const auto found = reserved_.find(piece)) return *found;
+  return pieces_.find(piece).value_or(vocabulary_.unk_id);
+}
+
+void SentencePieceEncoder::add(TokenId id) {
+  const std::string_view text = vocabulary_.text(static_cast<std::size_t>(id));
+  if (is_piece(type(id))) {
+    if (type(id) == TokenType::user_defined && !text.empty()) user_defined_.add(text, id);
+    pieces_.add(id);
+    longest_piece_ = std::max(longest_piece_, text.size());
+    return;
+  }
+  if (type(id) == TokenType::byte) {
+    if (TokenId& byte = bytes_[*byte_of_piece(text)]; byte < 0) byte = id;
+  }
+  reserved_.add(id);
+}
+
+}  // namespace poise

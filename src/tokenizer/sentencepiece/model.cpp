@@ -1,0 +1,307 @@
+#include "tokenizer/sentencepiece/model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/blob.hpp>
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/text_table.hpp"
+#include "io/source_range.hpp"
+#include "model/limits.hpp"
+#include "syntax/protobuf.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/token_types.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kContext = "SentencePiece model";
+
+using protobuf::Message;
+
+// The defaults are those of SentencePiece's own message definitions.
+struct Trainer {
+  enum class Type : std::uint8_t { unigram = 1, bpe = 2, word = 3, character = 4 } type = Type::unigram;
+  bool byte_fallback = false;
+  bool space_as_suffix = false;
+  std::string unk = "<unk>";
+  std::string bos = "<s>";
+  std::string eos = "</s>";
+  std::string pad = "<pad>";
+};
+
+struct Normalizer {
+  std::string name;
+  std::string charsmap;
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+};
+
+struct Piece {
+  std::string text;
+  float score = 0;
+  TokenType type = TokenType::normal;
+  std::uint64_t offset = 0;
+};
+
+// SentencePiece looks pieces of these types up by name before all others, so that each kind has its own name space.
+bool is_reserved(TokenType type) {
+  return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
+}
+
+class SentencePieceReader {
+ public:
+  explicit SentencePieceReader(const Source& source) : range_(source) {}
+
+  Vocabulary read() {
+    Message model(range_, std::string(kContext), 0, range_.size());
+    while (model.next()) {
+      switch (model.number()) {
+        case 1: read_piece(model.message("pieces", fmt::format("piece {}", pieces_.size())), model.start()); break;
+        case 2: read_trainer(model.message("trainer_spec", "trainer_spec")); break;
+        case 3: read_normalizer(model.message("normalizer_spec", "normalizer_spec"), normalizer_); break;
+        case 5: read_normalizer(model.message("denormalizer_spec", "denormalizer_spec"), denormalizer_); break;
+        default: break;
+      }
+    }
+    check_pieces();
+    return vocabulary();
+  }
+
+ private:
+  void read_piece(Message message, std::uint64_t offset) {
+    if (pieces_.size() == kMaxTokens) message.fail("pieces", fmt::format("more than {} pieces", kMaxTokens));
+    Piece piece;
+    piece.offset = offset;
+    while (message.next()) {
+      switch (message.number()) {
+        case 1: piece.text = message.text("piece"); break;
+        case 2: piece.score = message.f32("score"); break;
+        case 3: piece.type = type(message); break;
+        default: break;
+      }
+    }
+    pieces_.push_back(std::move(piece));
+  }
+
+  static TokenType type(Message& message) {
+    const std::uint64_t number = message.integer("type");
+    if (const auto type = numbered_token_type(number)) return *type;
+    message.fail("type", fmt::format("{}, expected 1 to 6", number));
+  }
+
+  void read_trainer(Message message) {
+    // An empty name means the usual one. SentencePiece compares names only up to a NUL.
+    const auto name = [&](std::string_view field, std::string& value) {
+      const std::string_view found = message.text(field);
+      if (!found.empty()) value = found.substr(0, found.find('\0'));
+    };
+    while (message.next()) {
+      switch (message.number()) {
+        case 3: trainer_.type = model_type(message); break;
+        case 24: trainer_.space_as_suffix = message.boolean("treat_whitespace_as_suffix"); break;
+        case 35: trainer_.byte_fallback = message.boolean("byte_fallback"); break;
+        case 45: name("unk_piece", trainer_.unk); break;
+        case 46: name("bos_piece", trainer_.bos); break;
+        case 47: name("eos_piece", trainer_.eos); break;
+        case 48: name("pad_piece", trainer_.pad); break;
+        default: break;
+      }
+    }
+  }
+
+  static Trainer::Type model_type(Message& message) {
+    const std::uint64_t number = message.integer("model_type");
+    if (number < 1 || number > 4) message.fail("model_type", fmt::format("{}, expected 1 to 4", number));
+    return static_cast<Trainer::Type>(number);
+  }
+
+  static void read_normalizer(Message message, Normalizer& normalizer) {
+    while (message.next()) {
+      switch (message.number()) {
+        case 1: normalizer.name = message.text("name"); break;
+        case 2: normalizer.charsmap = message.text("precompiled_charsmap"); break;
+        case 3: normalizer.add_dummy_prefix = message.boolean("add_dummy_prefix"); break;
+        case 4: normalizer.remove_extra_whitespaces = message.boolean("remove_extra_whitespaces"); break;
+        case 5: normalizer.escape_whitespaces = message.boolean("escape_whitespaces"); break;
+        default: break;
+      }
+    }
+  }
+
+  void check_pieces() {
+    const auto text_at = [this](std::uint32_t at) -> std::string_view { return pieces_[at].text; };
+    TextTable names;
+    TextTable reserved;
+    std::vector<bool> bytes(256);
+    for (std::size_t id = 0; id < pieces_.size(); ++id) {
+      const Piece& piece = pieces_[id];
+      if (piece.text.empty()) fail(id, "the text is empty");
+      if (piece.text.find('\0') != std::string::npos) fail(id, "the text has a NUL in it");
+      if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
+      TextTable& table = is_reserved(piece.type) ? reserved : names;
+      if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at))
+        fail(id, fmt::format("\"{}\" comes twice", piece.text));
+      if (piece.type == TokenType::unknown) {
+        if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
+        unk_id_ = static_cast<std::int32_t>(id);
+      }
+      if (piece.type == TokenType::byte) check_byte(id, bytes);
+    }
+    if (unk_id_ < 0)
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("{}: none of its {} pieces is the unknown one", kContext, pieces_.size()), range_.name());
+    const auto missing = std::find(bytes.begin(), bytes.end(), false);
+    if (trainer_.byte_fallback && missing != bytes.end()) {
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("{}: byte_fallback is set, but there is no piece <0x{:02X}>", kContext, missing - bytes.begin()),
+          range_.name());
+    }
+  }
+
+  void check_byte(std::size_t id, std::vector<bool>& bytes) const {
+    const auto byte = byte_of_piece(pieces_[id].text);
+    if (!byte) fail(id, fmt::format("\"{}\" is a byte piece, expected <0x00> to <0xFF>", pieces_[id].text));
+    if (!trainer_.byte_fallback)
+      fail(id, fmt::format("\"{}\" is a byte piece, but byte_fallback is not set", pieces_[id].text));
+    bytes[*byte] = true;
+  }
+
+  [[noreturn]] void fail(std::size_t id, const std::string& problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: piece {}: {}", kContext, id, problem), range_.name(),
+                pieces_[id].offset);
+  }
+
+  // The control piece of that name, which becomes one of `type`.
+  std::int32_t special(const std::string& name, TokenType type) {
+    const auto found = std::find_if(pieces_.begin(), pieces_.end(),
+                                    [&](const Piece& piece) { return is_special(piece.type) && piece.text == name; });
+    if (found == pieces_.end()) return -1;
+    if (found->type == TokenType::control) found->type = type;
+    return static_cast<std::int32_t>(found - pieces_.begin());
+  }
+  static bool is_special(TokenType type) {
+    return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
+  }
+
+  VocabularyKind kind() const {
+    switch (trainer_.type) {
+      case Trainer::Type::unigram: return VocabularyKind::sentencepiece_unigram;
+      case Trainer::Type::bpe: return VocabularyKind::sentencepiece_bpe;
+      case Trainer::Type::word:
+      case Trainer::Type::character: break;
+    }
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: model_type {} (words or characters) is not supported, only unigram and bpe", kContext,
+                            static_cast<int>(trainer_.type)),
+                range_.name());
+  }
+
+  // What is between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
+  void settle_normalizer(Vocabulary& result) const {
+    if (!normalizer_.charsmap.empty())
+      result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
+    set_normalizer(result, rules_of(normalizer_, trainer_.space_as_suffix));
+    if (!denormalizer_.charsmap.empty()) set_denormalizer(result, rules_of(denormalizer_, false));
+  }
+
+  static NormalizerRules rules_of(const Normalizer& normalizer, bool space_as_suffix) {
+    return {.charsmap = normalizer.charsmap,
+            .add_dummy_prefix = normalizer.add_dummy_prefix,
+            .remove_extra_whitespaces = normalizer.remove_extra_whitespaces,
+            .escape_whitespaces = normalizer.escape_whitespaces,
+            .treat_whitespace_as_suffix = space_as_suffix};
+  }
+
+  Vocabulary vocabulary() {
+    Vocabulary result;
+    result.kind = kind();
+    result.unk_id = unk_id_;
+    result.bos_id = special(trainer_.bos, TokenType::bos);
+    result.eos_id = special(trainer_.eos, TokenType::eos);
+    result.pad_id = special(trainer_.pad, TokenType::pad);
+    settle_normalizer(result);
+    std::size_t bytes = 0;
+    for (const Piece& piece : pieces_) bytes += piece.text.size();
+    result.reserve(pieces_.size(), bytes);
+    for (const Piece& piece : pieces_) result.add(piece.text, piece.score, piece.type);
+    return result;
+  }
+
+  SourceRange range_;
+  std::vector<Piece> pieces_;
+  Trainer trainer_;
+  Normalizer normalizer_;
+  Normalizer denormalizer_;
+  std::int32_t unk_id_ = -1;
+};
+
+}  // namespace
+
+Vocabulary read_sentencepiece(const Source& source) {
+  if (source.mapped()) return SentencePieceReader(source).read();
+  // Every message gets a reader of its own, which must not fetch from the file again.
+  std::vector<std::byte> bytes(source.size());
+  source.read(0, bytes);
+  return SentencePieceReader(*Source::from_memory(std::move(bytes), source.name())).read();
+}
+
+namespace {
+
+protobuf::MessageWriter message_of(std::string_view name, const NormalizerRules& rules) {
+  protobuf::MessageWriter message;
+  if (!name.empty()) message.text(1, name);
+  if (!rules.charsmap.empty()) message.text(2, rules.charsmap);
+  message.boolean(3, rules.add_dummy_prefix);
+  message.boolean(4, rules.remove_extra_whitespaces);
+  message.boolean(5, rules.escape_whitespaces);
+  return message;
+}
+
+}  // namespace
+
+std::string write_sentencepiece(const Vocabulary& vocabulary) {
+  protobuf::MessageWriter model;
+  bool bytes = false;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    protobuf::MessageWriter piece;
+    piece.text(1, vocabulary.text(id));
+    piece.f32(2, vocabulary.score(id));
+    piece.integer(3, static_cast<std::uint64_t>(token_type_number(vocabulary.type(id))));
+    model.message(1, piece);
+    bytes = bytes || vocabulary.type(id) == TokenType::byte;
+  }
+  protobuf::MessageWriter trainer;
+  trainer.integer(
+      3, static_cast<std::uint64_t>(vocabulary.kind == VocabularyKind::sentencepiece_unigram ? Trainer::Type::unigram
+                                                                                             : Trainer::Type::bpe));
+  trainer.integer(4, vocabulary.size());
+  const NormalizerRules rules = normalizer_of(vocabulary);
+  if (rules.treat_whitespace_as_suffix) trainer.boolean(24, true);
+  trainer.boolean(35, bytes);
+  struct Special {
+    std::uint64_t id_field;
+    std::uint64_t piece_field;
+    std::int32_t id;
+  };
+  for (const Special& special : {Special{40, 45, vocabulary.unk_id}, Special{41, 46, vocabulary.bos_id},
+                                 Special{42, 47, vocabulary.eos_id}, Special{43, 48, vocabulary.pad_id}}) {
+    trainer.signed_integer(special.id_field, special.id);
+    if (special.id >= 0) trainer.text(special.piece_field, vocabulary.text(static_cast<std::size_t>(special.id)));
+  }
+  model.message(2, trainer);
+  model.message(3, message_of(vocabulary.normalizer, rules));
+  if (const auto denormalizer = denormalizer_of(vocabulary)) model.message(5, message_of("", *denormalizer));
+  return model.take();
+}
+
+}  // namespace poise

@@ -1,0 +1,143 @@
+#include "tokenizer/sentencepiece/normalizer.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/pipeline/fields.hpp"
+#include "tokenizer/tokens/base64.hpp"
+
+namespace poise {
+namespace {
+
+constexpr const char* kType = "Precompiled";
+constexpr const char* kCharsmap = "precompiled_charsmap";
+constexpr const char* kNormalizer = "normalizer";
+constexpr const char* kDenormalizer = "denormalizer";
+constexpr const char* kEscape = "escape_whitespaces";
+constexpr const char* kSuffix = "treat_whitespace_as_suffix";
+constexpr const char* kScheme = "prepend_scheme";
+constexpr const char* kFirst = "first";
+constexpr const char* kPrefix = "add_dummy_prefix";
+constexpr const char* kRemove = "remove_extra_whitespaces";
+
+std::string charsmap_of(const Fields& normalizer) {
+  if (const std::string type = normalizer.required_text("type"); type != kType) throw_unknown_type(normalizer, type);
+  const auto rules = base64_decoded(normalizer.required_text(kCharsmap));
+  if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: no base64");
+  return *rules;
+}
+
+bool is_first_alone(const Fields& pipeline) {
+  const auto scheme = pipeline.optional_text(kScheme);
+  if (scheme && scheme != kFirst) pipeline.fail(kScheme, fmt::format("expected \"{}\"", kFirst));
+  return scheme.has_value();
+}
+
+}  // namespace
+
+NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
+  const Fields pipeline(vocabulary.pipeline, "");
+  const auto normalizer = pipeline.map(kNormalizer);
+  return {.charsmap = normalizer ? charsmap_of(*normalizer) : std::string(),
+          .add_dummy_prefix = vocabulary.add_dummy_prefix,
+          .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces,
+          .escape_whitespaces = pipeline.boolean(kEscape, true),
+          .treat_whitespace_as_suffix = pipeline.boolean(kSuffix, false),
+          .prepend_first = is_first_alone(pipeline)};
+}
+
+std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary) {
+  const auto rules = Fields(vocabulary.pipeline, "").map(kDenormalizer);
+  if (!rules) return std::nullopt;
+  return NormalizerRules{.charsmap = charsmap_of(*rules),
+                         .add_dummy_prefix = rules->boolean(kPrefix, true),
+                         .remove_extra_whitespaces = rules->boolean(kRemove, true),
+                         .escape_whitespaces = rules->boolean(kEscape, true)};
+}
+
+void set_normalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
+  vocabulary.add_dummy_prefix = rules.add_dummy_prefix;
+  vocabulary.remove_extra_whitespaces = rules.remove_extra_whitespaces;
+  if (!rules.charsmap.empty())
+    vocabulary.pipeline.set(kNormalizer, Attributes{{"type", kType}, {kCharsmap, to_base64(rules.charsmap)}});
+  if (!rules.escape_whitespaces) vocabulary.pipeline.set(kEscape, false);
+  if (rules.treat_whitespace_as_suffix) vocabulary.pipeline.set(kSuffix, true);
+  if (rules.prepend_first) prepend_to_first(vocabulary);
+}
+
+void prepend_to_first(Vocabulary& vocabulary) { vocabulary.pipeline.set(kScheme, kFirst); }
+
+void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules) {
+  vocabulary.pipeline.set(kDenormalizer, Attributes{{"type", kType},
+                                                    {kCharsmap, to_base64(rules.charsmap)},
+                                                    {kPrefix, rules.add_dummy_prefix},
+                                                    {kRemove, rules.remove_extra_whitespaces},
+                                                    {kEscape, rules.escape_whitespaces}});
+}
+
+bool has_space_rules(const NormalizerRules& rules) {
+  return !rules.escape_whitespaces || rules.treat_whitespace_as_suffix;
+}
+
+SentencePieceNormalizer::SentencePieceNormalizer(const NormalizerRules& rules, const PrefixTrie* kept)
+    : charsmap_(rules.charsmap),
+      rules_(rules),
+      space_(rules.escape_whitespaces ? kSpaceSymbol : std::string_view(" ")),
+      kept_(kept) {}
+
+SentencePieceNormalizer::Chunk SentencePieceNormalizer::first_chunk(std::string_view text) const {
+  if (const std::size_t length = kept_ == nullptr ? 0 : kept_->longest(text).length; length > 0)
+    return {length, text.substr(0, length)};
+  if (const auto match = charsmap_.longest(text)) return {match->length, match->replacement};
+  const std::size_t length = character_length(text);
+  return length == 0 ? Chunk{1, kReplacementCharacter} : Chunk{length, text.substr(0, length)};
+}
+
+bool SentencePieceNormalizer::puts_space(std::string_view text, bool first, bool removed) const {
+  if (!rules_.add_dummy_prefix || !rules_.prepend_first) return rules_.add_dummy_prefix;
+  if (removed) return true;  // one of them stays
+  const std::string_view start = first_chunk(text).text;
+  return first && !start.starts_with(' ') && !start.starts_with(kSpaceSymbol);
+}
+
+std::string SentencePieceNormalizer::normalize(std::string_view text, bool first) const {
+  std::string out;
+  const std::size_t size = text.size();
+  while (rules_.remove_extra_whitespaces && !text.empty()) {
+    const Chunk chunk = first_chunk(text);
+    if (chunk.text != " ") break;
+    text.remove_prefix(chunk.length);
+  }
+  if (text.empty()) return out;
+  out.reserve(text.size() + text.size() / 4);
+  const bool space = puts_space(text, first, text.size() < size);
+  if (space && !rules_.treat_whitespace_as_suffix) out += space_;
+  bool after_space = rules_.remove_extra_whitespaces;
+  while (!text.empty()) {
+    const Chunk chunk = first_chunk(text);
+    append_chunk(chunk.text, after_space, out);
+    text.remove_prefix(chunk.length);
+  }
+  while (rules_.remove_extra_whitespaces && out.ends_with(space_)) out.resize(out.size() - space_.size());
+  if (space && rules_.treat_whitespace_as_suffix) out += space_;
+  return out;
+}
+
+void SentencePieceNormalizer::append_chunk(std::string_view chunk, bool& after_space, std::string& out) const {
+  while (after_space && chunk.starts_with(' ')) chunk.remove_prefix(1);
+  if (chunk.empty()) return;
+  for (const char byte : chunk) {
+    if (byte == ' ') {
+      out += space_;
+    } else {
+      out += byte;
+    }
+  }
+  after_space = rules_.remove_extra_whitespaces && chunk.ends_with(' ');
+}
+
+}  // namespace poise

@@ -1,0 +1,167 @@
+#include "tokenizer/tokens/kept_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "syntax/same_entries.hpp"
+#include "tokenizer/tokens/listed_tokens.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::string_view kTemplateEnding = ".jinja";
+constexpr std::string_view kTemplateKey = "chat_template";
+constexpr std::size_t kMaxNameBytes = 200;
+constexpr std::size_t kMaxFiles = 256;
+
+std::string_view name_of_template(std::string_view file) {
+  file.remove_prefix(kAdditionalTemplates.size() + 1);
+  file.remove_suffix(kTemplateEnding.size());
+  return file;
+}
+
+const std::string* text_of(const Attributes& files, std::string_view name) {
+  const Value* value = files.find(name);
+  return value == nullptr ? nullptr : value->get_if<std::string>();
+}
+
+// Nothing: the text is no JSON object.
+std::optional<Attributes> object_of(const std::string& text, std::string_view name) {
+  try {
+    Value value = parse_json(text, std::string(name));
+    if (value.get_if<Attributes>() != nullptr) return std::move(value).take<Attributes>();
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+Attributes without_template(Attributes config) {
+  config.erase(kTemplateKey);
+  return config;
+}
+
+class KeptFiles {
+ public:
+  KeptFiles(const Vocabulary& vocabulary, Attributes config)
+      : vocabulary_(vocabulary),
+        config_(std::move(config)),
+        templates_are_true_(vocabulary.chat_template != Value() &&
+                            template_of(vocabulary.files) == vocabulary.chat_template) {}
+
+  std::vector<TokenizerFile> write() && {
+    if (templates_are_true_) config_.erase(kTemplateKey);
+    add(kTokenizerConfig, config_text());
+    for (const auto& [name, value] : vocabulary_.files) {
+      const auto* text = value.get_if<std::string>();
+      if (text == nullptr || name == kTokenizerConfig) continue;
+      if (name == kSpecialTokensMap) {
+        add(name, special_map(*text));
+      } else if (name == kChatTemplateJson ? vocabulary_.chat_template != Value() : templates_are_true_) {
+        add(name, *text);
+      }
+    }
+    return std::move(files_);
+  }
+
+ private:
+  void add(std::string_view name, std::string text) { files_.push_back({std::string(name), std::move(text)}); }
+
+  // The file that was kept, where it has the same keys and values. Its template does not count beside files of
+  // templates.
+  std::string config_text() const {
+    const std::string* text = text_of(vocabulary_.files, kTokenizerConfig);
+    const auto kept = text == nullptr ? std::nullopt : object_of(*text, kTokenizerConfig);
+    const bool is_true = kept && (templates_are_true_ ? have_same_entries(without_template(*kept), config_)
+                                                      : have_same_entries(*kept, config_));
+    return is_true ? *text : to_json(config_, 2) + "\n";
+  }
+
+  // Without special tokens that are others now.
+  std::string special_map(const std::string& text) const {
+    const auto map = object_of(text, kSpecialTokensMap);
+    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // in which it names no token for Poise
+    Attributes left = *map;
+    for (const auto& [key, id] : kNamed) {
+      const Value* value = map->find(key);
+      const std::string* token = value == nullptr ? nullptr : named_text(*value);
+      if (token != nullptr && config_.find(key) == nullptr && id_of(*token) != vocabulary_.*id) left.erase(key);
+    }
+    return left.size() == map->size() ? text : to_json(left, 2) + "\n";
+  }
+
+  std::int32_t id_of(std::string_view text) const {
+    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
+      if (vocabulary_.text(id) == text) return static_cast<std::int32_t>(id);
+    }
+    return -1;
+  }
+
+  struct Named {
+    std::string_view key;
+    std::int32_t Vocabulary::*id;
+  };
+  static constexpr std::array<Named, 4> kNamed = {{{"bos_token", &Vocabulary::bos_id},
+                                                   {"eos_token", &Vocabulary::eos_id},
+                                                   {"pad_token", &Vocabulary::pad_id},
+                                                   {"unk_token", &Vocabulary::unk_id}}};
+
+  const Vocabulary& vocabulary_;
+  Attributes config_;
+  bool templates_are_true_;
+  std::vector<TokenizerFile> files_;
+};
+
+}  // namespace
+
+bool is_additional_template(std::string_view name) {
+  if (!name.starts_with(kAdditionalTemplates) || !name.ends_with(kTemplateEnding) ||
+      name.size() <= kAdditionalTemplates.size() + 1 + kTemplateEnding.size() ||
+      name[kAdditionalTemplates.size()] != '/')
+    return false;
+  const std::string_view rest = name_of_template(name);
+  return rest.size() <= kMaxNameBytes && is_utf8(rest) && rest.front() != '.' &&
+         rest.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+std::string problem_with_files(const Attributes& files) {
+  if (files.size() > kMaxFiles) return fmt::format("more than {} files", kMaxFiles);
+  for (const auto& [name, text] : files) {
+    const bool known = name == kChatTemplate || name == kChatTemplateJson || name == kSpecialTokensMap ||
+                       name == kTokenizerConfig || is_additional_template(name);
+    if (!known) return fmt::format("{} is the name of no file of a tokenizer", to_json(name));
+    if (text.get_if<std::string>() == nullptr) return fmt::format("{}: expected text", name);
+  }
+  return {};
+}
+
+Attributes kept_object(const Attributes& files, std::string_view name) {
+  const std::string* text = text_of(files, name);
+  return text == nullptr ? Attributes() : object_of(*text, name).value_or(Attributes());
+}
+
+Value template_of(const Attributes& files) {
+  Value::Array list;
+  const std::string* usual = text_of(files, kChatTemplate);
+  if (usual != nullptr) list.emplace_back(Attributes{{"name", "default"}, {"template", *usual}});
+  for (const auto& [name, text] : files) {
+    if (is_additional_template(name))
+      list.emplace_back(Attributes{{"name", name_of_template(name)}, {"template", text}});
+  }
+  if (list.empty()) return {};
+  return usual != nullptr && list.size() == 1 ? Value(*usual) : Value(std::move(list));
+}
+
+std::vector<TokenizerFile> config_and_kept_files(const Vocabulary& vocabulary, Attributes config) {
+  return KeptFiles(vocabulary, std::move(config)).write();
+}
+
+}  // namespace poise

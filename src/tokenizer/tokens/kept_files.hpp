@@ -1,0 +1,42 @@
+// Vocabulary::files: files of a tokenizer that are kept as they were read, for other formats to carry and a directory
+// to get back.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+inline constexpr std::string_view kChatTemplate = "chat_template.jinja";
+inline constexpr std::string_view kChatTemplateJson = "chat_template.json";
+inline constexpr std::string_view kSpecialTokensMap = "special_tokens_map.json";
+inline constexpr std::string_view kTokenizerConfig = "tokenizer_config.json";
+inline constexpr std::string_view kAdditionalTemplates = "additional_chat_templates";  // a folder of them
+
+struct TokenizerFile {
+  std::string name;
+  std::string bytes;
+};
+
+// Is it "additional_chat_templates/NAME.jinja"?
+bool is_additional_template(std::string_view name);
+
+// Why these are no Vocabulary::files, whose names become paths: a sentence; empty: they are.
+std::string problem_with_files(const Attributes& files);
+
+// The JSON object in a kept file; empty where there is none.
+Attributes kept_object(const Attributes& files, std::string_view name);
+
+// The chat template that the files of templates are, as tokenizer_config.json would have it: the text of
+// chat_template.jinja, or a list where there are others. Null: there are none. They count more than
+// tokenizer_config.json's.
+Value template_of(const Attributes& files);
+
+// tokenizer_config.json, of which `config` is what the vocabulary makes, and the kept files that agree with the
+// vocabulary.
+std::vector<TokenizerFile> config_and_kept_files(const Vocabulary& vocabulary, Attributes config);
+
+}  // namespace poise

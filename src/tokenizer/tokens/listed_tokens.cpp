@@ -1,0 +1,179 @@
+#include "tokenizer/tokens/listed_tokens.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "model/limits.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::array<std::string_view, 8> kNames = {
+    "bos_token", "eos_token", "unk_token",  "sep_token",
+    "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
+
+[[noreturn]] void fail(const JsonFile& file, const std::string& problem) {
+  throw Error(ErrorKind::invalid_file, problem, file.path);
+}
+
+void check_id(const JsonFile& file, std::string_view what, std::uint64_t id) {
+  if (id >= kMaxTokens)
+    fail(file, fmt::format("{}: the id is {}, at most {} tokens are allowed", what, id, kMaxTokens));
+}
+
+using ById = std::map<std::uint64_t, Attributes>;
+
+// {"32000": {"content": "<|im_end|>", "special": true, ...}}
+void add_decoder(const JsonFile& config, ById& tokens) {
+  constexpr std::string_view kKey = "added_tokens_decoder";
+  const Value* value = config.object.find(kKey);
+  if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return;
+  const auto* map = value->get_if<Attributes>();
+  if (map == nullptr) fail(config, fmt::format("{}: expected an object", kKey));
+  for (const auto& [key, token] : *map) {
+    const std::string what = fmt::format("{}: \"{}\"", kKey, key);
+    std::uint64_t id = 0;
+    const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (problem != std::errc() || end != key.data() + key.size()) fail(config, what + ": expected an id");
+    check_id(config, what, id);
+    const auto* fields = token.get_if<Attributes>();
+    const Value* content = fields == nullptr ? nullptr : fields->find("content");
+    if (content == nullptr || content->get_if<std::string>() == nullptr)
+      fail(config, what + ": expected an object with \"content\"");
+    Attributes entry{{"id", id}};
+    for (const auto& [name, field] : *fields) {
+      if (name != "id") entry.set(name, field);
+    }
+    if (!tokens.emplace(id, std::move(entry)).second) fail(config, what + ": the id comes twice");
+  }
+}
+
+// {"<|im_end|>": 32000}
+void add_older(const JsonFile& added, const std::vector<std::string>& special, ById& tokens) {
+  std::unordered_set<std::string> known;
+  for (const auto& [id, token] : tokens) known.insert(*token.find("content")->get_if<std::string>());
+  ById older;
+  for (const auto& [text, value] : added.object) {
+    const auto* id = value.get_if<std::uint64_t>();
+    if (id == nullptr) fail(added, fmt::format("\"{}\": expected an id", text));
+    check_id(added, fmt::format("\"{}\"", text), *id);
+    const bool is_special = std::ranges::find(special, text) != special.end();
+    Attributes entry{{"id", *id},       {"content", text},     {"single_word", false}, {"lstrip", false},
+                     {"rstrip", false}, {"normalized", false}, {"special", is_special}};
+    if (!older.emplace(*id, std::move(entry)).second)
+      fail(added, fmt::format("\"{}\": another token has the id {}", text, *id));
+    if (known.contains(text)) older.erase(*id);
+  }
+  tokens.merge(older);
+}
+
+constexpr float kScore = -1000;  // as llama.cpp's converter has it
+
+// The type that a token has once it is listed. BOS, the unknown token and their like stay what they are; a byte token
+// of another text is none.
+TokenType listed_type(const Value& token, TokenType before) {
+  const bool replaced = before == TokenType::normal || before == TokenType::unused ||
+                        before == TokenType::user_defined || before == TokenType::byte;
+  if (!replaced) return before;
+  const Value* special = token.get_if<Attributes>()->find("special");
+  return special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined;
+}
+
+// The vocabulary with other texts for some of its tokens.
+Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
+  Vocabulary result(vocabulary.settings());
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const auto found = tokens.find(id);
+    if (found == tokens.end()) {
+      result.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
+    } else {
+      result.add(listed_text(*found->second), kScore, listed_type(*found->second, vocabulary.type(id)));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+const std::string* named_text(const Value& value) {
+  if (const auto* text = value.get_if<std::string>()) return text;
+  const auto* map = value.get_if<Attributes>();
+  const Value* content = map == nullptr ? nullptr : map->find("content");
+  return content == nullptr ? nullptr : content->get_if<std::string>();
+}
+
+Attributes with_names(Attributes config, const Attributes& special_map) {
+  for (const std::string_view key : kNames) {
+    const Value* value = special_map.find(key);
+    if (value != nullptr && config.find(key) == nullptr) config.set(std::string(key), *value);
+  }
+  return config;
+}
+
+std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map) {
+  std::vector<std::string> texts;
+  const auto add = [&](const Value& value) {
+    if (const std::string* text = named_text(value); text != nullptr && std::ranges::find(texts, *text) == texts.end())
+      texts.push_back(*text);
+  };
+  for (const JsonFile* file : {&special_map, &config}) {
+    for (const auto& [key, value] : file->object) {
+      if (std::ranges::find(kNames, key) == kNames.end()) continue;
+      add(value);
+      if (const auto* list = value.get_if<Value::Array>()) std::ranges::for_each(*list, add);
+    }
+  }
+  return texts;
+}
+
+Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special) {
+  ById tokens;
+  add_decoder(config, tokens);
+  add_older(added, special, tokens);
+  Value::Array list;
+  for (auto& [id, entry] : tokens) list.emplace_back(std::move(entry));
+  return list;
+}
+
+std::uint64_t listed_id(const Value& token) { return *token.get_if<Attributes>()->find("id")->get_if<std::uint64_t>(); }
+const std::string& listed_text(const Value& token) { return *named_text(token); }
+
+void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {
+  std::erase_if(listed, [](const Value& token) { return listed_text(token).empty(); });
+  if (listed.empty()) return;
+  const std::uint64_t last = listed_id(listed.back());
+  if (!is_dense(last + 1, vocabulary.size() + listed.size())) {
+    throw Error(
+        ErrorKind::invalid_file,
+        fmt::format("\"{}\": the id {} is far larger than the number of tokens", listed_text(listed.back()), last),
+        path);
+  }
+  std::map<std::uint64_t, const Value*> others;  // tokens that get another text
+  for (const Value& token : listed) {
+    const std::uint64_t id = listed_id(token);
+    if (id < vocabulary.size() && vocabulary.text(id) != listed_text(token)) others.emplace(id, &token);
+  }
+  if (!others.empty()) vocabulary = renamed(vocabulary, others);
+  for (const Value& token : listed) {
+    const std::uint64_t id = listed_id(token);
+    if (id < vocabulary.size()) continue;
+    while (vocabulary.size() < id) vocabulary.add(fmt::format("[PAD{}]", vocabulary.size()), kScore, TokenType::unused);
+    vocabulary.add(listed_text(token), kScore, listed_type(token, TokenType::unused));
+  }
+  vocabulary.pipeline.set("added_tokens", std::move(listed));
+}
+
+bool is_dense(std::uint64_t size, std::uint64_t tokens) {
+  constexpr std::uint64_t kSpareIds = 4096;  // that no token has
+  return size <= 16 * tokens + kSpareIds;
+}
+
+}  // namespace poise

@@ -1,0 +1,122 @@
+// TokenBoundaries: where a text may be cut because no token reaches over the place. Byte pair encoding gives the same
+// tokens for the runs between boundaries as for the text as a whole: whatever merges becomes a token.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bytes/utf8.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/unicode.hpp"
+
+namespace poise {
+
+class TokenBoundaries {
+ public:
+  // What tokens and texts are made of: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a
+  // part of a character.
+  enum class Of { characters, bytes };
+  explicit TokenBoundaries(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
+
+  // Is a token one of the alphabet? "a" may be of either.
+  static bool is_spelled_in_bytes(std::string_view token);
+
+  // A text that is no UTF-8, or not in the alphabet, is no token that a text can become.
+  void add(std::string_view token) { of_ == Of::bytes ? add_bytes(token) : add_characters(token); }
+
+  // Calls visit(run) for the runs of a text, from front to back. Of a text of bytes that are not in the alphabet, or no
+  // UTF-8, there is one. Requires: well-formed UTF-8.
+  template <typename Visit>
+  void for_each(std::string_view text, Visit&& visit) const {
+    if (of_ == Of::bytes) {
+      if (!runs_of_bytes(text, visit)) visit(text);
+      return;
+    }
+    std::size_t begin = 0;
+    char32_t before = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const auto next = unicode::at(text, at);
+      if (at > 0 && !has(before, next.code)) {
+        visit(text.substr(begin, at - begin));
+        begin = at;
+      }
+      before = next.code;
+      at += next.bytes;
+    }
+    if (begin < text.size()) visit(text.substr(begin));
+  }
+
+ private:
+  static constexpr unsigned kLogBits = 22;
+
+  // A character's bytes, or some at its front or end, as a number that tells how many they are.
+  using Part = std::uint64_t;
+  static Part part_of(std::string_view bytes) {
+    Part part = 1;
+    for (const char byte : bytes) part = part << 8 | static_cast<unsigned char>(byte);
+    return part;
+  }
+  static bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+  static std::size_t place(std::uint64_t left, std::uint64_t right) {
+    std::uint64_t key = left * 0x9E3779B97F4A7C15U;
+    key = (key ^ key >> 29 ^ right) * 0xD6E8FEB86659FD93U;
+    return static_cast<std::size_t>(key >> (64 - kLogBits));
+  }
+  bool has(std::uint64_t left, std::uint64_t right) const {
+    return (pairs_[place(left, right) / 64] >> place(left, right) % 64 & 1) != 0;
+  }
+  void put(std::uint64_t left, std::uint64_t right) {
+    pairs_[place(left, right) / 64] |= std::uint64_t{1} << place(left, right) % 64;
+  }
+
+  static std::size_t part_place(Part part) { return static_cast<std::size_t>(part * 0x9E3779B97F4A7C15U >> 50); }
+  bool is_part(Part part) const { return (parts_[part_place(part) / 64] >> part_place(part) % 64 & 1) != 0; }
+  void put_part(Part part) { parts_[part_place(part) / 64] |= std::uint64_t{1} << part_place(part) % 64; }
+
+  static bool is_ascii(char byte) { return static_cast<unsigned char>(byte) < 0x80; }
+  static std::size_t ascii_place(char left, char right) {
+    return static_cast<std::size_t>(left) * 128 + static_cast<std::size_t>(right);
+  }
+  bool has_ascii(char left, char right) const { return ascii_[ascii_place(left, right)]; }
+  void put_ascii(char left, char right) { ascii_[ascii_place(left, right)] = true; }
+
+  void add_characters(std::string_view token);
+  void add_bytes(std::string_view token);
+  // Does a token reach from one character into the next?
+  bool reaches(std::string_view left, std::string_view right) const;
+
+  template <typename Visit>
+  bool runs_of_bytes(std::string_view text, Visit&& visit) const {
+    std::string decoded;
+    if (!byte_level::decode(text, decoded) || !is_utf8(decoded)) return false;
+    const std::string_view bytes = decoded;
+    std::size_t begin = 0;  // of the run, in the text
+    std::size_t here = 0;
+    std::string_view before;
+    for (std::size_t at = 0; at < bytes.size(); at += before.size()) {
+      const std::string_view now = bytes.substr(at, announced_length(bytes[at]));
+      if (at > 0 && !reaches(before, now)) {
+        visit(text.substr(begin, here - begin));
+        begin = here;
+      }
+      for (const char byte : now) here += byte_level::character_bytes(byte);
+      before = now;
+    }
+    if (begin < text.size()) visit(text.substr(begin));
+    return true;
+  }
+
+  Of of_;
+  std::vector<std::uint64_t>
+      pairs_;  // bits: of what is left and right of a place inside a token. May say yes to others, too
+  std::array<std::uint64_t, 256> parts_{};  // the same of parts of characters that tokens begin or end with
+  std::array<bool, 128 * 128> ascii_{};     // the pairs of two bytes of ASCII, which most are
+  std::string bytes_;                       // room to work in
+};
+
+}  // namespace poise

@@ -1,0 +1,218 @@
+#include "tokenizer/tokens/unicode.hpp"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+
+namespace poise::unicode {
+namespace {
+
+utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
+
+bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
+
+// No normal form changes such a character by itself, and it never combines with what is before it. Not all of them, but
+// most that texts have.
+bool is_inert(char32_t code, Form form) {
+  if (code < 0x80 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF)) return true;
+  if (form != Form::nfc) return false;
+  return code < 0x300 ||                      // Latin
+         is_between(code, 0x400, 0x482) ||    // Cyrillic
+         is_between(code, 0x2010, 0x2027) ||  // punctuation
+         is_between(code, 0x3001, 0x3029) || is_between(code, 0x3030, 0x3096) ||
+         is_between(code, 0x309B, 0x30FF) ||  // punctuation and kana
+         is_between(code, 0xAC00, 0xD7A3) ||  // Hangul
+         is_between(code, 0xFF01, 0xFF5E);    // wide forms
+}
+
+class Normalizer {
+ public:
+  explicit Normalizer(Form form) : form_(form) {}
+
+  std::string normalize(std::string_view text) {
+    std::vector<utf8proc_int32_t> codes;
+    codes.reserve(text.size());
+    for_each(text, [&](char32_t code, std::string_view) { decompose(code, codes); });
+    order(codes);
+    auto size = static_cast<utf8proc_ssize_t>(codes.size());
+    if (form_ == Form::nfc || form_ == Form::nfkc) {
+      size = utf8proc_normalize_utf32(codes.data(), size,
+                                      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+      if (size < 0) throw Error(ErrorKind::internal, fmt::format("normal form: {}", utf8proc_errmsg(size)));
+    }
+    std::string result;
+    result.reserve(text.size());
+    for (utf8proc_ssize_t i = 0; i < size; ++i)
+      append(result, static_cast<char32_t>(codes[static_cast<std::size_t>(i)]));
+    return result;
+  }
+
+ private:
+  void decompose(char32_t code, std::vector<utf8proc_int32_t>& codes) const {
+    if (is_inert(code, Form::nfd)) return codes.push_back(static_cast<utf8proc_int32_t>(code));
+    int options = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
+    if (form_ == Form::nfkc || form_ == Form::nfkd) options |= UTF8PROC_COMPAT;
+    std::array<utf8proc_int32_t, 32> parts;
+    int boundary = 0;
+    const utf8proc_ssize_t count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts.data(), parts.size(),
+                                static_cast<utf8proc_option_t>(options), &boundary);
+    if (count < 0 || static_cast<std::size_t>(count) > parts.size())
+      throw Error(ErrorKind::internal, "normal form: a character in too many parts");
+    codes.insert(codes.end(), parts.begin(), parts.begin() + count);
+  }
+
+  static int combining_class(utf8proc_int32_t code) {
+    return code < 0x300 ? 0 : utf8proc_get_property(code)->combining_class;
+  }
+
+  // Runs of combining marks by their class. utf8proc sorts them in quadratic time.
+  static void order(std::vector<utf8proc_int32_t>& codes) {
+    std::vector<std::pair<int, utf8proc_int32_t>> run;
+    for (std::size_t i = 0; i < codes.size();) {
+      run.clear();
+      std::size_t end = i;
+      for (int place = 0; end < codes.size() && (place = combining_class(codes[end])) != 0; ++end)
+        run.emplace_back(place, codes[end]);
+      if (run.size() > 1) {
+        std::ranges::stable_sort(run, {}, &std::pair<int, utf8proc_int32_t>::first);
+        for (std::size_t k = 0; k < run.size(); ++k) codes[i + k] = run[k].second;
+      }
+      i = std::max(end, i + 1);
+    }
+  }
+
+  Form form_;
+};
+
+}  // namespace
+
+void append(std::string& text, char32_t code) { append_utf8(text, code); }
+
+std::string well_formed(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    result += length == 0 ? kReplacementCharacter : text.substr(0, length);
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
+}
+
+std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end) {
+  while (!bytes.empty()) {
+    if (const std::size_t length = character_length(bytes); length > 0) {
+      text += bytes.substr(0, length);
+      bytes.remove_prefix(length);
+      continue;
+    }
+    // The longest front that may begin a character.
+    std::size_t begun = std::min<std::size_t>(bytes.size(), 3);
+    while (begun > 1 && incomplete_tail(bytes.substr(0, begun)) != begun) --begun;
+    if (begun == bytes.size() && incomplete_tail(bytes) == bytes.size() && !at_end) return bytes.size();
+    text += kReplacementCharacter;
+    bytes.remove_prefix(begun);
+  }
+  return 0;
+}
+
+bool is_white_space(char32_t code) {
+  if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r');
+  return code == 0x85 || code == 0xA0 || code == 0x1680 || is_between(code, 0x2000, 0x200A) || code == 0x2028 ||
+         code == 0x2029 || code == 0x202F || code == 0x205F || code == 0x3000;
+}
+
+bool is_number(char32_t code) {
+  const auto kind = category(code);
+  return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;
+}
+
+bool is_punctuation(char32_t code) {
+  const auto kind = category(code);
+  return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
+}
+
+bool is_mark(char32_t code) {
+  const auto kind = category(code);
+  return kind >= UTF8PROC_CATEGORY_MN && kind <= UTF8PROC_CATEGORY_ME;
+}
+
+bool is_nonspacing_mark(char32_t code) { return category(code) == UTF8PROC_CATEGORY_MN; }
+
+bool is_other(char32_t code) {
+  const auto kind = category(code);
+  return kind == UTF8PROC_CATEGORY_CC || kind == UTF8PROC_CATEGORY_CF || kind == UTF8PROC_CATEGORY_CO;
+}
+
+bool is_word(char32_t code) {
+  const auto kind = category(code);
+  return (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_ND) || kind == UTF8PROC_CATEGORY_NL ||
+         kind == UTF8PROC_CATEGORY_PC || code == 0x200C || code == 0x200D || is_between(code, 0x24B6, 0x24E9) ||
+         is_between(code, 0x1F130, 0x1F149) || is_between(code, 0x1F150, 0x1F169) || is_between(code, 0x1F170, 0x1F189);
+}
+
+bool is_ideograph(char32_t code) {
+  return is_between(code, 0x4E00, 0x9FFF) || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x20000, 0x2A6DF) ||
+         is_between(code, 0x2A700, 0x2B73F) || is_between(code, 0x2B740, 0x2B81F) ||
+         is_between(code, 0x2B920, 0x2CEAF) || is_between(code, 0xF900, 0xFAFF) || is_between(code, 0x2F800, 0x2FA1F);
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for_each(text, [&](char32_t code, std::string_view bytes) {
+    if (code < 0x80) {
+      result += code >= 'A' && code <= 'Z' ? static_cast<char>(code + ('a' - 'A')) : bytes.front();
+    } else if (code == 0x130) {
+      result += "i\xCC\x87";  // the only one whose lower case is two characters
+    } else {
+      append(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+    }
+  });
+  return result;
+}
+
+std::string normal_form(std::string_view text, Form form) {
+  std::string result;
+  std::size_t done = 0;
+  std::size_t before = 0;  // where the last character begins: what follows may combine with it
+  for (std::size_t i = 0; i < text.size();) {
+    const Character next = at(text, i);
+    if (is_inert(next.code, form)) {
+      before = i;
+      i += next.bytes;
+      continue;
+    }
+    while (i < text.size() && !is_inert(at(text, i).code, form)) i += at(text, i).bytes;
+    result.append(text.substr(done, before - done)).append(Normalizer(form).normalize(text.substr(before, i - before)));
+    done = before = i;
+  }
+  return result.append(text.substr(done));
+}
+
+std::size_t grapheme_length(std::string_view text) {
+  Character before = at(text, 0);
+  std::size_t length = before.bytes;
+  utf8proc_int32_t state = 0;
+  while (length < text.size()) {
+    const Character next = at(text, length);
+    if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(before.code),
+                                         static_cast<utf8proc_int32_t>(next.code), &state))
+      break;
+    length += next.bytes;
+    before = next;
+  }
+  return length;
+}
+
+}  // namespace poise::unicode

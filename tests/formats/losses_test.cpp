@@ -1,0 +1,34 @@
+// What formats leave out, in sentences.
+#include "formats/losses.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace poise {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(Losses, NameWhatAFormatCannotHold) {
+  Model model;
+  model.card = {.model_type = "llama", .author = "someone", .license = "mit"};
+  model.config_json = {{"rope_scaling", Attributes{{"type", "linear"}}}};
+  model.vocabulary.emplace();
+  Losses losses("npy");
+  losses.note_card(model.card);
+  losses.note_vocabulary(model, "programs need another file");
+  losses.note_names({"a", "b"}, "attribute");
+  losses.note_names({}, "attribute");
+  EXPECT_THAT(losses.take(), ElementsAre("npy cannot hold the card (author, license)",
+                                         "npy cannot hold the vocabulary: programs need another file",
+                                         "npy cannot hold 2 attributes (a, b)"));
+  Losses none("npy");
+  none.note_card({.model_type = "llama"});
+  none.note_vocabulary({}, "programs need another file");
+  none.note_other_config_keys({});
+  EXPECT_THAT(none.take(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace poise

@@ -1,0 +1,34 @@
+#include "tokenizer/tokens/prefix_trie.hpp"
+
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "support/errors.hpp"
+
+namespace poise {
+namespace {
+
+TEST(PrefixTrie, FindsTheLongestTextThatAnotherBeginsWith) {
+  PrefixTrie trie;
+  trie.add("ab", 1);
+  trie.add("abcd", 2);
+  trie.add("ab", 3);  // of equal ones the first counts
+  EXPECT_EQ(trie.longest("abc").length, 2U);
+  EXPECT_EQ(trie.longest("abc").value, 1);
+  EXPECT_EQ(trie.longest("abcde").length, 4U);
+  EXPECT_EQ(trie.longest("b").value, -1);
+  EXPECT_EQ(trie.longest("").value, -1);
+}
+
+// Or a text of one letter would take as many steps at each place.
+TEST(PrefixTrie, RefusesLongTexts) {
+  PrefixTrie trie;
+  trie.add(std::string(PrefixTrie::kLongest, 'a'), 0);
+  const Error error = support::error_of([&] { trie.add(std::string(PrefixTrie::kLongest + 1, 'a'), 7); });
+  EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+  EXPECT_EQ(error.message(), "tokenizer: token 7 has 1025 bytes, more than 1024");
+}
+
+}  // namespace
+}  // namespace poise
