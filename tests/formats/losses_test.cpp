@@ -12,8 +12,9 @@ using testing::IsEmpty;
 
 TEST(Losses, NameWhatAFormatCannotHold) {
   Model model;
-  model.card = {.model_type = "llama", .author = "someone", .license = "mit"};
-  model.config_json = {{"rope_scaling", Attributes{{"type", "linear"}}}};
+  model.card.model_type = "llama";
+  model.card.author = "someone";
+  model.card.license = "mit";
   model.vocabulary.emplace();
   Losses losses("npy");
   losses.note_card(model.card);
@@ -24,7 +25,9 @@ TEST(Losses, NameWhatAFormatCannotHold) {
                                          "npy cannot hold the vocabulary: programs need another file",
                                          "npy cannot hold 2 attributes (a, b)"));
   Losses none("npy");
-  none.note_card({.model_type = "llama"});
+  Card card;
+  card.model_type = "llama";
+  none.note_card(card);
   none.note_vocabulary({}, "programs need another file");
   none.note_other_config_keys({});
   EXPECT_THAT(none.take(), IsEmpty());
