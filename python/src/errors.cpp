@@ -13,6 +13,7 @@ std::string_view name_of(Remedy::Kind kind) {
     case Remedy::Kind::dtype: return "dtype";
     case Remedy::Kind::keep: return "keep";
     case Remedy::Kind::skip: return "skip";
+    case Remedy::Kind::only: return "only";
     case Remedy::Kind::model_type: return "model_type";
     case Remedy::Kind::convert: return "convert";
     case Remedy::Kind::force: return "force";

@@ -76,7 +76,7 @@ class TensorReader {
                             .dtype = DType::u8,
                             .blob = make_flipped_signs_blob(rows_in_halves(array, codes, array.columns))});
     tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = rows_in_halves(array, scales, groups * 4)});
-    tensor.layout = read_group_scheme(tensor, GroupWords::zt2);
+    tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
     model_.add(std::move(tensor));
   }
 

@@ -11,12 +11,12 @@
 #include <poise/error.hpp>
 #include <poise/tokenizer.hpp>
 
-#include "sentencepiece_bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/real_tokenizers.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/files/write_files.hpp"
+#include "tokenizer/sentencepiece_bytes.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 
 namespace poise {

@@ -8,12 +8,12 @@
 
 #include <poise/error.hpp>
 
-#include "sentencepiece_bytes.hpp"
 #include "support/directories.hpp"
 #include "support/real_tokenizers.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
+#include "tokenizer/sentencepiece_bytes.hpp"
 
 namespace poise {
 namespace {
