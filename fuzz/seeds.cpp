@@ -29,6 +29,7 @@
 #include "formats/ztensor/zt1.hpp"
 #include "huggingface_seed.hpp"
 #include "io/sink.hpp"
+#include "pickle_seed.hpp"
 #include "random_model.hpp"
 #include "syntax/cbor_encoder.hpp"
 #include "target.hpp"
@@ -108,7 +109,9 @@ class SeedWriter {
   // Most formats need none: the target `format` reads them all.
   static std::string own_target(std::string_view format) {
     static const std::map<std::string_view, std::string> kTargets = {
-        {"alt", "alt"}, {"alt1", "alt"}, {"zt", "zt"}, {"zt1", "zt"}, {"tllm", "tllm"}, {"safetensors", "safetensors"}};
+        {"alt", "alt"},         {"alt1", "alt"},  {"zt", "zt"},
+        {"zt1", "zt"},          {"tllm", "tllm"}, {"safetensors", "safetensors"},
+        {"pytorch", "pytorch"}, {"npy", "numpy"}, {"npz", "numpy"}};
     const auto found = kTargets.find(format);
     return found == kTargets.end() ? std::string() : found->second;
   }
@@ -205,8 +208,21 @@ void write_older_ztensors(SeedWriter& seeds) {
                     Attributes{{"version", "1.0"}, {"generator", "seeds"}, {"tensors", Attributes{{"x", tensor}}}}));
 }
 
+std::string number_word(std::uint64_t value, std::size_t bytes) {
+  std::string word(bytes, '\0');
+  for (std::size_t i = 0; i < bytes; ++i) word[i] = static_cast<char>(value >> (8 * i));
+  return word;
+}
+
 // Weights of llama2.c, which nothing here writes: of one layer, of dimension 2, all zeros. Versions 0 to 2.
 void write_llama2c_seeds(SeedWriter& seeds) {
+  ByteWriter tokenizer;  // of three tokens
+  tokenizer.u32(5);
+  for (const std::string_view token : {"<unk>", "\n<s>\n", "a"}) {
+    tokenizer.f32(0);
+    tokenizer.u32(static_cast<std::uint32_t>(token.size()));
+    tokenizer.text(token);
+  }
   for (int version = 0; version < 3; ++version) {
     ByteWriter file;
     if (version > 0) {
@@ -224,6 +240,18 @@ void write_llama2c_seeds(SeedWriter& seeds) {
     const std::size_t rotary = version == 0 ? 2 * 4 : 0;
     file.zeros(4 * (norms + rotary) + (version == 2 ? matrices + 4 * matrices / 2 : 4 * matrices));
     seeds.file("llama2c", fmt::format("version-{}", version), file.bytes());
+    ByteWriter both;
+    both.u16(static_cast<std::uint16_t>(tokenizer.size()));
+    both.append(tokenizer.bytes());
+    both.append(file.bytes());
+    seeds.seed("llama2c", fmt::format("version-{}", version), both.bytes());
+  }
+}
+
+void write_pickle_seeds(SeedWriter& seeds) {
+  for (const std::string type : {"FloatStorage", "HalfStorage", "ByteStorage"}) {
+    seeds.seed("pytorch", "objects-" + type, fuzz::pickle_seed(type));
+    seeds.file("pytorch", "legacy-" + type, fuzz::bytes_of(fuzz::legacy_checkpoint_seed(type)));
   }
 }
 
@@ -409,12 +437,6 @@ void write_text_seeds(SeedWriter& seeds) {
   seeds.seed("tokenizer_files", "plain", fmt::format("a\nb\n \nab\n{}a b\n", kSeparator));
 }
 
-std::string number_word(std::uint64_t value, std::size_t bytes) {
-  std::string word(bytes, '\0');
-  for (std::size_t i = 0; i < bytes; ++i) word[i] = static_cast<char>(value >> (8 * i));
-  return word;
-}
-
 void write_dictionaries(const SeedWriter& seeds) {
   std::map<std::string, std::set<std::string>> words;
   for (const auto& row : kSafetensorsSpellings) words["safetensors"].insert(std::string(row.text));
@@ -594,6 +616,46 @@ void write_dictionaries(const SeedWriter& seeds) {
                         "poise.config", "poise.card", "poise.vocabulary", "tokenizer.ggml.model", "llama.block_count=",
                         "GGUF", "ZTEN1000", "true", "-1", "1e400", number_word(4, 4), number_word(9, 4)});
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
+  words["llama2c"] = {"24ka", number_word(1, 4), number_word(2, 4), number_word(UINT32_MAX, 4), "<0x0A>"};
+  words["numpy"] = {"\x93NUMPY\x01",  "\x93NUMPY\x02", "\x93NUMPY\x03", "'descr':",   "'fortran_order':",
+                    "'shape':",       "True",          "False",         "(1,)",       "(2, 3)",
+                    "'<f4'",          "'>c16'",        "'|b1'",         "'<U1'",      "'|S1'",
+                    "[('a', '<f4')]", "PK\x01\x02",    "PK\x03\x04",    "PK\x05\x06", "PK\x06\x06",
+                    "PK\x06\x07",     "PK\x07\x08",    ".npy"};
+  words["pytorch"] = {"ctorch._utils\n_rebuild_tensor_v2\n",
+                      "ctorch._utils\n_rebuild_tensor_v3\n",
+                      "ctorch._utils\n_rebuild_parameter\n",
+                      "ctorch._utils\n_rebuild_sparse_tensor\n",
+                      "ctorch._utils\n_rebuild_sparse_csr_tensor\n",
+                      "ctorch._utils\n_rebuild_qtensor\n",
+                      "ctorch._tensor\n_rebuild_from_type_v2\n",
+                      "ctorch\nHalfStorage\n",
+                      "ctorch\nQInt8Storage\n",
+                      "ctorch.storage\nUntypedStorage\n",
+                      "ctorch\nbfloat16\n",
+                      "ctorch\nSize\n",
+                      "ctorch.serialization\n_get_layout\n",
+                      "ctorch\nper_tensor_affine\n",
+                      "cnumpy.core.multiarray\nscalar\n",
+                      "c_codecs\nencode\n",
+                      "ccollections\nOrderedDict\n",
+                      "cbuiltins\nset\n",
+                      "cos\nsystem\n",
+                      "_metadata",
+                      "state_dict",
+                      ")R",
+                      "}(",
+                      "](",
+                      "tR",
+                      "\x85R",
+                      "q\x01",
+                      "h\x01",
+                      "\x94",
+                      "\x93",
+                      "\x8c\x01",
+                      "\x8a\x08",
+                      "\x8b\xff\xff\xff\x7f",
+                      "PK\x05\x06"};
   words["open_verify"] = words["zt"];
   words["open_verify"].insert(words["alt"].begin(), words["alt"].end());
   words["c_calls"] = words["open_verify"];
@@ -644,6 +706,7 @@ int main(int count, char** arguments) {
     write_whole_model(seeds);
     write_older_ztensors(seeds);
     write_llama2c_seeds(seeds);
+    write_pickle_seeds(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);
     write_findings(seeds, arguments[2]);

@@ -1,0 +1,34 @@
+// PyTorch's checkpoints. The CRC-32s and places of an archive are right in few mutations: the input is read as the file
+// that it is, and as the pickle of an archive that has three storages of the bytes that the seeds' have.
+#include <array>
+#include <string>
+
+#include <poise/format.hpp>
+
+#include "io/sink.hpp"
+#include "pack/zip_writer.hpp"
+#include "pickle_seed.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+namespace {
+
+std::vector<std::byte> with_storages(fuzz::Bytes pickle) {
+  constexpr std::array<std::byte, fuzz::kPickledBytes> kStorage{};
+  MemorySink sink;
+  ZipWriter archive(sink, 64);
+  archive.add("a/data.pkl", pickle);
+  for (const std::string key : {"0", "1", "2"}) archive.add("a/data/" + key, kStorage);
+  archive.finish();
+  return sink.take();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto input = fuzz::bytes_of(data, size);
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.pt"))); });
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(with_storages(input), "fuzz.pt"))); });
+  return 0;
+}
