@@ -86,7 +86,7 @@ Model initial_model(const ModelConfig& config) {
   return model;
 }
 
-// Whatever goes wrong with a file is a FileIOException.
+// Turns every error of a file into a FileIOException.
 template <typename Action>
 auto with_files(Action&& action) {
   try {
@@ -138,7 +138,7 @@ class TinyLlamaModel::State {
  private:
   ModelConfig config_;
   Model model_;
-  std::optional<Session> session_;  // made when it is first needed
+  std::optional<Session> session_;  // made on first use
 };
 
 TinyLlamaModel::TinyLlamaModel(const ModelConfig& config) : state_(std::make_unique<State>(initial_model(config))) {}

@@ -24,7 +24,7 @@ const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) 
   require(length, field);
   const bool goes_on = position_ >= window_begin_ && position_ - window_begin_ <= window_.size();
   if (!goes_on || length > window_.size() - (position_ - window_begin_)) {
-    // Small where the reader has come by a leap; the longer it goes on from there, the larger.
+    // A window after a jump is small; it doubles while reading continues from there.
     window_bytes_ = goes_on ? std::min(2 * window_bytes_, kMostWindowBytes) : kLeastWindowBytes;
     const std::uint64_t wanted = std::min(std::max<std::uint64_t>(length, window_bytes_), remaining());
     window_ = {};  // until the fetch has succeeded

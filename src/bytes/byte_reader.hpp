@@ -1,7 +1,7 @@
 // ByteReader: the only way to read fields from a file.
 //
-// A cursor over [begin, end) of a ByteRange. Every read names its field, so that an error says which field of which
-// record was wanted at which offset, and how many bytes were left. Nothing is read that is not inside the range.
+// A cursor over [begin, end) of a ByteRange. Every read names its field, so that an error gives the field, its record,
+// the offset and how many bytes were left. It never reads outside the range.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace poise {
 
-// What a ByteReader reads from. `fetch` copies bytes that are known to be inside.
+// What a ByteReader reads from. The caller of `fetch` has checked that the bytes are inside.
 struct ByteRange {
   virtual ~ByteRange() = default;
   virtual const std::string& name() const = 0;
@@ -50,7 +50,7 @@ class ByteReader {
   float f32(std::string_view field) { return number<float>(field); }
   double f64(std::string_view field) { return number<double>(field); }
 
-  // Numbers from here on are big-endian, or little-endian again.
+  // The numbers that follow are big-endian, or little-endian.
   void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
   // The next `length` bytes. The view is valid until the next call on this reader.
@@ -62,8 +62,7 @@ class ByteReader {
   // Narrows the range to end at `end`. Requires: position() <= end <= end().
   void limit(std::uint64_t end);
 
-  // Names the record that the following fields belong to, for as long as the Scope lives: `auto s = r.scope("token",
-  // 17)`.
+  // Names the record of the following fields while the Scope lives: `auto s = r.scope("token", 17)`.
   class Scope {
    public:
     Scope(const Scope&) = delete;
@@ -79,11 +78,11 @@ class ByteReader {
 
   // Throws invalid_file "context: record: field: problem" at `offset`.
   [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // The same of another kind.
+  // The same, with another kind of error.
   [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
-  // Throws invalid_file unless the range ends at `size`, behind the last `what`.
+  // Throws invalid_file unless the range ends at `size`, after the last `what`.
   void require_end(std::uint64_t size, std::string_view what) const;
-  // What fail() says as a string, for warnings.
+  // The message of fail() as a string, for warnings.
   std::string describe(std::string_view field, std::string_view problem) const;
 
  private:
@@ -102,7 +101,7 @@ class ByteReader {
     return big_endian_ ? load_be<T>(at) : load_le<T>(at);
   }
 
-  // A pointer to the next `length` bytes, past which the cursor moves.
+  // The next `length` bytes; moves the cursor past them.
   const std::byte* take(std::uint64_t length, std::string_view field);
   void require(std::uint64_t length, std::string_view field) const;
 

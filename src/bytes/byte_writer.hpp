@@ -1,4 +1,4 @@
-// ByteWriter: little-endian fields appended to a growing buffer, the mirror image of ByteReader.
+// ByteWriter: appends little-endian fields to a growing buffer; the inverse of ByteReader.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Arithmetic on numbers from files: no result, or the largest, rather than a wrapped one.
+// Arithmetic on numbers from files: on overflow it gives no result, or the largest number.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Cpuid: what an x86 processor says of itself.
+// Cpuid: the features that an x86 processor reports.
 #pragma once
 
 #if defined(__x86_64__)
@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Zeros for leaves that the processor does not have, and on other processors.
+// Zeros for leaves that the processor lacks, and on other processors.
 struct Cpuid {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
 #if defined(__x86_64__)

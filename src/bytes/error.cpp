@@ -8,7 +8,7 @@ namespace {
 std::string compose(const std::string& message, const std::string& path, std::optional<std::uint64_t> offset) {
   std::string text = path.empty() ? message : path + ": " + message;
   if (offset) text += fmt::format(" (at 0x{:x})", *offset);
-  // what() ends at a NUL, which a name in a file may hold.
+  // what() ends at a NUL, and a name in a file may contain one.
   for (std::size_t at = text.find('\0'); at != std::string::npos; at = text.find('\0', at))
     text.replace(at, 1, "\\x00");
   return text;

@@ -1,4 +1,4 @@
-// FunctionRef: a function that is called while its caller waits, borrowed: no allocation, no copy.
+// FunctionRef: a borrowed function, called while its caller waits: no allocation, no copy.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Large pages: for tables that are looked into at random, so that a look does not wait for the page tables, too, and
-// for long lists, so that filling them does not ask the system for each small page.
+// Large pages: for tables with random access, where they save misses of the page tables, and for long lists, where they
+// save a fault for each small page.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,8 +12,7 @@ namespace poise {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// A wish: where the system does not grant it, everything is as before, but slower. Memory that is never written to
-// takes no page.
+// A hint: without large pages everything works, but slower. Memory that is never written takes no page.
 inline void advise_huge_pages(void* memory, std::size_t bytes) {
   void* front = memory;
   std::size_t left = bytes;
@@ -21,7 +20,7 @@ inline void advise_huge_pages(void* memory, std::size_t bytes) {
     ::madvise(front, left / kHugePage * kHugePage, MADV_HUGEPAGE);
 }
 
-// The same for what a std::vector or std::string has room for.
+// The same for the capacity of a std::vector or std::string.
 template <typename List>
 void advise_huge_pages(List& list) {
   advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));

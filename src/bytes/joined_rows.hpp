@@ -1,4 +1,4 @@
-// Rows of constant tables that several tables have.
+// Joins constant tables into one.
 #pragma once
 
 #include <array>
@@ -6,7 +6,7 @@
 
 namespace poise {
 
-// All of them, one after the other.
+// All rows, in order.
 template <typename Row, std::size_t... kSizes>
 constexpr auto joined(const std::array<Row, kSizes>&... rows) {
   std::array<Row, (kSizes + ...)> all = {};

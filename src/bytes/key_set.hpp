@@ -12,12 +12,12 @@
 
 namespace poise {
 
-// Most maps are small: only those that are not pay for a table, or allocate anything.
+// Small sets are searched and allocate nothing; large ones build a table.
 class KeySet {
  public:
   static constexpr std::size_t kFew = 8;
 
-  // False when it is in already. Requires: the text outlives this.
+  // False when the set has it already. Requires: the text outlives this.
   bool insert(std::string_view key) {
     if (size_ < kFew) {
       const auto end = few_.begin() + static_cast<std::ptrdiff_t>(size_);
@@ -56,7 +56,7 @@ class KeySet {
   std::size_t size_ = 0;
   std::array<std::string_view, kFew> few_;
   std::optional<std::deque<std::string_view>> more_;
-  TextTable table_;  // of all of them, once there are more than a few
+  TextTable table_;  // of all keys, once there are more than a few
 };
 
 }  // namespace poise

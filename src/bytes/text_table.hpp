@@ -1,4 +1,4 @@
-// Positions in a list of texts, found by the text: an index that holds no text itself, 10 to 20 bytes for each.
+// Positions in a list of texts, found by the text: an index that copies no text; 10 to 20 bytes for each.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace poise {
 
-// Drawn once by each process, so that no file can be made whose keys collide in a table.
+// Random for each process, so that nobody can craft a file whose keys collide.
 std::uint64_t hash_seed();
 
-// Open addressing. The hash has that seed.
-// `text_at(position)` gives the text that was put in with a position.
+// Open addressing, hashed with that seed.
+// `text_at(position)` returns the text inserted with a position.
 class TextTable {
  public:
-  // Makes room for that many texts.
+  // Reserves room for that many texts.
   void reserve(std::size_t texts);
   void clear();
 
@@ -32,8 +32,7 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
-  // As find() for each of many texts: memory is asked for ahead, so that one text does not wait for the other. kNone:
-  // it is not there.
+  // As find() for each of many texts, with prefetching: the misses of several texts overlap. kNone: not found.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   template <typename TextAt>
   void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions,
@@ -61,7 +60,7 @@ class TextTable {
     }
   }
 
-  // Puts in the positions from 0 to count, each for its text; calls on_duplicate(position, first) where the text is
+  // Inserts the positions from 0 to count, each for its text; calls on_duplicate(position, first) where the text is
   // there already.
   template <typename TextAt, typename OnDuplicate>
   void insert_all(std::uint32_t count, const TextAt& text_at, OnDuplicate&& on_duplicate) {
@@ -85,7 +84,7 @@ class TextTable {
     }
   }
 
-  // Puts `position` in for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
+  // Inserts `position` for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
     if (size_ + 1 + (size_ + 1) / 4 > slots_.size()) reserve(size_ + 1);
@@ -97,7 +96,7 @@ class TextTable {
     return std::nullopt;
   }
 
-  // Gives what is at position p the position positions[p]. Requires: there is one for each.
+  // Replaces each position p by positions[p]. Requires: there is one for each.
   void renumber(std::span<const std::uint32_t> positions) {
     for (Slot& slot : slots_) {
       if (!slot.is_free()) slot = Slot(slot.tag(), positions[slot.position()]);
@@ -122,7 +121,7 @@ class TextTable {
 
   static std::uint32_t hash(std::string_view text);
 
-  // Where the text is, or the free slot where it belongs.
+  // The slot of the text, or the free slot for it.
   template <typename TextAt>
   std::size_t place(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
     const std::size_t mask = slots_.size() - 1;
@@ -132,7 +131,7 @@ class TextTable {
     return at;
   }
 
-  std::vector<Slot, HugePages<Slot>> slots_;  // a power of two of them, at most four fifths of them taken
+  std::vector<Slot, HugePages<Slot>> slots_;  // a power of two; at most four fifths are taken
   std::size_t size_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-// Up to eight bytes: the ends cover the middle.
+// Up to eight bytes, by two overlapping loads.
 bool is_short_ascii(const char* at, std::size_t length) {
   if (length >= 4) return ((load_le<std::uint32_t>(at) | load_le<std::uint32_t>(at + length - 4)) & 0x80808080U) == 0;
   unsigned any = 0;
@@ -18,8 +18,8 @@ bool is_short_ascii(const char* at, std::size_t length) {
 
 bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// May a lead, and the byte after it where there is one, begin a well-formed character? (The Unicode Standard, table
-// 3-7)
+// True when a lead byte, and the byte after it if any, can begin a well-formed character (The Unicode Standard, table
+// 3-7).
 bool may_begin(std::string_view front) {
   const auto lead = static_cast<unsigned char>(front.front());
   if (lead < 0xc2 || lead > 0xf4) return false;

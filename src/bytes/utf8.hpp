@@ -1,5 +1,4 @@
-// UTF-8: is this well-formed text, and where do its characters end? Overlong forms, surrogates and numbers beyond
-// U+10FFFF are malformed.
+// UTF-8: validity, and where characters end. Overlong forms, surrogates and numbers beyond U+10FFFF are malformed.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +11,13 @@ inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // U+
 
 bool is_utf8(std::string_view text);
 
-// The bytes of the well-formed character at the front of `text`, or 0. Requires: text is not empty.
+// The length of the well-formed character at the front of `text`, or 0. Requires: text is not empty.
 std::size_t character_length(std::string_view text);
 
-// The bytes that the lead byte announces; 1 for bytes that cannot lead.
+// The length that the lead byte announces; 1 for bytes that cannot lead.
 std::size_t announced_length(char lead);
 
-// The bytes at the end of `text` that may yet become a character when more come: 0 to 3.
+// How many bytes at the end of `text` may become a character when more follow: 0 to 3.
 std::size_t incomplete_tail(std::string_view text);
 
 // Appends a character. Requires: code <= 0x10ffff.

@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// The template of a list of named ones. Null: the list has none of that name.
+// The template with that name in a list of named ones, or null.
 const std::string* named_template(const Value::Array& list, std::string_view name) {
   for (const Value& entry : list) {
     const auto* const map = entry.get_if<Attributes>();
@@ -46,7 +46,7 @@ const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools)
               fmt::format("none of the model's chat templates is the default: {}", names_of(*list)));
 }
 
-// The names by which templates know special tokens.
+// The special tokens under the names that templates use.
 std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
   struct Named {
     std::string_view name;

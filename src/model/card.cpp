@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// Takes `text` apart from front to back.
+// Parses `text` from front to back.
 class Fields {
  public:
   explicit Fields(std::string_view text) : rest_(text) {}
@@ -26,7 +26,7 @@ class Fields {
     return true;
   }
 
-  // Exactly so many digits.
+  // Exactly `digits` digits.
   std::optional<int> take_number(std::size_t digits) {
     const std::string_view text = rest_.substr(0, digits);
     if (text.size() != digits || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;

@@ -1,4 +1,4 @@
-// The limits of a model, whatever file it is in. docs/limits.md tells users of them.
+// The limits of a model in any format. docs/limits.md lists them for users.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ namespace poise {
 inline constexpr std::size_t kMaxTensors = 2'000'000;
 inline constexpr std::size_t kMaxParts = 4'000'000;  // of all tensors
 inline constexpr std::size_t kMaxTensorParts = 100'000;
-inline constexpr std::size_t kMaxRank = 64;  // PyTorch's own limit, and that of zTensor 2
+inline constexpr std::size_t kMaxRank = 64;  // PyTorch's limit, and zTensor 2's
 
 // Vocabularies.
 inline constexpr std::size_t kMaxTokens = 500'000;

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kMaxArena = UINT32_MAX;  // bytes of text: places in it have 32 bits
+constexpr std::size_t kMaxArena = UINT32_MAX;  // bytes of text; offsets into it have 32 bits
 
 }  // namespace
 
@@ -97,8 +97,8 @@ void Model::reserve(std::size_t tensors) {
 }
 
 void Model::reorder(const std::vector<std::uint32_t>& order) {
-  // Along each cycle of the permutation, so that there is one tensor in the air. Memory is asked for ahead: the next
-  // tensor may be anywhere.
+  // Follows each cycle of the permutation, with one tensor held aside. Prefetches, since the next tensor may be
+  // anywhere.
   constexpr std::size_t kAhead = 8;
   constexpr std::size_t kCacheLine = 64;
   std::vector<bool> done(order.size(), false);

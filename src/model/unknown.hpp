@@ -1,4 +1,4 @@
-// What a file says of its tensors that Poise does not understand.
+// Warnings about tensors that Poise does not understand.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace poise {
 
-// Adds a warning that elements were not checked: for each tensor of Layout::other whose name `is_known_layout` refuses,
-// and for each part of an unknown type.
+// Adds a warning for elements that were not checked: for each tensor of Layout::other whose name `is_known_layout`
+// rejects, and for each part of an unknown type.
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings);
 
 }  // namespace poise

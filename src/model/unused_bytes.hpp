@@ -1,4 +1,4 @@
-// Bytes of a file that no tensor refers to: padding, and what an audit should tell of because no reader looks at it.
+// Bytes of a file that no tensor refers to: padding, and what an audit reports because no reader looks at it.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@
 
 namespace poise {
 
-// The ranges of one file that a model's parts take, in the order of the model.
+// The ranges of one file that a model's parts take, in the model's order.
 std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source);
 
-// Adds a warning for each gap between the `known` ranges of a file, and before the first of them, that is more than
-// padding, or is padding and not zero. Padding ends at a multiple of one of the `alignments` and is shorter than that;
-// the first is what the format asks of every part. All are positive. Ranges may overlap; what is after the last of them
-// is not looked at. Throws io.
+// Adds a warning for each gap before or between the `known` ranges of a file that is longer than padding, or is padding
+// with bytes other than zero. Padding ends at a multiple of one of the `alignments` and is shorter than that; the first
+// alignment is the one that the format asks of every part. All are positive. Ranges may overlap. Bytes after the last
+// range are not checked. Throws io.
 void find_unused_bytes(const SourcePtr& source, std::vector<FileRange> known, std::span<const std::uint64_t> alignments,
                        std::vector<Finding>& findings);
 

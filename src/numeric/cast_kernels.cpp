@@ -12,7 +12,7 @@
 #include "bytes/little_endian.hpp"
 #include "numeric/float_formats.hpp"
 
-// Only these targets convert float16 in hardware, with the rounding that is wanted here.
+// Only these targets convert float16 in hardware with the rounding needed here.
 #undef POISE_HAS_F16
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 #define POISE_HAS_F16 1
@@ -61,8 +61,8 @@ HWY_INLINE auto ToF16(V values) {
 }
 #endif
 
-// Narrows whole vectors and counts what happened; leaves the tail to the caller. Returns how many elements are done, or
-// stops before a vector with an overflow.
+// Narrows whole vectors and counts; leaves the tail to the caller. Returns how many elements it converted; stops before
+// a vector with an overflow.
 template <typename Narrow, typename Widen>
 HWY_INLINE std::size_t NarrowVectors(const float* in, std::uint16_t* out, std::size_t count, float smallest_normal,
                                      CastStats& stats, Narrow narrow, Widen widen) {
@@ -143,7 +143,7 @@ HWY_EXPORT(WidenF16);
 HWY_EXPORT(NarrowBf16);
 HWY_EXPORT(NarrowF16);
 
-// One value after the other: the tails, overflows, and processors without the instructions.
+// One value at a time: tails, overflows, and processors without the instructions.
 std::size_t narrow_scalar(DType dtype, const float* in, std::uint16_t* out, std::size_t begin, std::size_t end,
                           CastStats& stats) {
   const float smallest_normal = dtype == DType::f16 ? 6.103515625e-05F : std::numeric_limits<float>::min();

@@ -1,4 +1,4 @@
-// Casts of spans: the vector loops, one per pair of widths, chosen for the processor at run time, and what they count.
+// Casts of spans: vector loops, one per pair of widths, chosen at run time for the processor, with statistics.
 #pragma once
 
 #include <cstddef>
@@ -6,12 +6,12 @@
 
 namespace poise {
 
-// What a cast did to the values it has been asked for so far.
+// What a cast did to the values so far.
 struct CastStats {
   std::uint64_t values = 0;
-  std::uint64_t to_zero = 0;       // were not zero, are now
+  std::uint64_t to_zero = 0;       // became zero, and were not before
   std::uint64_t to_subnormal = 0;  // are below the target's normal range (not counting zeros)
-  std::uint64_t not_finite = 0;    // were infinite or NaN, and still are
+  std::uint64_t not_finite = 0;    // infinite or NaN; they stay so
   double worst_error = 0;          // max |x - cast(x)| over finite values
 
   void merge(const CastStats& other);
@@ -21,7 +21,7 @@ struct CastStats {
 void widen_f16(const std::byte* in, float* out, std::size_t count);
 void widen_bf16(const std::byte* in, float* out, std::size_t count);
 
-// float32 to elements, rounding to nearest even. Adds to `stats`, but to not_finite; returns the index of the first
+// float32 to elements, rounding to nearest even. Adds to `stats` except not_finite; returns the index of the first
 // finite value that overflows, or `count`.
 std::size_t narrow_f16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);
 std::size_t narrow_bf16(const float* in, std::uint16_t* out, std::size_t count, CastStats& stats);

@@ -15,14 +15,14 @@ using Specials = FloatFormat::Specials;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A NaN of an IEEE format keeps its sign and payload and becomes quiet, as in the processor's own conversions.
+// A NaN of an IEEE format keeps its sign and payload and becomes quiet, as processors convert it.
 float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
   return std::bit_cast<float>((negative ? 0x80000000U : 0U) | 0x7fc00000U | mantissa << (23 - format.mantissa_bits));
 }
 
 float decode_e8m0(std::uint32_t code) { return code == 0xff ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127); }
 
-// A 16-bit format with IEEE specials, from a double by its bits: once rounded, ties to even.
+// A 16-bit format with IEEE specials, from the bits of a double: rounded once, ties to even.
 std::uint16_t encode_16(double value, FloatFormat format) {
   constexpr int kMantissaBits = 52;
   constexpr int kBias = 1023;
@@ -31,9 +31,9 @@ std::uint16_t encode_16(double value, FloatFormat format) {
   const std::uint64_t magnitude = bits & 0x7fffffffffffffff;
   const std::uint16_t infinity = static_cast<std::uint16_t>(((1U << format.exponent_bits) - 1) << format.mantissa_bits);
   if (std::isnan(value)) return static_cast<std::uint16_t>(sign | infinity | 1U << (format.mantissa_bits - 1));
-  const int exponent = static_cast<int>(magnitude >> kMantissaBits) - kBias + format.bias;  // as the format counts them
+  const int exponent = static_cast<int>(magnitude >> kMantissaBits) - kBias + format.bias;  // biased as in the format
   if (exponent >= (1 << format.exponent_bits) - 1) return static_cast<std::uint16_t>(sign | infinity);
-  // Below the smallest normal number the mantissa shrinks; far below, nothing of it is left.
+  // Below the smallest normal number the mantissa loses bits; far below, all of them.
   const int dropped = kMantissaBits - static_cast<int>(format.mantissa_bits) + (exponent < 1 ? 1 - exponent : 0);
   if (dropped > kMantissaBits + 1) return sign;
   const std::uint64_t significand = (magnitude & ((std::uint64_t{1} << kMantissaBits) - 1)) | std::uint64_t{1}
@@ -42,7 +42,7 @@ std::uint16_t encode_16(double value, FloatFormat format) {
   const std::uint64_t rest = significand & ((std::uint64_t{1} << dropped) - 1);
   const std::uint64_t half = std::uint64_t{1} << (dropped - 1);
   const std::uint64_t rounded = kept + (rest > half || (rest == half && kept % 2 != 0) ? 1 : 0);
-  // A normal number's leading bit is the lowest bit of the exponent, and a carry raises it, up to infinity.
+  // The leading bit of a normal number is the lowest bit of the exponent; a carry raises it, up to infinity.
   const std::uint64_t code =
       rounded + (exponent > 1 ? static_cast<std::uint64_t>(exponent - 1) << format.mantissa_bits : 0);
   return static_cast<std::uint16_t>(sign | code);
@@ -65,7 +65,7 @@ FloatFormat float_format(DType dtype) {
 
 float decode_float(DType dtype, std::uint32_t code) {
   if (dtype == DType::f8_e8m0) return decode_e8m0(code);
-  if (dtype == DType::bf16) return std::bit_cast<float>(code << 16);  // the upper half of a float32, whatever it holds
+  if (dtype == DType::bf16) return std::bit_cast<float>(code << 16);  // the upper half of a float32, NaN included
   const FloatFormat format = float_format(dtype);
   const std::uint32_t mantissa = code & ((1U << format.mantissa_bits) - 1);
   const std::uint32_t exponent = code >> format.mantissa_bits & ((1U << format.exponent_bits) - 1);

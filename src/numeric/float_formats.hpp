@@ -1,4 +1,4 @@
-// Small floating-point formats, bit by bit: the scalar reference that every faster conversion agrees with.
+// Small floating-point formats, bit by bit: the scalar reference for every faster conversion.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct FloatFormat {
   int bias;
   enum class Specials : std::uint8_t {
     ieee,      // the largest exponent holds infinities and NaN
-    nan_only,  // only the code with all bits set (but the sign) is NaN
+    nan_only,  // only the code with all bits but the sign set is NaN
     fnuz,      // only "negative zero" is NaN
     none,
   } specials;

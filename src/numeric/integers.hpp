@@ -1,4 +1,4 @@
-// Integers of a type that is only known at run time.
+// Integers whose type is known only at run time.
 #pragma once
 
 #include <cstddef>

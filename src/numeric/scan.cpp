@@ -5,10 +5,10 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 128;  // elements; as many bad ones fit a counter of a byte
+constexpr std::size_t kBlock = 128;  // elements; a counter of one byte holds that many
 
-// Counts without branches and in counters as wide as the elements, so that the compiler makes vectors of the loop; the
-// first is searched for only where there is one.
+// Counts without branches, in counters as wide as the elements, so that the compiler vectorizes the loop; searches for
+// the first bad element only in a block that has one.
 template <typename Word, typename Counter = Word, typename IsBad>
 BadValues find(std::span<const std::byte> bytes, IsBad is_bad) {
   const std::size_t count = bytes.size() / sizeof(Word);
@@ -28,7 +28,7 @@ BadValues find(std::span<const std::byte> bytes, IsBad is_bad) {
   return result;
 }
 
-// In IEEE formats infinities and NaN are the codes with all exponent bits set.
+// In IEEE formats, codes with all exponent bits set are infinities and NaN.
 template <typename Word, Word exponent>
 BadValues find_exponent(std::span<const std::byte> bytes) {
   return find<Word>(bytes, [](Word word) { return (word & exponent) == exponent; });
@@ -46,7 +46,7 @@ BadValues find_complex(std::span<const std::byte> bytes) {
   });
 }
 
-// A byte is bad when its bits under the mask are all set.
+// A byte is bad when all of its bits under the mask are set.
 BadValues find_bits(std::uint8_t mask, std::span<const std::byte> bytes) {
   return find<std::uint8_t>(bytes, [=](std::uint8_t code) { return (code & mask) == mask; });
 }

@@ -1,4 +1,4 @@
-// scan: a pass over elements for values that a trustworthy file does not hold.
+// scan: finds values that a trustworthy file does not hold.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ struct BadValues {
   std::uint64_t first = 0;  // index of the first, if there is one
 };
 
-// Types that have no bad values: none. Requires: whole elements.
+// Zero for types without bad values. Requires: whole elements.
 BadValues find_bad_values(DType dtype, std::span<const std::byte> elements);
 
-// "not finite", or "neither 0 nor 1": what such a value is.
+// Describes such a value: "not finite" or "neither 0 nor 1".
 const char* bad_value_name(DType dtype);
 
 }  // namespace poise

@@ -32,7 +32,7 @@ const std::vector<NamedLayout>& named_layouts() {
   return layouts;
 }
 
-// The scheme of such a layout is its row, which nobody owns.
+// The scheme of a block layout is a row of a static table, so nothing owns it.
 TensorLayout layout_of(const NamedLayout& row) {
   return TensorLayout::described(row.name, std::shared_ptr<const void>(std::shared_ptr<const void>(), &row));
 }
@@ -49,7 +49,7 @@ const NamedLayout* row_of(const TensorLayout& layout) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-// The bytes of a tensor of that shape, of which that many neighbours are a row, or a column. Nothing where these are no
+// The bytes of a tensor of that shape, where `neighbours` elements form a row or column. Nothing when they do not fill
 // whole blocks, or on overflow.
 std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
   if (shape.empty() || neighbours % type.elements != 0) return std::nullopt;

@@ -104,7 +104,7 @@ class SchemeReader {
     return error == std::errc() && stop == spelling.data() + middle && scheme_.per_word > 0 && is_integer(scheme_.word);
   }
 
-  // Widths of 3, 5 and 6 bits, which the profile lists, divide no word.
+  // The profile lists widths of 3, 5 and 6 bits, which divide no word.
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
@@ -169,8 +169,7 @@ class SchemeReader {
            fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
     }
     if (scheme_.group_size != 0) return;
-    // The profile's prose gives every index along the axis one scale, its formula every code; the size tells them
-    // apart.
+    // The profile's prose gives one scale to every index along the axis, its formula to every code; the size decides.
     const Part* scales = tensor_.part("scales");
     if (scales == nullptr) fail("scales", "the part is missing");
     const bool one_per_code =
@@ -246,10 +245,10 @@ class PartsCheck {
   std::uint64_t groups_;  // over all lanes
 };
 
-// The same scheme without what says nothing in it.
+// The same scheme without fields that have no effect.
 void reduce(GroupScheme& scheme) {
   scheme.words = GroupWords::zt1;
-  scheme.word = DType::unknown;  // its width is that of the parts; a sign means nothing
+  scheme.word = DType::unknown;  // the parts give its width; its sign has no meaning
   if (scheme.zeros != Zeros::fixed) scheme.zero = 0;
   if (scheme.zeros == Zeros::fixed && scheme.zero == 0) scheme.zeros = Zeros::none;
   if (scheme.per_word == 1) {

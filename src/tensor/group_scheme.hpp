@@ -14,7 +14,7 @@
 
 namespace poise {
 
-// Whose words a tensor's attributes describe the scheme in.
+// The version of zTensor whose attributes describe the scheme.
 enum class GroupWords : std::uint8_t {
   zt1,  // quantized_group: "packing": "8_per_i32", ...
   zt2,  // zt.quant_group/1: "packing": {"word": "u32", ...}, ...
@@ -30,13 +30,13 @@ struct GroupScheme {
 
   unsigned bits = 0;  // 1 to 8; 2, 4 or 8 in version 2
   std::uint64_t group_size =
-      0;  // codes along the axis that share a scale; 0: all codes with one index along the axis do
+      0;  // codes along the axis that share a scale; 0: all codes with the same index along the axis do
   std::size_t axis = 0;
   std::size_t packing_axis = 0;  // neighbours along it share a word; the last axis means flat row-major order
   DType word = DType::unknown;   // an integer type
   unsigned per_word = 0;
   bool high_bits_first = false;  // the code with the lowest index fills the word's high bits
-  bool power_of_two = false;     // a scale is a byte e that means 2^(e - 127)
+  bool power_of_two = false;     // a scale is a byte e, for 2^(e - 127)
   Zeros zeros = Zeros::none;
   std::int64_t zero = 0;
   GroupWords words = GroupWords::zt1;
@@ -46,23 +46,23 @@ struct GroupScheme {
 
 inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 
-// Reads the scheme that a tensor's attributes describe. Throws invalid_file (without path) naming tensor and attribute
-// when they make no sense or do not fit the shape. Errors call the codes as the words do. With zt2 it asks scales for
-// their size where a group_size of 0 leaves open what shares one.
+// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
+// are invalid or do not fit the shape. Errors use that version's name for the codes. With zt2 the size of the scales
+// decides what shares a scale when group_size is 0.
 std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words);
 
-// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size
-// that the scheme does not call for. Looks at no data. Requires: group_scheme(tensor.layout) is not null.
+// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
+// size. Looks at no data. Requires: group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
 
 TensorLayout group_layout(std::shared_ptr<const GroupScheme> scheme);
-// Null for other layouts, and where the scheme is not known because types of the parts are not.
+// Null for other layouts, and where the scheme is unknown because a part's type is.
 const GroupScheme* group_scheme(const TensorLayout& layout);
 
-// True when codes of equal bytes mean equal numbers, however the two are spelled. Requires: of tensors of one shape.
+// True when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one shape.
 bool same_meaning(GroupScheme a, GroupScheme b);
 
-// True for the attributes that a scheme is read from.
+// True for the attributes that read_group_scheme() reads.
 bool spells_group_scheme(std::string_view attribute);
 
 }  // namespace poise

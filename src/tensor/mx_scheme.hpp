@@ -1,10 +1,10 @@
-// MX, the Microscaling formats of the Open Compute Project: elements of few bits, with a power of two for each block of
-// neighbours along an axis.
+// MX, the Microscaling formats of the Open Compute Project: elements of few bits; each block of neighbours along an
+// axis shares a power of two.
 //
 //   value = element * 2^(scale - 127)
 //
-// zTensor 2 has them as `zt.mx/1`: the parts data (f4_e2m1, f8_e4m3, f8_e5m2, or i8, whose codes count 64ths) and
-// scales (f8_e8m0, in the shape of the tensor with the axis shortened).
+// zTensor 2 stores them as `zt.mx/1`: the parts data (f4_e2m1, f8_e4m3, f8_e5m2, or i8 in units of 1/64) and scales
+// (f8_e8m0, in the shape of the tensor with the axis shortened).
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,15 @@ struct MxScheme {
 inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout_scheme<MxScheme>(layout, kMxLayout); }
 TensorLayout mx_layout(const MxScheme& scheme);
 
-// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when it
-// makes no sense or does not fit the shape.
+// Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
+// are invalid or do not fit the shape.
 TensorLayout read_mx_scheme(const Tensor& tensor);
 
-// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a type or size
-// that the scheme does not call for; elements of a type that is not known pass. Looks at no data. Requires:
-// mx_scheme(tensor.layout) is not null.
+// Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
+// size; accepts elements of an unknown type. Looks at no data. Requires: mx_scheme(tensor.layout) is not null.
 void check_mx_parts(const Tensor& tensor);
 
-// True for the attributes that a scheme is read from.
+// True for the attributes that read_mx_scheme() reads.
 bool spells_mx_scheme(std::string_view attribute);
 
 }  // namespace poise

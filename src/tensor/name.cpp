@@ -6,13 +6,13 @@
 namespace poise {
 namespace {
 
-// The texts that take no memory of their own, each with a zero byte after it: none, and the roles of the layouts that
-// Poise interprets.
+// Texts that need no memory of their own, each with a zero byte after it: the empty text, and the roles of the layouts
+// that Poise interprets.
 constexpr char kTexts[] = "\0data\0values\0indices\0indptr\0coords\0packed_weight\0scales\0zeros";
 constexpr std::string_view kShared(kTexts, sizeof kTexts);
 constexpr std::size_t kLongestShared = std::string_view("packed_weight").size();
 
-// The place of a text in kShared; null if it is not there.
+// The address of a text in kShared, or null.
 const char* shared(std::string_view text) {
   if (text.size() > kLongestShared) return nullptr;
   for (std::size_t begin = 0; begin < kShared.size();) {

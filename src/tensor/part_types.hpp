@@ -1,4 +1,4 @@
-// part_types: what the types of a tensor's parts tell before anything reads them.
+// part_types: what the types of a tensor's parts tell without reading them.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace poise {
 
-// Does Poise know the type of every part?
+// True when Poise knows the type of every part.
 inline bool has_known_types(const Tensor& tensor) {
   return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }

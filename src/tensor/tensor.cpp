@@ -12,7 +12,7 @@
 namespace poise {
 
 std::optional<std::uint64_t> element_count(const Shape& shape) {
-  // A zero anywhere makes the tensor empty, whatever the other dimensions would multiply to.
+  // A zero makes the tensor empty, even if the other dimensions would overflow.
   for (const std::uint64_t dimension : shape) {
     if (dimension == 0) return 0;
   }
