@@ -30,8 +30,8 @@ constexpr std::uint64_t kLeastHoleBytes = 4096;  // holes are made of whole bloc
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
-// Does the file system copy by referring twice to what is there, or on its server? Elsewhere copy_file_range() goes
-// page by page, which takes longer than reading and writing.
+// True where the file system copies by sharing extents, or on its server. Elsewhere copy_file_range() goes page by
+// page, which is slower than reading and writing.
 bool shares_extents(const FileDescriptor& fd) {
   constexpr std::array<std::uint32_t, 6> kSharing = {BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC,  0xca451a4e /* bcachefs */,
                                                      NFS_SUPER_MAGIC,   CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
@@ -45,17 +45,17 @@ bool shares_extents(const FileDescriptor& fd) {
       .with({.kind = Remedy::Kind::overwrite});
 }
 
-// /dev/stdout and the like, wherever they lead at the moment.
+// True for /dev/stdout and the like, wherever they lead now.
 bool belongs_to_the_system(const std::filesystem::path& link) {
   std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::weakly_canonical(directory_of(link), ignored);
   return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
 }
 
-// Throws where what is there is nothing that a file takes the place of.
+// Throws where a file cannot replace what is there.
 void require_file(const struct stat& status, const std::filesystem::path& target) {
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
-  if (S_ISLNK(status.st_mode)) {  // the link is replaced, not what it leads to
+  if (S_ISLNK(status.st_mode)) {  // replaces the link, not its target
     if (belongs_to_the_system(target))
       throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
     struct stat there {};
@@ -67,7 +67,7 @@ void require_file(const struct stat& status, const std::filesystem::path& target
   }
 }
 
-// The file that will be replaced, whose mode and owner stay; nothing for a new one, and where a link is replaced.
+// The file to replace, whose mode and owner stay; nothing for a new file, or where a link is replaced.
 std::optional<struct stat> replaced_file(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
@@ -80,7 +80,7 @@ std::optional<struct stat> replaced_file(const std::filesystem::path& target, bo
   return S_ISREG(status.st_mode) ? std::optional(status) : std::nullopt;
 }
 
-// Gives a new file owner, group and mode of the one that it replaces, as far as the process may.
+// Gives a new file the owner, group and mode of the file that it replaces, as far as the process may.
 void take_over_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) {
   constexpr mode_t kRunsAsOwner = S_ISUID | S_ISGID;
   mode_t mode = replaced.st_mode & 07777;
@@ -88,24 +88,24 @@ void take_over_owner_and_mode(const FileDescriptor& fd, const struct stat& repla
     const bool has_group = ::fchown(fd.get(), static_cast<uid_t>(-1), replaced.st_gid) == 0;
     struct stat made {};
     const bool is_same = has_group && ::fstat(fd.get(), &made) == 0 && made.st_uid == replaced.st_uid;
-    if (!is_same) mode &= ~kRunsAsOwner;  // of somebody else
+    if (!is_same) mode &= ~kRunsAsOwner;  // another user's file
   }
-  ::fchmod(fd.get(), mode);  // the umask, and a change of owner, take bits that the replaced file has
+  ::fchmod(fd.get(), mode);  // the umask, and a change of owner, may have cleared bits
 }
 
 std::string link_to(const FileDescriptor& fd) { return fmt::format("/proc/self/fd/{}", fd.get()); }
 
-// Gives a file without a name one that is free; false when it is taken.
+// Gives an unnamed file a name if it is free; false when it is taken.
 bool link_to_new(const FileDescriptor& fd, const std::filesystem::path& to) {
   if (::linkat(AT_FDCWD, link_to(fd).c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0) return true;
   if (errno != EEXIST) throw_system_error("name the finished file", to.string());
   return false;
 }
 
-// Renames to a name that is free; false when it is taken.
+// Renames to a name if it is free; false when it is taken.
 bool rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
   int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
-  if (result != 0 && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses as well
+  if (result != 0 && errno == EINVAL) {  // a file system without RENAME_NOREPLACE: link() refuses, too
     result = ::link(from.c_str(), to.c_str());
     if (result == 0) ::unlink(from.c_str());
   }
@@ -113,21 +113,21 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// rename() needs a name, so a finished file without one gets finished_name() for the instant before it replaces the
+// rename() needs a name. A finished file without a name is finished_name() for an instant before it replaces the
 // target.
 
-// Removes a finished file that no writer is putting into its place any more: a writer holds a lock on it.
+// Removes a finished file that an interrupted save left. A running save holds a lock on it.
 void remove_left(const std::filesystem::path& finished) {
   const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
 }
 
-// False when no hidden name was free.
+// False when no hidden name is free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
   std::filesystem::path hidden = finished_name(target);
   ::flock(fd.get(), LOCK_EX | LOCK_NB);  // until the file is closed
   remove_left(hidden);
-  if (!link_to_new(fd, hidden)) {  // of another save to the same target, which goes on
+  if (!link_to_new(fd, hidden)) {  // another save to the same target is running
     hidden = temporary_name(target);
     if (!link_to_new(fd, hidden)) return false;
   }
@@ -165,7 +165,7 @@ AtomicFile::AtomicFile(std::filesystem::path target, std::filesystem::path direc
 
 void AtomicFile::open_unnamed(mode_t mode) {
   fd_ = FileDescriptor(::open(directory_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
-  if (fd_ && ::access(link_to(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could never be named
+  if (fd_ && ::access(link_to(fd_).c_str(), F_OK) != 0) fd_.reset();  // without /proc it could not get a name
 }
 
 void AtomicFile::open_named(mode_t mode) {
@@ -198,7 +198,7 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
 void AtomicFile::start_writeback(std::uint64_t written) {
   unwritten_ += written;
   if (unwritten_ < kWritebackBytes) return;
-  // Only a hint: fsync() has the last word.
+  // Only a hint: fsync() decides.
   ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_),
                     SYNC_FILE_RANGE_WRITE);
   handed_over_ += unwritten_;
@@ -220,15 +220,14 @@ void AtomicFile::do_write(std::span<const std::byte> bytes) {
   }
 }
 
-// A hole costs two system calls, and saves writing the blocks in it.
+// A hole costs two system calls, but saves writing its blocks.
 void AtomicFile::do_pad(std::uint64_t count) {
   if (count < kLeastHoleBytes) return Sink::do_pad(count);
   empty_buffer();
   flushed_ = false;
   if (count > INT64_MAX || ::lseek(fd_.get(), static_cast<off64_t>(count), SEEK_CUR) < 0) {
-    throw_system_error(
-        "write", target_.string(),
-        count > INT64_MAX || errno == EINVAL ? EFBIG : errno);  // which the system calls an invalid position
+    throw_system_error("write", target_.string(),
+                       count > INT64_MAX || errno == EINVAL ? EFBIG : errno);  // the system reports an invalid position
   }
   ends_in_hole_ = true;
   start_writeback(count);
@@ -251,7 +250,7 @@ void AtomicFile::do_copy(const Source& source, std::uint64_t offset, std::uint64
     if (copied < 0 && errno == EINTR) continue;
     if (copied < 0 && (errno == ENOSPC || errno == EIO || errno == EDQUOT || errno == EFBIG))
       throw_system_error("write", target_.string());
-    if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or says why
+    if (copied <= 0) break;  // not on these file systems, or the source has shrunk: the plain way works or reports it
     length -= static_cast<std::uint64_t>(copied);
     ends_in_hole_ = false;
     start_writeback(static_cast<std::uint64_t>(copied));
@@ -296,10 +295,10 @@ void AtomicFile::commit() {
   is_new_ = appear();
   if (!is_new_ && !overwrite_) refuse_existing(target_);
   if (!is_new_) replace();
-  committed_ = true;  // from here on nothing fails, nor takes memory
+  committed_ = true;  // nothing after this fails or allocates
   remove_left(left);
   const FileDescriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory) ::fsync(directory.get());  // the data are safe; a directory that cannot be synced is no failure
+  if (directory) ::fsync(directory.get());  // the data are on the disk; ignores a directory that cannot be synced
 }
 
 void AtomicFile::commit_as(std::filesystem::path target) {

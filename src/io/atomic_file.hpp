@@ -1,10 +1,9 @@
 // AtomicFile: a file that appears whole or not at all.
 //
-// Bytes go to a file without a name in the target's directory; commit() makes them durable and gives them the name. A
-// crash, a killed process, a full disk or an exception leaves the old file, the new one or none. A file that replaces
-// another has a hidden name for an instant, when it is complete; should the process be killed then, the next save to
-// that target removes it. Where a file system has no files without names, they have a hidden one that is hard to guess,
-// which the destructor removes.
+// Writes to a file without a name in the target's directory; commit() makes it durable and names it. A crash, a killed
+// process, a full disk or an exception leaves the old file, the new one or none. A complete file that replaces another
+// has a hidden name for an instant; if the process is killed then, the next save to that target removes it. File
+// systems without unnamed files get a hidden name that is hard to guess; the destructor removes it.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +17,7 @@
 
 namespace poise {
 
-// Throws bad_argument and io as making an AtomicFile would. Makes nothing.
+// Throws bad_argument and io as the constructor would. Creates nothing.
 void require_replaceable(const std::filesystem::path& target, bool overwrite);
 
 class AtomicFile final : public ReadableSink {
@@ -26,7 +25,7 @@ class AtomicFile final : public ReadableSink {
   // Throws bad_argument when the target exists and `overwrite` is false, or is not a regular file; not_found or io when
   // its directory cannot be written.
   AtomicFile(std::filesystem::path target, bool overwrite);
-  // A new file whose directory is not there yet: until commit_as() it is in `directory`, on the same file system.
+  // A new file whose directory does not exist yet: until commit_as() it is in `directory`, on the same file system.
   // Errors name the target.
   AtomicFile(std::filesystem::path target, std::filesystem::path directory);
   ~AtomicFile() override;
@@ -35,11 +34,11 @@ class AtomicFile final : public ReadableSink {
   const std::filesystem::path& target() const { return target_; }
   // Hands buffered bytes to the system and waits until they are on the disk. Throws io.
   void flush();
-  // flush(), and the name. Without `overwrite` a target that has appeared meanwhile is kept, and this throws.
+  // flush(), then names the file. Without `overwrite`, throws and keeps a target that has appeared meanwhile.
   void commit();
-  // The same under another name, in a directory that is there now.
+  // The same under another name, in a directory that exists now.
   void commit_as(std::filesystem::path target);
-  // Takes back a commit() that put the file where none was; one that replaced another file stays.
+  // Undoes a commit() that created a file; a file that replaced another stays.
   void withdraw();
 
  protected:
@@ -56,20 +55,20 @@ class AtomicFile final : public ReadableSink {
   void replace();
   void write_through(std::span<const std::byte> bytes);
   void empty_buffer();
-  // Gives a file that ends in a hole its length.
+  // Extends a file that ends in a hole to its length.
   void end_hole();
-  // Lets the disk begin with what has been written, so that flush() need not wait for all of it.
+  // Starts writing to the disk, so that flush() waits for less.
   void start_writeback(std::uint64_t written);
 
   std::filesystem::path target_;
-  std::filesystem::path directory_;  // that it is made in
+  std::filesystem::path directory_;  // where it is created
   std::filesystem::path temporary_;  // empty while the file has no name
   bool overwrite_;
   bool flushed_ = false;
   bool ends_in_hole_ = false;
   bool committed_ = false;
   bool is_new_ = false;
-  std::uint64_t handed_over_ = 0;  // bytes from the start that the disk was told to begin with
+  std::uint64_t handed_over_ = 0;  // bytes from the start that the disk has begun to write
   std::uint64_t unwritten_ = 0;    // bytes after them
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;

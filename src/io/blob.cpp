@@ -41,7 +41,7 @@ class MissingBlob final : public Blob {
   std::string reason_;
 };
 
-// Reads any seekable blob from front to back.
+// Streams a seekable blob from front to back.
 class SeekingStream final : public BlobStream {
  public:
   explicit SeekingStream(const Blob& blob) : blob_(blob) {}

@@ -36,7 +36,7 @@ DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
   return open_directory_at(AT_FDCWD, path.c_str(), flags);
 }
 
-// Null at the end, and where errno says what is wrong.
+// Null at the end, and on an error, which is in errno.
 const dirent* next_entry(DIR* directory) {
   for (;;) {
     errno = 0;
@@ -53,7 +53,7 @@ bool is_file(DIR* directory, const dirent& entry) {
   return ::fstatat(::dirfd(directory), entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode);
 }
 
-// Returns whether there were any. A file system may pass over entries while others go.
+// Returns whether there were any. A file system may skip entries while others are removed.
 bool remove_files(DIR* directory) {
   bool removed = false;
   while (const dirent* entry = next_entry(directory)) {
@@ -62,7 +62,7 @@ bool remove_files(DIR* directory) {
   return removed;
 }
 
-// The same of folders of files.
+// The same for folders of files.
 bool remove_folders(DIR* directory) {
   bool removed = false;
   while (const dirent* entry = next_entry(directory)) {

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 constexpr int kNameAttempts = 16;
 
-// "out/" is "out".
+// "out/" becomes "out".
 fs::path without_slash(const fs::path& path) {
   fs::path target = path.has_filename() ? path : path.parent_path();
   const std::string name = target.filename().string();
@@ -55,7 +55,7 @@ struct Found {
   std::vector<std::string> names;
 };
 
-// Appends "name/file" for each file of a folder. False: it is no folder of files alone, or there are none.
+// Appends "name/file" for each file of a folder. False if the folder is empty or holds anything but files.
 bool add_files_of_folder(const fs::path& directory, const std::string& name, std::vector<std::string>& names) {
   std::error_code ignored;
   if (!fs::is_directory(fs::symlink_status(directory / name, ignored))) return false;
@@ -67,7 +67,7 @@ bool add_files_of_folder(const fs::path& directory, const std::string& name, std
   return !entries.empty();
 }
 
-// The directory that will be replaced. Nothing: there is none.
+// The directory to replace, or nothing.
 std::optional<Found> replaced(const fs::path& target, bool overwrite,
                               const DirectoryOutput::RefusalToReplace& refusal_to_replace,
                               const std::vector<fs::path>& inputs) {
@@ -116,7 +116,7 @@ FileDescriptor locked(const fs::path& directory) {
 
 void sync_directory(const fs::path& directory) {
   const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd) ::fsync(fd.get());  // the data are safe; a directory that cannot be synced is no failure
+  if (fd) ::fsync(fd.get());  // the data are on the disk; ignores a directory that cannot be synced
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ DirectoryOutput::~DirectoryOutput() {
   if (!hidden_.empty()) remove_directory(hidden_);
 }
 
-// The same hidden name for every save to that target, unless one is going on.
+// Every save to a target uses the same hidden name, unless another one is running.
 void DirectoryOutput::make_hidden() {
   fs::path name = finished_name(target_);
   for (int attempt = 0;; ++attempt) {
@@ -180,12 +180,12 @@ std::uint64_t DirectoryOutput::padding() const {
   return sum;
 }
 
-// The old directory goes where the new one was, and is removed.
+// Exchanges the old directory and the new one, then removes the old one.
 void DirectoryOutput::replace() {
-  replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // as it is now
+  replaced(target_, overwrite_, refusal_to_replace_, inputs_);  // checks it as it is now
   if (::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return;
   if (errno != EINVAL) throw_system_error("put the finished directory into its place", target_.string());
-  // A file system without RENAME_EXCHANGE: for an instant there is none.
+  // Without RENAME_EXCHANGE there is no directory for an instant.
   fs::path old = temporary_name(target_);
   if (::rename(target_.c_str(), old.c_str()) != 0) throw_system_error("rename the old directory", target_.string());
   if (::rename(hidden_.c_str(), target_.c_str()) != 0) {
@@ -209,7 +209,7 @@ void DirectoryOutput::commit() {
   if (mode_) ::chmod(hidden_.c_str(), *mode_);
   int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, target_.c_str(), RENAME_NOREPLACE);
   if (result != 0 && errno == EINVAL)
-    result = ::rename(hidden_.c_str(), target_.c_str());  // which takes the place of an empty directory at most
+    result = ::rename(hidden_.c_str(), target_.c_str());  // replaces an empty directory at most
   if (result == 0) {
     hidden_.clear();
   } else if (errno == EEXIST || errno == ENOTEMPTY) {
@@ -220,7 +220,7 @@ void DirectoryOutput::commit() {
   } else {
     throw_system_error("rename the finished directory", target_.string());
   }
-  sync_directory(parent);  // since the directory is in its place nothing fails, nor takes memory
+  sync_directory(parent);  // the directory is in place: nothing after this fails or allocates
 }
 
 }  // namespace poise

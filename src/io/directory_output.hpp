@@ -1,9 +1,9 @@
 // DirectoryOutput: a directory of files that appears whole or not at all.
 //
-// Its files are written beside the target and have no names until commit() puts them into a hidden directory and
-// renames it: a process that is killed before leaves nothing. Should it be killed during these instants, the next save
-// to that target removes the hidden directory. A directory that is replaced changes places with the new one and is
-// removed then: at every moment there is the old one or the new one.
+// Its files are written next to the target, without names, until commit() puts them into a hidden directory and renames
+// it: a process killed before that leaves nothing, and the next save to the target removes the hidden directory of one
+// killed during it. commit() exchanges an old directory with the new one, then removes it: at every moment the target
+// is the old directory or the new one.
 #pragma once
 
 #include <sys/types.h>
@@ -24,18 +24,18 @@ namespace poise {
 
 class DirectoryOutput final : public SavedOutput {
  public:
-  // Why a directory of files with these names, sorted, is not to be replaced; empty: it may be.
+  // Why a directory of files with these names, sorted, must not be replaced; empty if it may be.
   using RefusalToReplace = std::function<std::string(const std::vector<std::string>& names)>;
 
-  // Throws the bad_argument that the constructor would throw. Makes nothing. Returns what commit() will replace, as a
-  // sentence; empty: nothing.
+  // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence on what commit() will
+  // replace; empty for nothing.
   static std::string require_possible(const std::filesystem::path& path, bool overwrite,
                                       const RefusalToReplace& refusal_to_replace,
                                       const std::vector<std::filesystem::path>& inputs);
 
-  // Throws bad_argument where the target is there and `overwrite` is false, is no directory, is a link, holds anything
-  // but regular files and folders of them, one of the `inputs`, or what `refusal_to_replace` wants to stay. Files throw
-  // what AtomicFile throws.
+  // Throws bad_argument where the target exists and `overwrite` is false, is a link or a file, holds anything but
+  // regular files and folders of them, holds one of the `inputs`, or `refusal_to_replace` gives a reason. Its files
+  // throw what AtomicFile throws.
   DirectoryOutput(const std::filesystem::path& path, bool overwrite, RefusalToReplace refusal_to_replace,
                   std::vector<std::filesystem::path> inputs = {});
   ~DirectoryOutput() override;
@@ -58,13 +58,13 @@ class DirectoryOutput final : public SavedOutput {
   void replace();
 
   std::filesystem::path target_;
-  std::filesystem::path hidden_;  // the directory while it is committed; empty: there is none
+  std::filesystem::path hidden_;  // the directory during commit(); else empty
   bool overwrite_;
   RefusalToReplace refusal_to_replace_;
   std::vector<std::filesystem::path> inputs_;
   std::string replaces_;
-  std::optional<mode_t> mode_;  // of the directory that is replaced
-  FileDescriptor lock_;         // of the hidden directory: a save that goes on holds it
+  std::optional<mode_t> mode_;  // of the replaced directory
+  FileDescriptor lock_;         // of the hidden directory; held while this save runs
   std::deque<AtomicFile> files_;
   std::vector<std::string> names_;  // of the files
 };

@@ -1,4 +1,4 @@
-// FileDescriptor: an open file that is closed once.
+// FileDescriptor: owns an open file and closes it.
 #pragma once
 
 #include <unistd.h>

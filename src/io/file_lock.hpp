@@ -1,4 +1,4 @@
-// One writer of a file at a time.
+// Locks a file for one writer at a time.
 #pragma once
 
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 namespace poise {
 
-// Waits until no other FileLock, of this process or another, holds the file of this name, and holds it until destroyed.
-// A file that was replaced meanwhile is given up for the new one. What is no regular file, or not there, or on a file
-// system without locks, is not held. Readers are not kept out.
+// Waits until no other FileLock, of this process or another, holds the file of this name; holds it until destroyed. If
+// the file is replaced meanwhile, locks the new one. Does not lock special or missing files, or on file systems without
+// locks. Readers are not blocked.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& path);

@@ -1,4 +1,4 @@
-// FileStamp: tells whether a file has changed since a moment.
+// FileStamp: detects that a file has changed.
 #pragma once
 
 #include <poise/source.hpp>
@@ -7,9 +7,9 @@ namespace poise {
 
 class FileStamp {
  public:
-  // Takes the size and the time of the last change of a source's file. Throws io.
+  // Records the size and the time of the last change of a source's file. Throws io.
   explicit FileStamp(SourcePtr source);
-  // Throws io when these are others now.
+  // Throws io when either has changed.
   void require_unchanged() const;
   const Source* source() const { return source_.get(); }
 

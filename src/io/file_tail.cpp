@@ -27,8 +27,7 @@ void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, st
   std::vector<std::byte> old_footer(footer.size());
   read_at(fd_.get(), size_ - footer.size(), old_footer, path_.string());
   try {
-    // A full disk shows here, where nothing has changed; file systems that cannot reserve space say so and are asked
-    // later.
+    // A full disk is detected here, before anything changes; file systems that cannot reserve space detect it later.
     const auto length = static_cast<off_t>(footer_offset + footer.size() - size_);
     if (::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size_), length) != 0 && errno != EOPNOTSUPP)
       throw_system_error("write", path_.string());
@@ -45,10 +44,10 @@ void FileTail::append(std::uint64_t offset, std::span<const std::byte> bytes, st
 
 void FileTail::undo(std::uint64_t footer_offset, std::span<const std::byte> old_footer) noexcept {
   try {
-    // A file that cannot be made shorter is as good as the old one when it ends like it.
+    // If the file cannot be truncated, ending with the old footer makes it valid.
     if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) write(footer_offset, old_footer);
     sync();
-  } catch (...) {  // the first error is the one to tell
+  } catch (...) {  // reports the first error
   }
 }
 

@@ -1,8 +1,7 @@
-// FileTail: a file that gets a new end, so that at every moment it is whole with the old end or with the new one.
+// FileTail: replaces the end of a file so that the file is valid at every moment, with the old end or the new one.
 //
-// For formats whose last bytes, the footer, say where everything else is. It writes the old footer to the new one's
-// place (the file is what it was, with a gap), then the new bytes into the gap, and last the new footer over the old
-// one's copy.
+// For formats whose last bytes, the footer, locate everything else. It copies the old footer to the place of the new
+// one (the file is as before, with a gap), writes the new bytes into the gap, and then the new footer over the copy.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +20,9 @@ class FileTail {
 
   std::uint64_t size() const { return size_; }
 
-  // Puts `bytes` at `offset` and `footer`, which has the length of the old one, at `footer_offset`. Throws io, and then
-  // the file has its old size and end. Requires: size() <= offset, offset + bytes.size() <= footer_offset; the footer
-  // crosses no multiple of 512.
+  // Writes `bytes` at `offset` and `footer`, which is as long as the old one, at `footer_offset`. On io errors the file
+  // keeps its old size and end. Requires: size() <= offset, offset + bytes.size() <= footer_offset; the footer crosses
+  // no multiple of 512.
   void append(std::uint64_t offset, std::span<const std::byte> bytes, std::uint64_t footer_offset,
               std::span<const std::byte> footer);
 

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Whose files certainly take the room of what is written to them.
+// File systems on which files take as much space as was written.
 constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC};
 
 }  // namespace
@@ -25,8 +25,9 @@ std::optional<FreeSpace> free_space(const std::filesystem::path& path) {
   if (std::ranges::find(kPlain, type) == kPlain.end()) return std::nullopt;
   const auto bytes =
       checked_mul(status.f_bfree,
-                  static_cast<std::uint64_t>(
-                      status.f_frsize != 0 ? status.f_frsize : status.f_bsize));  // with what is kept for the superuser
+                  static_cast<std::uint64_t>(status.f_frsize != 0 ? status.f_frsize
+                                                                  : status.f_bsize));  // includes what is reserved for
+                                                                                       // the superuser
   if (!bytes) return std::nullopt;
   return FreeSpace{*bytes, type == XFS_SUPER_MAGIC};
 }

@@ -1,4 +1,4 @@
-// free_space: how much a file system can still take.
+// free_space: how much a file system can still hold.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace poise {
 
 struct FreeSpace {
   std::uint64_t bytes = 0;
-  bool shares_copies = false;  // bytes that are copied from one of its files to another may take none
+  bool shares_copies = false;  // copies between its files may share blocks
 };
 
-// Of the file system on which a file at this path would be. Nothing where that is not known, or where zeros and text
-// take less than they have (file systems that compress, or are on other machines). Never less than there is.
+// For the file system on which a file at this path would be. Nothing where that is not known, or where data may take
+// less space than its size (file systems that compress, or are remote). Never too small.
 std::optional<FreeSpace> free_space(const std::filesystem::path& path);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Names of what is not finished yet, beside what it will be.
+// Names of unfinished files, next to their targets.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@ namespace poise {
 // "." for a plain name.
 std::filesystem::path directory_of(const std::filesystem::path& path);
 
-// One that nobody can guess.
+// A name that nobody can guess.
 std::filesystem::path temporary_name(const std::filesystem::path& target);
 
-// The same for every save to that target: the next one removes what a killed process left there.
+// The same name for every save to that target: the next save removes what a killed process left.
 std::filesystem::path finished_name(const std::filesystem::path& target);
 
-// Where the bytes are that a replacement in place takes away: the same for every one of that file.
+// The file that keeps bytes during a replacement in place: the same name for every replacement in that file.
 std::filesystem::path undo_name(const std::filesystem::path& target);
 
 }  // namespace poise

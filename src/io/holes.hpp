@@ -1,4 +1,4 @@
-// holes: the parts of a file that were never written. They read as zeros and take no room on the disk.
+// holes: ranges of a file that were never written. They read as zeros and take no space on disk.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ struct Written {
   std::uint64_t end = 0;
 };
 
-// The first run of bytes from `offset` on that are not in a hole; an empty one at the source's end when there is none.
-// Where holes are not known (a source without a descriptor, a file system that does not tell), all bytes from `offset`
-// on. Requires: offset <= size().
+// The first run of bytes from `offset` on that are not in a hole; an empty run at the source's end if there is none.
+// Where holes are unknown (a source without a descriptor, or a file system that does not report them), all bytes from
+// `offset` on. Requires: offset <= size().
 Written next_written(const Source& source, std::uint64_t offset);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Work in three steps on one item after another: cut in order, made side by side by all threads, used in order.
+// A pipeline of three steps: cut items in order, make them on all threads, use them in order.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace poise {
 
-inline constexpr std::size_t kMostItems = 32;  // worked on at once, unless there are more processors
+inline constexpr std::size_t kMostItems = 32;  // at once, unless there are more processors
 
-// cut(Item&) -> bool gives the next item its work, or says that there is none; make(Item&) may run for several items at
-// once; use(Item&) gets them as they were cut. When some make() fails, the first such item's failure is thrown after
-// those before it were used; a failure of cut() or use() at once. All threads are done when this returns or throws. The
-// items are used again and again and keep what memory they have. (They are kept here because oneTBB forgets items of a
-// pipeline that fails.)
+// cut(Item&) -> bool gives the next item its work, or returns false at the end; make(Item&) may run for several items
+// at once; use(Item&) gets them in the order of cut(). When make() fails, the first such failure is thrown after the
+// items before it were used; a failure of cut() or use() is thrown at once. All threads have finished when this returns
+// or throws. Items are reused and keep their memory. (They live here because oneTBB forgets the items of a pipeline
+// that fails.)
 template <typename Item, typename Cut, typename Make, typename Use>
 void process_in_order(const Cut& cut, const Make& make, const Use& use) {
   namespace tbb = oneapi::tbb;
@@ -29,14 +29,14 @@ void process_in_order(const Cut& cut, const Make& make, const Use& use) {
     std::exception_ptr failure;
     std::atomic<bool> busy = false;
   };
-  // Enough for every processor to make one, and if that is not too much, to have another wait.
+  // One item for each processor and, if that is not too much, one waiting.
   const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
   const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
   std::vector<Slot> slots(count);
   std::size_t next = 0;
   const auto first = [&](tbb::flow_control& control) -> Slot* {
     Slot& slot = slots[next++ % count];
-    // Items end in order, so that the one that had this place has ended.
+    // Items end in order, so the item before in this slot has ended.
     if (slot.busy.exchange(true, std::memory_order_acquire))
       throw Error(ErrorKind::internal, "more items in flight than there are places");
     if (cut(slot.item)) return &slot;

@@ -1,4 +1,4 @@
-// An undo file: kMagic; where the bytes begin and how many they are, 8 bytes each; the old bytes; the new ones.
+// An undo file: kMagic; offset and number of the bytes, 8 bytes each; the old bytes; the new bytes.
 #include "io/in_place.hpp"
 
 #include <fcntl.h>
@@ -32,7 +32,7 @@ constexpr std::size_t kHeadBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 
 constexpr std::uint64_t kChunkBytes = 1 << 20;
 
-// Empty for a name that is too long for one beside it.
+// Empty when the name is too long for another one next to it.
 fs::path undo_file(const fs::path& path) {
   try {
     return undo_name(path);
@@ -60,13 +60,13 @@ void write_undo_file(const fs::path& name, std::uint64_t offset, std::span<const
   file.commit();
 }
 
-// One that stays changes nothing: the bytes are all old or all new then.
+// A failure is harmless: the bytes are then all old or all new.
 void remove_undo_file(const fs::path& name) { ::unlink(name.c_str()); }
 
-// An undo file, of which a chunk is in memory at a time: a stranger may have put it there.
+// An undo file, read in chunks: a stranger may have put it there.
 class Undo {
  public:
-  // One that says nothing of a file of `size` bytes has a length of 0.
+  // The length is 0 unless the undo file fits a file of `size` bytes.
   Undo(const fs::path& path, std::uint64_t size) : source_(Source::open(undo_name(path), IoMode::read)) {
     std::array<std::byte, kHeadBytes> head{};
     if (source_->size() < head.size()) return;
@@ -80,7 +80,7 @@ class Undo {
     length_ = length;
   }
 
-  // Does each byte of the file come from the old ones or the new ones, and some from either?
+  // True when each byte of the file is an old or a new one, and the file has some of either.
   bool is_of_mixture(const Source& file) const {
     bool all_old = true;
     bool all_new = true;

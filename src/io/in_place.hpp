@@ -1,7 +1,7 @@
-// Bytes of a file that are replaced where they are, so that no crash loses the old ones.
+// Replaces bytes of a file in place, so that no crash loses the old ones.
 //
-// While that happens, a hidden file beside it, the undo file, holds the old bytes and the new ones. It says which
-// mixtures of both an interrupted replacement left, so that an undo file that belongs to other bytes changes nothing.
+// Meanwhile a hidden file next to it, the undo file, holds the old and the new bytes. Only a mixture of both counts as
+// an interrupted replacement, so an undo file that belongs to other bytes changes nothing.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 
 namespace poise {
 
-// Replaces the bytes at `offset`; they are on the disk afterwards. Throws io; the file has its old bytes then, or they
-// come back with roll_back(). Requires: they are all in the file, and a FileLock holds it.
+// Replaces the bytes at `offset` and syncs them. On io errors the file has its old bytes, or roll_back() restores them.
+// Requires: the range is inside the file, and a FileLock holds it.
 void replace_in_place(const std::filesystem::path& path, std::uint64_t offset, std::span<const std::byte> bytes);
 
-// Whether an interrupted replacement left some old bytes and some new ones. Waits for a replacement that is going on.
+// True after an interrupted replacement left some old and some new bytes. Waits for a running replacement.
 bool is_interrupted(const std::filesystem::path& path);
 
-// Gives a file that is half replaced its old bytes again, and removes the undo file. Throws io. Requires: a FileLock
-// holds it.
+// Restores the old bytes after an interrupted replacement, and removes the undo file. Throws io. Requires: a FileLock
+// holds the file.
 void roll_back(const std::filesystem::path& path);
 
 }  // namespace poise

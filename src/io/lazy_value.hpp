@@ -1,4 +1,4 @@
-// LazyValue: what is decoded when somebody first wants it, until it is let go.
+// LazyValue: a value that is made on first use and can be released.
 #pragma once
 
 #include <memory>
@@ -6,11 +6,11 @@
 
 namespace poise {
 
-// Safe to use from many threads. A reader that holds it when it is let go keeps it; the next get() makes it again.
+// Thread-safe. A reader keeps a value that is released meanwhile; the next get() makes a new one.
 template <typename T>
 class LazyValue {
  public:
-  // make() gives a std::shared_ptr<T>; others wait for it.
+  // make() returns a std::shared_ptr<T>; other threads wait for it.
   template <typename Make>
   std::shared_ptr<T> get(const Make& make) const {
     const std::scoped_lock lock(mutex_);

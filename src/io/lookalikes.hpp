@@ -1,4 +1,4 @@
-// What people have in a file's place by mistake, and what to tell them: a Git LFS pointer, an HTML page, an archive.
+// Files that people mistake for models, and their errors: a Git LFS pointer, an HTML page, an archive.
 #pragma once
 
 #include <span>
@@ -14,18 +14,17 @@ struct Lookalike {
   ErrorKind kind;
   std::string_view message;
 };
-// In the order in which they are asked.
+// In the order of the checks.
 std::span<const Lookalike> lookalikes();
 
-// Throws invalid_file or unsupported with the likely cause, at offset 0, where the source begins as one of these does.
-// Sound files may begin so, too: requires that the reader which the file is meant for has refused it.
+// Throws invalid_file or unsupported with the likely cause, at offset 0, if the source begins like one of these. Valid
+// files may begin so, too. Requires: the reader of the expected format has rejected the source.
 void refuse_lookalike(const Source& source);
 
-// Of the sources that a reader has opened, the one that an error is about, if it tells of the source's content. Null:
-// none.
+// Among the sources that a reader has opened, the one whose content an error is about, or null.
 SourcePtr refused_source(const Error& error, std::span<const SourcePtr> opened);
 
-// A pointer in place of the file is told at once where the file may be any text, so that no reader refuses it.
+// Rejects a Git LFS pointer early, where any text is valid and no reader would reject it.
 void refuse_git_lfs_pointer(const Source& source);
 
 }  // namespace poise

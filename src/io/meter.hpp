@@ -1,4 +1,4 @@
-// Meter: counts bytes for a Progress callback and turns its "no" into Error{cancelled}.
+// Meter: counts bytes for a Progress callback, and throws Error{cancelled} when it returns false.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace poise {
 
-// Safe to use from many threads; the callback is called from one at a time.
+// Thread-safe; calls the callback from one thread at a time.
 class Meter {
  public:
   Meter() = default;
   Meter(Progress progress, std::uint64_t total) : progress_(std::move(progress)), total_(total) {}
 
-  // `item` names what the bytes belong to; it has to live through the call only.
+  // `item` names the owner of the bytes; it must live only until this returns.
   void advance(std::uint64_t bytes, std::string_view item) {
     const std::lock_guard lock(mutex_);
     done_ += bytes;

@@ -1,4 +1,4 @@
-// Sources of files that are open already.
+// Sources of open files.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace poise {
 
-// The first `size` bytes of a file, mapped where its file system can, else read. Requires: the file has them, and they
-// do not change. Throws io.
+// The first `size` bytes of a file, mapped if possible, else read. Requires: the file has them, and they do not change.
+// Throws io.
 SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t size);
 
 }  // namespace poise

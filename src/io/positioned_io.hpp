@@ -1,4 +1,4 @@
-// Reading and writing a piece of an open file, whatever the system interrupts or cuts short.
+// Reads and writes a range of an open file; continues after interrupted and short calls.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace poise {
 
-// Fills `out` from `offset` on. Throws io, naming `path`, when the system cannot read or the file ends before.
+// Fills `out` from `offset` on. Throws io, naming `path`, on errors and when the file is too short.
 void read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const std::string& path);
 
-// Writes `bytes` from `offset` on. Throws io, naming `path`; some of them may be written then.
+// Writes `bytes` from `offset` on. Throws io, naming `path`, perhaps after writing some of them.
 void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& path);
 
-// Waits until what was written is on the disk. Throws io, naming `path`.
+// Waits until the written bytes are on the disk. Throws io, naming `path`.
 void sync_file(int fd, const std::string& path);
 
 }  // namespace poise

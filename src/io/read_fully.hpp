@@ -1,4 +1,4 @@
-// Reading a stream for bytes that have to be there.
+// Reads exactly the bytes that a stream must have.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// The next out.size() bytes. Throws internal when the stream has fewer: a blob's size has to be true.
+// The next out.size() bytes. Throws internal when the stream has fewer, since a blob's size must be right.
 inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
   for (std::size_t done = 0; done < out.size();) {
     const std::size_t got = stream.read(out.subspan(done));

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kCopyBytes = 256 << 10;  // read and written while they are in the cache
+constexpr std::uint64_t kCopyBytes = 256 << 10;  // read and written while in the cache
 
 }  // namespace
 

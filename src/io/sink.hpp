@@ -1,7 +1,7 @@
-// Sink and Output: where writers put bytes, once and in order.
+// Sink and Output: writers write bytes to them, once and in order.
 //
-// A Sink is one file being written from front to back. An Output is everything one save produces: the main file and,
-// for formats with shards, its siblings; all of it appears on commit() or none of it.
+// A Sink is one file, written from front to back. An Output is everything that one save produces: the main file and,
+// for formats with shards, its siblings. commit() makes all of it appear.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,18 @@ class Sink {
 
   // Appends bytes. Throws io.
   void write(std::span<const std::byte> bytes);
-  // Appends zero bytes up to the next multiple of `alignment`: padding, which a file has as a hole where it can.
+  // Appends zero bytes up to the next multiple of `alignment`: padding, as a hole where possible.
   void pad_to(std::uint64_t alignment);
   // The same for `count` bytes.
   void pad(std::uint64_t count);
-  // Appends bytes [offset, offset + length) of a source, in the kernel where it can. Requires: the range is inside.
+  // Appends bytes [offset, offset + length) of a source, in the kernel where possible. Requires: the range is inside.
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
   std::uint64_t position() const { return position_; }
-  // Bytes of padding among those written.
+  // How many of the written bytes are padding.
   std::uint64_t padding() const { return padding_; }
 
-  // Where the bytes can be read again while the file is being written; null: nowhere. Lives as long as the Output.
+  // The bytes for reading, while the file is being written; null if they cannot be read. Lives as long as the Output.
   virtual ReadableSink* readable() { return nullptr; }
 
  protected:
@@ -57,7 +57,7 @@ class Sink {
 class ReadableSink : public Sink {
  public:
   ReadableSink* readable() final { return this; }
-  // The bytes written so far. Throws io.
+  // The bytes so far. Throws io.
   virtual SourcePtr written() = 0;
 };
 
@@ -65,39 +65,39 @@ class Output {
  public:
   virtual ~Output() = default;
   virtual Sink& main() = 0;
-  // The same under another name beside that of the output, where all files of a save are called alike. Requires: a
-  // plain file name; main() is not called.
+  // The main file under another name in the same directory, for saves that name all of their files. Requires: a plain
+  // file name; main() is not called.
   virtual Sink& main_named(const std::string& name) = 0;
-  // Another file of the same save, beside the main one; in a directory that is saved, any file of it. Requires: a plain
-  // file name, asked for once.
+  // Another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain file
+  // name, asked for once.
   virtual Sink& sibling(const std::string& name) = 0;
-  // The name of the main file, from which siblings' names are made.
+  // The name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
 };
 
-// One on the disk.
+// An Output on the disk.
 class SavedOutput : public Output {
  public:
-  // Bytes written so far, to all files.
+  // Bytes so far, in all files.
   virtual std::uint64_t bytes() const = 0;
-  // How many of them are padding.
+  // How many of those are padding.
   virtual std::uint64_t padding() const = 0;
-  // What there is after commit(): the main file first, then its siblings, or the directory alone.
+  // The result of commit(): the main file first, then its siblings, or the directory alone.
   virtual std::vector<std::filesystem::path> paths() const = 0;
-  // What commit() replaces beyond a file of the output's name, as a sentence; empty: nothing.
+  // A sentence on what commit() replaces besides a file of the output's name; empty for nothing.
   virtual std::string replaces() const { return {}; }
-  // Makes everything durable and lets it appear.
+  // Makes everything durable, then lets it appear.
   virtual void commit() = 0;
 };
 
 // Files that appear together on commit(); see AtomicFile.
 class FileOutput final : public SavedOutput {
  public:
-  // Throws the bad_argument that the constructor would throw. Makes nothing.
+  // Throws the bad_argument that the constructor would throw. Creates nothing.
   static void require_possible(const std::filesystem::path& path, bool overwrite,
                                const std::vector<std::filesystem::path>& inputs);
 
-  // Throws bad_argument where the output, or later a sibling, is one of the `inputs`.
+  // Throws bad_argument when the output, or later a sibling, is one of the `inputs`.
   FileOutput(std::filesystem::path path, bool overwrite, std::vector<std::filesystem::path> inputs = {});
   ~FileOutput() override;
   Sink& main() override;
@@ -107,7 +107,7 @@ class FileOutput final : public SavedOutput {
   std::uint64_t bytes() const override;
   std::uint64_t padding() const override;
   std::vector<std::filesystem::path> paths() const override;
-  // The siblings first, the main file last. When one cannot be renamed, those that are new go away again.
+  // Renames the siblings first, the main file last. When a rename fails, removes the new files again.
   void commit() override;
 
  private:
@@ -121,7 +121,7 @@ class FileOutput final : public SavedOutput {
   std::unique_ptr<Files> files_;
 };
 
-// Counts bytes and keeps none of them.
+// Counts bytes and discards them.
 class CountingSink final : public Sink {
  protected:
   void do_write(std::span<const std::byte>) override {}

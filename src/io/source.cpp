@@ -65,8 +65,7 @@ class FileSource final : public Source {
 };
 
 class MappedSource final : public Source {
-  static constexpr std::size_t kSystemRead = 64
-                                             << 10;  // from here on a system call takes less time than the page faults
+  static constexpr std::size_t kSystemRead = 64 << 10;  // above this a system call is faster than the page faults
 
  public:
   MappedSource(std::string name, std::uint64_t size, FileDescriptor fd)
@@ -95,7 +94,7 @@ class MappedSource final : public Source {
   void done_with(std::uint64_t offset, std::uint64_t length) const override { advise(offset, length, MADV_DONTNEED); }
 
  private:
-  // Widens the range to whole pages when asking for them, narrows it when letting go.
+  // Widens the range to whole pages to prefetch, and narrows it to release.
   void advise(std::uint64_t offset, std::uint64_t length, int advice) const {
     constexpr std::uint64_t kPage = 4096;
     if (address_ == MAP_FAILED || offset > size()) return;
@@ -133,9 +132,9 @@ SourcePtr Source::open(const std::filesystem::path& path, IoMode mode) {
   const std::string name = path.string();
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) throw_system_error("open", name);
-  require_regular(status, name);  // before open(), which a socket refuses and some devices act upon
-  FileDescriptor fd(::open(
-      path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: if a pipe has come in between, do not hang
+  require_regular(status, name);  // before open(): sockets refuse it, and some devices act on it
+  FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // O_NONBLOCK: does not hang on a pipe
+                                                                               // that has appeared meanwhile
   if (!fd) throw_system_error("open", name);
   if (::fstat(fd.get(), &status) != 0) throw_system_error("stat", name);
   require_regular(status, name);

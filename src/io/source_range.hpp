@@ -1,4 +1,4 @@
-// SourceRange: a Source as ByteReader wants to see it.
+// SourceRange: a Source as the ByteRange of a ByteReader.
 #pragma once
 
 #include <poise/source.hpp>
@@ -13,7 +13,7 @@ class SourceRange final : public ByteRange {
  public:
   enum class Records {
     together,
-    scattered,  // small ones with much between them: a system call for each takes less time than its page faults
+    scattered,  // small and far apart: a system call for each is faster than its page faults
   };
   explicit SourceRange(const Source& source, Records records = Records::together)
       : source_(&source), by_calls_(records == Records::scattered && source.descriptor() >= 0) {}

@@ -8,7 +8,7 @@
 
 namespace poise {
 
-// The first `size` bytes. Requires: the source has them. What limits there are is for the caller to check.
+// The first `size` bytes. Requires: the source has them. The caller checks limits.
 inline std::string read_text(const Source& source, std::uint64_t size) {
   std::string text(static_cast<std::size_t>(size), '\0');
   source.read(0, std::as_writable_bytes(std::span(text)));

@@ -1,4 +1,4 @@
-// SplicedSource: what a file would be with some of its bytes replaced, made of pieces of other sources.
+// SplicedSource: a file with some of its bytes replaced, made of ranges of other sources.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// The pieces one after the other. Requires: each is inside its source.
+// Concatenates the pieces. Requires: each is inside its source.
 SourcePtr make_spliced_source(std::string name, std::vector<StoredRange> pieces);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// What the operating system said, as an Error.
+// Throws the operating system's error as an Error.
 #pragma once
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// WholeBlob: a blob's bytes side by side in memory.
+// WholeBlob: all bytes of a blob, contiguous in memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Borrows the bytes, or copies them where that is not possible. Throws what reading them throws.
+// Borrows the bytes, or copies them where they cannot be borrowed. Throws what reading them throws.
 class WholeBlob {
  public:
   explicit WholeBlob(BlobPtr blob) : blob_(std::move(blob)) {

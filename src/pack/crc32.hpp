@@ -1,4 +1,4 @@
-// CRC-32 as zip archives have it (the polynomial of IEEE 802.3), which libdeflate computes.
+// CRC-32 of zip archives (the polynomial of IEEE 802.3), computed by libdeflate.
 #pragma once
 
 #include <cstddef>

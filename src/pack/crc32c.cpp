@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // reflected
 
-// kTables[k][b]: the checksum of byte b followed by k zero bytes, so that eight bytes are looked up at once.
+// kTables[k][b]: the checksum of byte b followed by k zero bytes, for looking up eight bytes at once.
 constexpr auto kTables = [] {
   std::array<std::array<std::uint32_t, 256>, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {

@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), as zTensor 1.x digests use it.
+// CRC-32C (Castagnoli), for zTensor 1.x digests.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// The checksum of `bytes` that follow others whose checksum is `before` (0 for none).
+// The checksum of bytes followed by `bytes`, where `before` is the checksum of the former (0 for none).
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 std::unique_ptr<Hasher> make_crc32c();

@@ -44,7 +44,7 @@ class InflateStream final : public BlobStream {
   std::uint64_t position() const { return position_; }
 
  private:
-  // Fills `out` as far as the stream reaches.
+  // Fills `out` until the stream ends.
   std::size_t inflate_into(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size() && !at_end_) {
@@ -95,7 +95,7 @@ class InflateStream final : public BlobStream {
   std::uint64_t consumed_ = 0;  // stored bytes handed to zlib
   std::uint64_t position_ = 0;
   bool at_end_ = false;  // of the stream
-  bool ended_ = false;   // and it was as it has to be
+  bool ended_ = false;   // the stream ended as it must
 };
 
 class DeflatedBlob final : public Blob {
@@ -114,7 +114,7 @@ class DeflatedBlob final : public Blob {
     return stream;
   }
 
-  // Reads on from where the last read stopped, if it can: see pack/zstd.cpp.
+  // Continues where the last read stopped, if possible: see pack/zstd.cpp.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<InflateStream> from = std::move(last_);

@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 #if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
-#include <xxh_x86dispatch.h>  // XXH3 in the widest vectors of this processor
+#include <xxh_x86dispatch.h>  // XXH3 with the widest vectors of this processor
 #endif
 
 #include <array>
@@ -33,7 +33,7 @@ class Sha256 final : public Hasher {
   }
 
  private:
-  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // nothing else can go wrong with SHA-256
+  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // SHA-256 has no other failure
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };

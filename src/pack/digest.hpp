@@ -9,19 +9,19 @@
 
 namespace poise {
 
-// A digest that grows by pieces.
+// An incremental digest.
 class Hasher {
  public:
   virtual ~Hasher() = default;
   virtual void update(std::span<const std::byte> bytes) = 0;
-  // Lower-case hexadecimal digits. Ends the hasher's life: it is called once.
+  // Lower-case hexadecimal digits. Called once, at the end.
   virtual std::string finish() = 0;
 };
 
 std::unique_ptr<Hasher> make_sha256();
 std::unique_ptr<Hasher> make_xxh3();
 
-// The whole at once.
+// The SHA-256 of all bytes.
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 

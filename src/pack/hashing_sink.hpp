@@ -1,4 +1,4 @@
-// HashingSink: hands bytes on to another sink and shows each of them to a hasher on the way.
+// HashingSink: passes bytes on to another sink and to a hasher.
 #pragma once
 
 #include <algorithm>

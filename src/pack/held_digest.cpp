@@ -1,9 +1,9 @@
-// Digests packed side by side: a byte for the kind, then
+// Digests, packed: a byte for the kind, then
 //
-//   sha256, crc32c, xxh3    the digest's own bytes, if their usual spelling is the file's
+//   sha256, crc32c, xxh3    the digest's bytes, if the file spells them in the usual way
 //   all others              the length of the text (u32 of the machine), the text
 //
-// They share slabs of 64 KiB. A slab counts what holds it and goes with the last of them.
+// They share slabs of 64 KiB. A slab counts its digests and is freed with the last one.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kSlabBytes = 64 << 10;  // and the multiple that slabs begin at: a place tells its slab
+constexpr std::size_t kSlabBytes = 64 << 10;  // and their alignment: an address gives its slab
 constexpr std::byte kOverStored{0x80};
 constexpr std::byte kAsText{0x40};
 constexpr std::byte kAlgorithm{0x0f};
@@ -29,13 +29,13 @@ struct Slab {
 
   std::byte* memory() { return reinterpret_cast<std::byte*>(this); }
 
-  // A slab with one holder. Requires: bytes >= kSlabBytes.
+  // A slab with one owner. Requires: bytes >= kSlabBytes.
   static Slab* make(std::size_t bytes) {
     auto* slab = new (::operator new(bytes, std::align_val_t(kSlabBytes))) Slab;
     slab->bytes = bytes;
     return slab;
   }
-  // Of a digest, which begins in its first kSlabBytes.
+  // The slab of a digest, which begins in its first kSlabBytes.
   static Slab* of(const std::byte* digest) {
     return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(digest) &
                                    ~std::uintptr_t{kSlabBytes - 1});  // NOLINT(performance-no-int-to-ptr)
@@ -46,7 +46,7 @@ struct Slab {
   }
 };
 
-// Room for a digest, which holds its slab.
+// Space for a digest, which owns a share of its slab.
 std::byte* new_place(std::size_t size) {
   static std::mutex mutex;
   static Slab* current = nullptr;
@@ -86,7 +86,7 @@ std::string spelled(DigestAlgorithm algorithm, std::span<const std::byte> bytes)
   return digest_text(algorithm, std::move(digits));
 }
 
-// The bytes that a text spells in the usual way; none: it does not.
+// The bytes that a text spells in the usual way; empty if it does not.
 struct Digits {
   std::array<std::byte, 32> bytes{};
   std::size_t count = 0;

@@ -12,8 +12,8 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache between being made, hashed and written
-constexpr std::size_t kCopyBytes = 16 << 20;    // between two progress reports
+constexpr std::size_t kChunkBytes = 256 << 10;  // stays in the cache while it is made, hashed and written
+constexpr std::size_t kCopyBytes = 16 << 20;    // between two reports of progress
 
 void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_view item) {
   for (std::uint64_t done = 0; done < at.length;) {
@@ -24,8 +24,7 @@ void copy_in_file(const StoredRange& at, Sink& sink, Meter& meter, std::string_v
   }
 }
 
-// Memory for chunks, used again and again: for a fresh chunk the kernel clears pages, which takes as long as filling
-// it.
+// Reuses memory for chunks: the kernel clears the pages of a new chunk, which takes as long as filling it.
 class ChunkMemory {
  public:
   using Buffer = std::unique_ptr<std::byte[]>;
@@ -43,7 +42,7 @@ class ChunkMemory {
     return buffer;
   }
 
-  // Takes no memory.
+  // Allocates nothing.
   void give_back(Buffer buffer) {
     const std::scoped_lock lock(mutex_);
     if (free_.size() < kMostItems) free_.push_back(std::move(buffer));
@@ -75,7 +74,7 @@ struct Chunk {
   ChunkMemory::Buffer buffer;
 };
 
-// Threads fill chunks side by side; `consume` gets them one at a time and in order.
+// Threads fill chunks in parallel; `consume` gets them one at a time, in order.
 template <typename Consume>
 void compute_in_parallel(const Blob& blob, Consume&& consume) {
   struct Piece {
@@ -110,7 +109,7 @@ void stream_serially(const Blob& blob, Consume&& consume) {
   }
 }
 
-// Copies what could be borrowed, because that is quicker for bytes that are looked at and written.
+// Copies bytes even where they could be borrowed: that is faster for bytes that are read and written.
 template <typename Consume>
 void read_chunks(const Blob& blob, Consume&& consume) {
   const Chunk chunk(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkBytes, blob.size())));
@@ -150,7 +149,7 @@ void stream_chunks(const Blob& blob, const std::function<void(std::span<const st
   const auto all = blob.map();
   if (!all) return stream_serially(blob, consume);
   borrow_chunks(*all, consume);
-  // Threads give pages back side by side; one alone would do it when the file is closed.
+  // Unmaps pages in parallel; closing the file would do it on one thread.
   if (const auto at = blob.stored()) at->source->done_with(at->offset, at->length);
 }
 

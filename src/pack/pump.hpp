@@ -14,12 +14,12 @@
 
 namespace poise {
 
-// Bytes that need no change are copied, by the file system where it can; computed ones are made by all threads, a
-// bounded number of chunks ahead of the ordered writer. `hasher` (may be null) sees every byte in order; `item` names
-// the blob for the meter. Throws whatever the blob and sink throw.
+// Copies stored bytes, in the file system where possible; all threads compute other ones, a bounded number of chunks
+// ahead of the ordered writer. `hasher` (may be null) sees every byte in order; `item` names the blob for the meter.
+// Throws whatever the blob and sink throw.
 void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Hasher* hasher = nullptr);
 
-// Hands the decoded bytes to `consume`, chunk by chunk and in order, all on the calling thread.
+// Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Do two blobs hold the same bytes? Answered in constant memory.
+// Compares two blobs in constant memory.
 #pragma once
 
 #include <cstdint>

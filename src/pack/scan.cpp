@@ -13,7 +13,7 @@ Scan::~Scan() {
   order_.end();
   try {
     tasks_.wait();
-  } catch (...) {  // the caller has an error of its own, or needs no outcome any more
+  } catch (...) {  // the caller has its own error, or no longer needs the result
   }
 }
 
@@ -31,7 +31,7 @@ void Scan::finish() { tasks_.wait(); }
 
 std::uint64_t Scan::batch_bytes() { return HashOrder::has_lanes() ? 1 << 30 : 256 << 20; }
 
-// Reads a blob, or gives it to be hashed side by side with others.
+// Reads a blob, or returns it for hashing in a lane.
 std::optional<Sha256Message> Scan::begin(const HashOrder::Item& turn) {
   Visit visit = make_visit_(turn.index);
   const std::shared_ptr<Visitor> visitor = std::move(visit.visitor);

@@ -1,8 +1,8 @@
-// Scan: reads blobs from front to back, each by one thread and many side by side, and shows their bytes to visitors.
+// Scan: reads many blobs in parallel, each from front to back on one thread, and shows their bytes to visitors.
 //
-// Each blob is read once, whatever its visitor computes of it. Blobs in memory whose SHA-256 is wanted are hashed
-// several at a time, one in each lane of the processor's vectors, where that is quicker. Memory: a chunk a thread, and
-// the visitors of the blobs that are being read.
+// Reads each blob once, whatever its visitor computes. Blobs in memory whose SHA-256 is wanted are hashed several at a
+// time, one in each vector lane, where that is faster. Memory: a chunk for each thread, and the visitors of the blobs
+// that are being read.
 #pragma once
 
 #include <atomic>
@@ -23,17 +23,17 @@
 
 namespace poise {
 
-// What is computed of one blob. One thread calls it, beginning with see().
+// Computes something of one blob. One thread calls it, beginning with see().
 class Visitor {
  public:
   virtual ~Visitor() = default;
-  // The next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. Throws
-  // nothing but `cancelled`.
+  // The next bytes, in order. Every piece but the last is a multiple of 16 bytes, so that elements stay whole. May
+  // throw only `cancelled`.
   virtual void see(std::span<const std::byte> bytes) = 0;
-  // There are no more bytes. `sha256`: of all of them, 64 lower-case digits; empty if the visit does not ask for it.
+  // The end. `sha256`: of all bytes, 64 lower-case digits; empty unless the visit asks for it.
   virtual void end(std::string sha256) = 0;
-  // Reading or end() threw; nothing is called afterwards. What this throws ends the scan. `cancelled` ends it without
-  // this.
+  // Reading or end() threw; nothing is called after this. What this throws ends the scan; `cancelled` ends the scan
+  // without a call.
   virtual void fail(const Error& error) { throw Error(error); }
 };
 
@@ -45,25 +45,25 @@ struct Visit {
 
 class Scan {
  public:
-  // Makes the visit with this index. Several threads call it, once for each index.
+  // Makes the visit with this index. Called from several threads, once for each index.
   using MakeVisit = std::function<Visit(std::size_t index)>;
 
-  // Long blobs come first. `sizes`: of the blobs.
+  // Begins with the longest blobs. `sizes`: of the blobs.
   Scan(std::span<const std::uint64_t> sizes, MakeVisit make_visit);
-  // Gives up what is not done.
+  // Cancels the rest.
   ~Scan();
   Scan(const Scan&) = delete;
   Scan& operator=(const Scan&) = delete;
 
-  // Reads on all threads while the caller does something else. Called once.
+  // Starts reading on all threads and returns. Called once.
   void start();
-  // Started, and not done yet.
+  // Started and not finished.
   bool busy() const { return busy_ > 0; }
-  // Waits until all is read; the calling thread helps. Throws what ended the scan.
+  // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();
 
-  // Whoever reads the same bytes as a scan at about the same time has it go this far ahead: so many bytes should stay
-  // in the page cache, and are enough blobs for all lanes.
+  // How far a scan should run ahead of a reader of the same bytes: the bytes stay in the page cache, and there are
+  // enough blobs for all lanes.
   static std::uint64_t batch_bytes();
 
  private:

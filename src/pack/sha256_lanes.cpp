@@ -81,7 +81,7 @@ HWY_INLINE void LoadBlocks(const std::byte* const* data, std::size_t at, Word* w
   const hn::Repartition<std::uint8_t, Words> bytes;
   constexpr std::size_t kQuarter = 4;  // words that move together
   const std::size_t lanes = hn::Lanes(words);
-  // Quarter j of lane 4 * b + k becomes block b of row 4 * j + k, so that the rest takes place within blocks.
+  // Moves quarter j of lane 4 * b + k to block b of row 4 * j + k, so that the remaining steps work within blocks.
   HWY_ALIGN std::uint32_t rows[kBlockWords * kMaxLanes];
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     const std::byte* const from = data[lane] + at;
@@ -108,8 +108,8 @@ HWY_INLINE void LoadBlocks(const std::byte* const* data, std::size_t at, Word* w
   }
 }
 
-// Sixteen rounds (FIPS 180-4, 6.2.2, step 3); s[(i - round) % 8] are its a to h. The words of later rounds replace
-// those used (step 1).
+// Sixteen rounds (FIPS 180-4, 6.2.2, step 3); s[(i - round) % 8] are a to h. Words for later rounds replace the used
+// ones (step 1).
 template <bool kLast>
 HWY_INLINE void SixteenRounds(Word* s, Word* w, const std::uint32_t* constants) {
   HWY_UNROLL(16)
@@ -165,7 +165,7 @@ namespace tbb = oneapi::tbb;
 HWY_EXPORT(Lanes);
 HWY_EXPORT(HashBlocks);
 
-// One lane's message: its whole blocks where they are, then what is left with the padding (FIPS 180-4, 5.1.1).
+// One lane's message: its whole blocks in place, then the rest with the padding (FIPS 180-4, 5.1.1).
 class Lane {
  public:
   bool busy() const { return phase_ != Phase::idle; }
@@ -219,7 +219,7 @@ class Lane {
   std::array<std::byte, 2 * kBlockBytes> end_;
 };
 
-// Where there are no vectors. (HashOrder knows better than to ask for that.)
+// For processors without vectors. (HashOrder does not use it.)
 void hash_in_turn(const std::function<std::optional<Sha256Message>()>& next) {
   while (const auto message = next()) {
     message->look(message->bytes);
@@ -257,7 +257,7 @@ void sha256_side_by_side(std::size_t most, const std::function<std::optional<Sha
     for (const Lane& lane : lanes) {
       if (lane.busy()) blocks = std::min(blocks, lane.blocks());
     }
-    // Lanes without a message hash another's once more.
+    // Lanes without a message hash another lane's again.
     std::array<const std::byte*, kMaxLanes> data;
     for (std::size_t l = 0; l < count; ++l) data[l] = lanes[l].busy() ? lanes[l].data() : busy->data();
     HWY_DYNAMIC_DISPATCH(HashBlocks)(states, data.data(), blocks);
@@ -278,12 +278,12 @@ bool HashOrder::has_lanes() {
 
 HashOrder::HashOrder(std::span<const std::uint64_t> lengths, std::size_t threads)
     : threads_(threads), items_(lengths.size()) {
-  // OpenSSL does two and a half messages in the time that lanes take, however many of those are in use.
+  // OpenSSL hashes 2.5 messages in the time of one pass, however many lanes are in use.
   constexpr std::size_t kWorthIt = 3;
   for (std::size_t i = 0; i < items_.size(); ++i) items_[i].index = i;
   std::ranges::stable_sort(items_, std::ranges::greater(), [&](const Item& item) { return lengths[item.index]; });
   if (!has_lanes() || lanes() < kWorthIt) return;
-  // A message that makes up most of a thread's share would be in its lane when all others are done.
+  // A message that is most of a thread's share would occupy its lane after all others have ended.
   std::uint64_t left = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
   std::size_t long_ones = 0;
   for (; long_ones < items_.size(); ++long_ones) {

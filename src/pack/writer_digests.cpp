@@ -31,7 +31,7 @@ struct WriterDigests::Batch {
         }) {}
 
   std::vector<BlobPtr> blobs;
-  std::vector<std::size_t> digests;  // their numbers
+  std::vector<std::size_t> digests;  // numbers of the digests
   std::vector<std::string> texts = std::vector<std::string>(blobs.size());
   Scan scan;
 };

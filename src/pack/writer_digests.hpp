@@ -1,9 +1,8 @@
-// WriterDigests: the digests of the parts that a writer writes, of exactly the bytes it writes.
+// WriterDigests: digests of parts, of exactly the bytes that a writer writes.
 //
-// As a rule the writer's own bytes are hashed as they pass. An algorithm like SHA-256 has no shortcut and is slower
-// than the disk, so there the bytes are read again from the file that is being written, which no one else can change,
-// shortly after they are written: each part by one thread, many at a time, one batch while the writer is busy with the
-// next. Memory: a chunk a thread.
+// Most digests hash the writer's bytes as they pass. SHA-256 is slower than the disk; for it the bytes are read back
+// soon, from the file that is being written, which no one else can change: one batch of parts, one thread for each
+// part, while the writer writes the next batch. Memory: a chunk for each thread.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +21,15 @@ namespace poise {
 class WriterDigests {
  public:
   explicit WriterDigests(DigestAlgorithm algorithm);
-  // Gives up what is being computed.
+  // Cancels what is being computed.
   ~WriterDigests();
 
-  // Turns to the next part. `sink` will get the bytes that the digest is of, from its position on; null when it gets
-  // another form of them. The hasher has to see these bytes; null when nothing has to.
+  // Begins the next part. `sink` will get the digested bytes, from its current position on; null when it gets another
+  // form of them. The caller shows these bytes to the hasher, unless it is null.
   Hasher* begin(Sink* sink);
-  // The part is written. Returns the number of its digest: they count from 0. Throws io. Requires: begin() was called.
+  // Ends the part. Returns the number of its digest, counted from 0. Throws io. Requires: begin() was called.
   std::size_t end();
-  // The digests' texts by their numbers, empty for DigestAlgorithm::none. Throws io. Nothing can be begun afterwards.
+  // The texts of the digests by their numbers, empty for DigestAlgorithm::none. Throws io. Called last.
   std::vector<std::string> finish();
 
  private:
@@ -46,9 +45,9 @@ class WriterDigests {
 
   DigestAlgorithm algorithm_;
   std::vector<std::string> digests_;
-  std::unique_ptr<Hasher> hasher_;  // of the part that is being written
-  ReadableSink* file_ = nullptr;    // that it is read from again
-  std::uint64_t begin_ = 0;         // of the part in there
+  std::unique_ptr<Hasher> hasher_;  // of the current part
+  ReadableSink* file_ = nullptr;    // the file to read back from
+  std::uint64_t begin_ = 0;         // where the part begins in it
   std::vector<Written> waiting_;    // for their batch
   std::uint64_t waiting_bytes_ = 0;
   std::unique_ptr<Batch> running_;

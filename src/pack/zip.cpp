@@ -29,7 +29,7 @@ constexpr std::uint64_t kMostMembers = 2'000'000;
 constexpr std::uint16_t kEncrypted = 1;
 constexpr std::uint16_t kHasDescriptor = 8;
 
-// Where the directory is.
+// Where the central directory is.
 struct Directory {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
@@ -152,7 +152,7 @@ class Reader {
     return member;
   }
 
-  // Numbers of 64 bits for those whose 32 bits are all set, in their order.
+  // The 64-bit numbers, in order, of those whose 32 bits are all set.
   static void read_extra(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
     const std::uint64_t end = list.position() + bytes;
     if (bytes > list.remaining()) list.skip(bytes, "extra fields");
@@ -186,7 +186,7 @@ class Reader {
     }
   }
 
-  // A member's own header says where its bytes begin; where it says more, that has to be what the directory says.
+  // A member's own header gives where its bytes begin; its other fields must match the directory.
   void read_header(ZipMember& member, std::uint64_t directory) {
     const std::uint64_t at = member.header;
     if (at > directory || directory - at < kHeaderBytes)

@@ -2,11 +2,11 @@
 //
 //   a member     "PK\3\4", a header of 30 bytes, its name, extra fields, its bytes
 //   ...
-//   directory    for each member "PK\1\2", 46 bytes that say where it begins, its name, extra fields, a comment
+//   directory    for each member "PK\1\2", 46 bytes that give where it begins, its name, extra fields, a comment
 //   zip64 end    "PK\6\6", 56 bytes, and its locator "PK\6\7", 20 bytes: where a number needs more than 32 bits
-//   end          "PK\5\6", 22 bytes that say where the directory is, and a comment
+//   end          "PK\5\6", 22 bytes that give where the directory is, and a comment
 //
-// The directory decides. Nothing is ever unpacked to a disk.
+// The directory decides. Nothing is unpacked to disk.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ struct ZipMember {
   bool deflated = false;
 };
 
-// Can a member have this name? One that leads to another folder, or is no path, can not.
+// True for names that a member may have: paths that stay inside the folder.
 bool is_zip_name(std::string_view name);
 
-// What can be believed of an archive: each member is inside the file, before the directory, and shares no byte with
-// another one; names come once and lead to no other folder; sizes are what stored or deflated bytes can have.
+// A validated archive: each member is inside the file, before the directory, and overlaps no other; names are unique
+// and stay inside the folder; sizes are possible for stored or deflated bytes.
 class ZipArchive {
  public:
   // Throws invalid_file, unsupported (members that are encrypted, or compressed in other ways), io.
@@ -41,13 +41,13 @@ class ZipArchive {
 
   const SourcePtr& source() const { return source_; }
   const std::vector<ZipMember>& members() const { return members_; }  // in the directory's order
-  const ZipMember* find(std::string_view name) const;                 // null: there is none
-  // Its decoded bytes behind the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
+  const ZipMember* find(std::string_view name) const;                 // or null
+  // The decoded bytes after the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
   HeldBlob blob(const ZipMember& member, std::uint64_t skip = 0) const;
-  // All of them: what is deflated is decoded. Throws unsupported where it has more than `most` bytes.
+  // All of its bytes, decoded if deflated. Throws unsupported for more than `most` bytes.
   SourcePtr open(const ZipMember& member, std::uint64_t most) const;
 
-  // The members whose bytes do not have the CRC-32 that the directory says. Reads all bytes. Throws io.
+  // The members whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
   std::vector<Finding> check_crc32() const;
 
  private:

@@ -1,4 +1,4 @@
-// The numbers in zip archives that reader and writer share.
+// Constants of zip archives, for reader and writer.
 #pragma once
 
 #include <cstddef>

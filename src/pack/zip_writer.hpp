@@ -1,6 +1,6 @@
-// zip archives, written from front to back: members are stored, and each begins at a multiple of an alignment.
+// Writes zip archives from front to back: stored members, each aligned.
 //
-// The CRC-32 of a member follows its bytes (a "data descriptor"), as in archives of PyTorch; the directory has it, too.
+// A data descriptor with the CRC-32 follows each member, as in archives of PyTorch; the directory has it, too.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@ namespace poise {
 
 class ZipWriter {
  public:
-  // Requires: the sink outlives this, and holds nothing yet.
+  // Requires: the sink outlives this and is empty.
   ZipWriter(Sink& sink, std::uint64_t alignment) : sink_(sink), alignment_(alignment) {}
 
-  // Begins a member of so many bytes, which the caller writes to the sink and shows to the Crc32 that this returns. The
-  // alignment counts for the byte `align_at` of them. Requires: the name has less than 64 KiB and is new.
+  // Begins a member of `bytes` bytes; the caller writes them to the sink and to the returned Crc32. Aligns the byte
+  // `align_at` of them. Requires: the name is new and shorter than 64 KiB.
   Crc32& begin(std::string name, std::uint64_t bytes, std::uint64_t align_at = 0);
-  // The member's bytes are written.
+  // Ends the member.
   void end();
-  // A member that is in memory.
+  // A member from memory.
   void add(std::string name, std::span<const std::byte> bytes);
-  // The directory. Called once, at the end.
+  // Writes the directory. Called once, at the end.
   void finish();
 
  private:

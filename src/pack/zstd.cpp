@@ -23,7 +23,7 @@ constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // ... and decodes to at 
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
-// Decodes frames from the front to the back of a place.
+// Decodes frames from front to back.
 class Decoder {
  public:
   explicit Decoder(const StoredRange& place) : at_(place), context_(ZSTD_createDCtx()) {
@@ -31,7 +31,7 @@ class Decoder {
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kMaxWindowLog);
   }
 
-  // Fills `out` as far as the frames reach.
+  // Fills `out` until the frames end.
   std::size_t decode(std::span<std::byte> out) {
     ZSTD_outBuffer output{out.data(), out.size(), 0};
     while (output.pos < output.size && (input_.pos < input_.size || fill() || pending_)) {
@@ -45,7 +45,7 @@ class Decoder {
     return output.pos;
   }
 
-  // Throws unless the last frame is complete and nothing else follows.
+  // Throws unless the last frame is complete and nothing follows it.
   void require_end(std::uint64_t size) {
     std::byte extra{};
     if (decode(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size));
@@ -121,7 +121,7 @@ class ZstdStream final : public BlobStream {
   bool ended_ = false;
 };
 
-// What no stored bytes can decode to is never allocated.
+// Never allocates more than the stored bytes can decode to.
 std::uint64_t largest_content(const StoredRange& place) {
   return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX
                                                           : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
@@ -132,7 +132,7 @@ class ZstdBlob final : public Blob {
   ZstdBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_([size] { return size; }) {
     if (size > largest_content(place_))
       Decoder(place_).fail(fmt::format("{} bytes cannot decode to {}", place_.length, size));
-    if (size == 0) Decoder(place_).require_end(0);  // no later read will notice
+    if (size == 0) Decoder(place_).require_end(0);  // no later read would check it
   }
   // `size` is called at most once at a time and may throw.
   ZstdBlob(StoredRange place, std::function<std::uint64_t()> size) : place_(std::move(place)), size_(std::move(size)) {}
@@ -145,8 +145,8 @@ class ZstdBlob final : public Blob {
   std::optional<Stored> stored() const override { return Stored{place_, "zstd"}; }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<ZstdStream>(place_, size()); }
 
-  // Reads on from where the last read stopped, if it can: blobs that are computed from this one read it piece by piece,
-  // and to start over for each piece would take time with the square of the size.
+  // Continues where the last read stopped, if possible: computed blobs read in pieces, and starting over for each piece
+  // would take quadratic time.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(last_mutex_);
     std::unique_ptr<ZstdStream> from = std::move(last_);
@@ -170,7 +170,7 @@ class ZstdBlob final : public Blob {
   mutable std::unique_ptr<ZstdStream> last_;
 };
 
-// Nothing when it is more than `most`.
+// Nothing when it exceeds `most`.
 std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64_t most) {
   Decoder decoder(place);
   std::vector<std::byte> chunk(kInputBytes);
@@ -185,7 +185,7 @@ std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64
 
 }  // namespace
 
-// Counts a few times at most, however many limits it is asked with.
+// Counts a few times at most, for any number of limits.
 class ZstdSize {
  public:
   explicit ZstdSize(StoredRange place) : place_(std::move(place)) {}
@@ -213,7 +213,7 @@ class ZstdSize {
   StoredRange place_;
   std::mutex mutex_;
   std::optional<std::uint64_t> size_;
-  std::optional<std::uint64_t> above_;  // without a size: it is more than this
+  std::optional<std::uint64_t> above_;  // while the size is unknown: it exceeds this
   std::exception_ptr failure_;
 };
 
@@ -248,7 +248,7 @@ struct ZstdCompressor::Context {
     return result;
   }
 
-  // Takes `bytes` in; after `end` nothing is left inside.
+  // Consumes `bytes`; after `end` nothing is buffered.
   void push(std::span<const std::byte> bytes, ZSTD_EndDirective directive, Sink& to) {
     ZSTD_inBuffer input{bytes.data(), bytes.size(), 0};
     bool done = false;

@@ -1,7 +1,7 @@
 // zstd: compressed parts, read and written as one stream.
 //
-// A compressed blob must decode to exactly the size its file promises: more, less, a broken frame or bytes after the
-// last frame are errors, and no more memory is used than the decoder's window.
+// A compressed blob must decode to exactly the size that its file gives: more, less, a broken frame or bytes after the
+// last frame are errors. Memory: the decoder's window.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace poise {
 // Stored bytes that are one or more zstd frames and decode to `size` bytes.
 BlobPtr make_zstd_blob(StoredRange place, std::uint64_t size);
 
-// The same where the file does not say the size: it is found by decoding, when first asked for, once for all blobs that
-// share `size`, which is count_zstd() of the same place. It must not be larger than `limit`. size() then throws what
-// decoding throws.
+// The same for files that do not give the size: the first use finds it by decoding, once for all blobs that share
+// `size`, which is count_zstd() of the same place. A size above `limit` is an error. size() then throws what decoding
+// throws.
 class ZstdSize;
 std::shared_ptr<ZstdSize> count_zstd(StoredRange place);
 BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, std::shared_ptr<ZstdSize> size);
@@ -26,14 +26,14 @@ BlobPtr make_zstd_blob_of_unknown_size(StoredRange place, std::uint64_t limit, s
 // Throws bad_argument unless 1 <= level <= 22.
 void require_zstd_level(int level);
 
-// Compresses one blob after the other, reusing its memory.
+// Compresses blobs one at a time, reusing memory.
 class ZstdCompressor {
  public:
   explicit ZstdCompressor(int level);
   ~ZstdCompressor();
 
-  // A sink that compresses into `to` as one frame without content size. A blob of several megabytes is worked on by all
-  // threads, a bounded number of jobs ahead; the same blob gives the same frame on every machine. Requires: `to` and
+  // A sink that compresses into `to` as one frame without content size. All threads work on a blob of several
+  // megabytes, a bounded number of jobs ahead; the same blob gives the same frame on every machine. Requires: `to` and
   // this outlive the sink, and one sink lives at a time.
   class Frame final : public Sink {
    public:

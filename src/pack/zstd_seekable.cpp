@@ -33,7 +33,7 @@ constexpr std::uint32_t kTableMagic = 0x8F92EAB1;
 constexpr std::uint64_t kFooterBytes = 9;
 constexpr std::uint64_t kSkippableHeaderBytes = 8;
 constexpr std::uint32_t kFrameBytes = 1 << 20;       // what we write
-constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // up to this size frames are kept for the next piece of them
+constexpr std::uint32_t kQuickFrameBytes = 2 << 20;  // frames up to this size are cached
 
 struct Frame {
   std::uint64_t offset = 0;  // from the first stored byte
@@ -50,7 +50,7 @@ class SeekTable {
   }
 
   const std::vector<Frame>& frames() const { return frames_; }
-  // Of every frame but the last; 1 where none has content.
+  // The content of every frame but the last; 1 if none has content.
   std::uint32_t frame_bytes() const { return frames_.empty() ? 1 : std::max(1U, frames_[0].content); }
 
  private:
@@ -121,18 +121,18 @@ struct FreeEncoder {
   void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
 };
 
-// The contents of frames that were wanted lately, of all blobs, so that memory does not grow with their number. Who
-// reads a blob piece by piece, perhaps with many threads, decodes each frame once.
+// Recently decoded frames of all blobs, so that memory does not grow with the number of blobs. A reader that reads a
+// blob in pieces, perhaps with many threads, decodes each frame once.
 class FrameCache {
  public:
   using Content = std::shared_ptr<const std::vector<std::byte>>;
 
   static FrameCache& shared() {
-    static FrameCache& cache = *new FrameCache;  // blobs may live until the very end
+    static FrameCache& cache = *new FrameCache;  // never destroyed: blobs may outlive static objects
     return cache;
   }
 
-  // A blob's name in here: no other ever has the same.
+  // A unique number for a blob.
   std::uint64_t new_blob() { return next_blob_++; }
 
   void forget(std::uint64_t blob) {
@@ -140,7 +140,7 @@ class FrameCache {
     std::erase_if(entries_, [&](const auto& entry) { return entry->blob == blob; });
   }
 
-  // Who wants what another thread is making waits for it.
+  // Waits for another thread that is making the same frame.
   template <typename Make>
   Content get(std::uint64_t blob, std::size_t frame, const Make& make) {
     return find(blob, frame)->content.get([&] { return std::make_shared<const std::vector<std::byte>>(make()); });
@@ -154,7 +154,7 @@ class FrameCache {
     LazyValue<const std::vector<std::byte>> content;
   };
 
-  // The one asked for comes to the front, the one at the end goes.
+  // Moves the entry to the front; drops the last one.
   std::shared_ptr<Entry> find(std::uint64_t blob, std::size_t frame) {
     const std::lock_guard lock(mutex_);
     auto at =
@@ -177,13 +177,13 @@ class FrameCache {
 class SeekableBlob final : public Blob {
  public:
   SeekableBlob(StoredRange place, std::uint64_t size) : place_(std::move(place)), size_(size) {
-    if (size == 0) table();  // no later read will notice
+    if (size == 0) table();  // no later read would check it
   }
   ~SeekableBlob() override { FrameCache::shared().forget(name_); }
 
   std::uint64_t size() const override { return size_; }
   std::optional<Stored> stored() const override { return Stored{place_, std::string(kZstdSeekable)}; }
-  // Larger frames are for streams: each read of a piece would decode a whole one.
+  // Larger frames are for streams only: each read of a piece would decode a whole frame.
   bool seekable() const override { return table().frame_bytes() <= kQuickFrameBytes; }
   std::unique_ptr<BlobStream> stream() const override;
 
@@ -254,10 +254,10 @@ class SeekableBlob final : public Blob {
   std::uint64_t size_;
   std::uint64_t name_ = FrameCache::shared().new_blob();
   mutable std::mutex mutex_;
-  mutable std::optional<SeekTable> table_;  // never changes once it is there
+  mutable std::optional<SeekTable> table_;  // constant once set
 };
 
-// Decodes each frame once; in place where all of it is asked for.
+// Decodes each frame once; in place where the reader wants all of it.
 class FrameStream final : public BlobStream {
  public:
   explicit FrameStream(const SeekableBlob& blob) : blob_(blob), frames_(blob.table().frames()) {}
