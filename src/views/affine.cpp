@@ -36,8 +36,7 @@ class CodeBytes {
   std::vector<std::byte> buffer_;
 };
 
-// A file's scale, or codes of four bits a byte each, may be what no writer makes: verify() tells of it, and nothing is
-// computed from it.
+// A file may hold scales and four-bit codes that no writer makes: verify() reports them, and reading throws.
 void require_sound(std::string_view tensor, const Affine& affine) {
   const auto problems = problems_of(affine);
   if (!problems.empty())
@@ -89,7 +88,7 @@ class DecodedBlob final : public Blob {
   std::string name_;
   BlobPtr data_;
   DType dtype_;
-  TensorLayout layout_;  // keeps the scale
+  TensorLayout layout_;  // owns the scale
   std::uint64_t elements_;
 };
 
@@ -120,7 +119,7 @@ class PackedBlob final : public Blob {
   CodeFormat format_;
 };
 
-// Codes of four bits that take a byte each, unchanged.
+// Codes of four bits, one a byte, checked when read.
 class FittingBlob final : public Blob {
  public:
   FittingBlob(std::string name, BlobPtr data, const CodeFormat& format)
@@ -181,7 +180,7 @@ std::string affine_type(const Tensor& tensor) {
                               tensor.layout.affine()->ranged() ? ScaleRule::range : ScaleRule::largest});
 }
 
-// Codes that end where the error was least are no other codes afterwards: both rules without a range are met.
+// Codes clipped where the error was least stay the same: they satisfy both rules without a range.
 bool is_stored_as_affine(const Tensor& tensor, const StoredType& type) {
   return !type.grouped() && type.blocks.empty() && tensor.require("data").dtype == type.dtype &&
          tensor.layout.affine()->ranged() == (type.scale == ScaleRule::range);

@@ -21,7 +21,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kElementsAtOnce = 32768;  // encoded at a time, about
+constexpr std::size_t kElementsAtOnce = 32768;  // encoded at a time, approximately
 
 class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
  public:
@@ -68,7 +68,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     std::vector<float> decoded;
   };
 
-  // Whole rows from front to back: what reads elements in a stream cannot go back for half a row.
+  // Whole rows from front to back: the stream of elements cannot go back by half a row.
   class Rows final : public BlobStream {
    public:
     explicit Rows(const BlockEncodedBlob& blob) : blob_(blob), elements_(blob.elements_->stream()) {}
@@ -109,7 +109,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
 
   void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
     encode_rows(first, count, memory.numbers.data(), out);
-    // Squares of finite float32 numbers have room in float64.
+    // Squares of finite float32 numbers fit float64.
     const QuantizationError error = measure(count, memory, out);
     if (!std::isfinite(error.squared_values)) refuse_numbers(first, memory);
     if (importance_ || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
@@ -117,7 +117,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     if (loss != nullptr) loss->merge(error);
   }
 
-  // Each of the stacked matrices may have weights of its own. Requires: there are weights.
+  // Each of the stacked matrices may have its own weights. Requires: there are weights.
   std::uint64_t rows_a_matrix() const { return rows_ / (importance_->size() / row_); }
   const float* weights_of(std::uint64_t row) const { return importance_->data() + row / rows_a_matrix() * row_; }
 
@@ -144,8 +144,8 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     refuse(fmt::format("element {} is not finite and cannot be quantized", first * row_ + bad.first));
   }
 
-  // Throws where the numbers have no place in the scale of their block, or the search for it has left float32: numbers
-  // that are not finite come of that, or zeros.
+  // Throws where the scale of a block cannot represent its numbers, or the search for it overflowed float32: the block
+  // would decode to non-finite numbers, or zeros.
   void require_numbers(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
     memory.decoded.resize(count * row_);
     type_.decode(blocks, count * row_ / type_.elements, memory.decoded.data());
@@ -159,7 +159,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     }
   }
 
-  // Nothing but zeros, and one of the numbers is none that rounding makes zero, and counts.
+  // All decoded numbers are zero, and some number that counts does not round to zero.
   static bool loses_all(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
     constexpr float kSmall = 0x1p-10F;
     if (!std::ranges::all_of(decoded, [](float number) { return number == 0; })) return false;
@@ -169,7 +169,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     return false;
   }
 
-  // The largest number of a block becomes zero, which squares of float32 numbers do that are none.
+  // The largest number of a block becomes zero: the square of a nonzero float32 number can underflow.
   static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
     const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
     return std::abs(*largest) > static_cast<float>(kLargestF16) &&

@@ -1,4 +1,4 @@
-// Floating-point tensors as ggml's blocks, encoded row by row when they are read.
+// Floating-point tensors as ggml's blocks, encoded row by row when read.
 #pragma once
 
 #include <memory>
@@ -14,10 +14,10 @@ namespace poise {
 // imatrix).
 using Importance = std::shared_ptr<const std::vector<float>>;
 
-// The same elements in blocks. Reading throws unsupported, naming tensor and index, for an element that is not finite,
-// and naming the block for one that would hold numbers that are not finite, or zeros in place of numbers that are none.
-// `importance` is null, or has a finite weight of 0 or more for each element of a row; of stacked matrices, [matrices,
-// rows, columns], for each matrix if it has that many. The blocks are a LossyBlob<QuantizationError>. Requires:
+// The same elements in blocks. Reading throws unsupported: naming tensor and index for an element that is not finite,
+// and naming the block when its numbers would decode to non-finite numbers, or nonzero ones to zeros. `importance` is
+// null, or has a finite weight of 0 or more for each element of a row; for stacked matrices, [matrices, rows, columns],
+// it may have that many for each matrix. The blocks are a LossyBlob<QuantizationError>. Requires:
 // has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance);
 

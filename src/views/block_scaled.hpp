@@ -1,4 +1,4 @@
-// Numbers with a scale for each block of a matrix (block_scaled.cpp has the parts).
+// Numbers with a scale for each block of a matrix (block_scaled.cpp describes the parts).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct BlockShape {
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 
-// The layout, and the attributes that spell it. Requires: neither is 0.
+// The layout, and the attributes that describe it. Requires: neither is 0.
 TensorLayout block_scaled_layout(const BlockShape& shape);
 Attributes block_scaled_attributes(const BlockShape& shape);
 

@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// Elements whose source, float32 numbers and codes stay in the first-level cache together. Even: a block of 4-bit codes
-// begins with a whole byte.
+// Elements whose source, float32 numbers and codes fit the first-level cache together. Even, so that a block of 4-bit
+// codes begins at a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// ggml's blocks as numbers, decoded when they are read.
+// Decodes ggml's blocks when they are read.
 #include <algorithm>
 #include <vector>
 
@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kElements = 8192;  // decoded at a time, about: they stay in the first cache
+constexpr std::size_t kElements = 8192;  // decoded at a time, approximately; they fit the first-level cache
 
 class BlockDecodedBlob final : public Blob {
  public:
@@ -54,7 +54,7 @@ class BlockDecodedBlob final : public Blob {
 
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return block_layout_named(name); }
 
-// Of a type that has numbers.
+// True for types with numbers.
 bool has_numbers(const Tensor& tensor) { return block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr block_elements(const Tensor& tensor) {

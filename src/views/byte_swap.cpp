@@ -31,7 +31,7 @@ void reverse_each(std::span<std::byte> bytes, unsigned width) {
   }
 }
 
-// Numbers from front to back, for blobs that are read so.
+// Streams numbers, for blobs that can only be streamed.
 class SwappedStream final : public BlobStream {
  public:
   SwappedStream(std::unique_ptr<BlobStream> stream, unsigned width)
@@ -39,7 +39,7 @@ class SwappedStream final : public BlobStream {
 
   std::size_t best_read() const override { return stream_->best_read() / width_ * width_; }
 
-  // A number that a call's end cuts waits for the next call.
+  // A number cut by the end of a call continues in the next call.
   std::size_t read(std::span<std::byte> out) override {
     std::size_t done = take(out);
     if (const auto whole = out.subspan(done, (out.size() - done) / width_ * width_); !whole.empty()) {
@@ -63,7 +63,7 @@ class SwappedStream final : public BlobStream {
     return count;
   }
 
-  // As many bytes as there are.
+  // Reads as many bytes as there are.
   std::size_t fill(std::span<std::byte> out) {
     std::size_t done = 0;
     while (done < out.size()) {
@@ -76,7 +76,7 @@ class SwappedStream final : public BlobStream {
 
   std::unique_ptr<BlobStream> stream_;
   unsigned width_;
-  std::vector<std::byte> number_;  // its last `left_` bytes are still to be handed out
+  std::vector<std::byte> number_;  // its last `left_` bytes are not read yet
   unsigned left_ = 0;
 };
 

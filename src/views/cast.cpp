@@ -71,10 +71,10 @@ class CastBlob final : public LossyBlob<CastStats> {
   }
 
  private:
-  // The place of an element among those that share its byte.
+  // The index of an element within its byte.
   std::uint64_t first_in_byte(std::uint64_t element) const { return from_bits_ < 8 ? element % (8 / from_bits_) : 0; }
 
-  // Whole float32 numbers, to where they can be written as such.
+  // Widens whole float32 numbers straight into `out`, if it is aligned for them.
   bool widens_whole(std::uint64_t offset, std::span<std::byte> out) const {
     const bool aligned = reinterpret_cast<std::uintptr_t>(out.data()) % alignof(float) == 0;
     return to_ == DType::f32 && can_widen(from_) && aligned && offset % sizeof(float) == 0 &&
@@ -93,7 +93,7 @@ class CastBlob final : public LossyBlob<CastStats> {
           first_in_byte(first));
   }
 
-  // Elements that begin with a byte; types with two to a byte have none that are not finite.
+  // Starts at a whole byte; types with two elements a byte have only finite ones.
   std::uint64_t count_not_finite(const std::byte* elements, std::size_t count) const {
     return from_bits_ < 8 ? 0 : find_bad_values(from_, {elements, count * (from_bits_ / 8)}).count;
   }
@@ -145,7 +145,7 @@ class CastBlob final : public LossyBlob<CastStats> {
                                      : narrow_bf16(floats_.data(), out, count, stats);
     }
 
-    // Straight from double: rounding twice, by way of float32, could miss the nearest value.
+    // Directly from double: rounding twice, through float32, could miss the nearest value.
     std::size_t from_f64(const std::byte* in, std::size_t count, CastStats& stats) {
       for (std::size_t i = 0; i < count; ++i) {
         const auto value = load_le<double>(in + 8 * i);
@@ -173,7 +173,7 @@ class CastBlob final : public LossyBlob<CastStats> {
 
     double smallest_normal() const { return blob_.to_ == DType::f16 ? 0x1p-14 : 0x1p-126; }
 
-    // `value`: that of a float64, which float32 may not hold either.
+    // `value`: a float64, which may not fit float32.
     [[noreturn]] void overflow(std::uint64_t element, double value) const {
       constexpr double kLargest = std::numeric_limits<float>::max();
       const bool is_single = std::abs(value) <= kLargest;
@@ -185,7 +185,7 @@ class CastBlob final : public LossyBlob<CastStats> {
     }
 
     const CastBlob& blob_;
-    bool counts_;  // what is not finite
+    bool counts_;  // whether to count what is not finite
     std::vector<std::byte> source_;
     std::vector<float> floats_;
     std::vector<std::byte> result_;

@@ -7,7 +7,7 @@
 namespace poise {
 namespace {
 
-// Are the type and the decoded size of a part known?
+// True when type and decoded size of a part are known.
 bool can_be_judged(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
 
 }  // namespace

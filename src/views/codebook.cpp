@@ -1,4 +1,4 @@
-// poise.codebook/1: codes of four bits, each the place of a number in a codebook, with a scale for each block.
+// poise.codebook/1: codes of four bits, each an index into a codebook, with a scale for each block.
 //
 //   data       u8, two codes a byte, the element with the even index in the low half
 //   codebook   f32, 16 numbers

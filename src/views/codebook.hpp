@@ -1,4 +1,4 @@
-// Codes of four bits that a codebook makes numbers of (codebook.cpp has the parts).
+// Codes of four bits that index a codebook (codebook.cpp describes the parts).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace poise {
 
 inline constexpr std::string_view kCodebook = "poise.codebook/1";
 
-// The layout, and the attributes that spell it, for blocks of `block` elements. Requires: block > 0.
+// The layout, and the attributes that describe it, for blocks of `block` elements. Requires: block > 0.
 TensorLayout codebook_layout(std::uint64_t block);
 Attributes codebook_attributes(std::uint64_t block);
 

@@ -29,7 +29,7 @@ void check_dense(const Tensor& tensor) {
   }
 }
 
-// Two elements a byte: after an odd number of them the last high half is zero.
+// Two elements a byte: with an odd number of elements the last high half is zero.
 ValueRules dense_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;

@@ -15,10 +15,10 @@ bool follows(const Dimension& outer, const Dimension& inner) {
   return !__builtin_mul_overflow(static_cast<std::int64_t>(inner.count), inner.stride, &whole) && outer.stride == whole;
 }
 
-// Elements of one size, moved from where strides say to where they follow each other.
+// Moves elements of one size from strided to contiguous places.
 template <std::size_t kItem>
 struct Items {
-  // `count` rows, whose next one is `from_stride` and `to_stride` bytes on, of elements as `row` says.
+  // `count` rows of elements as `row` describes; the next row is `from_stride` and `to_stride` bytes on.
   static void copy_row(const std::byte* from, const Dimension& row, std::byte* to) {
     if (row.stride == static_cast<std::int64_t>(kItem)) {
       std::memcpy(to, from, static_cast<std::size_t>(row.count) * kItem);
@@ -27,7 +27,7 @@ struct Items {
     for (std::uint64_t i = 0; i < row.count; ++i) std::memcpy(to + i * kItem, moved(from, i, row.stride), kItem);
   }
 
-  // A matrix whose columns are what is close together: in tiles that use whole cache lines of both sides.
+  // A matrix whose columns are contiguous, or nearly: in tiles that use whole cache lines of both sides.
   static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to,
                            std::size_t to_stride) {
     constexpr std::uint64_t kTile = std::max<std::size_t>(16, 64 / kItem);
@@ -43,7 +43,7 @@ struct Items {
   }
 };
 
-// Dimensions of elements in memory, copied one after the other to `to`.
+// Copies elements in memory one dimension after another to `to`.
 template <std::size_t kItem>
 class BoxCopy {
  public:
@@ -74,10 +74,10 @@ class BoxCopy {
 
   std::span<const Dimension> box_;
   std::vector<std::size_t> to_strides_;
-  std::size_t closest_;  // the dimension along which neighbours are closest to each other
+  std::size_t closest_;  // the dimension with the smallest stride
 };
 
-// Sizes of elements that have no loop of their own.
+// Element sizes without a loop of their own.
 void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
   if (box.empty()) {
     std::memcpy(to, from, item);

@@ -1,4 +1,4 @@
-// Dimensions: where elements are that strides spread over a blob, and their copy to where they follow each other.
+// Dimensions: the places of strided elements in a blob, and copies of them to contiguous places.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline std::uint64_t magnitude(std::int64_t stride) {
   return stride < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
 }
 
-// Positions are counted modulo 2^64, so that strides of either sign add up. Those of elements are in the blob.
+// Positions wrap modulo 2^64, so strides of either sign add up. Positions of elements are inside the blob.
 inline std::uint64_t moved(std::uint64_t position, std::uint64_t steps, std::int64_t stride) {
   return position + steps * static_cast<std::uint64_t>(stride);
 }
@@ -29,25 +29,24 @@ inline const std::byte* moved(const std::byte* position, std::uint64_t steps, st
   return position + static_cast<std::ptrdiff_t>(steps) * static_cast<std::ptrdiff_t>(stride);
 }
 
-// Bytes [begin, end) in which elements are.
+// The range [begin, end) of bytes that holds the elements.
 struct Extent {
   std::uint64_t begin;
   std::uint64_t end;
   std::uint64_t size() const { return end - begin; }
 };
 
-// Nothing where it is outside of 64 bits.
+// Nothing on overflow of 64 bits.
 std::optional<Extent> extent_of(std::uint64_t first, std::span<const Dimension> dimensions, std::uint64_t item);
 
-// The same elements in the same order with the fewest dimensions. None: a single element.
+// The same elements in the same order with the fewest dimensions. Empty for a single element.
 Dimensions merged(const Strided& layout);
 
-// Copies elements of `item` bytes, the first of which is at `from`, to follow each other at `to`. Requires: a dimension
-// at least.
+// Copies elements of `item` bytes, the first at `from`, to contiguous places at `to`. Requires: at least one dimension.
 void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte* to);
 
-// The same for a matrix whose columns are what is close together; `to_stride` bytes are from one row of the copy to the
-// next. Requires: elements of 1, 2, 4, 8 or 16 bytes.
+// The same for a matrix with small strides along its columns; rows of the copy are `to_stride` bytes apart. Requires:
+// elements of 1, 2, 4, 8 or 16 bytes.
 void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::size_t item, std::byte* to,
                   std::size_t to_stride);
 

@@ -1,11 +1,11 @@
-// flipped_signs: signed bytes as unsigned ones, 128 larger.
+// flipped_signs: signed bytes as unsigned ones, plus 128.
 #pragma once
 
 #include <poise/blob.hpp>
 
 namespace poise {
 
-// Every byte with its highest bit inverted, computed when it is read.
+// Inverts the highest bit of every byte, when read.
 BlobPtr make_flipped_signs_blob(BlobPtr blob);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// FloatBlob: float32 numbers that are computed a block at a time when they are read.
+// FloatBlob: float32 numbers, computed in blocks when read.
 #pragma once
 
 #include <algorithm>
@@ -38,9 +38,9 @@ class FloatBlob : public Blob {
   }
 
  protected:
-  // The elements from `first` on, at most kBlockSize of them.
+  // Computes the elements from `first` on, at most kBlockSize of them.
   virtual void make(std::uint64_t first, std::span<float> out) const = 0;
-  // The last element has been read: what was kept for the others may go.
+  // The last element has been read: caches may be dropped.
   virtual void finish() const {}
 
  private:

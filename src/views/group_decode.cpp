@@ -1,4 +1,4 @@
-// From groups of codes to numbers, for every scheme that group_scheme() reads.
+// Decodes groups of codes, for every scheme that group_scheme() reads.
 #include <algorithm>
 #include <array>
 
@@ -19,7 +19,7 @@
 namespace poise {
 namespace {
 
-// Codes that share words.
+// Codes packed in words.
 class PackedCodes {
  public:
   PackedCodes(const GroupScheme& scheme, BlobPtr words, const Shape& shape)
@@ -33,7 +33,7 @@ class PackedCodes {
     flat_ = scheme.packing_axis + 1 == shape.size();
   }
 
-  // The codes of neighbours in row-major order.
+  // The codes of elements that are neighbours in row-major order.
   void unpack(std::uint64_t first, std::span<std::uint32_t> codes) const {
     const bool as_bytes = flat_ && !high_bits_first_ && std::size_t{per_word_} * bits_ == 8 * word_bytes_;
     if (as_bytes && bits_ == 8) {
@@ -49,7 +49,7 @@ class PackedCodes {
 
   std::uint64_t at(std::uint64_t element) const {
     if (flat_) return code(element / per_word_, static_cast<unsigned>(element % per_word_));
-    // Neighbours along another axis share a word: words are placed as the codes would be, with that axis shortened.
+    // Neighbours along another axis share a word: words are in the order of the codes, with that axis shortened.
     const std::uint64_t inner = element % stride_;
     const std::uint64_t middle = element / stride_ % along_;
     const std::uint64_t outer = element / stride_ / along_;
@@ -87,7 +87,7 @@ std::vector<float> numbers_of(const Part& part) {
     });
   }
   std::vector<float> numbers(loaded.bytes().size() * 8 /
-                             info(part.dtype).bits);  // one too many where the last byte is half empty
+                             info(part.dtype).bits);  // one too many if the last byte is half empty
   widen(part.dtype, loaded.bytes().data(), numbers);
   return numbers;
 }
@@ -95,7 +95,7 @@ std::vector<float> numbers_of(const Part& part) {
 // Scales, zero points and the group of every element.
 class GroupNumbers {
  public:
-  // `index`: of each index along the axis its group, a u32; null: neighbours share a group.
+  // `index`: for each index along the axis its group, u32; null when neighbours share a group.
   GroupNumbers(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index) : scheme_(scheme) {
     const Part& scales = tensor.require("scales");
     scales_ = numbers_of(scales);
@@ -107,7 +107,7 @@ class GroupNumbers {
     if (index) take_index(tensor, *index);
   }
 
-  // The numbers of the codes of neighbours in row-major order.
+  // Decodes codes of elements that are neighbours in row-major order.
   void decode(std::uint64_t first, std::span<const std::uint32_t> codes, std::span<float> out) const {
     for (std::size_t i = 0; i < codes.size();) {
       const auto group = static_cast<std::size_t>(group_of(first + i));
@@ -150,7 +150,7 @@ class GroupNumbers {
   GroupScheme scheme_;
   std::vector<float> scales_;
   std::vector<float> zeros_;
-  std::vector<std::uint32_t> index_;  // empty: none
+  std::vector<std::uint32_t> index_;  // may be empty
   std::uint64_t stride_ = 1;
   std::uint64_t along_ = 0;
   std::uint64_t groups_along_ = 0;
@@ -165,7 +165,7 @@ class GroupDecodedBlob final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const auto decoded = decoded_.get([this] {
-      check_group_parts(tensor_);  // compression may have hidden sizes from the reader
+      check_group_parts(tensor_);  // a compressed part may have had no size when the file was opened
       return std::make_shared<const Decoded>(tensor_, *group_scheme(tensor_.layout), index_);
     });
     const bool is_last = offset + out.size() == size();
@@ -200,7 +200,7 @@ class GroupDecodedBlob final : public Blob {
   LazyValue<const Decoded> decoded_;
 };
 
-// Not known where types of the parts are not.
+// False when types of the parts are unknown.
 bool has_scheme(const Tensor& tensor) { return group_scheme(tensor.layout) != nullptr; }
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
@@ -230,7 +230,7 @@ bool is_same_grouping(const Tensor& a, const Tensor& b) {
   return !has_scheme(a) || !has_scheme(b) || same_meaning(*group_scheme(a.layout), *group_scheme(b.layout));
 }
 
-// Words of codes have no sign.
+// The sign of a word of codes has no meaning.
 std::optional<std::string> group_type_meaning(const Part& part) {
   if (part.role != "packed_weight" || !is_integer(part.dtype)) return std::nullopt;
   return fmt::format("{}", info(part.dtype).bits);

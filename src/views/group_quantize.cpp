@@ -28,8 +28,8 @@ namespace {
 
 namespace tbb = oneapi::tbb;
 
-constexpr std::size_t kMostGroups = kBlockSize / 4;  // in a block: no group is smaller than a word of codes
-constexpr std::size_t kGroupsPerTask = 512;          // groups a thread looks at before it takes more
+constexpr std::size_t kMostGroups = kBlockSize / 4;  // in a block: the smallest group is a word of codes
+constexpr std::size_t kGroupsPerTask = 512;          // per task of a thread
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr std::uint16_t kSmallestHalf = 1;  // 2^-24
 
@@ -39,7 +39,7 @@ struct GroupScale {
   std::uint8_t zero;
 };
 
-// Scales and zero points of all groups, each found when it is first asked for. Two threads may find the same one.
+// Scales and zero points of all groups, each computed on first use. Two threads may compute the same one.
 class GroupScales {
  public:
   GroupScales(std::string name, BlobPtr elements, const Groups& groups)
@@ -51,13 +51,13 @@ class GroupScales {
   std::uint64_t count() const { return count_; }
   int largest_code() const { return (1 << groups_.bits) - 1; }
 
-  // What is known so far: kept until release(), and then found anew by whoever asks.
+  // The scales so far; after release() they are computed again on demand.
   class Table {
    public:
     explicit Table(const GroupScales& scales) : scales_(scales), found_(static_cast<std::size_t>(scales.count_)) {}
 
-    // Groups from `first` on, whose numbers are at hand. Throws unsupported when one of them is not finite or too
-    // large.
+    // Scales of groups from `first` on, whose numbers are given. Throws unsupported for a number that is not finite or
+    // too large.
     void get(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) {
       const auto found = std::span(found_).subspan(static_cast<std::size_t>(first), scales.size());
       bool all = true;
@@ -71,12 +71,12 @@ class GroupScales {
       for (std::size_t i = 0; i < found.size(); ++i) found[i].store(packed(scales[i]), std::memory_order_relaxed);
     }
 
-    // The same without its numbers.
+    // The same without the numbers.
     GroupScale get(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
         return unpacked(bits);
       if (!scales_.elements_->seekable()) {
-        find_all();  // going back in a stream means reading it from the beginning
+        find_all();  // a stream cannot go back, only start over
         return get(g);
       }
       const auto size = static_cast<std::size_t>(scales_.groups_.size);
@@ -87,14 +87,14 @@ class GroupScales {
       return scale;
     }
 
-    // Finds those that are not known yet.
+    // Computes the missing ones.
     void find_all() {
       std::call_once(all_, [this] {
         if (!scales_.elements_->seekable()) return find_in_stream();
         const auto look_at = [this](const tbb::blocked_range<std::uint64_t>& range) {
           for (std::uint64_t g = range.begin(); g < range.end(); ++g) get(g);
         };
-        // Isolated: a thread that waits here must not take up other work that may ask for these very scales.
+        // Isolated: a thread that waits here must not take other work that may ask for these scales.
         tbb::this_task_arena::isolate(
             [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, scales_.count_, kGroupsPerTask), look_at); });
       });
@@ -121,7 +121,7 @@ class GroupScales {
     }
 
     const GroupScales& scales_;
-    std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not known yet
+    std::vector<std::atomic<std::uint32_t>> found_;  // kKnown, zero point, factor; 0: not computed
     std::once_flag all_;
   };
 
@@ -134,7 +134,7 @@ class GroupScales {
   bool seekable() const { return elements_->seekable(); }
 
  private:
-  // Groups from `first` on. Requires: no more than kMostGroups.
+  // Groups from `first` on. Requires: at most kMostGroups.
   void find(std::uint64_t first, std::span<const float> numbers, std::span<GroupScale> scales) const {
     std::array<Range, kMostGroups> ranges;
     if (find_ranges(numbers, std::span(ranges).first(scales.size())) >= kInfinity) {
@@ -151,6 +151,7 @@ class GroupScales {
     if (scale > kLargestF16) refuse(g * groups_.size, "begins a group too large for a float16 scale");
     const std::uint16_t half =
         scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
+                                                                                    // numbers
     const auto stored = static_cast<double>(decode_f16(half));
     const double zero =
         stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
@@ -183,14 +184,14 @@ class GroupNumbersBlob final : public Blob {
     std::array<std::uint16_t, 1024> numbers;
     while (!out.empty()) {
       const std::uint64_t first = offset / sizeof numbers[0];
-      const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside of a number
+      const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside a number
       const std::size_t length = std::min(out.size(), sizeof numbers - begin);
       for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = as_half(table->get(first + i));
       std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(begin, length), out.begin());
       offset += length;
       out = out.subspan(length);
     }
-    if (is_last) scales_->release();  // the last part of a tensor, as writers go: memory for one tensor at a time
+    if (is_last) scales_->release();  // writers read this part last: scales of one tensor at a time are in memory
   }
   bool seekable() const override { return scales_->seekable(); }
 
@@ -242,7 +243,7 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // The first and the last group may be cut, and their numbers are not all at hand.
+  // For the first and the last group, which may be cut, so that only some of their numbers are given.
   QuantizationError encode(GroupScales::Table& table, std::uint64_t first, std::span<const float> numbers,
                            std::byte* codes) const {
     const auto size = static_cast<std::size_t>(groups_.size);

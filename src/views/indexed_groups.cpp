@@ -1,5 +1,5 @@
-// poise.quant_group_indexed/1: as zt.quant_group/1 (tensor/group_scheme.hpp), but each index along the axis names its
-// group, as quantizers that order columns by their weight need it. Besides data, scales and perhaps zeros there is
+// poise.quant_group_indexed/1: as zt.quant_group/1 (tensor/group_scheme.hpp), but an index gives each position along
+// the axis its group. Quantizers that order columns by their weight need it. Parts: data, scales, perhaps zeros, and
 //
 //   group_index   u32, one for each index along the axis: less than the number of groups
 #include "views/indexed_groups.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kIndex = "group_index";
 
-// The same codes in groups of neighbours. Requires: all types of parts are known.
+// The same codes in groups of neighbours. Requires: the types of all parts are known.
 Tensor neighbours(const Tensor& tensor) {
   Tensor groups = tensor;
   groups.parts = {};
@@ -37,7 +37,7 @@ const GroupScheme& scheme_of(const Tensor& tensor) {
 
 std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
   if (name != kIndexedGroups) return std::nullopt;
-  // Sizes of parts whose types are not known tell nothing: such a tensor is carried.
+  // Parts of unknown types have no sizes to check: such a tensor is carried.
   return has_known_types(tensor) ? indexed_groups_layout(tensor) : TensorLayout::other(std::string(name));
 }
 

@@ -16,7 +16,7 @@ class JoinedBlob final : public Blob {
   bool seekable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
   }
-  // Where all have the same, and none ends within it.
+  // That of the blobs if they agree and no blob ends within it.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
     return std::ranges::all_of(blobs_,
@@ -48,7 +48,7 @@ class JoinedBlob final : public Blob {
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(blobs_); }
 
  private:
-  // Streams of all: blobs that cannot seek are read once.
+  // Streams the blobs in turn, for blobs that cannot seek.
   class Stream final : public BlobStream {
    public:
     explicit Stream(const std::vector<BlobPtr>& blobs) : blobs_(blobs) {}
@@ -71,7 +71,7 @@ class JoinedBlob final : public Blob {
   std::vector<std::uint64_t> ends_;
 };
 
-// Where a file has them one after the other.
+// Where one range of a file holds the blobs in order.
 std::optional<StoredRange> one_range(const std::vector<BlobPtr>& blobs) {
   auto all = blobs.front()->raw();
   for (std::size_t i = 1; i < blobs.size() && all; ++i) {

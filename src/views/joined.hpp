@@ -1,4 +1,4 @@
-// joined: blobs one after the other, as one.
+// joined: concatenates blobs.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace poise {
 
-// All bytes of the first, then of the second, and so on. A part of their file where they follow each other there.
-// Requires: a blob at least; their sizes fit 64 bits together.
+// All bytes of the first blob, then of the second, and so on. A range of their file if they are contiguous there.
+// Requires: at least one blob; their total size fits 64 bits.
 BlobPtr make_joined_blob(std::vector<BlobPtr> blobs);
 
 }  // namespace poise

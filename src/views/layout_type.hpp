@@ -1,8 +1,8 @@
-// LayoutType: what Poise knows of one way in which a tensor's parts make up its elements.
+// LayoutType: what Poise knows of one layout, a way in which parts make up a tensor's elements.
 //
 // layout_type.cpp has the table. A new layout is one file in views/ with its row, and its place in the table: inspect,
-// verify, convert, diff, run and zTensor 2 ask the row. What a format spells in words of its own is in the format's
-// folder; a product with codes as they are stored is a row of runtime/stored_form.cpp.
+// verify, convert, diff, run and zTensor 2 use the row. A format's own notation is in the format's folder; the row of
+// runtime/stored_form.cpp multiplies codes in their stored form.
 #pragma once
 
 #include <optional>
@@ -19,42 +19,42 @@
 
 namespace poise {
 
-// A column that may be null says what holds then.
+// The comment of a column that may be null gives the default.
 struct LayoutType {
   std::string_view name;   // "sparse_csr", "zt.mx/1"
-  bool quantized = false;  // elements are codes, with what makes numbers of them
+  bool quantized = false;  // elements are codes, with parts or attributes that decode them
 
-  // The layout that this name, with the attributes and parts of the tensor, describes. Nothing: the name is another
-  // row's. Throws invalid_file (without path) naming tensor and attribute where they make no sense.
+  // The layout that this name, with the attributes and parts of the tensor, describes. Nothing: another row has the
+  // name. Throws invalid_file (without path) naming tensor and attribute when they are invalid.
   std::optional<TensorLayout> (*read)(const Tensor& tensor, std::string_view name) = nullptr;
 
-  // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Looks at no
-  // data. Null: nothing is known of them.
+  // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
+  // Null: no check.
   void (*check)(const Tensor& tensor) = nullptr;
-  bool needs_known_parts = false;  // check() requires that types and sizes of all parts are known
-  // What is wrong with the scheme itself, such as a scale that is not finite. Null: it has none, or it is a part.
+  bool needs_known_parts = false;  // check() requires known types and sizes of all parts
+  // Faults of the scheme itself, such as a scale that is not finite. Null: none.
   std::vector<Finding> (*scheme_faults)(const Tensor& tensor) = nullptr;
-  // What the values in a part have to be. Null: what its type calls for.
+  // Which values a part may hold. Null: any of its type.
   ValueRules (*value_rules)(const Tensor& tensor, const Part& part) = nullptr;
 
-  // Are the elements real floating-point numbers that elements() makes? Null: no.
+  // True when the elements are real floating-point numbers that elements() computes. Null: no.
   bool (*has_float_elements)(const Tensor& tensor) = nullptr;
-  // The type of what elements() makes. Null: f32.
+  // The type that elements() gives. Null: f32.
   DType (*element_type)(const Tensor& tensor) = nullptr;
-  // All elements in row-major order, computed when they are read. Null: there are none to be had. Requires:
-  // has_float_elements(tensor), or a layout whose elements may be of any type.
+  // All elements in row-major order, computed when read. Null: not available. Requires: has_float_elements(tensor), or
+  // a layout whose elements may be of any type.
   BlobPtr (*elements)(const Tensor& tensor) = nullptr;
 
-  // How the elements are stored, in the words of StoredType: "bf16", "group4:128". Null: the layout's name.
+  // How the elements are stored, in the notation of StoredType: "bf16", "group4:128". Null: the layout's name.
   std::string (*stored_type)(const Tensor& tensor) = nullptr;
-  // Is the tensor stored as `type` already? Null: no.
+  // True when the tensor is stored as `type` already. Null: no.
   bool (*is_stored_as)(const Tensor& tensor, const StoredType& type) = nullptr;
 
-  // Of two tensors of this layout and of one shape: do equal bytes in all parts mean equal elements? Null: yes.
+  // For two tensors of this layout and of one shape: true when equal bytes in all parts mean equal elements. Null: yes.
   bool (*same_scheme)(const Tensor& a, const Tensor& b) = nullptr;
-  // Is this one of the attributes that spell the scheme? Null: no.
+  // True for attributes that describe the scheme. Null: no.
   bool (*spells_scheme)(std::string_view attribute) = nullptr;
-  // What the type of a part means for the elements, where several types mean the same. Nothing, or null: itself.
+  // The meaning of a part's type, where several types mean the same. Nothing, or null: the type itself.
   std::optional<std::string> (*type_meaning)(const Part& part) = nullptr;
 };
 
@@ -74,17 +74,17 @@ extern const LayoutType other;   // carried only
 
 }  // namespace layouts
 
-// The rows, but for `other`.
+// All rows except `other`.
 std::span<const LayoutType* const> layout_types();
 
 const LayoutType& layout_type(const TensorLayout& layout);
 
-// What check() throws: invalid_file (without path), naming the tensor.
+// Throws invalid_file (without path), naming the tensor: for check().
 [[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
-// The part data; fails where there is none.
+// The part data; throws if it is missing.
 const Part& require_data(const Tensor& tensor);
 
-// What tensors of that type are stored in.
+// The layout of tensors stored as that type.
 const LayoutType& layout_type(const StoredType& type);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// LoadedBlob: a blob's bytes in memory as a whole, of which a file justifies no more than it holds itself.
+// LoadedBlob: all bytes of a blob in memory, within what the size of its file justifies.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@
 
 namespace poise {
 
-// What must be in memory as a whole, and is stored compressed: indices, and words of codes.
+// For parts that are needed as a whole and are stored compressed: indices, and words of codes.
 inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
 
-// Borrows the bytes, or copies them where that is not possible. Throws unsupported where a compressed blob would take
+// Borrows the bytes, or copies them where they cannot be borrowed. Throws unsupported when a compressed blob would take
 // more memory than its file justifies.
 class LoadedBlob {
  public:
@@ -38,7 +38,7 @@ class LoadedBlob {
   std::uint64_t index_at(std::uint64_t index) const {
     return static_cast<std::make_unsigned_t<T>>(at<T>(index));
   }
-  // The same for a type that is only known at run time.
+  // The same for a type known at run time.
   std::uint64_t index_at(DType type, std::uint64_t index) const {
     return visit_integer(type, [&](auto zero) { return index_at<decltype(zero)>(index); });
   }

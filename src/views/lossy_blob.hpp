@@ -1,4 +1,4 @@
-// LossyBlob: computed bytes that say less than what they are computed from, and how much less.
+// LossyBlob: computed bytes that lose information, and measure the loss.
 #pragma once
 
 #include <memory>
@@ -7,11 +7,11 @@
 
 namespace poise {
 
-// `Loss` adds up: CastStats, QuantizationError.
+// `Loss` can be added up: CastStats, QuantizationError.
 template <typename Loss>
 class LossyBlob : public Blob {
  public:
-  // Reads, and adds to `loss` (may be null) what is lost in the elements that these bytes belong to.
+  // Reads, and adds to `loss` (may be null) the loss in the elements that these bytes belong to.
   virtual void read_measured(std::uint64_t offset, std::span<std::byte> out, Loss* loss) const = 0;
 
   void read(std::uint64_t offset, std::span<std::byte> out) const final { read_measured(offset, out, nullptr); }

@@ -1,5 +1,5 @@
-// MX tensors as numbers (tensor/mx_scheme.hpp says what they are), computed when they are read. Reading throws
-// unsupported, naming tensor and index, when a number is too large for float32.
+// Decodes MX tensors (see tensor/mx_scheme.hpp) when they are read. Reading throws unsupported, naming tensor and
+// index, when a number is too large for float32.
 #include <algorithm>
 #include <array>
 #include <cmath>

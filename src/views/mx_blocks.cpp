@@ -37,7 +37,7 @@ void to_turns(const std::byte* halves, std::byte* out) {
   }
 }
 
-// Pieces of `piece` bytes, made some at a time.
+// Pieces of `piece` bytes, several made at a time.
 template <typename Make>
 void read_pieces(std::uint64_t offset, std::span<std::byte> out, std::size_t piece, const Make& make) {
   std::vector<std::byte> made(std::min<std::size_t>(kAtOnce, out.size() / piece + 2) * piece);

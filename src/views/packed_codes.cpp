@@ -20,12 +20,12 @@ std::uint64_t row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
-// The codes of a matrix, one at a time.
+// Reads the codes of a matrix, one at a time.
 class Codes {
  public:
   Codes(PackedCodes codes, MatrixOrder order) : codes_(std::move(codes)), order_(order), loaded_(codes_.words) {}
 
-  // Of neighbours in row-major order.
+  // Of elements that are neighbours in row-major order.
   void copy(std::uint64_t first, std::span<std::uint8_t> out) const {
     const bool transposed = order_ == MatrixOrder::transposed;
     const std::uint64_t width = transposed ? codes_.rows : codes_.columns;
@@ -52,11 +52,11 @@ class Codes {
     const unsigned low = byte(row, column, bit / 8);
     const unsigned high = byte(row, column, (bit + codes_.bits - 1) / 8);
     const unsigned code = (low | high << 8U) >> bit % 8;
-    // A code within one byte has that byte twice: what is above it is masked.
+    // A code within one byte reads that byte twice; the mask drops what is above it.
     return static_cast<std::uint8_t>((code + codes_.add) & ((1U << codes_.bits) - 1));
   }
 
-  // A byte of the stream of that row, or column.
+  // A byte of the stream of that row or column.
   unsigned byte(std::uint64_t row, std::uint64_t column, std::uint64_t index) const {
     const std::uint64_t at = codes_.along == PackedCodes::Along::rows
                                  ? row * row_bytes(codes_) + index
@@ -126,7 +126,7 @@ class CodesBlob final : public Blob {
   MatrixOrder order_;
   unsigned bits_;
   std::uint64_t size_ = 0;
-  std::vector<std::uint16_t> numbers_;  // that codes are, as float16
+  std::vector<std::uint16_t> numbers_;  // the codes as float16
   LazyValue<const Codes> kept_;
 };
 

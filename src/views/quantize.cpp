@@ -72,7 +72,7 @@ class Encoder {
     return error;
   }
 
-  // In double: the difference of two float32 numbers may be larger than any of them.
+  // In double: the difference of two float32 numbers may overflow float32.
   QuantizationError encode_range(std::span<const float> numbers, std::span<std::byte> codes) const {
     QuantizationError error;
     const auto min = static_cast<double>(affine_.min);
@@ -126,7 +126,7 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
   }
 
  private:
-  // The largest code times the scale has no place in float32, although the number that it stands for has.
+  // The largest code times the scale overflows float32, although the number itself does not.
   [[noreturn]] void refuse(std::uint64_t element) const {
     throw Error(
         ErrorKind::unsupported,
@@ -154,7 +154,7 @@ Tensor quantize(const Tensor& tensor, const StoredType& type) {
   Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype,
                                 std::make_shared<QuantizedBlob>(tensor.name, elements, type.dtype, affine));
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
-  if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // other layouts' describe their codes
+  if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // others describe codes
   return quantized;
 }
 

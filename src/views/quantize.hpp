@@ -1,4 +1,4 @@
-// quantize: floating-point tensors as codes with one scale per tensor, computed chunk by chunk when they are read.
+// quantize: floating-point tensors as codes with one scale per tensor, computed in chunks when read.
 #pragma once
 
 #include <poise/stored_type.hpp>
@@ -6,9 +6,9 @@
 
 namespace poise {
 
-// The same elements as an affine tensor, whose qint4 codes are packed, or as one of groups. Nothing is computed now:
-// the first to ask for the scale or a byte makes one pass over the elements to find the scale. That throws unsupported,
-// naming tensor and index, when an element is infinite or NaN. The codes are a LossyBlob<QuantizationError>. Requires:
+// The same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Lazy: the first read
+// of the scale or of a byte makes one pass over the elements to find the scale. That throws unsupported, naming tensor
+// and index, when an element is infinite or NaN. The codes are a LossyBlob<QuantizationError>. Requires:
 // has_float_elements(tensor) and type.quantized().
 Tensor quantize(const Tensor& tensor, const StoredType& type);
 

@@ -17,9 +17,9 @@
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kPieceBytes = 64 << 10;  // of codes, that a thread makes at once
+constexpr std::uint64_t kPieceBytes = 64 << 10;  // bytes of codes that a thread makes at once
 
-// Why rows cannot be blocks of the type; empty: they can.
+// Why rows do not fit blocks of the type; empty if they do.
 std::string row_fault(const Shape& shape, const BlockType& type) {
   if (shape.empty()) return "it has no rows, and blocks are made of them";
   if (shape.back() % type.elements == 0) return {};
@@ -27,7 +27,7 @@ std::string row_fault(const Shape& shape, const BlockType& type) {
                      type.name);
 }
 
-// All bytes, made by all processors where they can be made in any order.
+// All bytes, made on all processors if the blob is seekable.
 BlobPtr in_memory(const Blob& blob, const std::string& name) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(blob.size()));
   if (!blob.seekable() || bytes.empty()) {

@@ -1,6 +1,5 @@
-// The clipping scale of least squared error is looked for in a histogram of magnitudes: 2048 bins to each power of two,
-// so that a bin is narrow beside any code it may fall on. Counts are integers, so the order of the threads does not
-// matter.
+// Finds the clipping scale of least squared error in a histogram of magnitudes: 2048 bins to each power of two, so that
+// a bin is narrower than any code it may fall on. Counts are integers, so the order of the threads does not matter.
 #include "views/scale_search.hpp"
 
 #include <algorithm>
@@ -30,7 +29,7 @@ namespace {
 
 namespace tbb = oneapi::tbb;
 
-constexpr std::size_t kChunk = 1 << 16;  // elements a thread looks at before it takes more
+constexpr std::size_t kChunk = 1 << 16;  // per task of a thread
 constexpr std::uint32_t kMagnitude = 0x7fffffff;
 constexpr std::uint32_t kInfiniteBits = 0x7f800000;
 
@@ -40,7 +39,7 @@ constexpr std::size_t kBins = kInfiniteBits >> kBinShift;
 struct Summary {
   Extremes extremes = {0, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()};
   std::uint64_t bad = std::numeric_limits<std::uint64_t>::max();  // the first element that is not finite
-  std::vector<std::uint64_t> bins;                                // by magnitude; empty unless they are wanted
+  std::vector<std::uint64_t> bins;                                // by magnitude; empty unless wanted
 
   void add(std::uint64_t first, std::span<const float> values) {
     const Extremes found = find_extremes(values.data(), values.size());
@@ -80,7 +79,7 @@ Summary summarize_seekable(const Blob& elements, bool with_bins) {
       summary.add(first, part);
     }
   };
-  // Isolated: a thread that waits here must not take up other work that may ask for this very scale.
+  // Isolated: a thread that waits here must not take other work that may ask for this scale.
   tbb::this_task_arena::isolate(
       [&] { tbb::parallel_for(tbb::blocked_range<std::uint64_t>(0, count, kChunk), look_at); });
   Summary all = empty_summary(with_bins);
@@ -132,7 +131,7 @@ class ClippingError {
   double levels_;
 };
 
-// Looks at clipping magnitudes from the largest one down to a thousandth of it, then closer around the best.
+// Tries clipping magnitudes from the largest down to a thousandth of it, then finer around the best.
 double best_clip(const ClippingError& error, double largest) {
   constexpr int kStepsPerOctave = 16;
   constexpr int kOctaves = 10;
@@ -174,7 +173,7 @@ Affine find_scale(const std::string& name, const Blob& elements, const StoredTyp
   const double largest = static_cast<double>(std::bit_cast<float>(summary.extremes.largest));
   const CodeFormat format = code_format(type.dtype, {});
   Affine affine = symmetric(largest, format.largest());
-  // A range needs two different ends; a constant tensor is symmetric.
+  // A range needs two different ends; a constant tensor uses the symmetric rule.
   if (type.scale == ScaleRule::range && summary.extremes.min < summary.extremes.max) {
     const double delta =
         (static_cast<double>(summary.extremes.max) - static_cast<double>(summary.extremes.min)) / format.span();

@@ -1,4 +1,4 @@
-// scale_search: the pass over a tensor's elements that decides how its codes are scaled.
+// scale_search: finds the scale of a tensor's codes in a pass over its elements.
 #pragma once
 
 #include <cstdint>

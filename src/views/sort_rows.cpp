@@ -1,4 +1,4 @@
-// Compressed sparse rows whose columns are in any order, brought into the order that zt.sparse_csr/1 asks for.
+// Sorts the columns of compressed sparse rows into the order that zt.sparse_csr/1 requires.
 #include <algorithm>
 #include <memory>
 #include <numeric>

@@ -1,4 +1,4 @@
-// The rules of sparse tensors: what can be said from sizes, and what needs a look at every index.
+// The rules of sparse tensors: what sizes show, and what needs a pass over all indices.
 #include "views/sparse.hpp"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ Fault coo_fault(const Tensor& tensor) {
   return values_fault(tensor, coords.blob->size() / width);
 }
 
-// `problem` begins with the role of the part that is meant, if one is.
+// `problem` begins with the role of the faulty part, if there is one.
 [[noreturn]] void fail_sparse(const Tensor& tensor, std::string_view problem) {
   const Part* const part = tensor.part(problem.substr(0, problem.find(':')));
   auto at = part != nullptr ? part->blob->stored() : std::nullopt;
@@ -89,10 +89,10 @@ Fault coo_fault(const Tensor& tensor) {
   throw Error(ErrorKind::invalid_file, std::move(message));
 }
 
-// Hears of what is wrong with an element of a part of indices; `problem` makes a sentence of it.
+// Receives a faulty element of a part of indices; `problem` describes it.
 using Tell = FunctionRef<void(const Part& part, std::uint64_t element, FunctionRef<std::string()> problem)>;
 
-// The columns of one row. Those that do not ascend are sorted, to see whether one comes twice.
+// Checks the columns of one row. Sorts them if they do not ascend, to find duplicates.
 template <typename Column>
 void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin,
                std::uint64_t end, SparseRules rules, const Tell& tell) {
@@ -142,7 +142,7 @@ void check_csr(const Tensor& tensor, SparseRules rules, const Tell& tell) {
   visit_integer(indptr_part.dtype, [&](auto pointer_zero) {
     using Pointer = decltype(pointer_zero);
     bool rising = true;
-    Pointer least = 0;  // that the next one may be: a wrong one is told once
+    Pointer least = 0;  // of the next one; a wrong one is reported once
     const auto tell_pointer = [&](std::uint64_t element, FunctionRef<std::string()> problem) {
       rising = false;
       tell(indptr_part, element, problem);
@@ -186,7 +186,7 @@ void check_coo(const Tensor& tensor, const Tell& tell) {
   const std::uint64_t nonzeros = coords.bytes().size() / index_bytes(part) / rank;
   visit_integer(part.dtype, [&](auto zero) {
     using Coordinate = decltype(zero);
-    // The first dimension in which an element is outside.
+    // The first dimension in which an element is out of bounds.
     const auto outside = [&](std::uint64_t i) -> std::optional<std::size_t> {
       for (std::size_t d = 0; d < rank; ++d) {
         const Coordinate coordinate = coords.at<Coordinate>(d * nonzeros + i);
@@ -278,7 +278,7 @@ void check_sparse(const Tensor& tensor) {
 
 bool has_float_values(const Tensor& tensor) { return is_floating(tensor.require("values").dtype); }
 
-// densify() puts whole bytes between zeros, so that floating-point numbers of less than a byte become float32 first.
+// densify() copies whole bytes, so floating-point numbers of less than a byte become float32 first.
 bool has_narrow_values(const Tensor& tensor) {
   return has_float_values(tensor) && info(tensor.require("values").dtype).bits < 8;
 }
@@ -295,7 +295,7 @@ std::string sparse_stored_type(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.layout), tensor.require("values").type_name());
 }
 
-// The type of indices means nothing for the elements.
+// The type of indices does not affect the elements.
 std::optional<std::string> sparse_type_meaning(const Part& part) {
   return part.role == "values" ? std::nullopt : std::optional<std::string>("");
 }

@@ -1,9 +1,9 @@
 // Sparse tensors: compressed sparse rows (values, indices, indptr) and coordinate lists (values, coords).
 //
-//   csr   rank 2; row r has the elements indptr[r] .. indptr[r + 1]; element i is in column indices[i]
+//   csr   rank 2; row r holds the elements indptr[r] .. indptr[r + 1]; element i is in column indices[i]
 //   coo   element i is at (coords[i], coords[nnz + i], coords[2 nnz + i], ...): all of dimension 0 first
 //
-// Indices are of any integer type. No cell may come twice.
+// Indices have any integer type. Each cell occurs at most once.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace poise {
 
 bool is_sparse(const Tensor& tensor);
 
-// What is wrong with the parts, types or sizes of a sparse tensor, in one sentence; nothing when they fit its shape.
-// Looks at no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
+// The first fault in the parts, types or sizes of a sparse tensor, as one sentence; nothing when they fit its shape.
+// Reads no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor);
 
 enum class SparseRules {
@@ -26,18 +26,18 @@ enum class SparseRules {
   ascending,  // zt.sparse_csr/1: they ascend
 };
 
-// The rules of the file a tensor was read from.
+// The rules of the format that a tensor was read from.
 SparseRules sparse_rules(const Tensor& tensor);
 
-// How many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and sizes that are known.
+// How many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and known sizes.
 std::uint64_t stored_elements(const Tensor& tensor);
 
-// Structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts throws.
-// Memory: the index parts, unless they are mapped; for coordinates in no order 8 bytes an element more.
-// Requires: Layout::sparse_csr or sparse_coo.
+// Checks structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts
+// throws. Memory: the index parts, unless they are mapped; 8 bytes an element more for unordered coordinates. Requires:
+// Layout::sparse_csr or sparse_coo.
 void validate_sparse(const Tensor& tensor, SparseRules rules);
 
-// A wrong index: a sentence that begins with the role of its part, and where it is there.
+// A wrong index: a sentence that begins with the role of its part, and where it is in the part.
 struct SparseFault {
   std::string problem;
   const Part* part = nullptr;
@@ -48,11 +48,11 @@ struct SparseFaults {
   std::uint64_t count = 0;  // of all
 };
 
-// All that validate_sparse() looks for in the indices, of which the first `most` are told. Throws what it throws of the
-// structure, and what reading the parts throws. The same memory.
+// All faults of indices that validate_sparse() finds; describes the first `most`. Throws what it throws for the
+// structure, and what reading the parts throws. Uses as much memory.
 SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
 
-// A stored element: its cell in row-major numbering, and its place among the values.
+// A stored element: its cell in row-major numbering, and its index among the values.
 struct SparseEntry {
   std::uint64_t cell = 0;
   std::uint64_t place = 0;
@@ -62,7 +62,7 @@ struct SparseEntry {
 // Requires: Layout::sparse_csr or sparse_coo.
 std::vector<SparseEntry> sparse_entries(const Tensor& tensor);
 
-// The same matrix with the columns of every row ascending, as zt.sparse_csr/1 has them; throws what validate_sparse()
+// The same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what validate_sparse()
 // throws, and unsupported for values of less than a byte. Memory: 8 bytes an element, and, if columns move, the parts
 // that are not mapped. Requires: Layout::sparse_csr.
 Tensor with_ascending_columns(const Tensor& tensor);
@@ -71,19 +71,20 @@ Tensor with_ascending_columns(const Tensor& tensor);
 // Requires: an integer type.
 BlobPtr widen_indices(const std::string& tensor, const Part& part);
 
-// The elements of a sparse tensor as one row-major run of its values' type, zeros filled in. The indices are validated
-// when the blob is first read (at once when it is empty), which throws what validate_sparse() throws; from then on it
-// keeps 16 bytes for each stored element. Throws unsupported for values of less than a byte. Requires:
-// Layout::sparse_csr or sparse_coo.
+// The elements of a sparse tensor as one row-major run of its values' type, with zeros filled in. The first read (the
+// call, if there are no elements) validates the indices and throws what validate_sparse() throws; then the blob keeps
+// 16 bytes for each stored element. Throws unsupported for values of less than a byte. Requires: Layout::sparse_csr or
+// sparse_coo.
 BlobPtr densify(const Tensor& tensor);
 
-// False for tensors that are never made sparse, whatever their elements are. Throws what sparsify() throws. Looks at no
+// False for tensors that never become sparse, whatever their elements are. Throws what sparsify() throws. Reads no
 // data.
 bool may_become_sparse(const Tensor& dense, Layout layout);
 
-// A dense tensor as csr or coo with u64 indices, its elements found again whenever parts are read; nothing when fewer
-// than `least_zeros` (0 to 1) of its elements are zero, when it has none, or when it is no matrix for csr. An element
-// is zero when all of its bits are. Reads the data once. Throws unsupported for elements of less than a byte.
+// A dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. Nothing when fewer than
+// `least_zeros` (0 to 1) of its elements are zero, when it is empty, or when it is not a matrix and csr is asked for.
+// An element is zero when all of its bits are. Reads the data once. Throws unsupported for elements of less than a
+// byte.
 std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise

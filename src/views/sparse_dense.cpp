@@ -1,4 +1,4 @@
-// From sparse to dense: zeros with the stored elements scattered over them, a piece at a time.
+// From sparse to dense: zeros and the stored elements, a piece at a time.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// The elements of a validated tensor by cell.
+// The elements of a validated tensor, by cell.
 class Entries {
  public:
   explicit Entries(const Tensor& tensor) : values_(tensor.require("values").blob), entries_(sparse_entries(tensor)) {}
@@ -73,7 +73,7 @@ BlobPtr densify(const Tensor& tensor) {
   if (!bytes)
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
-  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read will notice
+  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read would check it
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }
 

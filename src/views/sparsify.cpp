@@ -1,5 +1,4 @@
-// From dense to sparse: one pass counts the elements that are not zero, block by block; the parts find them again when
-// read.
+// From dense to sparse: one pass counts the nonzero elements of each block; reading the parts finds them again.
 #include <algorithm>
 #include <functional>
 
@@ -20,7 +19,7 @@ bool is_zero(std::span<const std::byte> element) {
   return std::ranges::all_of(element, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
-// The elements of a dense tensor that are not zero, numbered in row-major order.
+// The nonzero elements of a dense tensor, numbered in row-major order.
 class Nonzeros {
  public:
   explicit Nonzeros(const Tensor& dense)
@@ -52,7 +51,7 @@ class Nonzeros {
     }
   }
 
-  // Where each row of a matrix begins among the nonzeros, and the end of the last.
+  // The index of the first nonzero of each row, and the number of all.
   std::vector<std::byte> row_pointers() const {
     std::vector<std::byte> bytes((shape_[0] + 1) * sizeof(std::uint64_t));
     std::uint64_t row = 0;
@@ -67,7 +66,7 @@ class Nonzeros {
 
  private:
   void count_blocks() {
-    std::vector<std::byte> cut;  // an element that is in two chunks
+    std::vector<std::byte> cut;  // an element that spans two chunks
     before_block_ = {0};
     std::uint64_t nonzero = 0;
     std::uint64_t elements = 0;
@@ -93,7 +92,7 @@ class Nonzeros {
   Shape shape_;
   std::uint64_t width_;
   BlobPtr data_;
-  std::vector<std::uint64_t> before_block_;  // nonzeros in front of each block, and all of them
+  std::vector<std::uint64_t> before_block_;  // nonzeros before each block, and the total
 };
 
 // A blob of one fixed-size item per nonzero, `repeats` times over.
@@ -147,7 +146,7 @@ class ValuesBlob final : public NonzeroBlob {
   }
 };
 
-// Coordinates in the dimensions from `first` on, one dimension after the other.
+// Coordinates in the dimensions from `first` on, dimension by dimension.
 class CoordinatesBlob final : public NonzeroBlob {
  public:
   CoordinatesBlob(const std::shared_ptr<const Nonzeros>& nonzeros, std::size_t first)
@@ -180,7 +179,7 @@ bool may_become_sparse(const Tensor& dense, Layout layout) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("tensor {}: elements of type {} cannot be made sparse", dense.name, data.type_name()));
   }
-  if (data.dtype == DType::f8_e8m0) return false;  // powers of two: none is zero
+  if (data.dtype == DType::f8_e8m0) return false;  // powers of two are never zero
   return !dense.shape.empty() && (layout != Layout::sparse_csr || dense.shape.size() == 2) && dense.elements() != 0;
 }
 

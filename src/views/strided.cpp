@@ -21,13 +21,13 @@
 namespace poise {
 namespace {
 
-// Elements that are to be copied from bytes in memory, or from a blob that is read for them.
+// Copies elements from bytes in memory, or from a blob that it reads.
 class Elements {
  public:
   Elements(const Blob& blob, std::optional<std::span<const std::byte>> all, std::size_t item)
       : blob_(blob), all_(all), item_(item) {}
 
-  // Those of a box, whose first one is at `position`.
+  // Copies a box whose first element is at `position`.
   void copy(std::uint64_t position, Dimensions box, std::byte* to) {
     if (box.empty()) box = {{1, static_cast<std::int64_t>(item_)}};
     if (all_) return copy_box(box, item_, all_->data() + position, to);
@@ -35,8 +35,7 @@ class Elements {
   }
 
  private:
-  // Reads what is between elements, too, unless that is much: then in halves along the outermost dimension that has
-  // any.
+  // Reads the gaps between elements, too. If they are large, splits the outermost dimension that has gaps.
   void read(std::uint64_t position, Dimensions& box, std::byte* to) {
     std::uint64_t wanted = item_;
     for (const Dimension& dimension : box) wanted *= dimension.count;
@@ -65,12 +64,11 @@ class Elements {
   std::vector<std::byte> bytes_;
 };
 
-// A matrix whose columns are what is close together, in a blob that is read for them: `width` columns at a time become
-// rows, and stay in memory as long as the thread reads no others. One element alone would have its neighbours decoded,
-// too.
+// A matrix with small strides along its columns, in a blob that must be read: `width` columns at a time become rows,
+// and stay in memory until the thread reads others. Reading one element decodes its neighbours, too.
 class Bands {
  public:
-  // Nothing where that is not how the last two dimensions are, or a column takes more memory than a band.
+  // Nothing where the last two dimensions have other strides, or a column takes more memory than a band.
   static std::optional<Bands> of(std::span<const Dimension> dimensions, std::size_t item) {
     constexpr std::uint64_t kBandBytes = 4 << 20;
     constexpr std::uint64_t kLeastColumns = 8;
@@ -89,14 +87,15 @@ class Bands {
   std::uint64_t columns() const { return columns_.count; }
   std::uint64_t first_of(std::uint64_t column) const { return column - column % width_; }
 
-  // The columns from that one on, one after the other, of the matrix that begins at `position`. Valid until the thread
-  // reads others. Requires: a column that first_of() gave.
+  // The columns from that one on, contiguous, of the matrix that begins at `position`. Valid until the thread reads
+  // others. Requires: a column that first_of() gave.
   std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
     const std::uint64_t width = std::min(width_, columns_.count - column);
     std::vector<std::byte> bytes(
-        static_cast<std::size_t>(width * rows_.count * item_));  // not the thread's: the blob may be such a one, too
+        static_cast<std::size_t>(width * rows_.count * item_));  // not one for each thread: the blob may be a
+                                                                 // StridedBlob, too
     fill(blob, moved(position, column, columns_.stride), width, bytes.data());
     band = {owner_, position, column, std::move(bytes)};
     return band.bytes;
@@ -119,7 +118,7 @@ class Bands {
     const Dimension across{width, columns_.stride};
     const std::uint64_t extent = (rows_.count - 1) * magnitude(rows_.stride) + row_bytes;
     if (const std::uint64_t wanted = width * rows_.count * item_;
-        rows_.stride > 0 && extent <= wanted + wanted / 4) {  // with what is between the rows
+        rows_.stride > 0 && extent <= wanted + wanted / 4) {  // including the gaps between the rows
       std::vector<std::byte> all(static_cast<std::size_t>(extent));
       blob.read(position, all);
       return copy_columns(all.data(), across, rows_, item_, to, static_cast<std::size_t>(rows_.count * item_));
@@ -140,7 +139,7 @@ class Bands {
   Dimension rows_;
   std::size_t item_;
   std::uint64_t width_;
-  std::uint64_t owner_;  // whose band a thread has: no two are the same one
+  std::uint64_t owner_;  // unique: identifies whose band a thread has
 };
 
 class StridedBlob final : public Blob {
@@ -157,7 +156,7 @@ class StridedBlob final : public Blob {
   std::uint64_t size() const override { return size_; }
   bool decodable() const override { return blob_->decodable(); }
 
-  // What the blob is made from, and how: the strides are told in the encoding.
+  // The stored form: the range that the blob is made from; its encoding gives the strides.
   std::optional<Stored> stored() const override {
     auto at = blob_->stored();
     if (!at) return at;
@@ -199,7 +198,7 @@ class StridedBlob final : public Blob {
     return loaded_.get([&] { return std::make_shared<const LoadedBlob>(blob_); });
   }
 
-  // Where the matrix begins that is that many matrices on.
+  // Where the matrix with that index begins.
   std::uint64_t matrix(std::uint64_t index) const {
     std::uint64_t position = first_;
     for (std::size_t d = dimensions_.size() - 2; d-- > 0;) {
@@ -223,7 +222,7 @@ class StridedBlob final : public Blob {
     }
   }
 
-  // The bytes of one element from `skipped` on, as far as they fit; returns how many do.
+  // Copies the bytes of one element from `skipped` on, as far as they fit; returns how many.
   std::size_t copy_part(Elements& elements, std::uint64_t element, std::size_t skipped,
                         std::span<std::byte> out) const {
     std::vector<std::byte> whole(item_);
@@ -233,8 +232,8 @@ class StridedBlob final : public Blob {
     return count;
   }
 
-  // `count` elements from `first` on of those that the dimensions from `d` on have at `position`: as few boxes as they
-  // make.
+  // Copies `count` elements from `first` on of the dimensions from `d` on, which begin at `position`, in as few boxes
+  // as possible.
   void copy(Elements& elements, std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count,
             std::byte* to) const {
     if (d == dimensions_.size()) return elements.copy(position, {}, to);

@@ -5,8 +5,8 @@
 
 namespace poise {
 
-// The elements of a dense matrix move when they are read; blocks stay what they are, and run the other way. Requires: a
-// matrix that is dense, of whole bytes, or blocks.
+// Elements of a dense matrix move when read; blocks keep their bytes and run the other way. Requires: a matrix that is
+// dense, of whole bytes, or of blocks.
 Tensor transposed(Tensor matrix);
 
 }  // namespace poise

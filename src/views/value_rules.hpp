@@ -1,4 +1,4 @@
-// value_rules: what the values in a part have to be, as far as its type and its tensor's layout tell.
+// value_rules: which values a part may hold, given its type and its tensor's layout.
 #pragma once
 
 #include <compare>
@@ -10,15 +10,15 @@ namespace poise {
 
 struct BlockType;
 
-// All that a check of a part's values depends on beside the bytes.
+// What a check of a part's values depends on, besides the bytes.
 struct ValueRules {
   enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
-  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // a byte each, where four bits would do
+  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // one a byte, for codes of four bits
 
   DType dtype = DType::unknown;
   LastHalf last_half = LastHalf::used;
   ByteCodes codes = ByteCodes::any;
-  const BlockType* blocks = nullptr;  // of ggml's that decode
+  const BlockType* blocks = nullptr;  // of a type that decodes
 
   friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
 };

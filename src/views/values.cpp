@@ -42,7 +42,7 @@ void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out
 }
 
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements) {
-  static_assert(std::endian::native == std::endian::little);  // as files have them
+  static_assert(std::endian::native == std::endian::little);  // the byte order of files
   if (element_count(shape) != elements.size()) {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("tensor {}: {} elements for a shape of {}", name, elements.size(), to_string(shape)));
