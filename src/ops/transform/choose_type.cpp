@@ -26,7 +26,7 @@ void require_castable(DType dtype) {
 }
 
 // For rows that are not whole blocks the type that llama-quantize takes.
-StoredType type_for_rows(StoredType type, std::int64_t columns) {
+StoredType type_for_rows(StoredType type, std::uint64_t columns) {
   const BlockType* wanted = block_type(type);
   if (wanted == nullptr) return type;
   const BlockType* fitting = block_type_for_rows(*wanted, columns);
