@@ -17,6 +17,7 @@ struct VerifyReport {
   std::uint64_t bytes = 0;       // decoded bytes that were looked at
   std::size_t digests = 0;       // of parts, that were checked
   std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
+  std::size_t checksums = 0;     // of members of archives, that were checked
   bool has_digests = false;      // where false, bytes that changed to other valid ones do not show
   std::vector<Finding>
       faults;  // errors and warnings in file order: all of them, of bytes that tensors share at the first of these

@@ -27,6 +27,7 @@ std::string digests_text(const VerifyReport& report) {
   std::string text;
   if (report.digests > 0) text += fmt::format(", {} checked", plural(report.digests, "digest"));
   if (report.file_digests > 0) text += fmt::format(", {} checked", plural(report.file_digests, "file digest"));
+  if (report.checksums > 0) text += fmt::format(", {} checked", plural(report.checksums, "checksum"));
   return text;
 }
 
@@ -92,7 +93,7 @@ class Verification {
     json_->member("tensors", report.tensors);
     json_->member("bytes", report.bytes);
     json_->member("digests", report.has_digests);
-    json_->member("digests_checked", report.digests + report.file_digests);
+    json_->member("digests_checked", report.digests + report.file_digests + report.checksums);
     json_->key("findings");
     json_->begin_array();
     for (const Finding& finding : report.faults) add(finding, path);

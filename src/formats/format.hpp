@@ -158,9 +158,9 @@ struct Format {
   // What verify() is to say about the file beyond its tensors: bytes that belong to nothing, files it refers to. Null:
   // nothing. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // Does audit() find every byte of a tensor that is not the one that was written, by checksums that the file has of
-  // its own? Null: no.
-  bool (*audits_bytes)(const Input& input) = nullptr;
+  // How many checksums, together of every byte of its tensors, the file has of its own: audit() compares them with the
+  // bytes. Null: none.
+  std::size_t (*checksums)(const Input& input, const Model& model) = nullptr;
   // Prepares changes of the attributes of a file that has been read; writes nothing. Throws bad_argument for changes
   // that the format does not allow. Null: its files have no attributes.
   std::unique_ptr<PreparedEdit> (*edit)(const Input& input, const AttributeChanges& changes) = nullptr;

@@ -272,8 +272,9 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     report.faults = model.warnings;
     std::ranges::move(check_headers(model, path), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);
-    if (format->audits_bytes != nullptr && format->audits_bytes(input)) report.has_digests = true;
     if (format->audit != nullptr) std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
+    if (format->checksums != nullptr) report.checksums = format->checksums(input, model);
+    report.has_digests = report.has_digests || report.checksums > 0;
     std::ranges::move(of_files, std::back_inserter(report.faults));
   } catch (const FaultyModel& faulty) {
     report.faults = faulty.faults();

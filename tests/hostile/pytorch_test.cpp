@@ -161,9 +161,6 @@ TEST(HostilePytorch, Tensors) {
           Case{"arguments are there",
                [] { return file_of(tensor(call(global("torch._utils", "_rebuild_tensor_v2"), storage()))); }, kInvalid,
                kAnywhere, "arguments are too few"},
-          Case{"sparse tensors are not read",
-               [] { return file_of(tensor(call(global("torch._utils", "_rebuild_sparse_tensor"), storage()))); },
-               kUnsupported, kAnywhere, "_rebuild_sparse_tensor makes are not read"},
           Case{"tensors are of no other class",
                [] {
                  return file_of(
@@ -198,6 +195,137 @@ TEST(HostilePytorch, Tensors) {
                },
                kUnsupported, kAnywhere, "TorchScript"},
       });
+}
+
+// A storage of six int64, "1", beside that of the floats.
+ByteFile file_with_integers(const std::string& made) {
+  std::string integers;
+  for (const unsigned number : {0U, 1U, 1U, 2U, 0U, 2U}) integers += le(number, 8);
+  return zip_file({{"a/data.pkl", tensor(made)}, {"a/data/0", kFloats}, {"a/data/1", integers}});
+}
+std::string layout(const std::string& name) {
+  return call(global("torch.serialization", "_get_layout"), text("torch." + name));
+}
+std::string integers(const std::string& size, const std::string& stride, std::uint64_t offset = 0) {
+  return view(storage(text("1"), integer(6), global("torch", "LongStorage")), integer(offset), size, stride);
+}
+const std::string kCells = integers(integer(2) + integer(3), integer(3) + integer(1));
+const std::string kThree = view(storage(), integer(0), integer(3), integer(1));
+std::string coo(const std::string& indices, const std::string& values, const std::string& size,
+                const std::string& form = layout("sparse_coo")) {
+  return call(global("torch._utils", "_rebuild_sparse_tensor"), form + tuple(indices + values + tuple(size)));
+}
+
+TEST(HostilePytorch, SparseTensors) {
+  const std::string sound = coo(kCells, kThree, integer(2) + integer(3));
+  expect_sound("hostile.pt", file_with_integers(sound));
+  expect_refused(
+      "hostile.pt",
+      std::array{
+          Case{"a layout is known",
+               [] { return file_with_integers(coo(kCells, kThree, integer(2) + integer(3), layout("sparse_bsr"))); },
+               kUnsupported, kAnywhere, "the layout \"torch.sparse_bsr\" are not read"},
+          Case{"a layout is called",
+               [] { return file_with_integers(coo(kCells, kThree, integer(2) + integer(3), text("sparse_coo"))); },
+               kUnsupported, kAnywhere, "the layout \"\" are not read"},
+          Case{"indices are a tensor", [] { return file_with_integers(coo("N", kThree, integer(2) + integer(3))); },
+               kInvalid, kAnywhere, "indices: expected a tensor"},
+          Case{"there is an index for each dimension",
+               [] { return file_with_integers(coo(kCells, kThree, integer(2) + integer(3) + integer(1))); }, kInvalid,
+               kAnywhere, "indices: expected the shape [3, 3], found [2, 3]"},
+          Case{"there is an index for each value",
+               [] {
+                 return file_with_integers(
+                     coo(kCells, view(storage(), integer(0), integer(2), integer(1)), integer(2) + integer(3)));
+               },
+               kInvalid, kAnywhere, "indices: expected the shape [2, 2], found [2, 3]"},
+          Case{"indices are integers", [] { return file_with_integers(coo(kMatrix, kThree, integer(2) + integer(3))); },
+               kInvalid, kAnywhere, "w: coords"},
+          Case{"values are numbers", [] { return file_with_integers(coo(kCells, kMatrix, integer(2) + integer(3))); },
+               kUnsupported, kAnywhere, "whose values are tensors"},
+          Case{"sizes do not overflow",
+               [] { return file_with_integers(coo(kCells, kThree, integer(1ULL << 62) + integer(1ULL << 62))); },
+               kInvalid, kAnywhere, "more than 2^64 elements"},
+          Case{"arguments are there",
+               [] { return file_with_integers(call(global("torch._utils", "_rebuild_sparse_tensor"), "N")); }, kInvalid,
+               kAnywhere, "arguments are too few"},
+          Case{"rows have their parts",
+               [] {
+                 return file_with_integers(call(global("torch._utils", "_rebuild_sparse_csr_tensor"),
+                                                layout("sparse_csr") + tuple(kCells + kThree + tuple(integer(2)))));
+               },
+               kInvalid, kAnywhere, "a tuple of indices, values and a size"},
+      });
+}
+
+std::string quantized(const std::string& parameters, const std::string& type = "QUInt8Storage",
+                      const std::string& size = integer(4) + integer(6)) {
+  const std::string codes = storage(text("0"), integer(24), global("torch", type));
+  return call(global("torch._utils", "_rebuild_qtensor"),
+              codes + integer(0) + tuple(size) + tuple(size == integer(24) ? integer(1) : integer(6) + integer(1)) +
+                  tuple(parameters) + kFalse + kHooks);
+}
+const std::string kPerTensor = global("torch", "per_tensor_affine");
+const std::string kHalf = "G\x3f\xe0" + std::string(6, '\0');
+
+TEST(HostilePytorch, QuantizedTensors) {
+  expect_sound("hostile.pt", file_of(tensor(quantized(kPerTensor + kHalf + integer(128)))));
+  expect_sound("hostile.pt", file_of(tensor(quantized(kPerTensor + kHalf + integer(-3ULL), "QInt8Storage"))));
+  expect_refused(
+      "hostile.pt",
+      std::array{
+          Case{"a scheme is known",
+               [] { return file_of(tensor(quantized(global("torch", "per_channel_affine") + kHalf + integer(0)))); },
+               kUnsupported, kAnywhere, "the scheme \"torch.per_channel_affine\" are not read"},
+          Case{"a scale is a number", [] { return file_of(tensor(quantized(kPerTensor + text("1") + integer(0)))); },
+               kInvalid, kAnywhere, "scale: expected a number"},
+          Case{"a scale is positive",
+               [] { return file_of(tensor(quantized(kPerTensor + "G" + std::string(8, '\0') + integer(0)))); },
+               kInvalid, kAnywhere, "scale: 0, expected a positive number"},
+          Case{"a scale is one of float32",
+               [] { return file_of(tensor(quantized(kPerTensor + "G\x7e\x37" + std::string(6, '\0') + integer(0)))); },
+               kInvalid, kAnywhere, "expected a positive number of float32"},
+          Case{"a zero point is a code", [] { return file_of(tensor(quantized(kPerTensor + kHalf + integer(256)))); },
+               kInvalid, kAnywhere, "zero_point: expected an integer of -255 to 255"},
+          Case{"parameters are there", [] { return file_of(tensor(quantized(kPerTensor + kHalf))); }, kInvalid,
+               kAnywhere, "expected a scale and a zero point"},
+          Case{"codes have 8 bits",
+               [] {
+                 return file_of(tensor(call(global("torch._utils", "_rebuild_qtensor"),
+                                            storage() + integer(0) + tuple(integer(6)) + tuple(integer(1)) +
+                                                tuple(kPerTensor + kHalf + integer(0)) + kFalse + kHooks)));
+               },
+               kUnsupported, kAnywhere, "quantized tensors of torch.FloatStorage are not read"},
+          Case{"codes are in their storage",
+               [] {
+                 return file_of(
+                     tensor(quantized(kPerTensor + kHalf + integer(0), "QUInt8Storage", integer(5) + integer(6))));
+               },
+               kInvalid, kAnywhere, "w: elements of shape [5, 6]"},
+      });
+}
+
+// What a dict has beside its entries is kept, or left out with a warning; versions of modules that mean nothing are not
+// told.
+TEST(HostilePytorch, TheStateOfADict) {
+  const auto with_state = [](const std::string& state) {
+    return file_of("\x80\x02" + global("collections", "OrderedDict") + ")R(" + text("w") + kMatrix + "u" + state +
+                   "b.");
+  };
+  const auto versions = [](const std::string& version) {
+    return "}(" + text("_metadata") + "}(" + text("") + "}(" + text("version") + version + "uuu";
+  };
+  const Model usual = open(support::source(with_state(versions(integer(1))).bytes(), "hostile.pt"));
+  EXPECT_TRUE(usual.attributes.empty());
+  EXPECT_TRUE(usual.warnings.empty());
+  const Model newer = open(support::source(with_state(versions(integer(2))).bytes(), "hostile.pt"));
+  EXPECT_EQ(to_json(newer.attributes), R"({"_metadata":{"":{"version":2}}})");
+  const Model other = open(support::source(with_state("K\1").bytes(), "hostile.pt"));
+  EXPECT_THAT(other.warnings.at(0).message, HasSubstr("the state of a dict is left out"));
+  // One that holds itself.
+  const std::string dict =
+      global("collections", "OrderedDict") + ")Rq\1(" + text("w") + kMatrix + "u}(" + text("a") + "h\1ub.";
+  expect_harmless("hostile.pt", file_of("\x80\x02" + dict).bytes());
 }
 
 // The ways that pickles have to call something. Each makes an object beside the matrix, which is read all the same.

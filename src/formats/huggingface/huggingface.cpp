@@ -459,6 +459,14 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   return findings;
 }
 
+std::size_t checksums(const Input& input, const Model& model) {
+  const auto weights = find_weights(input.path);
+  if (!weights || weights->format->checksums == nullptr) return 0;
+  std::size_t count = 0;
+  for (const Input& file : weight_inputs(*weights, model)) count += weights->format->checksums(file, model);
+  return count;
+}
+
 }  // namespace
 
 const Format kHuggingFace = {
@@ -474,6 +482,7 @@ const Format kHuggingFace = {
     .read = read,
     .prepare = huggingface::prepare,
     .audit = audit,
+    .checksums = checksums,
     .keys = huggingface::list_keys,
 };
 

@@ -8,13 +8,11 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/checked.hpp"
 #include "formats/pytorch/globals.hpp"
+#include "formats/pytorch/tensor_builder.hpp"
 #include "formats/pytorch/values.hpp"
 #include "model/limits.hpp"
 #include "syntax/limits.hpp"
-#include "views/byte_swap.hpp"
-#include "views/strided.hpp"
 
 namespace poise::pytorch {
 namespace {
@@ -24,22 +22,13 @@ using pickle::Kind;
 using pickle::Pickle;
 
 constexpr std::array<std::string_view, 4> kRoots = {"state_dict", "model", "module", "model_state_dict"};
+constexpr std::string_view kVersions = "_metadata";
 constexpr std::string_view kRootAttribute = "pytorch.root";
-constexpr std::string_view kParameter = "torch.nn.parameter.Parameter";
-
-// A tensor as the pickle would have it built.
-struct View {
-  Id storage = pickle::kNone;
-  DType dtype = DType::unknown;  // unknown: the storage's
-  std::uint64_t offset = 0;      // in elements, as strides
-  Shape shape;
-  std::vector<std::int64_t> strides;
-};
 
 class Objects {
  public:
   Objects(const Pickle& pickle, const std::string& path, Storages& storages, FunctionRef<void(Tensor)> take)
-      : pickle_(pickle), path_(path), storages_(storages), take_(take), values_(pickle, path) {}
+      : pickle_(pickle), path_(path), take_(take), tensors_(pickle, path, storages), values_(pickle, path) {}
 
   Rest read() {
     tell_globals();
@@ -52,10 +41,12 @@ class Objects {
     if (is_tensor(root)) {
       add(root, "tensor");
     } else if (const auto pairs = values_.mapping(root)) {
+      take_state(root, "");
       read_root(*pairs);
     } else {
       walk(root, "", 0);
     }
+    if (auto finding = tensors_.rounded_scales()) findings_.push_back(*std::move(finding));
     return {Attributes::from_unique(std::move(attributes_)), std::move(findings_)};
   }
 
@@ -80,18 +71,7 @@ class Objects {
     }
   }
 
-  // The name of what is called; empty for other objects.
-  std::string called(Id id) const {
-    if (pickle_.kind(id) != Kind::call) return {};
-    const Id function = pickle_.call(id).function;
-    return pickle_.kind(function) == Kind::global ? full_name(pickle_.global(function)) : std::string();
-  }
-
-  bool is_tensor(Id id) const {
-    const std::string name = called(id);
-    return name.starts_with("torch._utils._rebuild_") || name == "torch._tensor._rebuild_from_type_v2" ||
-           name == "torch.Tensor" || name == kParameter;
-  }
+  bool is_tensor(Id id) const { return tensors_.is_tensor(id); }
 
   // Somewhere in it. Each object is looked into once.
   bool has_tensors(Id id, std::size_t depth) {
@@ -158,6 +138,7 @@ class Objects {
     if (depth > kMaxNesting)
       fail(id, ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
     if (const auto pairs = values_.mapping(id)) {
+      take_state(id, name);
       for (const Values::Pair& pair : *pairs) walk(pair.value, joined(name, key_text(pair.key)), depth + 1);
       return;
     }
@@ -178,12 +159,40 @@ class Objects {
 
   void take_value(Id id, const std::string& name) {
     if (pickle_.kind(id) == Kind::persistent) return leave_out(id, fmt::format("{} is left out: a storage", name));
+    if (values_.mapping(id)) take_state(id, name);
+    keep_value(id, name);
+  }
+
+  void keep_value(Id id, const std::string& name) {
     std::string why;
     if (auto value = values_.convert(id, why)) {
       set_attribute(id, name, *std::move(value));
     } else {
       leave_out(id, fmt::format("{} is left out: {}", name.empty() ? "an object" : name, why));
     }
+  }
+
+  // What a dict has beside its entries: a state dict the versions of its modules, of which 1 means what none means.
+  void take_state(Id id, const std::string& name) {
+    if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
+    const Id state = *pickle_.call(id).state;
+    const auto pairs = values_.mapping(state);
+    if (!pairs) return leave_out(state, fmt::format("the state of {} is left out", name.empty() ? "a dict" : name));
+    for (const Values::Pair& pair : *pairs) {
+      const std::string key = joined(name, key_text(pair.key));
+      const auto versions = key_text(pair.key) == kVersions ? values_.mapping(pair.value) : std::nullopt;
+      const bool says_nothing =
+          versions && std::ranges::all_of(*versions, [&](const Values::Pair& one) { return is_version_1(one.value); });
+      if (!says_nothing) keep_value(pair.value, key);
+    }
+  }
+
+  bool is_version_1(Id id) const {
+    const auto pairs = values_.mapping(id);
+    return pairs && std::ranges::all_of(*pairs, [&](const Values::Pair& pair) {
+             return pickle_.kind(pair.key) == Kind::text && pickle_.text(pair.key) == "version" &&
+                    pickle_.kind(pair.value) == Kind::integer && pickle_.integer(pair.value) == 1;
+           });
   }
 
   void set_attribute(Id id, std::string name, Value value) {
@@ -197,125 +206,19 @@ class Objects {
       fail(id, ErrorKind::unsupported,
            fmt::format("a tensor's name has {} bytes, at most {} are read", name.size(), kMostNameBytes));
     try {
-      take_(make_tensor(name, view_of(id, 0)));
+      take_(tensors_.make(name, id));
     } catch (const Error& error) {
       if (error.offset()) throw;
       throw Error(error.kind(), fmt::format("pytorch: {}: {}", name, error.message()), path_, pickle_.offset(id));
     }
   }
 
-  std::span<const Id> arguments(Id id, std::size_t least) const {
-    const std::span<const Id> items = pickle_.items(pickle_.call(id).arguments);
-    if (items.size() < least)
-      fail(id, ErrorKind::invalid_file,
-           fmt::format("{}: {} arguments, at least {} are needed", called(id), items.size(), least));
-    return items;
-  }
-
-  View view_of(Id id, std::size_t depth) const {
-    const std::string function = called(id);
-    if (depth < 8 && (function == "torch._utils._rebuild_parameter" ||
-                      function == "torch._utils._rebuild_parameter_with_state" || function == kParameter)) {
-      const Id data = arguments(id, 1)[0];
-      if (is_tensor(data)) return view_of(data, depth + 1);
-      fail(data, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", function));
-    }
-    if (function == "torch._tensor._rebuild_from_type_v2") return view_of_type(id);
-    return built(id, function, arguments(id, 0));
-  }
-
-  // A function, the class that its result would be made one of, the function's arguments.
-  View view_of_type(Id id) const {
-    const auto parts = arguments(id, 3);
-    for (const Id part : parts.first(2)) {
-      if (pickle_.kind(part) != Kind::global) fail(part, ErrorKind::invalid_file, "expected a function and a class");
-    }
-    const std::string type = full_name(pickle_.global(parts[1]));
-    if (type != kParameter && type != "torch.Tensor" && type != "torch.nn.parameter.Buffer")
-      fail(parts[1], ErrorKind::unsupported, fmt::format("tensors of the class {} are not read", type));
-    if (pickle_.kind(parts[2]) != Kind::tuple) fail(parts[2], ErrorKind::invalid_file, "expected a tuple of arguments");
-    return built(id, full_name(pickle_.global(parts[0])), pickle_.items(parts[2]));
-  }
-
-  View built(Id id, const std::string& function, std::span<const Id> arguments) const {
-    const bool has_dtype = function == "torch._utils._rebuild_tensor_v3";
-    if (!has_dtype && function != "torch._utils._rebuild_tensor_v2" && function != "torch._utils._rebuild_tensor")
-      fail(id, ErrorKind::unsupported, fmt::format("tensors that {} makes are not read", function));
-    if (arguments.size() < (has_dtype ? 7 : 4))
-      fail(id, ErrorKind::invalid_file, fmt::format("{}: {} arguments are too few", function, arguments.size()));
-    View view;
-    view.storage = arguments[0];
-    view.offset = natural(arguments[1], "storage_offset");
-    for (const Id length : numbers(arguments[2], "size")) view.shape.push_back(natural(length, "size"));
-    for (const Id stride : numbers(arguments[3], "stride")) {
-      if (pickle_.kind(stride) != Kind::integer) fail(stride, ErrorKind::invalid_file, "stride: expected integers");
-      view.strides.push_back(pickle_.integer(stride));
-    }
-    if (view.shape.size() != view.strides.size())
-      fail(id, ErrorKind::invalid_file, fmt::format("{} sizes and {} strides", view.shape.size(), view.strides.size()));
-    if (!has_dtype) return view;
-    const Id dtype = arguments[6];
-    const std::string name = pickle_.kind(dtype) == Kind::global ? full_name(pickle_.global(dtype)) : std::string();
-    const auto known = named_dtype(name);
-    if (!known) fail(dtype, ErrorKind::unsupported, fmt::format("the element type \"{}\" is not known", name));
-    view.dtype = *known;
-    return view;
-  }
-
-  std::uint64_t natural(Id id, std::string_view field) const {
-    if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= 0)
-      return static_cast<std::uint64_t>(pickle_.integer(id));
-    fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
-  }
-
-  std::span<const Id> numbers(Id id, std::string_view field) const {
-    if (called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty())
-      id = pickle_.items(pickle_.call(id).arguments)[0];
-    if (pickle_.kind(id) != Kind::tuple && pickle_.kind(id) != Kind::list)
-      fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tuple", field));
-    const std::span<const Id> items = pickle_.items(id);
-    if (items.size() > kMaxRank)
-      fail(id, ErrorKind::unsupported, fmt::format("{}: more than {} dimensions", field, kMaxRank));
-    return items;
-  }
-
-  Tensor make_tensor(const std::string& name, const View& view) const {
-    if (pickle_.kind(view.storage) != Kind::persistent)
-      fail(view.storage, ErrorKind::invalid_file, "expected a storage");
-    const StorageName storage = storage_name(pickle_, view.storage, path_);
-    const DType dtype = view.dtype == DType::unknown ? storage.dtype : view.dtype;
-    const unsigned item = info(dtype).bits / 8;
-    const BlobPtr whole = storages_.find(storage);
-    const auto first = checked_add(view.offset, storage.first);
-    const auto offset = first ? checked_mul(*first, item) : std::nullopt;
-    const auto elements = element_count(view.shape);
-    const auto bytes = elements ? checked_mul(*elements, item) : std::nullopt;
-    if (!offset || !bytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("size {} is more than 2^64 bytes", to_string(view.shape)));
-    if (*bytes > kFreeViewBytes && (*bytes - kFreeViewBytes) / kMostRepeats > whole->size())
-      throw Error(ErrorKind::unsupported, fmt::format("{} bytes, which are a view of {}, are more than {} repeats",
-                                                      *bytes, whole->size(), kMostRepeats));
-    Strided strided{.shape = view.shape, .strides = {}, .offset = *offset, .item_bytes = item};
-    for (const std::int64_t stride : view.strides) {
-      std::int64_t in_bytes = 0;
-      if (__builtin_mul_overflow(stride, static_cast<std::int64_t>(item), &in_bytes))
-        throw Error(ErrorKind::invalid_file, fmt::format("stride: {} elements are more than 2^63 bytes", stride));
-      strided.strides.push_back(in_bytes);
-    }
-    const unsigned number = number_bytes(dtype);
-    strided.swapped = storages_.big_endian() && number > 1 ? number : 0;
-    return make_dense(name, view.shape, dtype, make_strided_blob(whole, strided));
-  }
-
   static constexpr std::size_t kMostNameBytes = 4096;
-  // What views that repeat elements may claim.
-  static constexpr std::uint64_t kFreeViewBytes = 16 << 20;
-  static constexpr std::uint64_t kMostRepeats = 1024;
 
   const Pickle& pickle_;
   const std::string& path_;
-  Storages& storages_;
   FunctionRef<void(Tensor)> take_;
+  TensorBuilder tensors_;
   Values values_;
   std::vector<char> tensors_below_;
   std::vector<Attributes::Entry> attributes_;
@@ -324,34 +227,6 @@ class Objects {
 };
 
 }  // namespace
-
-StorageName storage_name(const Pickle& pickle, Id id, const std::string& path) {
-  const auto fail = [&](ErrorKind kind, const std::string& problem) {
-    return Error(kind, "pytorch: storage: " + problem, path, pickle.offset(id));
-  };
-  const Id key = pickle.persistent(id);
-  if (pickle.kind(key) != Kind::tuple || pickle.items(key).size() < 5)
-    throw fail(ErrorKind::invalid_file, "expected a tuple of a kind, a class, a key, a place and a size");
-  const std::span<const Id> parts = pickle.items(key);
-  if (pickle.kind(parts[0]) != Kind::text || pickle.text(parts[0]) != "storage")
-    throw fail(ErrorKind::invalid_file, "expected the kind \"storage\"");
-  if (pickle.kind(parts[1]) != Kind::global) throw fail(ErrorKind::invalid_file, "expected a class");
-  const std::string type = full_name(pickle.global(parts[1]));
-  const auto dtype = storage_dtype(type);
-  if (!dtype) throw fail(ErrorKind::unsupported, fmt::format("the class {} is not known", type));
-  if (pickle.kind(parts[2]) != Kind::text) throw fail(ErrorKind::invalid_file, "expected a key that is text");
-  if (pickle.kind(parts[4]) != Kind::integer || pickle.integer(parts[4]) < 0)
-    throw fail(ErrorKind::invalid_file, "expected a size that is not negative");
-  StorageName name{pickle.text(parts[2]), *dtype, static_cast<std::uint64_t>(pickle.integer(parts[4])), 0};
-  if (parts.size() < 6 || parts[5] == pickle::kNone) return name;
-  // A storage that is a part of another one: its key, where it begins, how long it is.
-  const bool is_tuple = pickle.kind(parts[5]) == Kind::tuple && pickle.items(parts[5]).size() == 3;
-  const Id first = is_tuple ? pickle.items(parts[5])[1] : pickle::kNone;
-  if (pickle.kind(first) != Kind::integer || pickle.integer(first) < 0)
-    throw fail(ErrorKind::invalid_file, "expected a key, a begin and a size of a part");
-  name.first = static_cast<std::uint64_t>(pickle.integer(first));
-  return name;
-}
 
 Rest read_objects(const Pickle& pickle, const std::string& path, Storages& storages, FunctionRef<void(Tensor)> take) {
   return Objects(pickle, path, storages, take).read();

@@ -10,36 +10,17 @@
 #include <poise/tensor.hpp>
 
 #include "bytes/function_ref.hpp"
+#include "formats/pytorch/storages.hpp"
 #include "syntax/pickle.hpp"
 
 namespace poise::pytorch {
 
 inline constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;  // of the objects
 
-// A run of bytes that tensors are views of, as a pickle names it.
-struct StorageName {
-  std::string_view key;
-  DType dtype = DType::u8;
-  std::uint64_t elements = 0;  // of the whole storage
-  std::uint64_t first = 0;     // element of it that views count from: files of old versions
-};
-
-// A persistent object that names a storage. Throws invalid_file for other ones, and unsupported for element types that
-// Poise does not have.
-StorageName storage_name(const pickle::Pickle& pickle, pickle::Id id, const std::string& path);
-
 // What has been read beside tensors.
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;
-};
-
-struct Storages {
-  virtual ~Storages() = default;
-  // All bytes of a storage. Throws invalid_file (without path) where it is not there, or has another size.
-  virtual BlobPtr find(const StorageName& name) = 0;
-  // Numbers in them are big-endian.
-  virtual bool big_endian() const { return false; }
 };
 
 // Gives the tensors in the order in which the pickle has them, with names of nested dicts and lists joined by dots. A

@@ -28,6 +28,9 @@ constexpr std::array kStorages = std::to_array<Spelling<std::string_view>>({
     {DType::u8, "torch.UntypedStorage"},
     {DType::f32, "torch.cuda.FloatStorage"},
     {DType::f16, "torch.cuda.HalfStorage"},
+    {DType::i8, "torch.QInt8Storage"},
+    {DType::u8, "torch.QUInt8Storage"},
+    {DType::i32, "torch.QInt32Storage"},
 });
 
 constexpr std::array kDTypes = std::to_array<Spelling<std::string_view>>({
@@ -81,12 +84,12 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
     "torch.qint8",
     "torch.quint8",
     "torch.qint32",
-    "torch.QInt8Storage",
-    "torch.QUInt8Storage",
-    "torch.QInt32Storage",
     "torch.storage.TypedStorage",
     "torch.per_tensor_affine",
     "torch.per_channel_affine",
+    "torch.per_channel_affine_float_qparams",
+    "torch.QUInt4x2Storage",
+    "torch.QUInt2x4Storage",
     "collections.OrderedDict",
     "collections.defaultdict",
     "collections.Counter",

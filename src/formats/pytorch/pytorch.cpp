@@ -49,6 +49,10 @@ std::vector<Finding> audit(const Input& input, const Model&) {
   return ZipArchive(input.source).check_crc32();
 }
 
+std::size_t checksums(const Input& input, const Model&) {
+  return is_archive(input) ? ZipArchive(input.source).members().size() : 0;
+}
+
 }  // namespace
 
 const Format kPytorch = {
@@ -62,7 +66,7 @@ const Format kPytorch = {
     .read = read,
     .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::losses>,
     .audit = audit,
-    .audits_bytes = is_archive,
+    .checksums = checksums,
     .weight_files = WeightFiles{kNames, "pytorch_model.bin.index.json", read_weights},
 };
 

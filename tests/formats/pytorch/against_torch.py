@@ -96,6 +96,31 @@ with tempfile.TemporaryDirectory() as directory:
     assert tied["a"].data_ptr() == tied["b"].data_ptr() and (path / "tied_again.pt").stat().st_size < 1.1 * (path / "tied.pt").stat().st_size
     with zipfile.ZipFile(path / "tied_again.pt") as archive:
         assert archive.testzip() is None
+    # Sparse and quantized tensors come as the numbers that PyTorch makes of them.
+    dense = torch.randn(5, 7) * (torch.rand(5, 7) < 0.4)
+    special = {"coo": dense.to_sparse_coo() if hasattr(dense, "to_sparse_coo") else dense.to_sparse(), "csr": dense.to_sparse_csr(),
+               "coo3": (torch.rand(3, 4, 5) < 0.2).float().to_sparse(), "dense": dense,
+               "q8": torch.quantize_per_tensor(dense, 0.03125, 3, torch.qint8), "qu8": torch.quantize_per_tensor(dense.t(), 0.05, 120, torch.quint8),
+               "qp": torch.nn.Parameter(torch.quantize_per_tensor(torch.randn(2, 3, 4), 0.0625, 0, torch.qint8), requires_grad=False)}
+    for zipped in (True, False):
+        torch.save(special, path / "special.pt", _use_new_zipfile_serialization=zipped)
+        findings = json.loads(poise("verify", "--json", path / "special.pt"))["files"][0]["findings"]
+        assert len(findings) == 1 and "the scale of 1 quantized tensor has 64 bits" in findings[0]["message"], findings
+        for middle in ("special.zt", "special2.zt"):
+            poise("convert", "--quiet", path / "special.pt" if middle == "special.zt" else path / "special.zt", "-o", path / middle, "--force")
+        poise("convert", "--quiet", "--dtype", "f32", path / "special2.zt", "-o", path / "dense.pt", "--force")
+        expect_same(torch.load(path / "dense.pt", weights_only=True),
+                    {name: tensor.dequantize() if tensor.is_quantized else tensor.to_dense() for name, tensor in special.items()})
+    refused = subprocess.run([POISE, "inspect", path / "channels.pt"], capture_output=True, text=True) if torch.save(
+        {"w": torch.quantize_per_channel(dense, torch.ones(5), torch.zeros(5), 0, torch.qint8)}, path / "channels.pt") is None else None
+    assert refused.returncode == 1 and "per_channel_affine" in refused.stderr, refused
+    # What a state dict says of its modules is kept where it means something.
+    module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    torch.save({"model": module.state_dict(), "epoch": 1}, path / "module.pt")
+    inspected = json.loads(poise("inspect", "--json", path / "module.pt"))
+    assert inspected["attributes"]["_metadata"]["1"] == {"version": 2} and not inspected.get("warnings"), inspected
+    torch.save(module[0].state_dict(), path / "module.pt")
+    assert "_metadata" not in json.loads(poise("inspect", "--json", path / "module.pt"))["attributes"]
     # A directory of PyTorch's is the same model as that of safetensors.
     nano = EXAMPLES / "nano-mistral"
     poise("convert", "--quiet", nano, "-o", path / "whole.pt")
@@ -115,6 +140,7 @@ with tempfile.TemporaryDirectory() as directory:
                 index |= {key: name for key in names[shard::2]}
             (copy / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
         assert poise("run", copy, "-p", "One day", "-n", "8", "--temperature", "0") == answer
-        assert json.loads(poise("verify", "--json", copy))["ok"]
+        report = json.loads(poise("verify", "--json", copy))
+        assert report["ok"] and report["files"][0]["digests"] and report["files"][0]["digests_checked"] > len(weights) / 2 - 1, report
         same = json.loads(subprocess.run([POISE, "diff", "--json", nano, copy], capture_output=True, text=True).stdout)
         assert not same["tensors"], same

@@ -1,0 +1,36 @@
+// Storages: the runs of bytes that a checkpoint's tensors are views of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <poise/blob.hpp>
+#include <poise/dtype.hpp>
+
+#include "syntax/pickle.hpp"
+
+namespace poise::pytorch {
+
+// A run of bytes that tensors are views of, as a pickle names it.
+struct StorageName {
+  std::string type;  // the class: "torch.FloatStorage"
+  std::string_view key;
+  DType dtype = DType::u8;
+  std::uint64_t elements = 0;  // of the whole storage
+  std::uint64_t first = 0;     // element of it that views count from: files of old versions
+};
+
+// A persistent object that names a storage. Throws invalid_file for other ones, and unsupported for element types that
+// Poise does not have.
+StorageName storage_name(const pickle::Pickle& pickle, pickle::Id id, const std::string& path);
+
+struct Storages {
+  virtual ~Storages() = default;
+  // All bytes of a storage. Throws invalid_file (without path) where it is not there, or has another size.
+  virtual BlobPtr find(const StorageName& name) = 0;
+  // Numbers in them are big-endian.
+  virtual bool big_endian() const { return false; }
+};
+
+}  // namespace poise::pytorch

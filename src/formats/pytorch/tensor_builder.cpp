@@ -1,0 +1,305 @@
+#include "formats/pytorch/tensor_builder.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
+#include "formats/pytorch/globals.hpp"
+#include "model/limits.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/byte_swap.hpp"
+#include "views/flipped_signs.hpp"
+#include "views/sparse.hpp"
+#include "views/strided.hpp"
+
+namespace poise::pytorch {
+
+using pickle::Id;
+using pickle::Kind;
+using pickle::Pickle;
+
+namespace {
+
+constexpr std::string_view kParameter = "torch.nn.parameter.Parameter";
+constexpr std::string_view kSparse = "torch._utils._rebuild_sparse_tensor";
+constexpr std::string_view kSparseRows = "torch._utils._rebuild_sparse_csr_tensor";
+constexpr std::string_view kQuantized = "torch._utils._rebuild_qtensor";
+
+// What views that repeat elements may claim.
+constexpr std::uint64_t kFreeViewBytes = 16 << 20;
+constexpr std::uint64_t kMostRepeats = 1024;
+
+}  // namespace
+
+void TensorBuilder::fail(Id id, ErrorKind kind, const std::string& problem) const {
+  throw Error(kind, "pytorch: " + problem, path_, pickle_.offset(id));
+}
+
+// The name of what is called; empty for other objects.
+std::string TensorBuilder::called(Id id) const {
+  if (pickle_.kind(id) != Kind::call) return {};
+  const Id function = pickle_.call(id).function;
+  return pickle_.kind(function) == Kind::global ? full_name(pickle_.global(function)) : std::string();
+}
+
+bool TensorBuilder::is_tensor(Id id) const {
+  const std::string name = called(id);
+  return name.starts_with("torch._utils._rebuild_") || name == "torch._tensor._rebuild_from_type_v2" ||
+         name == "torch.Tensor" || name == kParameter;
+}
+
+Tensor TensorBuilder::make(std::string name, Id id) {
+  const Making making = making_of(id, 0);
+  if (making.function == kSparse || making.function == kSparseRows) return sparse(std::move(name), making);
+  if (making.function == kQuantized) return quantized(std::move(name), making);
+  return dense(std::move(name), view_of(making));
+}
+
+std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
+  const std::span<const Id> items = pickle_.items(pickle_.call(id).arguments);
+  if (items.size() < least)
+    fail(id, ErrorKind::invalid_file,
+         fmt::format("{}: {} arguments, at least {} are needed", called(id), items.size(), least));
+  return items;
+}
+
+// Of a parameter what makes its data.
+TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) const {
+  constexpr std::size_t kMostWrappings = 8;
+  const std::string function = called(id);
+  if (depth < kMostWrappings && (function == "torch._utils._rebuild_parameter" ||
+                                 function == "torch._utils._rebuild_parameter_with_state" || function == kParameter)) {
+    const Id data = arguments(id, 1)[0];
+    if (is_tensor(data)) return making_of(data, depth + 1);
+    fail(data, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", function));
+  }
+  if (function == "torch._tensor._rebuild_from_type_v2") return making_of_type(id);
+  return {id, function, arguments(id, 0)};
+}
+
+// A function, the class that its result would be made one of, the function's arguments.
+TensorBuilder::Making TensorBuilder::making_of_type(Id id) const {
+  const auto parts = arguments(id, 3);
+  for (const Id part : parts.first(2)) {
+    if (pickle_.kind(part) != Kind::global) fail(part, ErrorKind::invalid_file, "expected a function and a class");
+  }
+  const std::string type = full_name(pickle_.global(parts[1]));
+  if (type != kParameter && type != "torch.Tensor" && type != "torch.nn.parameter.Buffer")
+    fail(parts[1], ErrorKind::unsupported, fmt::format("tensors of the class {} are not read", type));
+  if (pickle_.kind(parts[2]) != Kind::tuple) fail(parts[2], ErrorKind::invalid_file, "expected a tuple of arguments");
+  return {id, full_name(pickle_.global(parts[0])), pickle_.items(parts[2])};
+}
+
+void TensorBuilder::require_arguments(const Making& making, std::size_t least) const {
+  if (making.arguments.size() < least)
+    fail(making.id, ErrorKind::invalid_file,
+         fmt::format("{}: {} arguments are too few", making.function, making.arguments.size()));
+}
+
+std::uint64_t TensorBuilder::natural(Id id, std::string_view field) const {
+  if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= 0)
+    return static_cast<std::uint64_t>(pickle_.integer(id));
+  fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
+}
+
+// Of a tuple or a list, a number for each dimension.
+std::span<const Id> TensorBuilder::items(Id id, std::string_view field) const {
+  if (called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty())
+    id = pickle_.items(pickle_.call(id).arguments)[0];
+  if (pickle_.kind(id) != Kind::tuple && pickle_.kind(id) != Kind::list)
+    fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tuple", field));
+  const std::span<const Id> items = pickle_.items(id);
+  if (items.size() > kMaxRank)
+    fail(id, ErrorKind::unsupported, fmt::format("{}: more than {} dimensions", field, kMaxRank));
+  return items;
+}
+
+TensorBuilder::View TensorBuilder::view_of(const Making& making) const {
+  const bool has_dtype = making.function == "torch._utils._rebuild_tensor_v3";
+  if (!has_dtype && making.function != "torch._utils._rebuild_tensor_v2" &&
+      making.function != "torch._utils._rebuild_tensor" && making.function != kQuantized)
+    fail(making.id, ErrorKind::unsupported, fmt::format("tensors that {} makes are not read", making.function));
+  require_arguments(making, has_dtype ? 7 : 4);
+  const std::span<const Id> arguments = making.arguments;
+  View view;
+  view.storage = arguments[0];
+  view.offset = natural(arguments[1], "storage_offset");
+  for (const Id length : items(arguments[2], "size")) view.shape.push_back(natural(length, "size"));
+  for (const Id stride : items(arguments[3], "stride")) {
+    if (pickle_.kind(stride) != Kind::integer) fail(stride, ErrorKind::invalid_file, "stride: expected integers");
+    view.strides.push_back(pickle_.integer(stride));
+  }
+  if (view.shape.size() != view.strides.size())
+    fail(making.id, ErrorKind::invalid_file,
+         fmt::format("{} sizes and {} strides", view.shape.size(), view.strides.size()));
+  if (!has_dtype) return view;
+  const Id dtype = arguments[6];
+  const std::string name = pickle_.kind(dtype) == Kind::global ? full_name(pickle_.global(dtype)) : std::string();
+  const auto known = named_dtype(name);
+  if (!known) fail(dtype, ErrorKind::unsupported, fmt::format("the element type \"{}\" is not known", name));
+  view.dtype = *known;
+  return view;
+}
+
+StorageName TensorBuilder::storage_of(const View& view) const {
+  if (pickle_.kind(view.storage) != Kind::persistent) fail(view.storage, ErrorKind::invalid_file, "expected a storage");
+  return storage_name(pickle_, view.storage, path_);
+}
+
+Tensor TensorBuilder::dense(std::string name, const View& view) const {
+  const StorageName storage = storage_of(view);
+  const DType dtype = view.dtype == DType::unknown ? storage.dtype : view.dtype;
+  const unsigned item = info(dtype).bits / 8;
+  const BlobPtr whole = storages_.find(storage);
+  const auto first = checked_add(view.offset, storage.first);
+  const auto offset = first ? checked_mul(*first, item) : std::nullopt;
+  const auto elements = element_count(view.shape);
+  const auto bytes = elements ? checked_mul(*elements, item) : std::nullopt;
+  if (!offset || !bytes)
+    throw Error(ErrorKind::invalid_file, fmt::format("size {} is more than 2^64 bytes", to_string(view.shape)));
+  if (*bytes > kFreeViewBytes && (*bytes - kFreeViewBytes) / kMostRepeats > whole->size())
+    throw Error(ErrorKind::unsupported, fmt::format("{} bytes, which are a view of {}, are more than {} repeats",
+                                                    *bytes, whole->size(), kMostRepeats));
+  Strided strided{.shape = view.shape, .strides = {}, .offset = *offset, .item_bytes = item};
+  for (const std::int64_t stride : view.strides) {
+    std::int64_t in_bytes = 0;
+    if (__builtin_mul_overflow(stride, static_cast<std::int64_t>(item), &in_bytes))
+      throw Error(ErrorKind::invalid_file, fmt::format("stride: {} elements are more than 2^63 bytes", stride));
+    strided.strides.push_back(in_bytes);
+  }
+  const unsigned number = number_bytes(dtype);
+  strided.swapped = storages_.big_endian() && number > 1 ? number : 0;
+  return make_dense(std::move(name), view.shape, dtype, make_strided_blob(whole, strided));
+}
+
+// Of a sparse or quantized tensor.
+Tensor TensorBuilder::dense_part(std::string name, Id id) const {
+  if (!is_tensor(id)) fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", name));
+  return dense(std::move(name), view_of(making_of(id, 0)));
+}
+
+// A layout, and in a tuple its index tensors, its values, its size.
+Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
+  require_arguments(making, 2);
+  const Id layout = making.arguments[0];
+  std::string form;
+  if (called(layout) == "torch.serialization._get_layout") {
+    const Id word = arguments(layout, 1)[0];
+    if (pickle_.kind(word) == Kind::text) form = pickle_.text(word);
+  }
+  const bool is_coo = form == "torch.sparse_coo";
+  if (!is_coo && form != "torch.sparse_csr")
+    fail(layout, ErrorKind::unsupported,
+         fmt::format("sparse tensors of the layout \"{}\" are not read: in Python, save x.to_sparse_coo()", form));
+  const Id data = making.arguments[1];
+  if (pickle_.kind(data) != Kind::tuple || pickle_.items(data).size() < (is_coo ? 3 : 4))
+    fail(data, ErrorKind::invalid_file, "expected a tuple of indices, values and a size");
+  const std::span<const Id> parts = pickle_.items(data);
+  Tensor tensor;
+  tensor.name = std::move(name);
+  for (const Id length : items(parts[is_coo ? 2 : 3], "size")) tensor.shape.push_back(natural(length, "size"));
+  if (!element_count(tensor.shape)) fail(data, ErrorKind::invalid_file, "size: more than 2^64 elements");
+  const Tensor values = dense_part("values", parts[is_coo ? 1 : 2]);
+  if (values.shape.size() != 1)
+    fail(data, ErrorKind::unsupported, "sparse tensors whose values are tensors themselves are not read");
+  const auto add = [&](std::string_view role, const Tensor& part) {
+    tensor.parts.push_back({.role = role, .dtype = part.parts[0].dtype, .blob = part.parts[0].blob});
+  };
+  add("values", values);
+  if (is_coo) {
+    const Tensor coords = dense_part("indices", parts[0]);
+    if (coords.shape != Shape{tensor.shape.size(), values.shape[0]})
+      fail(data, ErrorKind::invalid_file,
+           fmt::format("indices: expected the shape {}, found {}",
+                       to_string(Shape{tensor.shape.size(), values.shape[0]}), to_string(coords.shape)));
+    add("coords", coords);
+    tensor.layout = TensorLayout::Sparse{Layout::sparse_coo, false};
+  } else {
+    add("indices", dense_part("col_indices", parts[1]));
+    add("indptr", dense_part("crow_indices", parts[0]));
+    tensor.layout = TensorLayout::Sparse{Layout::sparse_csr, false};
+  }
+  if (const auto fault = sparse_structure_fault(tensor)) throw Error(ErrorKind::invalid_file, *fault);
+  return tensor;
+}
+
+// (code - zero) * scale, with one scale for all.
+Tensor TensorBuilder::quantized(std::string name, const Making& making) {
+  require_arguments(making, 5);
+  const View view = view_of(making);
+  const std::string type = storage_of(view).type;
+  const bool is_signed = type == "torch.QInt8Storage";
+  if (!is_signed && type != "torch.QUInt8Storage")
+    fail(view.storage, ErrorKind::unsupported, fmt::format("quantized tensors of {} are not read", type));
+  const Id parameters = making.arguments[4];
+  if (pickle_.kind(parameters) != Kind::tuple || pickle_.items(parameters).empty())
+    fail(parameters, ErrorKind::invalid_file, "quantizer_params: expected a tuple");
+  const std::span<const Id> parts = pickle_.items(parameters);
+  const std::string scheme = pickle_.kind(parts[0]) == Kind::global ? full_name(pickle_.global(parts[0])) : "";
+  if (scheme != "torch.per_tensor_affine")
+    fail(parameters, ErrorKind::unsupported,
+         fmt::format("quantized tensors of the scheme \"{}\" are not read: in Python, save x.dequantize()", scheme));
+  if (parts.size() < 3)
+    fail(parameters, ErrorKind::invalid_file, "quantizer_params: expected a scale and a zero point");
+  if (view.shape.empty()) fail(making.id, ErrorKind::unsupported, "quantized scalars are not read");
+  const std::uint64_t row = view.shape.back();
+  ByteWriter scale;
+  scale.f32(scale_of(parts[1]));
+  const std::int64_t zero = zero_of(parts[2]) + (is_signed ? 128 : 0);
+  Tensor tensor = dense(std::move(name), view);
+  const HeldBlob codes = tensor.parts[0].blob;
+  tensor.parts.clear();
+  tensor.parts.push_back({.role = "packed_weight",
+                          .dtype = DType::u8,
+                          .blob = is_signed ? HeldBlob(make_flipped_signs_blob(codes)) : codes});
+  const std::uint64_t rows = row == 0 ? 0 : tensor.elements() / row;
+  const BlobPtr one = make_memory_blob({scale.bytes().begin(), scale.bytes().end()}, path_);
+  tensor.parts.push_back(
+      {.role = "scales",
+       .dtype = DType::f32,
+       .blob = make_strided_blob(one, {.shape = {rows}, .strides = {0}, .item_bytes = sizeof(float)})});
+  tensor.attributes = {{"bits", 8},
+                       {"group_size", std::max<std::uint64_t>(1, row)},
+                       {"axis", tensor.shape.size() - 1},
+                       {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", 1}}},
+                       {"scale_form", "f32_factors"},
+                       {"zero_point", Attributes{{"form", "implied"}, {"value", zero}}}};
+  tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
+  return tensor;
+}
+
+float TensorBuilder::scale_of(Id id) {
+  if (pickle_.kind(id) != Kind::real) fail(id, ErrorKind::invalid_file, "scale: expected a number");
+  const double scale = pickle_.real(id);
+  const auto rounded = static_cast<float>(scale);
+  if (!std::isfinite(rounded) || !(scale > 0) || rounded == 0)
+    fail(id, ErrorKind::invalid_file, fmt::format("scale: {}, expected a positive number of float32", scale));
+  if (double{rounded} == scale) return rounded;
+  if (rounded_++ == 0) first_rounded_ = pickle_.offset(id);
+  return rounded;
+}
+
+std::int64_t TensorBuilder::zero_of(Id id) const {
+  constexpr std::int64_t kMost = 255;
+  if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= -kMost && pickle_.integer(id) <= kMost)
+    return pickle_.integer(id);
+  fail(id, ErrorKind::invalid_file, fmt::format("zero_point: expected an integer of -{} to {}", kMost, kMost));
+}
+
+std::optional<Finding> TensorBuilder::rounded_scales() const {
+  if (rounded_ == 0) return std::nullopt;
+  return Finding{
+      Severity::warning,
+      fmt::format("the scale{} of {} quantized tensor{} {} 64 bits: float32, in which PyTorch computes, takes "
+                  "{} place",
+                  rounded_ == 1 ? "" : "s", rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "has" : "have",
+                  rounded_ == 1 ? "its" : "their"),
+      path_, first_rounded_};
+}
+
+}  // namespace poise::pytorch

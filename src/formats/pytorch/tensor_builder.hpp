@@ -1,0 +1,73 @@
+// The tensors that a pickle of torch.save() would have built, as views of storages.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <poise/error.hpp>
+#include <poise/finding.hpp>
+#include <poise/tensor.hpp>
+
+#include "formats/pytorch/storages.hpp"
+#include "syntax/pickle.hpp"
+
+namespace poise::pytorch {
+
+class TensorBuilder {
+ public:
+  // Requires: all outlive this.
+  TensorBuilder(const pickle::Pickle& pickle, const std::string& path, Storages& storages)
+      : pickle_(pickle), path_(path), storages_(storages) {}
+
+  // Would this object be a tensor, of any kind?
+  bool is_tensor(pickle::Id id) const;
+
+  // Dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each
+  // index along an axis. Throws unsupported with the reason for others, and invalid_file (at times without path, where
+  // the whole tensor is meant). Requires: is_tensor(id).
+  Tensor make(std::string name, pickle::Id id);
+
+  // What is to be told of scales that float32 does not hold; nothing where there are none.
+  std::optional<Finding> rounded_scales() const;
+
+ private:
+  // A function with what it would be called with.
+  struct Making {
+    pickle::Id id = pickle::kNone;
+    std::string function;
+    std::span<const pickle::Id> arguments;
+  };
+  // Elements of a storage.
+  struct View {
+    pickle::Id storage = pickle::kNone;
+    DType dtype = DType::unknown;  // unknown: the storage's
+    std::uint64_t offset = 0;      // in elements, as strides
+    Shape shape;
+    std::vector<std::int64_t> strides;
+  };
+
+  [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
+  std::string called(pickle::Id id) const;
+  std::span<const pickle::Id> arguments(pickle::Id id, std::size_t least) const;
+  Making making_of(pickle::Id id, std::size_t depth) const;
+  Making making_of_type(pickle::Id id) const;
+  void require_arguments(const Making& making, std::size_t least) const;
+  std::uint64_t natural(pickle::Id id, std::string_view field) const;
+  std::span<const pickle::Id> items(pickle::Id id, std::string_view field) const;
+  View view_of(const Making& making) const;
+  StorageName storage_of(const View& view) const;
+  Tensor dense(std::string name, const View& view) const;
+  Tensor dense_part(std::string name, pickle::Id id) const;
+  Tensor sparse(std::string name, const Making& making) const;
+  Tensor quantized(std::string name, const Making& making);
+  float scale_of(pickle::Id id);
+  std::int64_t zero_of(pickle::Id id) const;
+
+  const pickle::Pickle& pickle_;
+  const std::string& path_;
+  Storages& storages_;
+  std::size_t rounded_ = 0;
+  std::uint64_t first_rounded_ = 0;  // where it is in the file
+};
+
+}  // namespace poise::pytorch
