@@ -46,7 +46,7 @@ void check_vocabulary(const Model& model, const Family& family, std::vector<std:
   check_id("unk_id", vocabulary.unk_id);
 }
 
-// The configuration's vocab_size, or where the format has none the embedding's rows.
+// The configuration's vocab_size, or the rows of the embedding for formats without one.
 std::int64_t rows_of_embedding(const Model& model, const Family& family) {
   if (model.config->vocab_size > 0) return model.config->vocab_size;
   const Tensor* embedding = find_weight(model, family, family.embedding);
@@ -56,7 +56,7 @@ std::int64_t rows_of_embedding(const Model& model, const Family& family) {
 void check_tensors(const Model& model, const Family& family, std::vector<std::string>& faults) {
   Config config = *model.config;
   config.vocab_size = rows_of_embedding(model, family);
-  // Every layer has more than four tensors; this bounds the list below by what the file holds.
+  // Every layer has more than four tensors, so the file's size bounds the list below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
     faults.push_back(fmt::format("num_hidden_layers is {}, but there {} only {} tensor{} in all",
                                  config.num_hidden_layers, model.size() == 1 ? "is" : "are", model.size(),
@@ -76,7 +76,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
       }
     }
   };
-  // Layer by layer: a layer of many experts has many, and none of them need be there.
+  // Layer by layer: a layer may have many experts, and all of them may be missing.
   check(family.tensors.before_layers(view));
   for (std::int64_t layer = 0; layer < config.num_hidden_layers && faults.size() < kMostFaults; ++layer)
     check(family.tensors.of_layer(view, layer));
@@ -120,7 +120,7 @@ std::vector<std::string> check_config(const Config& config) {
 
 std::vector<std::string> check_config(const ConfigView& view, const Family& family) {
   std::vector<std::string> faults = check_config(view.config);
-  // Families look for keys layer by layer.
+  // Families look up keys for each layer.
   if (view.json.size() > kMaxConfigKeys)
     faults.push_back(
         fmt::format("the configuration has {} keys, at most {} are allowed", view.json.size(), kMaxConfigKeys));
@@ -173,7 +173,7 @@ std::vector<std::string_view> unknown_weights(const Model& model) {
     if (!weight || computed_tensor(family, tensor.name) != nullptr) continue;
     const std::string name = table_name(family, tensor.name);
     if (name != family.output && !family.tensors.has(name, view))
-      unknown.push_back(tensor.name);  // one that is tied may be there, too
+      unknown.push_back(tensor.name);  // a tied tensor may exist, too
   }
   return unknown;
 }

@@ -13,8 +13,7 @@
 namespace poise {
 namespace {
 
-// Each says whether a value, which is not null, leaves the computation alone. `config` is null where the family is not
-// known.
+// True when a value, which is not null, does not change the computation. `config` is null for unknown families.
 using Harmless = bool (*)(const Value& value, const Config* config);
 
 bool is_number(const Value& value, double number) {
@@ -39,7 +38,7 @@ bool has_window(const Config* config) { return config != nullptr && config->slid
 bool is_windowless(const Value&, const Config* config) { return !has_window(config); }
 bool is_window_used(const Value& value, const Config* config) { return value == Value(true) || !has_window(config); }
 
-// Rotary embeddings as they were first, in all of a head. Newer files nest objects for kinds of layers.
+// The original rotary embeddings, over the whole head. Newer files nest an object for each kind of layers.
 bool is_default_rope(const Value& value, const Config*) {
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return false;
@@ -54,7 +53,7 @@ bool is_default_rope(const Value& value, const Config*) {
   });
 }
 
-// Every layer as the window says: all look back a window, or all at everything.
+// True when all layers are of the kind that the window implies: all with a window, or none.
 bool is_one_kind_of_layer(const Value& value, const Config* config) {
   const auto* layers = value.get_if<Value::Array>();
   const Value expected(has_window(config) ? "sliding_attention" : "full_attention");
@@ -64,7 +63,7 @@ bool is_one_kind_of_layer(const Value& value, const Config* config) {
 struct Effect {
   std::string_view key;
   Harmless harmless;
-  std::string_view only;  // the harmless value, for people; null is one for every key
+  std::string_view only;  // the harmless value, for messages; null is harmless for every key
   bool tensors = false;   // changes which tensors there are
 };
 
@@ -144,7 +143,7 @@ std::string shown(const Value& value) {
   std::string text = to_json(value);
   if (text.size() <= kLongest) return text;
   std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // no half characters
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // does not cut inside a character
   text.resize(end);
   return text + "...";
 }
@@ -154,15 +153,15 @@ void visit_effects(const Model& model, Visit&& visit) {
   const Config* config = model.config ? &*model.config : nullptr;
   const Attributes& keys = family_keys(family_of(model), model.config_json);
   for (const Effect& effect : kEffects) {
-    const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys that Config has
+    const bool own = effect.key == kHiddenAct && config != nullptr;  // the only one of these keys in Config
     const std::optional<Value> act = own ? std::optional<Value>(config->hidden_act) : std::nullopt;
     const Value* value = own ? &*act : keys.find(effect.key);
-    if (value == nullptr) value = model.config_json.find(effect.key);  // beside the object with the family's keys
+    if (value == nullptr) value = model.config_json.find(effect.key);  // next to the object with the family's keys
     if (value != nullptr && !(*value == Value()) && !effect.harmless(*value, config)) visit(effect, *value, own);
   }
 }
 
-// Are tensors of the family's table parts of matrices of that scheme?
+// True when the family's own table has the parts of matrices of that scheme.
 bool has_parts_of(const Family& family, std::string_view method) {
   return std::ranges::any_of(quantization_schemes(), [&](const QuantizationScheme* scheme) {
     return scheme->method == method && std::ranges::any_of(family.tensors.layer, [&](const TensorRow& row) {

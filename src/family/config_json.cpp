@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// The hyperparameters that a config.json says, in our spelling; none where it does not say them.
+// The hyperparameters in a config.json, under our names; without those that it lacks.
 Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
   try {
     const Config config = config_from_attributes(map, model_type, {});
@@ -20,13 +20,13 @@ Attributes hyperparameters_of(const Attributes& map, std::string model_type) {
   }
 }
 
-// Poise itself writes a Config of any family, with every key. Nothing is to be guessed then.
+// Poise itself writes every key of a Config, for any family: then no default applies.
 std::optional<Config> spelled_by_poise(const Attributes& map, std::string model_type) {
   if (map.empty() || !(hyperparameters_of(map, model_type) == map)) return std::nullopt;
   return config_from_attributes(map, model_type, {});
 }
 
-// In the objects that count more than the key beside them.
+// In the nested objects that take precedence over the top-level key.
 void set_rope_theta(Attributes& map, const Value& theta) {
   for (const std::string_view key : kRopeObjects) {
     const Value* value = map.find(key);
@@ -108,7 +108,7 @@ Attributes normal_config(const Model& model) {
 
 std::vector<std::string> other_config_keys(const Model& model) {
   Config all;
-  all.dropout = 1;                                                      // one that is 0 has no key
+  all.dropout = 1;                                                      // 0 has no key
   if (model.config) all.sliding_window = model.config->sliding_window;  // may have a second key
   const Attributes typed = config_to_attributes(all, model.card.model_type);
   std::vector<std::string> keys;

@@ -1,4 +1,4 @@
-// ConfigKeys: typed look-ups in a config.json, whose null counts as absent.
+// ConfigKeys: typed look-ups in a config.json. A null counts as absent.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// Newer files keep rope_theta, and more, in an object of its own. The last that has the key counts.
+// Newer files keep rope_theta, and more, in a nested object. The last object with the key counts.
 inline constexpr std::array<std::string_view, 2> kRopeObjects = {"rope_parameters", "rope_scaling"};
 
 // Each throws invalid_file, naming the key, for a value of another type. Requires: map and path outlive this.
@@ -26,17 +26,17 @@ class ConfigKeys {
   std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::string> text(std::string_view key) const;
 
-  // Throws for a missing one, too.
+  // Throws for a missing key, too.
   std::int64_t required(std::string_view key) const;
 
-  // Is not even null there?
+  // True when the key is not there, not even with null.
   bool absent(std::string_view key) const { return map_.find(key) == nullptr; }
 
-  // Null where there is none.
+  // Null when absent.
   const Attributes* object(std::string_view key) const;
   const Value::Array* list(std::string_view key) const;
 
-  // A list of numbers; empty where there is none.
+  // A list of numbers; empty when absent.
   std::vector<double> numbers(std::string_view key) const;
 
   float rope_theta(float by_default = 10000.0F) const;

@@ -1,5 +1,5 @@
-// ConfigView: all that a model's configuration says, as its family reads it: hyperparameters, the keys of config.json,
-// and which of several forms its weights have.
+// ConfigView: a model's configuration as its family reads it: hyperparameters, the keys of config.json, and which of
+// several forms its weights have.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace poise {
 
-// Requires: what it is made of outlives it.
+// Requires: what it is made from outlives it.
 class ConfigView {
  public:
-  // Without keys every one of them has its default.
+  // Without keys all of them have their defaults.
   ConfigView(const Config& its)
       : ConfigView(its, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
   ConfigView(const Config& its, const Attributes& keys_of_json, std::size_t its_form = 0)
@@ -24,7 +24,7 @@ class ConfigView {
 
   const Config& config;
   const Attributes& json;
-  const std::size_t form;  // 0, or the place in Family::forms and one
+  const std::size_t form;  // 0, or one plus the index in Family::forms
 
  private:
   static const Attributes& no_keys() {

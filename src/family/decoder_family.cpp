@@ -59,7 +59,7 @@ Config read_decoder_config(const ConfigKeys& keys, const ConfigDefaults& default
   config.vocab_size = keys.integer("vocab_size").value_or(0);
   config.sliding_window = std::max<std::int64_t>(0, keys.integer("sliding_window").value_or(0));
   if (keys.absent("sliding_window"))
-    config.sliding_window = defaults.sliding_window;  // null means none; only absence means the default
+    config.sliding_window = defaults.sliding_window;  // null means no window; an absent key means the default
   config.rope_theta = keys.rope_theta(defaults.rope_theta);
   config.rms_norm_eps = keys.number("rms_norm_eps").value_or(defaults.rms_norm_eps);
   config.initializer_range = keys.number("initializer_range").value_or(0.02F);

@@ -1,5 +1,5 @@
-// What most decoders of transformers share, as Llama has it: keys of config.json, names and shapes of tensors, and how
-// they compute. A family's file says where it differs.
+// What most decoders of transformers share with Llama: keys of config.json, names and shapes of tensors, and the
+// computation. A family's file gives the differences.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 3> kDecoderPrefixes = {"model.", "
 inline constexpr std::array<NameBeginning, 1> kDecoderSpellings = {
     {{"model.", ""}}};  // of a decoder that was saved without its output
 
-// Of the text model of a directory that sees or hears, too.
+// The text model of a multimodal directory, too.
 inline constexpr std::string_view kTextConfig = "text_config";
 inline constexpr std::array<std::string_view, 3> kTextPrefixes = {"language_model.", "model.language_model.",
                                                                   "lm_head."};
@@ -32,7 +32,7 @@ inline constexpr std::array<NameBeginning, 3> kTextSpellings = {{{"model.", "lan
                                                                  {"lm_head.", "language_model.lm_head."}}};
 inline constexpr std::array<ComputedTensor, 1> kDecoderComputed = {{{".rotary_emb.inv_freq", "rope_theta"}}};
 
-// Defaults of config.json's keys; 0 of a size that must be there.
+// Defaults of config.json's keys; 0 for required sizes.
 struct ConfigDefaults {
   std::int64_t hidden_size = 0;
   std::int64_t intermediate_size = 0;
@@ -76,7 +76,7 @@ inline constexpr std::array kMlpRows = std::to_array<TensorRow>({
     {"mlp.up_proj.weight", {axis::inner, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
-// Does config.json say that projections have biases?
+// True when config.json gives projections biases.
 bool has_attention_bias(const ConfigView& view);
 bool has_mlp_bias(const ConfigView& view);
 
@@ -94,7 +94,7 @@ constexpr std::array<TensorRow, 3> mlp_biases(Needed needed) {
            {"mlp.down_proj.bias", {axis::hidden}, needed}}};
 }
 
-// Llama's layer, with the biases that the two keys say.
+// Llama's layer; two keys decide which biases it has.
 inline constexpr std::array kLlamaLayer =
     joined(kInputNorm, kAttentionRows, qkv_biases(has_attention_bias), o_bias(has_attention_bias), kPostAttentionNorm,
            kMlpRows, mlp_biases(has_mlp_bias));
@@ -109,7 +109,7 @@ constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
   return {.layers = kDecoderLayers, .first = kDecoderFirst, .layer = layer, .last = kDecoderLast};
 }
 
-// The family with what most have in common, where it does not say otherwise.
+// Fills in what most families share and this one does not set.
 constexpr Family decoder_family(Family its) {
   if (its.hidden_act.empty()) its.hidden_act = "silu";
   const bool alone = its.nested.empty();
@@ -122,37 +122,36 @@ constexpr Family decoder_family(Family its) {
   return its;
 }
 
-// Llama's: rms norms before attention and feed-forward network, all layers alike with the window of the configuration.
-// Biases as the two keys say.
+// Llama's: RMS norms before attention and feed-forward network; all layers alike, with the configuration's window. Two
+// keys decide on biases.
 DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope = {});
 
-// GPT's, to be completed with the names of modules: layer norms, no rotary embeddings, matrices [in, out], nothing
-// gated.
+// GPT's, without the names of modules: layer norms, no rotary embeddings, matrices [in, out], no gate.
 DecoderPlan gpt_plan(const Config& config);
 
-// Plans of q, k and v with one bias or none.
+// Plans of q, k and v, all with a bias or all without.
 std::vector<Linear> qkv_plan(bool bias);
 
-// The activation of a name in config.json. Throws unsupported for one that is not known.
+// The activation of that name in config.json. Throws unsupported for unknown names.
 ActivationKind activation_named(std::string_view name);
 
-// The layers that look back a window only, as layer_types says; where it says nothing, those that `by_default` tells.
-// Throws invalid_file for a list of another length, and unsupported for other types.
+// The layers with a window, from layer_types; without that key, the layers that `by_default` selects. Throws
+// invalid_file for a list of another length, and unsupported for other types.
 std::vector<bool> sliding_layers(const ConfigView& view,
                                  bool (*by_default)(const ConfigView& view, std::int64_t layer));
 
-// Gives these layers the window, and all others none. Throws invalid_file where there are some and no window.
+// Gives these layers the window and the others none. Throws invalid_file when there are such layers but no window.
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);
 
-// Has every key? A sentence for each that is missing, or whose number is not from 1 to `most`.
+// A sentence for each key that is missing or not from 1 to `most`.
 struct SizeKey {
   std::string_view key;
   std::int64_t most;
 };
 std::vector<std::string> size_faults(const ConfigView& view, std::initializer_list<SizeKey> keys);
-std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 where it is missing or out of range
+std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 if missing or out of range
 
-// The number of a key, or `by_default` where it is missing. Throws invalid_file where it is 0 or less.
+// The number of a key, or `by_default` if it is missing. Throws invalid_file for 0 and less.
 float positive_number(const ConfigView& view, std::string_view key, float by_default);
 
 inline constexpr std::int64_t kMaxExperts = 4096;

@@ -1,15 +1,14 @@
-// DecoderPlan: how a family computes, as plain data. runtime/decoder.cpp follows it.
+// DecoderPlan: a family's computation as plain data. runtime/decoder.cpp executes it.
 //
 // With x [tokens, hidden] = embedding of the tokens * embedding_scale (+ embedding of their positions), for each layer:
 //
 //   x += post_norm(o(attention(rope(q_norm(q(n))), rope(k_norm(k(n))), v(n))))   with n = norm(x)
 //   x += post_norm(down(activation(gate(m)) * up(m)))                            with m = norm(x)
 //
-// and in the end logits = soft_cap(output(norm(x)) * logit_scale). What a family does not have is empty, or changes
-// nothing.
+// and at the end logits = soft_cap(output(norm(x)) * logit_scale). An empty or neutral field leaves out its step.
 //
-// Names are those of modules: a module has the tensors NAME.weight and, if it has one, NAME.bias. Names of a layer's
-// follow its number.
+// Names are those of modules: a module has the tensors NAME.weight and, with a bias, NAME.bias. In layers they follow
+// the layer's number.
 #pragma once
 
 #include <cstddef>
@@ -43,9 +42,9 @@ struct Linear {
 
 // Rotary embedding.
 struct RopePlan {
-  std::vector<float> frequencies;  // of the first half of what turns of a head
-  float factor = 1;                // what has turned becomes so many times as long
-  // Sequences of more than long_after tokens turn with others, all their tokens; empty: they do not.
+  std::vector<float> frequencies;  // for the first half of the rotated part of a head
+  float factor = 1;                // scales the rotated part
+  // Sequences of more than long_after tokens use these for all tokens; empty: they do not.
   std::vector<float> long_frequencies = {};
   std::size_t long_after = 0;
 
@@ -56,11 +55,11 @@ enum class ExpertsStored : std::uint8_t { each, stacked, packed };
 
 struct ExpertsPlan {
   std::size_t count = 0;
-  std::size_t used = 0;  // by a token: those with the best scores
+  std::size_t used = 0;  // by a token: the experts with the best scores
   Linear router;
-  bool normalized = true;  // the weights of those used add up to one
-  // Expert 7 has the modules LIST.7.GATE, ..., with biases or without; or all are in one tensor LIST.GATE [count, in,
-  // out], with the numbers of gate and up by turns, and biases LIST.GATE_bias; or the same in two, LIST.GATE_blocks and
+  bool normalized = true;  // the weights of the used experts sum to one
+  // Expert 7 has the modules LIST.7.GATE, ..., with or without biases; or one tensor has all experts: LIST.GATE [count,
+  // in, out], with gate and up interleaved, and biases LIST.GATE_bias; or two tensors do: LIST.GATE_blocks and
   // LIST.GATE_scales, [out, in] (gpt_oss_experts.hpp).
   ExpertsStored stored = ExpertsStored::each;
   bool bias = false;
@@ -73,8 +72,8 @@ struct ExpertsPlan {
 };
 
 struct LayerPlan {
-  std::size_t window = 0;               // positions that a token sees, itself among them; 0: all before it
-  std::optional<std::size_t> rope = 0;  // of DecoderPlan::ropes
+  std::size_t window = 0;               // how many positions a token sees, its own included; 0: all up to its own
+  std::optional<std::size_t> rope = 0;  // index in DecoderPlan::ropes; none: no rotation
   bool experts = false;
 
   friend bool operator==(const LayerPlan&, const LayerPlan&) = default;
@@ -89,10 +88,10 @@ struct DecoderPlan {
 
   std::string_view embedding;
   float embedding_scale = 1;
-  std::string_view positions = {};  // learned ones
-  std::string_view layer_names;     // "model.layers.": then the number
-  std::string_view norm = {};       // of the last layer's x
-  std::string_view output = {};     // empty: the embedding
+  std::string_view positions = {};  // learned positions
+  std::string_view layer_names;     // "model.layers."; the number follows
+  std::string_view norm = {};       // after the last layer
+  std::string_view output = {};     // empty: the embedding is the output
   bool output_transposed = false;
   float logit_scale = 1;
   float logit_cap = 0;  // 0: none
@@ -100,30 +99,29 @@ struct DecoderPlan {
   NormKind norm_kind = NormKind::rms;
   float epsilon = 0;
 
-  // Of each layer; matrices that are transposed are [in, out].
+  // For each layer; transposed matrices are [in, out].
   bool transposed = false;
   std::string_view attention_norm = {};
   std::string_view attention_post_norm = {};
   std::string_view mlp_norm = {};
   std::string_view mlp_post_norm = {};
 
-  std::vector<Linear> qkv;  // three, or one matrix of all
+  std::vector<Linear> qkv;  // three matrices, or one of all three
   Linear o;
-  std::string_view q_norm = {};  // with a weight as long as a head: of each head alone; else of all heads together
+  std::string_view q_norm = {};  // a weight as long as a head norms each head; a longer one all heads together
   std::string_view k_norm = {};
   float attention_scale = 0;    // 0: 1 / sqrt(head_size)
   float attention_cap = 0;      // 0: none
-  std::string_view sinks = {};  // tensor: a score of each query head
+  std::string_view sinks = {};  // tensor: a score for each query head
 
-  std::vector<Linear> mlp;  // gate and up; one matrix of both; or where nothing is gated, one
+  std::vector<Linear> mlp;  // gate and up, one matrix of both, or one without a gate
   bool gated = true;
   Linear down;
   ActivationKind activation = ActivationKind::silu;
-  std::optional<ExpertsPlan> experts = {};  // of the layers that have them
+  std::optional<ExpertsPlan> experts = {};  // in layers that have experts
 
   std::vector<RopePlan> ropes;
-  // Tensor: what the frequencies are divided by, in models that have it. Files of llama.cpp have it in place of
-  // rope_scaling.
+  // Tensor: divisors of the frequencies, in models that have it. Files of llama.cpp have it in place of rope_scaling.
   std::string_view rope_divisors = {};
   std::vector<LayerPlan> layers;
 

@@ -1,4 +1,4 @@
-// The families that Poise knows, and which of them a model is of.
+// The families that Poise knows, and the family of a model.
 #pragma once
 
 #include <span>
@@ -11,32 +11,30 @@ namespace poise {
 
 std::span<const Family* const> families();
 
-// The family of that model_type; nullptr for one that Poise does not know.
+// The family of that model_type, or nullptr.
 const Family* find_family(std::string_view model_type);
 
-// The same, and Llama, whose names and keys most architectures share, where the type says nothing or is not known.
+// The same; for unknown types Llama, whose names and keys most architectures share.
 const Family& family_of(std::string_view model_type);
 inline const Family& family_of(const Model& model) { return family_of(model.card.model_type); }
 
-// What its configuration says, as the family reads it: without `nested`, all of config.json. Requires: it has one.
+// Its configuration as the family reads it; without `nested`, all of config.json. Requires: the model has one.
 ConfigView config_view(const Model& model);
 // The object of config.json that has the family's keys.
 const Attributes& family_keys(const Family& family, const Attributes& config_json);
 
-// The tensor of a name in the family's table, however it is spelled; nullptr: none.
+// The tensor of a name in the family's table, in any of its spellings; nullptr if missing.
 const Tensor* find_weight(const Model& model, const Family& family, std::string_view name);
-// The table's spelling of a tensor's name; the name itself where the table does not have it.
+// The table's spelling of a tensor's name; the name itself if it is not in the table.
 std::string table_name(const Family& family, std::string_view name);
 
-// The output matrix of a model whose configuration makes the embedding that, too: nothing multiplies with it. Null:
-// there is none.
+// The output matrix of a model whose configuration ties the output to the embedding: unused. Null if there is none.
 const Tensor* unused_output(const Model& model);
 inline constexpr std::string_view kUnusedOutput = "tie_word_embeddings makes it the embedding";
 
-// Which of its family's forms a model's weights have: 0 for the first, and one more than the place in Family::forms for
-// others.
+// The form of a model's weights among its family's: 0 for the first, else one plus the index in Family::forms.
 std::size_t form_of(const Model& model, const Family& family);
-// Family::reformed() of the model's family. Nothing where that has one form.
+// Family::reformed() of the model's family. Nothing when the family has one form.
 std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers);
 
 // "mistral, llama and tiny_llama": all of them, for messages.

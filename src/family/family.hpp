@@ -1,6 +1,6 @@
-// Family: what Poise knows of one architecture. A file each; families.cpp lists them.
+// Family: what Poise knows of one architecture. One file for each; families.cpp lists them.
 //
-// General code asks the row, never for a family by name.
+// General code uses the row and never tests for a family by name.
 #pragma once
 
 #include <cstdint>
@@ -19,69 +19,67 @@
 
 namespace poise {
 
-// A tensor that some checkpoints store although it follows from the configuration.
+// A tensor that some checkpoints store although the configuration implies it.
 struct ComputedTensor {
   std::string_view ending;  // of its name
-  std::string_view from;    // the key of config.json that says the same
+  std::string_view from;    // the key of config.json that implies it
 };
 
-// Another way to begin the names of some tensors, which some checkpoints have.
+// Another prefix of some tensors' names in some checkpoints.
 struct NameBeginning {
   std::string_view canonical;
   std::string_view other;
 };
 
-// A model with its weights in another form.
+// A model with its weights converted to another form.
 struct Reformed {
   Model model;
-  std::vector<std::string> replaced;  // the tensors that others were made of
-  std::vector<std::string> losses;    // what went, one sentence each
+  std::vector<std::string> replaced;  // the original tensors
+  std::vector<std::string> losses;    // what is lost, one sentence each
 };
 
 struct Family {
   std::string_view model_type;               // in config.json
-  std::string_view transformers_class = {};  // in its "architectures"; empty: transformers does not have it
+  std::string_view transformers_class = {};  // in "architectures"; empty: transformers does not have it
   std::string_view title;                    // for people: "a {title} model"
 
   // Its configuration.
-  std::string_view hidden_act = {};  // by default
-  // The hyperparameters that the keys say, with the family's defaults for others. Throws what ConfigKeys throws.
+  std::string_view hidden_act = {};  // the default
+  // Reads the hyperparameters, with the family's defaults. Throws what ConfigKeys throws.
   Config (*read_config)(const ConfigKeys& keys);
   // The object of config.json with all of its keys; empty: config.json itself.
   std::string_view nested = {};
-  std::string_view text_type = {};  // the model_type of what that object describes alone
-  // What keeps a configuration that check_config() finds sound from being one of this family, a sentence each. Null:
-  // nothing.
+  std::string_view text_type = {};  // the model_type of that nested object
+  // Why a configuration that check_config() accepts is not valid for this family, a sentence each. Null: always valid.
   std::vector<std::string> (*faults)(const ConfigView& view) = nullptr;
-  // How it computes. Throws unsupported or invalid_file, with no path, for what Poise cannot run. Requires: no faults.
+  // The computation. Throws unsupported or invalid_file, without path, for what Poise cannot run. Requires: no faults.
   DecoderPlan (*plan)(const ConfigView& view);
-  // Keys of config_effects.cpp that change its computation and that it does follow, or checks in faults() or plan().
+  // Keys of config_effects.cpp that it implements, or checks in faults() or plan().
   std::span<const std::string_view> followed = {};
-  bool has_dropout = false;  // config.json always has the key
-  std::string_view window_switch =
-      {};  // the key without which, and true, sliding_window does not count; empty: it always does
+  bool has_dropout = false;             // config.json always has the key
+  std::string_view window_switch = {};  // sliding_window counts only when this key is true; empty: it always counts
 
-  // Its tensors. Those that begin with a prefix are weights: one that the table does not have makes it another model.
+  // Its tensors. Names with one of these prefixes are weights: a weight that is not in the table makes it another
+  // model.
   TensorTable tensors;
   std::span<const std::string_view> prefixes = {};
   std::span<const ComputedTensor> computed = {};
   std::span<const NameBeginning> spellings = {};
-  std::string_view embedding = {};  // its rows are tokens
-  std::string_view output = {};     // makes scores; where embeddings are tied, the embedding does
+  std::string_view embedding = {};  // one row for each token
+  std::string_view output = {};     // computes the scores; with tied embeddings, the embedding does
 
-  // Checkpoints may store the same weights in several forms. A tensor of each form but the first, which no other form
-  // has.
+  // Checkpoints may store the same weights in several forms. For each form but the first, a tensor that only it has.
   std::span<const std::string_view> forms = {};
-  // The model in the form that its reader takes, by views that compute when they are read. With `numbers`, codes that
-  // several tensors hold become numbers. Nothing: it has that form. Throws invalid_file (without path) where tensors
-  // are not what the form says, and unsupported for a text model that is another than the family's.
+  // The model in the form that its reader takes, as lazy views. With `numbers`, decodes codes that several tensors
+  // hold. Nothing if it has that form already. Throws invalid_file (without path) for tensors that do not fit the form,
+  // and unsupported for a text model of another type than the family's.
   std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
-  // The token that ends a text of a model without vocabulary; -1: none.
+  // The token that ends a text, for models without vocabulary; -1: none.
   std::int32_t end_of_text = -1;
 };
 
-// The row of computed tensors that the name belongs to; nullptr: none.
+// The row of computed tensors that the name belongs to, or nullptr.
 const ComputedTensor* computed_tensor(const Family& family, std::string_view name);
 
 }  // namespace poise

@@ -1,11 +1,11 @@
-// Keys and defaults: GemmaConfig, Gemma2Config and Gemma3TextConfig of transformers. As Llama, but norms multiply with
-// 1 + weight, the embedding is times the root of hidden_size and tied to the output, the activation is gelu by tanh,
+// Keys and defaults: GemmaConfig, Gemma2Config and Gemma3TextConfig of transformers. As Llama, but norms multiply by 1
+// + weight, the embedding is scaled by the root of hidden_size and tied to the output, the activation is gelu by tanh,
 // and:
 //
 //   Gemma 2   norms also come after attention and feed-forward network; scores and logits have soft caps; the scores'
 //             scale is 1 / sqrt(query_pre_attn_scalar); every other layer looks back a window
-//   Gemma 3   the same but for the caps; each head of q and k is normed; five of six layers look back a window, and
-//             turn by rope_local_base_freq without scaling
+//   Gemma 3   as Gemma 2 without the caps; each head of q and k is normed; five of six layers look back a window, and
+//             rotate by rope_local_base_freq without scaling
 #include "family/gemma.hpp"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ Config read_gemma2(const ConfigKeys& keys) {
                                     .hidden_act_key = "hidden_activation"});
 }
 
-// rope_theta is that of the layers without a window. Newer files have an object of each kind of layers.
+// rope_theta belongs to the layers without a window. Newer files have an object for each kind of layers.
 float theta_in(const ConfigKeys& keys, std::string_view kind, float by_default) {
   const Attributes* parameters = keys.object("rope_parameters");
   const Value* value = parameters == nullptr ? nullptr : parameters->find(kind);
@@ -63,14 +63,14 @@ Config read_gemma3(const ConfigKeys& keys) {
   return config;
 }
 
-// The first files of Gemma say "gelu" and were trained with its approximation by tanh, which transformers takes for it.
+// The first files of Gemma have "gelu" but were trained with its tanh approximation; transformers uses that, too.
 ActivationKind activation(const ConfigView& view) {
-  // transformers takes the "gelu" of the first files' hidden_act for this one, and hidden_activation at its word.
+  // transformers replaces "gelu" only in the first files' hidden_act, not in hidden_activation.
   const bool is_first = view.config.hidden_act == "gelu" && !view.keys().text("hidden_activation");
   return is_first ? ActivationKind::gelu_tanh : activation_named(view.config.hidden_act);
 }
 
-// What Gemmas have in common.
+// What all Gemmas share.
 DecoderPlan gemma_plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   plan.norm_kind = NormKind::rms_plus_one;
@@ -108,7 +108,7 @@ bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
   return (layer + 1) % std::max<std::int64_t>(1, view.keys().integer("sliding_window_pattern").value_or(6)) != 0;
 }
 
-// Newer files tell of both kinds of layers in rope_parameters, one by one: the rest of the plan is made without it.
+// Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.
 DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes* scaling = rope_scaling(view);
   const auto object = [&](std::string_view kind) {

@@ -1,8 +1,7 @@
-// Keys and defaults: GPT2Config of transformers. Positions are learned, norms are layer norms with a bias, matrices are
-// [in, out], q, k and v columns of one of them, the feed-forward network is not gated, and the embedding is tied to the
-// output.
+// Keys and defaults: GPT2Config of transformers. Learned positions, layer norms with a bias, matrices [in, out], q, k
+// and v as columns of one matrix, a feed-forward network without gate, and an embedding tied to the output.
 //
-// A configuration that Poise wrote has its hyperparameters by the names that other families have.
+// A configuration that Poise wrote has the hyperparameters under the names of other families.
 #include "family/gpt2.hpp"
 
 #include <array>

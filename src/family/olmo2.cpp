@@ -1,5 +1,5 @@
 // Keys and defaults: Olmo2Config of transformers. As Llama, but norms come after attention and feed-forward network,
-// and all heads of q together are normed, and those of k.
+// and one norm covers all heads of q, another all heads of k.
 #include "family/olmo2.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
-// Keys and defaults: Phi3Config of transformers. As Llama, but q, k and v are rows of one matrix, and gate and up of
-// another; a part of each head may turn only (partial_rotary_factor), and frequencies may be others in long texts
+// Keys and defaults: Phi3Config of transformers. As Llama, but one matrix has the rows of q, k and v, another those of
+// gate and up; only a part of each head may rotate (partial_rotary_factor), and long texts may have other frequencies
 // (longrope).
 #include "family/phi3.hpp"
 

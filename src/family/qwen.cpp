@@ -1,8 +1,7 @@
 // Keys and defaults: Qwen2Config, Qwen3Config and Qwen3MoeConfig of transformers. As Llama, but:
 //
-//   Qwen2       q, k and v have biases; layers from max_window_layers on look back a window, if use_sliding_window says
-//               so
-//   Qwen3       each head of q and k is normed; biases as attention_bias says
+//   Qwen2       q, k and v have biases; with use_sliding_window, layers from max_window_layers on look back a window
+//   Qwen3       each head of q and k is normed; attention_bias decides on biases
 //   Qwen3 MoE   as Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name
 #include "family/qwen.hpp"
 
@@ -19,7 +18,7 @@ namespace {
 
 bool always(const ConfigView&) { return true; }
 
-// The window counts where use_sliding_window says so.
+// The window counts only with use_sliding_window.
 Config read_config(const ConfigKeys& keys, const ConfigDefaults& defaults) {
   Config config = read_decoder_config(keys, defaults);
   if (!keys.boolean("use_sliding_window").value_or(false)) config.sliding_window = 0;
@@ -67,7 +66,7 @@ bool has_experts(const ConfigView& view, std::int64_t layer) {
 }
 bool has_mlp(const ConfigView& view, std::int64_t layer) { return !has_experts(view, layer); }
 
-// Version 5 of transformers writes num_local_experts.
+// transformers 5 writes num_local_experts.
 std::string_view experts_key(const ConfigView& view) {
   return view.keys().integer("num_local_experts") ? "num_local_experts" : "num_experts";
 }

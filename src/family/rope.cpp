@@ -1,4 +1,4 @@
-// What the types mean: modeling_rope_utils.py of transformers. Frequencies are computed in float64.
+// Types of scaling as in modeling_rope_utils.py of transformers. Frequencies are computed in float64.
 #include "family/rope.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace poise {
 namespace {
 
-// Keys that change what a type computes, of models that Poise does not run.
+// Keys that change a type's computation, in models that Poise does not run.
 constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta", "alpha", "short_mscale",
                                                           "long_mscale", "attn_factor"};
 
@@ -23,13 +23,13 @@ constexpr std::array<std::string_view, 5> kNotFollowed = {"llama_4_scaling_beta"
   throw Error(kind, std::move(reason), {});
 }
 
-// What a type computes from.
+// The input of every type.
 struct Rope {
   const ConfigView& view;
   const ConfigKeys scaling;
-  std::size_t size;  // numbers of a head that turn
+  std::size_t size;  // numbers of a head that rotate
   double theta;
-  std::int64_t usual_positions;  // that the model was made for first; 0: those it has now
+  std::int64_t usual_positions;  // of the original training; 0: the current ones
 
   double required(std::string_view key) const {
     const auto number = scaling.number(key);
@@ -47,8 +47,8 @@ struct Rope {
     return 1.0 / std::pow(theta, static_cast<double>(2 * i) / static_cast<double>(size));
   }
 
-  // The positions that the model was made for first, as the file or the family says. Beside the object counts before
-  // inside.
+  // The positions of the original training, if file or family give them. The top-level key counts before the nested
+  // one.
   std::optional<double> said_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().integer(kKey);
@@ -56,7 +56,7 @@ struct Rope {
     if (!positions && usual_positions > 0) positions = usual_positions;
     return positions ? std::optional(positive(kKey, static_cast<double>(*positions))) : std::nullopt;
   }
-  // By default those it has now.
+  // By default the current positions.
   double original_positions() const {
     return said_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }
@@ -82,13 +82,13 @@ RopePlan linear(const Rope& rope) {
   return {.frequencies = rope.frequencies([&](std::size_t, double frequency) { return frequency / factor; })};
 }
 
-// Others follow when a sequence grows beyond max_position_embeddings, which is as long as one gets.
+// Other frequencies apply only beyond max_position_embeddings, which is the longest sequence here.
 RopePlan dynamic(const Rope& rope) {
   rope.factor();
   return usual(rope);
 }
 
-// Waves that are long for the first positions become longer, short ones stay, those between are between.
+// Waves that are long in the original positions become longer, short ones stay, and those between are interpolated.
 RopePlan llama3(const Rope& rope) {
   const double factor = rope.factor();
   const double low = rope.positive("low_freq_factor", rope.required("low_freq_factor"));
@@ -97,7 +97,7 @@ RopePlan llama3(const Rope& rope) {
     refuse(fmt::format("rope_scaling: high_freq_factor is {}, expected more than low_freq_factor, {}", high, low));
   const double original = rope.original_positions();
   return {.frequencies = rope.frequencies([&](std::size_t, double frequency) {
-    const double waves = original * frequency / (2 * std::numbers::pi);  // in the first positions
+    const double waves = original * frequency / (2 * std::numbers::pi);  // in the original positions
     const double kept = std::clamp((waves - low) / (high - low), 0.0, 1.0);
     return (1 - kept) * frequency / factor + kept * frequency;
   })};
@@ -113,7 +113,7 @@ RopePlan yarn(const Rope& rope) {
                                 : yarn_attention(factor);
   const auto said = rope.scaling.number("attention_factor");
 
-  // Between which frequencies, by index, those that stay become those divided by the factor.
+  // The indices between which frequencies go from unchanged to divided by the factor.
   const auto index_of = [&](std::string_view key, double usual_rotations) {
     const double rotations =
         rope.positive(key, static_cast<double>(rope.scaling.number(key).value_or(static_cast<float>(usual_rotations))));
@@ -178,7 +178,7 @@ const Type& type_named(std::string_view name) {
          ErrorKind::unsupported);
 }
 
-// How many numbers of a head turn.
+// How many numbers of a head rotate.
 std::size_t turning(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
   const float part =
       scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));

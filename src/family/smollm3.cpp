@@ -1,5 +1,5 @@
-// Keys and defaults: SmolLM3Config of transformers. As Llama, but some layers do not turn positions: those with a 0 in
-// no_rope_layers, by default each no_rope_layer_interval-th. With use_sliding_window these look back a window.
+// Keys and defaults: SmolLM3Config of transformers. As Llama, but some layers do not rotate positions: those with a 0
+// in no_rope_layers, by default every no_rope_layer_interval-th. With use_sliding_window these layers have a window.
 #include "family/smollm3.hpp"
 
 #include <algorithm>

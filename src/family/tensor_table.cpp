@@ -42,7 +42,7 @@ std::vector<ExpectedTensor> expected(std::span<const TensorRow> rows, const Conf
   return tensors;
 }
 
-// Where there is a "*", with any number below `copies`.
+// A "*" matches any number below `copies`.
 bool is_named(const TensorRow& row, std::string_view name, std::uint64_t copies) {
   const auto star = row.name.find('*');
   if (star == std::string_view::npos) return row.name == name;

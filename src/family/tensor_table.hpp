@@ -13,21 +13,21 @@
 
 namespace poise {
 
-// A weight that a model of some configuration must have.
+// A weight that a model of a certain configuration must have.
 struct ExpectedTensor {
   std::string name;
   Shape shape;
 };
 
-// "17.self_attn.q_proj.weight": a layer's number and what follows its dot. Nothing when there is no number, or one with
-// superfluous zeros.
+// "17.self_attn.q_proj.weight": a layer's number and the name after it. Nothing without a number, or with leading
+// zeros.
 struct NumberedName {
   std::int32_t number;
   std::string_view rest;
 };
 std::optional<NumberedName> split_number(std::string_view name);
 
-// The length of an axis, or a number of tensors. Requires: the configuration has been checked.
+// The length of an axis, or a number of tensors. Requires: a checked configuration.
 using Length = std::uint64_t (*)(const ConfigView& view);
 using Needed = bool (*)(const ConfigView& view);
 
@@ -52,34 +52,33 @@ inline std::uint64_t keys(const ConfigView& view) {
 }  // namespace axis
 
 struct TensorRow {
-  std::string_view name;  // of a layer's tensor: what follows the layer's number. With a "*" there are several, with
-                          // numbers from 0 there
-  std::array<Length, 4> axes;                                               // from the outermost; null: no more
-  Needed needed = nullptr;                                                  // null: by every model
-  bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: by every layer
-  Length copies = nullptr;                                                  // how many, where there is a "*"
+  std::string_view name;       // in a layer: the name after its number. With a "*" there are several, numbered from 0
+  std::array<Length, 4> axes;  // from the outermost; null: no more
+  Needed needed = nullptr;     // null: required in every model
+  bool (*needed_in)(const ConfigView& view, std::int64_t layer) = nullptr;  // null: required in every layer
+  Length copies = nullptr;                                                  // how many, for a "*"
 };
 
-// Functions of a configuration require that it has been checked.
+// Functions of a configuration require that it is checked.
 struct TensorTable {
-  std::string_view layers;  // begins the names of the layers' tensors: "model.layers."
+  std::string_view layers;  // prefix of the layers' tensors: "model.layers."
   std::span<const TensorRow> first;
   std::span<const TensorRow> layer;
   std::span<const TensorRow> last;
 
-  // What a model of that configuration needs, in canonical order: outside the layers, of one layer, and all in all.
+  // The required tensors in canonical order: before the layers, of one layer, and after them.
   std::vector<ExpectedTensor> before_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> of_layer(const ConfigView& view, std::int64_t layer_number) const;
   std::vector<ExpectedTensor> after_layers(const ConfigView& view) const;
   std::vector<ExpectedTensor> all(const ConfigView& view) const;
 
-  // Is it the name of a tensor of some model, of any number of layers?
+  // True for tensors of any model of the family, with any number of layers.
   bool has(std::string_view name) const;
 
-  // Of a model of that configuration, but for the number of layers?
+  // True for tensors of a model of that configuration, with any number of layers.
   bool has(std::string_view name, const ConfigView& view) const;
 
-  // The layer that a name speaks of, and the tensor's name there. Nothing for tensors outside the layers.
+  // The layer of a name, and the tensor's name in it. Nothing for tensors outside the layers.
   std::optional<NumberedName> in_layer(std::string_view name) const;
 };
 

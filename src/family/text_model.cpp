@@ -15,9 +15,9 @@
 namespace poise {
 namespace {
 
-// They may be beside text_config, and count for the text model where it does not say them itself.
+// They may be next to text_config, and count for the text model unless it has them itself.
 constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_id", "pad_token_id"};
-// Nothing goes with them.
+// These are dropped.
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 
@@ -28,7 +28,7 @@ std::string some(const std::vector<std::string>& names) {
   return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
 }
 
-// The configuration of the text model. Requires: the family's keys are an object of their own.
+// The configuration of the text model. Requires: the family's keys are in a nested object.
 Attributes text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
   Attributes text = family_keys(family, model.config_json);
   std::vector<std::string> lost;

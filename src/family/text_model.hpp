@@ -1,4 +1,4 @@
-// text_model: what llama.cpp has of a model: the text model alone, with the names that its family's table has.
+// text_model: llama.cpp's part of a model: the text model, with the names of its family's table.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@
 
 namespace poise {
 
-// Family::reformed() of families with weights of one form. Of a configuration with a text_config the text model's own
-// stays, and the other tensors are lost; names that begin otherwise than in the table begin as there. Nothing for other
-// readers, or where that is so already.
+// Family::reformed() of families whose weights have one form. Keeps only the text model of a configuration with
+// text_config and drops the other tensors; changes the prefixes of names to the table's. Nothing for other readers, or
+// if nothing changes.
 std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

@@ -52,8 +52,8 @@ Config read_config(const ConfigKeys& keys) {
   return config;
 }
 
-// What the family fixes: the activation, one key and value head per query head, heads that divide the dimension, and so
-// on.
+// Checks what the family fixes: the activation, one key and value head per query head, heads that divide the dimension,
+// and so on.
 std::vector<std::string> faults(const ConfigView& view) {
   const Config& config = view.config;
   std::vector<std::string> faults;
@@ -86,7 +86,7 @@ std::vector<std::string> faults(const ConfigView& view) {
 //   x += output(attention(query(n), key(n), value(n)))   with n = layer_norm(x, norm1)
 //   x += linear2(gelu(linear1(m) + bias)) + bias         with m = layer_norm(x, norm2)
 //
-// and in the end logits = output_projection(x).
+// and at the end logits = output_projection(x).
 DecoderPlan plan(const ConfigView& view) {
   DecoderPlan plan = gpt_plan(view.config);
   plan.embedding = kEmbedding;

@@ -20,7 +20,7 @@ extern const Family kTinyLlamaFamily;
 inline constexpr std::string_view kTinyLlama = "tiny_llama";  // Card::model_type
 inline constexpr float kTinyLlamaNormEps = 1e-5F;
 
-// The hyperparameters of a model with these seven numbers; everything else as a Tiny Llama has it.
+// The hyperparameters of a Tiny Llama with these seven sizes.
 struct TinyLlamaSizes {
   std::int64_t model_dim = 0;
   std::int64_t layers = 0;

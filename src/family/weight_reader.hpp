@@ -1,4 +1,4 @@
-// WeightReader: the readers of weights that a family can store in several forms.
+// WeightReader: who reads weights that a family can store in several forms.
 #pragma once
 
 #include <cstdint>
