@@ -9,7 +9,7 @@
 namespace poise::capi {
 namespace {
 
-// The numbers of poise_dtype are those of DType plus one: neither may change without the other, and poise_dtype never.
+// The numbers of poise_dtype are those of DType plus one. Both change together, and poise_dtype never changes.
 #define POISE_SAME_NUMBER(dtype, number) static_assert(static_cast<int>(DType::dtype) + 1 == (number))
 POISE_SAME_NUMBER(f64, POISE_F64);
 POISE_SAME_NUMBER(f32, POISE_F32);
@@ -62,8 +62,8 @@ poise_status fill(poise_error* error, poise_status kind, std::string_view messag
 
 bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
-// A struct that may grow ends with its last field: bytes after it would be a newer version's, and what an older program
-// has there is chance.
+// A struct that may grow ends with its last field, without padding: a newer version would use those bytes, and older
+// programs leave them uninitialized.
 #define POISE_ENDS_WITH(name, field) static_assert(offsetof(name, field) + sizeof(name::field) == sizeof(name))
 POISE_ENDS_WITH(poise_progress_event, item);
 POISE_ENDS_WITH(poise_finding, reserved);

@@ -1,5 +1,5 @@
-// What every C call needs: exceptions become a status and the caller's poise_error, C++ values plain C ones, and
-// options that a caller has filled in are checked before they are believed.
+// What every C call needs: turns exceptions into a status and the caller's poise_error, and C++ values into C ones;
+// checks the options that a caller has filled in.
 #pragma once
 
 #include <poise.h>
@@ -42,14 +42,14 @@ poise_status guard(poise_error* error, Action&& action) noexcept {
 [[noreturn]] void refuse(std::string message);   // bad_argument
 [[noreturn]] void no_such(std::string message);  // not_found
 
-// What a pointer points to. Throws bad_argument naming the parameter when it is NULL.
+// The object that a pointer points to. Throws bad_argument naming the parameter when it is NULL.
 template <typename T>
 T& at(T* pointer, const char* parameter) {
   if (pointer == nullptr) refuse(fmt::format("{} is NULL", parameter));
   return *pointer;
 }
 
-// `count` items that a caller passes; NULL only when there are none.
+// `count` items from a caller; NULL is valid only for zero items.
 template <typename T>
 std::span<T> items(T* pointer, std::size_t count, const char* parameter) {
   if (count > 0) at(pointer, parameter);
@@ -63,11 +63,11 @@ std::optional<std::string> optional_text(const char* text);
 poise_text lend(std::string_view text);
 poise_string give(std::string_view text);  // throws bad_alloc
 
-// Fills a char array of a struct, cutting what does not fit between two characters.
+// Fills a char array of a struct; cuts text that does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
 
-// The size of a struct in version 0.2, where its layout began to be kept. A struct that grows gets a row here, so that
-// programs which are older than its last fields go on working.
+// The size of a struct in version 0.2, the first with a stable layout. A struct that grows gets a row here, so that
+// programs that are older than its last fields still work.
 template <typename Struct>
 constexpr std::size_t kFirstSize = sizeof(Struct);
 template <>
@@ -75,7 +75,7 @@ inline constexpr std::size_t kFirstSize<poise_session_options> = offsetof(poise_
 template <>
 inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise_generate_options, min_p);
 
-// What a caller says about the size of a struct: at least its first size, and no more than a struct can be.
+// The size that a caller gives for a struct: at least its first size, and at most what is possible.
 template <typename Struct>
 std::size_t checked_size(const Struct& given) {
   static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);
@@ -85,8 +85,8 @@ std::size_t checked_size(const Struct& given) {
       fmt::format("the size of a struct is {}, expected {}; begin with its initializer", given.size, sizeof(Struct)));
 }
 
-// What the caller has filled in. Fields that an older program does not have are those of `usual`. Fields that a newer
-// program has after those known here must be zero.
+// The struct that the caller has filled in. Fields that an older program lacks come from `usual`. Fields of a newer
+// program that are unknown here must be zero.
 template <typename Struct>
 Struct taken(const Struct& given, const Struct& usual) {
   const std::size_t size = checked_size(given);
@@ -100,13 +100,13 @@ Struct taken(const Struct& given, const Struct& usual) {
   return known;
 }
 
-// The same for options, which may be NULL: the usual ones.
+// The same for options; NULL means the usual ones.
 template <typename Options>
 Options options_or(const Options* given, const Options& usual) {
   return given == nullptr ? usual : taken(*given, usual);
 }
 
-// Fills the caller's struct as far as it goes. Fields that a newer program has after those known here become zero.
+// Fills the caller's struct up to its size. Fields of a newer program that are unknown here become zero.
 template <typename Struct>
 void give_struct(Struct* out, const char* parameter, const Struct& value) {
   const std::size_t size = checked_size(at(out, parameter));
@@ -118,14 +118,14 @@ void give_struct(Struct* out, const char* parameter, const Struct& value) {
 
 ReadOptions read_options(poise_io io);
 Progress progress_from(const poise_progress& progress);
-// These two take NULL: nothing is set, nothing is known.
+// These two accept NULL: nothing is set, nothing is known.
 void set_storage(const poise_storage* storage, WriteOptions& options);
 Card card_from(const poise_card* card);
 // Reads vocab.txt and merges.txt; nothing when both are NULL.
 std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges);
 
 poise_dtype c_dtype(DType dtype);
-// Throws bad_argument for unknown types and numbers that are none.
+// Throws bad_argument for unknown types and invalid numbers.
 DType dtype_from(poise_dtype dtype);
 
 // Borrows the texts.

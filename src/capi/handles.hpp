@@ -1,5 +1,4 @@
-// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object under
-// another name.
+// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object.
 #pragma once
 
 #include <memory>
@@ -23,7 +22,7 @@ struct poise_part {
   std::string digest;  // empty: none
 };
 
-// A tensor in its model, and its parts, made when they are first asked for.
+// A tensor in its model, and its parts, made on first use.
 struct poise_tensor {
   const poise_model* model = nullptr;
   std::size_t index = 0;
@@ -55,7 +54,7 @@ struct poise_tokenizer {
 struct poise_stream {
   explicit poise_stream(const poise::Tokenizer& tokenizer) : stream(tokenizer) {}
   poise::TextStream stream;
-  std::string text;  // that was handed out last
+  std::string text;  // the last one handed out
 };
 
 struct poise_session {

@@ -39,7 +39,7 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
   return options;
 }
 
-// More than 32 bits of them are too many, too.
+// More than 32 bits of threads are too many, too.
 unsigned threads(std::uint64_t given) {
   return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
 }

@@ -46,7 +46,7 @@ poise_tensor_info describe(const poise_tensor& handle) {
   out.name = lend(tensor.name);
   out.layout = static_cast<poise_layout>(tensor.layout.kind());
   out.layout_name = lend(tensor.layout.name());
-  const bool is_dense = tensor.layout == poise::Layout::dense;  // which has data, and perhaps more
+  const bool is_dense = tensor.layout == poise::Layout::dense;  // has the part data, and perhaps others
   out.dtype = is_dense               ? c_dtype(tensor.require("data").dtype)
               : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN
                                      : c_dtype(tensor.parts.front().dtype);
@@ -91,7 +91,7 @@ poise::Shape shape_from(const uint64_t* dims, size_t rank) {
   return {given.begin(), given.end()};
 }
 
-// The caller's, for the time of a call.
+// The caller's numbers, valid during a call.
 class BorrowedNumbers final : public poise::Blob {
  public:
   explicit BorrowedNumbers(std::span<const std::byte> bytes) : bytes_(bytes) {}

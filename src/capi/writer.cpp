@@ -18,7 +18,7 @@ struct poise_writer {
   const poise::Format& format;
   poise::WriteOptions options;
   std::unique_ptr<poise::SavedOutput> output;
-  std::mutex filling;  // formats may ask for several tensors at once; callers are asked for one at a time
+  std::mutex filling;  // formats may ask for several tensors at once; callers get one request at a time
   poise::Model model;
   bool ended = false;
 };
@@ -29,14 +29,14 @@ using poise::Attributes;
 using poise::Error;
 using poise::ErrorKind;
 
-// Bytes that the caller makes when they are asked for.
+// Bytes that the caller makes on demand.
 class FilledBlob final : public poise::Blob {
  public:
   FilledBlob(const poise_tensor_plan& plan, std::uint64_t size, std::mutex& mutex)
       : name_(plan.name), fill_(plan.fill), user_(plan.user), size_(size), mutex_(mutex) {}
 
   std::uint64_t size() const override { return size_; }
-  // Read from front to back where that is possible: it is what callers can do best.
+  // Streamed where possible, as that suits callers best.
   bool seekable() const override { return false; }
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     const std::lock_guard lock(mutex_);
@@ -66,7 +66,7 @@ const poise::Format& format_for(const std::filesystem::path& path, const char* n
   return poise::output_format(path);
 }
 
-// JSON from the caller: what is wrong with it is no fault of a file.
+// JSON from the caller: its faults are not a file's.
 template <typename Use>
 void with_json(const char* json, const char* parameter, Use&& use) {
   const std::string_view text = text_at(json, parameter);

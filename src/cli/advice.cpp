@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kOptions = {"only", "skip", "keep", "align", "imatrix"};
 
-// One piece of advice for all tensors of one kind of remedy: "--skip 'a' --skip 'b' leave them out".
+// One piece of advice for all tensors with one kind of remedy: "--skip 'a' --skip 'b' leave them out".
 std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {
   constexpr std::size_t kNamed = 3;
   std::string options;
@@ -46,7 +46,7 @@ std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
   return {};
 }
 
-// The library names its own options; the command's are spelled with dashes.
+// Replaces the library's names of options by the command's, with dashes.
 std::string in_the_commands_words(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
@@ -59,7 +59,7 @@ std::string in_the_commands_words(const Error& error) {
 
 std::string advice(const std::vector<Remedy>& remedies) {
   std::vector<std::string> texts;
-  std::set<Remedy::Kind> said;  // of those that name tensors, which may be many
+  std::set<Remedy::Kind> said;  // kinds that name tensors, which may be many
   for (const Remedy& remedy : remedies) {
     if (!remedy.tensor.empty() && !said.insert(remedy.kind).second) continue;
     std::string text = text_of(remedy, remedies);

@@ -1,4 +1,4 @@
-// What a user of the command may do about an error: the library's remedies in the words of the options.
+// Advice on errors: the library's remedies as options of the command.
 #pragma once
 
 #include <functional>
@@ -9,13 +9,13 @@
 
 namespace poise::cli {
 
-// "--dtype f32 converts it, --skip 'a' leaves it out"; empty where there is no remedy. As raw as the tensors' names.
+// "--dtype f32 converts it, --skip 'a' leaves it out"; empty without remedies. Tensors' names are not escaped.
 std::string advice(const std::vector<Remedy>& remedies);
 
 // The error's text, then the advice.
 std::string with_advice(const Error& error);
 
-// Does the work of a command on one path. An error about a file that names none is about that one.
+// Runs a command's work on one path. Adds the path to errors of files that name none.
 void name_file(const std::string& path, const std::function<void()>& work);
 
 }  // namespace poise::cli

@@ -81,7 +81,7 @@ class Chat {
     return {std::move(session), std::move(chat), options_.system};
   }
 
-  // A message goes on after a line that ends with a backslash, and between three quotation marks.
+  // A message continues after a line that ends with a backslash, and between triple quotation marks.
   std::string whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
@@ -105,7 +105,7 @@ class Chat {
 
   void answer(const std::string& message) {
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    // A model must not be able to drive the terminal with control characters.
+    // Escapes control characters: a model must not control the terminal.
     const auto show = [&](std::string_view text) { print_now(terminal ? printable_lines(text) : std::string(text)); };
     try {
       Talk::Answer answer;
@@ -132,7 +132,7 @@ class Chat {
                            options_.generate.max_tokens));
   }
 
-  // False: the conversation ends.
+  // False ends the conversation.
   bool obey(const std::string& line) {
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string command = line.substr(1, space - 1);

@@ -5,8 +5,8 @@
 
 namespace poise::cli {
 
-// Each adds its subcommand; the subcommand's callback does the work and throws poise::Error. A command whose answer is
-// "bad" (verify, diff) throws ExitCode{1} after it has printed it.
+// Each adds its subcommand, whose callback does the work and throws poise::Error. A command with a negative answer
+// (verify, diff) prints it and throws ExitCode{1}.
 struct ExitCode {
   int code;
 };

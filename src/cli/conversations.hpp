@@ -1,4 +1,4 @@
-// Conversations that commands are given: --messages, and the template that makes a text of them.
+// Conversations as arguments of commands: --messages, and the template that renders them.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,16 @@ struct ConversationOptions {
   bool is_given() const { return !messages.empty(); }
 };
 
-// --messages, --template, --parse-special; and where a command shows texts, --no-generation-prompt. Returns the first.
+// --messages, --template, --parse-special; --no-generation-prompt if the command shows texts. Returns the first.
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts);
 // --template alone.
 void add_template_option(CLI::App& command, std::string& file);
 
 // Reads the file, or standard input.
 Conversation read_conversation(const ConversationOptions& options);
-// The model's, or that of the file. Without one, says what helps.
+// The model's template, or the file's. Throws with advice if there is none.
 ChatTemplate read_template(const std::string& file, const Vocabulary& vocabulary, bool has_tools);
-// What the template makes of the conversation.
+// Renders the conversation with the template.
 ChatText read_chat_text(const ConversationOptions& options, const Vocabulary& vocabulary);
 
 }  // namespace poise::cli

@@ -46,7 +46,7 @@ std::string decibels(const QuantizationError& error) {
 
 using Quantized = ConvertReport::Quantized;
 
-// What some tensors became, together.
+// The tensors that became one type, together.
 struct QuantizedSum {
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;
@@ -77,7 +77,7 @@ void add_row(Table& table, const Quantized& tensor) {
   add_row(table, printable(tensor.tensor), to_string(tensor.type), sum);
 }
 
-// A row a type, in the order in which they come.
+// One row for each type, in order of appearance.
 void print_types(const std::vector<Quantized>& quantized) {
   std::vector<std::pair<std::string, QuantizedSum>> types;
   QuantizedSum total;
@@ -100,7 +100,7 @@ void print_tensors(std::span<const Quantized> quantized, const std::string& head
   fmt::print("\n{}{}", heading, table.text());
 }
 
-// Types, and those tensors that lost most; or all tensors.
+// Types, and the tensors that lost most; or all tensors.
 void print_quantized(std::vector<Quantized> quantized, bool all) {
   constexpr std::size_t kWorst = 5;
   if (quantized.empty()) return;
@@ -132,7 +132,7 @@ void print_notes(const std::vector<Finding>& warnings, const std::vector<std::st
   for (const std::string& loss : losses) complain("note: " + printable(loss));
 }
 
-// Codes that grow to numbers without having been asked to.
+// Reports codes that were decoded without a request.
 void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
   const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
@@ -161,7 +161,7 @@ void print_report(const ConvertReport& report, const ConvertArguments& options) 
   print_quantized(report.quantized, options.table);
 }
 
-// How a tensor will be stored. What has enough zeros to be sparse is found when it is written.
+// The type in which a tensor will be stored. Sparse tensors are only found when they are written.
 std::string planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
   return tensor.bytes_out || !options.sparse ? tensor.to
                                              : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
@@ -238,14 +238,14 @@ void run_conversion(ConvertArguments& options) {
   print_report(report, options);
 }
 
-// What the library would say in the names of its own options.
+// What the library would report with its own names of options.
 void require_one_type(const ConvertOptions& options) {
   if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
   throw Error(ErrorKind::bad_argument,
               "--dtype and --quantize exclude each other; --keep GLOB=DTYPE gives some tensors another type");
 }
 
-// "PATTERN=TYPE"; the last "=" divides, since patterns may hold others.
+// "PATTERN=TYPE", divided at the last "=": patterns may contain others.
 ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type =
@@ -258,7 +258,7 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
   if (!set_quantization(options, text)) refuse("--quantize", text, quantization_choices());
 }
 
-// What --quantize takes: a row a type, with its bits and the formats that hold it.
+// The choices of --quantize: a row for each type, with its bits and the formats that hold it.
 std::string quantize_types() {
   const std::string affine =
       format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::affine); });

@@ -77,7 +77,7 @@ std::string_view to_string(TensorDifference::What what) {
   return {};
 }
 
-// As docs/json.md has it.
+// See docs/json.md.
 void print_json(const DiffReport& report) {
   JsonOutput json;
   json->begin_object();

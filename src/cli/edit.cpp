@@ -21,7 +21,7 @@ struct EditArguments {
   AttributeChanges changes;
 };
 
-// "KEY=TEXT"; the first "=" divides.
+// "KEY=TEXT", divided at the first "=".
 std::pair<std::string, std::string> parse_set(const std::string& text) {
   const auto equals = text.find('=');
   if (equals == std::string::npos || equals == 0) refuse("--set", text, "KEY=TEXT");

@@ -1,4 +1,4 @@
-// Numbers that JSON has none for.
+// Numbers that JSON cannot represent.
 #pragma once
 
 #include <string>

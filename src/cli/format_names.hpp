@@ -1,4 +1,4 @@
-// What help says of formats, from their rows.
+// Help about formats, from their rows.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace poise::cli {
 // "Formats:" and a line for each.
 std::string format_list();
 
-// "zt, zt1": those of which `is_meant` is true.
+// "zt, zt1": the formats for which `is_meant` is true.
 std::string format_names(FunctionRef<bool(const Format&)> is_meant);
 
-// "zt: at least 4096, default 65536; gguf: ...": where each format lets its parts begin.
+// "zt: at least 4096, default 65536; gguf: ...": each format's alignment of parts.
 std::string alignments();
 
 }  // namespace poise::cli

@@ -1,4 +1,4 @@
-// poise help: the screens of --help, under the name that many try first.
+// poise help: the screens of --help, under a name that many try first.
 #include "cli/help.hpp"
 
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace poise::cli {
 namespace {
 
-// Columns of the screen: those of the terminal, as far as they are easy to read.
+// The columns of the terminal, up to what is easy to read.
 std::size_t columns() {
   constexpr std::size_t kLeast = 60;
   constexpr std::size_t kMost = 110;
@@ -27,8 +27,7 @@ std::size_t columns() {
   return std::clamp(terminal_columns(STDOUT_FILENO).value_or(kUsual), kLeast, kMost);
 }
 
-// Appends words with line breaks between them where a line would be too long; lines begin at column `indent`, the first
-// of them where `at` says it does.
+// Appends words, broken into lines that begin at column `indent`; the first line begins at column `at`.
 void append_wrapped(std::string& out, std::string_view text, std::size_t indent, std::size_t at) {
   bool is_first = true;
   while (!text.empty()) {
@@ -68,7 +67,7 @@ bool takes_several(const CLI::Option& option) {
   return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
 }
 
-// "-o OUT", "PATH...": how an argument that is no mere option is written.
+// "-o OUT", "PATH...": how an argument or a required option is written.
 std::string usage_of(const CLI::Option& option) {
   const std::string name = option.get_name(true, false);
   const std::string letter = option.get_snames().empty() ? "" : "-" + option.get_snames().front() + " ";

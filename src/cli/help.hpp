@@ -1,4 +1,4 @@
-// The screens that help: what a command does and takes, in lines that fit the terminal.
+// Help screens, in lines that fit the terminal.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace poise::cli {
 
-// How CLI11 lays out help: names in a column, descriptions beside them, each argument once.
+// The layout of help: names in a column, descriptions next to them, each argument once.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
-// The screen of the whole command, whatever has been parsed.
+// The screen of the whole command, independent of what was parsed.
 std::string overview(const CLI::App& app);
 
 }  // namespace poise::cli

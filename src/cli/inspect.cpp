@@ -36,7 +36,7 @@ void print_field(std::string_view label, const std::string& value) {
 
 constexpr std::size_t kLongestValue = 100;
 
-// Values as people read them: text without quotes, long ones cut.
+// Values for people: text without quotes, long values cut.
 std::string plain(const Value& value) {
   if (const auto* text = value.get_if<std::string>()) return shortened(*text, kLongestValue);
   const auto* array = value.get_if<Value::Array>();
@@ -126,7 +126,7 @@ void print_heading(const Model& model, const InspectArguments& options) {
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
 }
 
-// The file's own metadata, in place of what Poise makes of it.
+// The file's own metadata, instead of Poise's view of it.
 void print_keys(const std::vector<MetadataKey>& keys) {
   fmt::print("\n");
   Table({"key", "type", "value"}, {false, false, false}).print(keys.size(), [&](std::size_t index, Table::Row& row) {
@@ -154,8 +154,8 @@ void print_text(const Model& model, const InspectArguments& options,
 }
 
 void inspect(const InspectArguments& options) {
-  // Never destroyed: to free 100,000 tensors one by one takes longer than to list them, and the program ends here.
-  // (Static, so that this is no leak.)
+  // Never destroyed: freeing 100,000 tensors takes longer than listing them, and the program ends here. (Static, so
+  // that leak checkers accept it.)
   static const Opened& opened = *new Opened(open_with_format(options.path, options.read));
   std::optional<std::vector<MetadataKey>> keys;
   if (options.keys) keys = metadata_keys(opened);

@@ -9,7 +9,7 @@
 namespace poise::cli {
 namespace {
 
-// A file's own attributes, and the scale that ALT stores beside them.
+// A file's own attributes, and the scale that ALT stores next to them.
 Attributes attributes_json(const Tensor& tensor) {
   Attributes map = tensor.attributes;
   if (tensor.layout.affine() != nullptr) {
@@ -22,7 +22,7 @@ Attributes attributes_json(const Tensor& tensor) {
   return map;
 }
 
-// As values, tensors would take many times the memory of the model, and the time.
+// Streamed: as values, tensors would take many times the model's memory and time.
 class InspectionJson {
  public:
   void print(const Model& model, const std::string& path, const std::optional<std::vector<MetadataKey>>& keys) {

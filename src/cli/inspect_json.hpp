@@ -11,8 +11,8 @@
 
 namespace poise::cli {
 
-// Prints the model that was opened at `path`, and the metadata keys of its file where these are given. Throws what
-// finding the scale of an affine tensor throws.
+// Prints the model opened at `path`, and the metadata keys of its file if given. Throws what finding the scale of an
+// affine tensor throws.
 void print_inspection_json(const Model& model, const std::string& path,
                            const std::optional<std::vector<MetadataKey>>& keys);
 

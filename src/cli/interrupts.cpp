@@ -27,7 +27,7 @@ bool Interrupts::take() { return interrupted.exchange(false); }
 bool Interrupts::run(const std::function<void(const std::stop_token& stop)>& work) {
   interrupted = false;
   std::stop_source source;
-  // A handler may not request it itself.
+  // A signal handler may not request a stop itself.
   const std::jthread watch([&source](const std::stop_token& ends) {
     while (!ends.stop_requested() && !interrupted) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     if (interrupted) source.request_stop();

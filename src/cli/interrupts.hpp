@@ -1,4 +1,4 @@
-// Ctrl-C as a request to stop one piece of work, and not the program.
+// Interrupts: Ctrl-C stops one piece of work instead of the program.
 #pragma once
 
 #include <csignal>
@@ -16,10 +16,10 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // Was Ctrl-C pressed since this or run() was called last?
+  // True when Ctrl-C was pressed since the last call of this or run().
   bool take();
 
-  // Runs work with a token that Ctrl-C requests to stop; tells whether it was.
+  // Runs work with a token that Ctrl-C stops; returns whether it did.
   bool run(const std::function<void(const std::stop_token& stop)>& work);
 
  private:

@@ -1,4 +1,4 @@
-// JSON on standard output, printed piece by piece while it is made.
+// JSON on standard output, printed in pieces while it is made.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,11 @@ class JsonOutput {
  public:
   JsonWriter* operator->() { return &writer_; }
 
-  // Prints what has been written so far once that is much.
+  // Prints what has been written, once that is much.
   void flush() {
     if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
   }
-  // Prints the rest, and the end of the line. To be called once everything has been written.
+  // Prints the rest and a line break. Called after everything is written.
   void finish() { fmt::print("{}\n", writer_.take()); }
 
  private:

@@ -1,4 +1,4 @@
-// Lines that a person types, with editing and history on a terminal.
+// Lines typed by a person, with editing and history on a terminal.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ class LineReader {
   LineReader();
 
   bool is_terminal() const { return is_terminal_; }
-  // The next line, without its end; nothing at the end of the input. `prompt` is shown on a terminal only.
+  // The next line, without its end; nothing at the end of the input. Shows `prompt` on a terminal only.
   std::optional<std::string> line(const std::string& prompt);
-  // For the arrow keys; not for commands that are answered at once.
+  // Adds a line to the history.
   void remember(const std::string& text);
 
  private:

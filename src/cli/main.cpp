@@ -1,4 +1,4 @@
-// The command `poise`: arguments in, exit code out. 0 done, 1 the file or the answer is bad, 2 wrong usage.
+// The command `poise`: arguments in, exit code out. 0 done, 1 bad file or answer, 2 wrong usage.
 #include <sys/resource.h>
 
 #include <cerrno>
@@ -44,13 +44,13 @@ int report(const poise::Error& error) {
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
 
-// CLI11 puts a type after the name of an argument: "PATH TEXT".
+// CLI11 adds a type to the name of an argument: "PATH TEXT".
 void name_arguments_once(CLI::App& command) {
   for (CLI::Option* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); }))
     option->type_name("");
 }
 
-// CLI11's help or complaint, through the functions that tell when it cannot be written. True for help.
+// Prints CLI11's help or error through functions that detect write errors. True for help.
 bool print_answer(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream out;
   std::ostringstream complaint;
@@ -60,14 +60,14 @@ bool print_answer(const CLI::App& app, const CLI::ParseError& error) {
   return is_help;
 }
 
-// As tools end that do not ignore the signal: without a word, by SIGPIPE (141 in a shell).
+// Ends as tools do that do not ignore the signal: silently, by SIGPIPE (141 in a shell).
 int end_as_nobody_reads() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
   return 128 + SIGPIPE;  // the signal is blocked
 }
 
-// A model may be in thousands of shards, each of which is kept open.
+// A model may have thousands of shards, and all stay open.
 void allow_many_files() {
   struct rlimit limit {};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -119,18 +119,19 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   allow_many_files();
   for (const int signal : {SIGPIPE, SIGXFSZ})
-    std::signal(signal, SIG_IGN);  // a closed pipe or a full quota is an error of the write: outputs are taken back
+    std::signal(signal, SIG_IGN);  // a closed pipe or a full quota becomes a write error, and outputs are removed
   poise::cli::report_files_that_shrink();
   try {
     return run(argc, argv);
   } catch (const poise::Error& error) {
     return report(error);
-  } catch (const std::system_error& error) {  // what fmt throws when it cannot print
+  } catch (const std::system_error& error) {  // from fmt, when it cannot print
     if (error.code() == std::errc::broken_pipe) return end_as_nobody_reads();
     complain("cannot write to standard output: " + error.code().message());
   } catch (const std::bad_alloc&) {
-    std::fputs("poise: out of memory\n", stderr);  // without any
-  } catch (const std::runtime_error& error) {      // what the system refuses to a library, such as one thread more
+    std::fputs("poise: out of memory\n", stderr);  // allocates nothing
+  } catch (const std::runtime_error& error) {      // from a library that the system refuses a resource, such as a
+                                                   // thread
     complain(printable_message(error.what()));
   } catch (const std::exception& error) {
     complain(printable_message(error.what()));

@@ -19,7 +19,7 @@ int parse_compress(const std::string& text) {
   refuse("--compress", text, "zstd or zstd:LEVEL");
 }
 
-// What follows the last colon is a scale where it is a number.
+// A number after the last colon is a scale.
 LoraAdapter parse_lora(const std::string& text) {
   if (text.empty()) refuse("--lora", text, "PATH or PATH:SCALE");
   const auto colon = text.rfind(':');

@@ -29,7 +29,7 @@ struct TokenizerFiles {
   std::string vocab;
   std::string merges;
 
-  // Nothing when they were not given.
+  // Nothing if they were not given.
   std::optional<Vocabulary> read() const;
 };
 void add_tokenizer_options(CLI::App& command, TokenizerFiles& files);

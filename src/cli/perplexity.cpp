@@ -22,7 +22,7 @@ std::size_t sum_of_sizes(const std::vector<std::string>& texts) {
   return sum;
 }
 
-// Texts are separated by empty lines. Lines may end with a carriage return, which belongs to no text.
+// Empty lines separate texts. Lines may end with a carriage return, which is dropped.
 std::vector<std::string> split_texts(std::string_view content) {
   std::vector<std::string> texts;
   bool goes_on = false;

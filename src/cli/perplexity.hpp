@@ -9,8 +9,8 @@
 
 namespace poise::cli {
 
-// Prints {"texts", "tokens", "perplexity"} of the texts in a file, which are separated by empty lines. `path`: the
-// model's, for messages.
+// Prints {"texts", "tokens", "perplexity"} for the texts in a file, separated by empty lines. `path`: the model's, for
+// messages.
 void print_perplexity(Session& session, const std::string& file, const std::string& path,
                       const ProgressOptions& progress);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What all displays tell of an event.
+// What all displays show of an event.
 struct State {
   State(const ProgressEvent& event, Clock::duration elapsed)
       : seconds(std::chrono::duration<double>(elapsed).count()),
@@ -40,7 +40,7 @@ class Bar {
   void show(const ProgressEvent& event) {
     const auto now = Clock::now();
     if (drawn_ && now - last_ < std::chrono::milliseconds(100)) return;
-    if (!drawn_ && now - start_ < std::chrono::milliseconds(300)) return;  // what is quick needs no bar
+    if (!drawn_ && now - start_ < std::chrono::milliseconds(300)) return;  // fast work needs no bar
     drawn_ = true;
     last_ = now;
     const State state(event, now - start_);
@@ -48,7 +48,7 @@ class Bar {
     const std::string line = fmt::format("{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {} left  {}", verb_, "", filled, "",
                                          kWidth - filled, 100 * state.share, human_rate(event.done, state.seconds),
                                          human_seconds(state.seconds_left()), printable(event.item));
-    // A line that wraps would not be wiped.
+    // A wrapped line could not be erased.
     say("\r\x1b[K" + clipped(line, terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
     std::fflush(stderr);
   }

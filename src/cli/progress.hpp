@@ -1,4 +1,4 @@
-// How far a long call is, told on standard error.
+// Shows the progress of long calls on standard error.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ enum class ProgressDisplay : std::uint8_t {
 };
 
 struct ProgressOptions {
-  std::optional<ProgressDisplay> display;  // where nothing is chosen: none if quiet, else automatic
+  std::optional<ProgressDisplay> display;  // default: none if quiet, else automatic
   bool quiet = false;
 };
 
-// --progress auto|plain|none and --quiet, which `quiet` describes. Requires: `options` outlive the command.
+// --progress auto|plain|none and --quiet, described by `quiet`. Requires: `options` outlive the command.
 void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet);
 
-// Tells what the options ask for, beginning with `verb`; empty where that is nothing. A bar is wiped when the returned
-// object's last copy goes.
+// The display that the options ask for, which begins with `verb`; empty for none. The last copy of the returned object
+// erases the bar.
 Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 }  // namespace poise::cli

@@ -96,7 +96,7 @@ class Run {
     load_seconds_ = loading.seconds();
     (void)session.generate({.max_tokens = 0,
                             .sampling = options_.generate.sampling,
-                            .stop_id = options_.generate.stop_id});  // refuses a wrong stop id
+                            .stop_id = options_.generate.stop_id});  // rejects a wrong stop id
     if (!options_.perplexity.empty())
       return print_perplexity(session, options_.perplexity, options_.path, options_.progress);
     const std::vector<TokenId> prompt = prompt_tokens(session);
@@ -153,17 +153,17 @@ class Run {
     if (!session.has_tokenizer()) return print_ids(session, prompt);
     TextStream stream(session.tokenizer());
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    // A model must not be able to drive the terminal with control characters.
+    // Escapes control characters: a model must not control the terminal.
     const auto show = [&](const std::string& text) { print_now(terminal ? printable_lines(text) : text); };
     StopTexts stops(options_.generate.stop);
     std::string text;
     for (const TokenId token : prompt) text += stream.add(token);
-    if (!options_.conversation.is_given()) show(text);  // of a conversation, the answer alone
+    if (!options_.conversation.is_given()) show(text);  // shows only the answer of a conversation
     generate(session, [&](TokenId token) { show(stops.add(stream.add(token))); });
     show(stops.add(stream.finish()) + stops.finish() + "\n");
   }
 
-  // In the form that --tokens takes.
+  // In the form of --tokens.
   void print_ids(Session& session, const std::vector<TokenId>& prompt) {
     print_now(fmt::format("{}", fmt::join(prompt, ",")));
     generate(session, [](TokenId token) { print_now(fmt::format(",{}", token)); });
@@ -209,7 +209,7 @@ class Run {
     return "stop";
   }
 
-  // The token that was chosen, and the best ones, by the model's own scores.
+  // The chosen token and the best ones, by the model's own scores.
   Attributes log_probabilities_of(const Session& session, TokenId chosen) const {
     const auto entry = [&](TokenId token, double log_probability) {
       Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};

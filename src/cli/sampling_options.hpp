@@ -1,4 +1,4 @@
-// Options of commands that generate text: how tokens are chosen, and where the text ends.
+// Options of commands that generate text: sampling, and where the text ends.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,7 +12,7 @@ void add_generate_options(CLI::App& command, GenerateOptions& options);
 // --threads, --exact
 void add_session_options(CLI::App& command, SessionOptions& options);
 
-// Refuses what makes no sense before anything takes time.
+// Rejects invalid options before any work.
 void check_generate_options(const GenerateOptions& options);
 
 }  // namespace poise::cli

@@ -8,7 +8,7 @@
 namespace poise::cli {
 namespace {
 
-// Only what a signal handler may do. Outputs have no name yet, or are complete.
+// Async-signal-safe. Outputs are unnamed or complete at this point.
 void report(int) {
   constexpr std::string_view kMessage = "poise: a file changed while being read; --io read copes with that\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());

@@ -19,7 +19,7 @@
 namespace poise::cli {
 namespace {
 
-// How many letters have to be put in, taken out or replaced to make one word of the other.
+// The edit distance: insertions, deletions and replacements.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -34,7 +34,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// The name that is most like what was given; nullptr where more than half of that would have to change.
+// The most similar name; nullptr if more than half of the given one would have to change.
 const std::string* nearest(const std::vector<std::string>& names, std::string_view given) {
   const std::string small = in_small_letters(given);
   const auto to_given = [&](const std::string& name) { return distance(small, name); };

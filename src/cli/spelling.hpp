@@ -1,4 +1,4 @@
-// Names of commands and options that are typed wrongly, and what was perhaps meant.
+// Suggestions for misspelled commands and options.
 #pragma once
 
 #include <string_view>
@@ -7,13 +7,13 @@
 
 namespace poise::cli {
 
-// CLI11 says of an unknown command, and of an unknown option in its place, only that there is no command. Throws
-// bad_argument, with what was perhaps meant.
+// Throws bad_argument with a suggestion for an unknown command, or an unknown option in its place. CLI11 only reports
+// that a command is missing.
 void require_known_command(const CLI::App& app, int argc, char** argv);
 void require_known_command(const CLI::App& app, std::string_view given);
 
-// CLI11 lists an unknown option and the value after it as arguments that it did not expect. Throws bad_argument, with
-// what was perhaps meant, where an option is among what the chosen command did not expect.
+// Throws bad_argument with a suggestion for an unknown option of the chosen command. CLI11 lists it, and the value
+// after it, as unexpected arguments.
 void require_known_options(const CLI::App& app);
 
 }  // namespace poise::cli

@@ -12,7 +12,7 @@ namespace poise::cli {
 namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
-constexpr std::size_t kMostInput = 1 << 28;  // an input without an end takes no more memory
+constexpr std::size_t kMostInput = 1 << 28;  // bounds the memory for an endless input
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What other programs call what the commands and options of this one do.
+// Other programs' names for commands and options of this one.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 namespace poise::cli {
 
 struct Synonym {
-  std::string_view command;  // whose option it would be; empty: it would be a command
+  std::string_view command;  // whose option it would be; empty for a command
   std::string_view given;
-  std::string_view meant;  // a command with the options that do it; of an option, the option or argument
+  std::string_view meant;  // a command with its options, or an option or argument
 };
 
 inline constexpr auto kSynonyms = std::to_array<Synonym>({

@@ -54,7 +54,7 @@ std::vector<TokenId> Talk::tokens() const { return session_.tokenizer().encode(c
 std::size_t Talk::make_room(std::vector<TokenId>& tokens) {
   std::size_t left_out = 0;
   while (tokens.size() >= session_.context()) {
-    // A question goes with its answer.
+    // Drops a question together with its answer.
     std::size_t end = first() + 1;
     while (end < talk_.messages.size() && !has_role(talk_.messages[end], "user")) ++end;
     if (end >= talk_.messages.size()) {
@@ -82,7 +82,7 @@ Talk::Answer Talk::ask(const std::string& message, const GenerateOptions& option
     answer.left_out = make_room(all);
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(all.begin(), all.end(), known.begin(), known.end()).first;
-    // The last token is computed again where all are known: its scores are needed.
+    // If all tokens are known, the last one is computed again for its scores.
     const std::size_t same = std::min(static_cast<std::size_t>(differs - all.begin()), all.size() - 1);
     session_.truncate(same);
     answer.fed = all.size() - same;

@@ -1,4 +1,4 @@
-// Talk: a conversation with a model. The session keeps what it has computed, so that a turn costs its own tokens only.
+// Talk: a conversation with a model. The session keeps its state, so a turn costs only its own tokens.
 #pragma once
 
 #include <cstddef>
@@ -22,14 +22,14 @@ class Talk {
     std::size_t left_out = 0;  // messages that no longer fit the context
     std::size_t fed = 0;       // tokens that had to be computed
   };
-  // Asks, and hands out the answer piece by piece. Both become part of the talk; where `stop` ends it before the first
-  // token, neither. Throws bad_argument where the message alone does not fit the context.
+  // Asks, and passes on the answer in pieces. Both become part of the talk, unless `stop` ends it before the first
+  // token. Throws bad_argument when the message alone does not fit the context.
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
-  // All but the system's message go.
+  // Drops everything except the system's message.
   void reset();
-  // The last question and its answer go; false: there is none.
+  // Drops the last question and its answer; false if there is none.
   bool undo();
   std::string to_json() const;
   // Throws what parse_conversation() throws.
@@ -37,9 +37,9 @@ class Talk {
   std::size_t messages() const { return talk_.messages.size(); }
 
  private:
-  std::size_t first() const;  // that is not the system's
+  std::size_t first() const;  // index of the first message after the system's
   std::vector<TokenId> tokens() const;
-  // Takes the oldest messages away until there is room for an answer; how many.
+  // Drops the oldest messages until an answer fits; returns how many.
   std::size_t make_room(std::vector<TokenId>& tokens);
 
   Session session_;

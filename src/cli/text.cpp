@@ -14,7 +14,7 @@
 namespace poise::cli {
 namespace {
 
-// Is this byte of UTF-8 one that goes on with a character?
+// True for a continuation byte of UTF-8.
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
 // Terminal columns: one per code point is right for the names in tables.
@@ -22,8 +22,8 @@ std::size_t width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
-// How many bytes at the beginning of a text are a character that terminals act upon instead of showing it: a control
-// character, or one that turns the direction of what follows.
+// The length of a control character, or one that changes the direction of text, at the front of a text; else 0.
+// Terminals act on these instead of showing them.
 std::size_t control_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
@@ -35,7 +35,7 @@ std::size_t control_length(std::string_view text) {
   return turns ? 3 : 0;  // U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069
 }
 
-// Of each byte whether a control character may begin with it.
+// For each byte, whether a control character may begin with it.
 constexpr auto kMayBeginControl = [] {
   std::array<bool, 256> table{};
   std::fill_n(table.begin(), 0x20, true);
@@ -43,7 +43,7 @@ constexpr auto kMayBeginControl = [] {
   return table;
 }();
 
-// Shows control characters, but for those where a text begins with `kept`.
+// Appends text with control characters escaped, except where it begins with `kept`.
 void append_escaped(std::string& out, std::string_view text, std::string_view kept = {}) {
   const auto is_plain = [](char c) { return !kMayBeginControl[static_cast<unsigned char>(c)]; };
   if (std::ranges::all_of(text, is_plain)) {
@@ -84,7 +84,7 @@ void append_line(std::string& lines, const Table::Row& row, const Widths& widths
   lines += '\n';
 }
 
-constexpr std::size_t kPrintedBytes = 64 << 10;  // lines that are printed together
+constexpr std::size_t kPrintedBytes = 64 << 10;  // lines are printed in blocks of this size
 
 }  // namespace
 

@@ -26,38 +26,37 @@ void append_grouped(std::string& out, std::uint64_t number);
 
 // "1 tensor", "2 tensors"
 std::string plural(std::size_t count, std::string_view noun);
-// Three significant digits; "NaN" whatever its sign.
+// Three significant digits; "NaN" for either sign.
 std::string short_number(double number);
 
-// Its first `longest` bytes, and "..." where it has more.
+// At most `longest` bytes, then "..." if it was longer.
 std::string shortened(std::string_view text, std::size_t longest);
 
-// Bytes of a file shown on a terminal: control characters become \xNN, so that a file cannot drive the terminal.
+// Text from a file, safe for a terminal: control characters become \xNN.
 std::string printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);
-// The same, but lines stay lines: for messages of several.
+// The same with line breaks kept, for messages of several lines.
 std::string printable_lines(std::string_view text);
-// An error's message, whose further lines begin with two spaces: a name with line breaks cannot pretend to be another
-// message.
+// An error's message, with further lines indented by two spaces: a name with line breaks cannot imitate a message.
 std::string printable_message(std::string_view text);
 
-// What fits into so many columns, a character each.
+// The text cut to that many columns, one for each character.
 std::string clipped(std::string_view text, std::size_t columns);
-// The width of the terminal that is open there; nothing where it is none, or does not tell.
+// The width of the terminal at that descriptor; nothing if it is not a terminal or has no width.
 std::optional<std::size_t> terminal_columns(int fd);
 
-// Writes to standard output and flushes, so that text is seen when it is made. Throws what fmt::print() throws.
+// Writes to standard output and flushes, so that text appears at once. Throws what fmt::print() throws.
 void print_now(std::string_view text);
 
-// On standard error; unlike fmt::print(), does not fail where standard error is closed.
+// Writes to standard error. Unlike fmt::print(), does not fail when it is closed.
 void say(std::string_view text);
 // The same: "poise: <text>".
 void complain(std::string_view text);
 
-// What is wrong with the file at `path`: "error: tensor a: data: ... (at 0x40)"
+// A finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
 std::string finding_text(const Finding& finding, const std::string& path);
 
-// Columns as wide as their widest cell. Cells of right-aligned columns are numbers.
+// Columns as wide as their widest cell. Right-aligned columns hold numbers.
 class Table {
  public:
   using Row = std::vector<std::string>;
@@ -65,8 +64,8 @@ class Table {
   explicit Table(Row header, std::vector<bool> right_aligned);
   void add(Row row);
   std::string text() const;
-  // Prints the table to standard output, with `count` more rows of which none is kept: each is made twice. `fill` gets
-  // a row of empty cells.
+  // Prints the table to standard output, with `count` more rows that are not stored: `fill` makes each twice, into a
+  // row of empty cells.
   void print(std::size_t count, FunctionRef<void(std::size_t index, Row& row)> fill) const;
 
  private:

@@ -1,4 +1,4 @@
-// How many tensors, elements and bytes there are.
+// Totals of tensors, elements and bytes.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace poise::cli {
 
-// Nothing where 64 bits do not hold it: what is sparse, compressed or shared may add up to that.
+// Nothing on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
 using Total = std::optional<std::uint64_t>;
 
 inline Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }

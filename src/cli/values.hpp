@@ -1,5 +1,4 @@
-// Values of options as they are typed: each is taken as a whole or refused, with the option's name, the value, and what
-// was expected.
+// Values of options: parsed as a whole, or rejected with the option's name, the value, and what was expected.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +28,7 @@ struct Range {
 // Throws what CLI11 reports as "OPTION: "TEXT": expected EXPECTED".
 [[noreturn]] void refuse(std::string_view option, std::string_view text, std::string_view expected);
 
-// Throws what refuse() throws for text that is no number of this range.
+// Throws what refuse() throws for text that is not a number in the range.
 template <typename Number>
 Number parse_number(std::string_view option, std::string_view text, const Range<Number>& range = {}) {
   const auto number = number_from<Number>(text);
@@ -42,7 +41,7 @@ Number parse_number(std::string_view option, std::string_view text, const Range<
 // "--max-tokens" of "-n,--max-tokens".
 std::string long_name(const std::string& names);
 
-// An option whose value is a number. Its default is what `value` has now. Requires: `value` outlives the command.
+// An option whose value is a number; its default is the current `value`. Requires: `value` outlives the command.
 template <typename Number>
 requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names,
                                                               Number& value, const std::string& description,
@@ -69,7 +68,7 @@ CLI::Option* add_number(CLI::App& command, const std::string& names, std::option
 CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
                       const std::string& description);
 
-// An option whose value has one of a few names. `value` may be an optional.
+// An option whose value is one of a few names. `value` may be an optional.
 template <typename Value, typename Choice>
 CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& value,
                         const std::vector<std::pair<std::string_view, Choice>>& choices,
@@ -88,7 +87,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
   return command.add_option_function<std::string>(names, set, description)->type_name(all("|"));
 }
 
-// For an option's check(): not empty; not empty and UTF-8.
+// For an option's check().
 CLI::Validator not_empty();
 CLI::Validator is_text();
 

@@ -1,4 +1,4 @@
-// poise verify: is everything in these files as it should be?
+// poise verify: checks files completely.
 #include <memory>
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
   for (const Finding& finding : report.faults) fmt::print("  {}\n", finding_text(finding, path));
 }
 
-// Prints a report a path as it is made, in the form of text or of JSON (docs/json.md).
+// Prints a report for each path as it is made, as text or JSON (docs/json.md).
 class Verification {
  public:
   explicit Verification(const VerifyArguments& options) : options_(options) {}
