@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// What a matrix does, as far as recipes care.
+// The use of a matrix, as far as recipes distinguish it.
 enum class Use : std::uint8_t { output, embedding, values, keys, down, attention_output, other };
 
 struct UseRow {
@@ -50,12 +50,11 @@ Use use_of(std::string_view name) {
   return row == kUses.end() ? Use::other : row->use;
 }
 
-// What chooses experts, and learned positions: small, and weighty.
+// Routers of experts, and learned positions: small and sensitive.
 constexpr auto kNeverBlocks = std::to_array<std::string_view>({"block_sparse_moe.gate.weight", "mlp.gate.weight",
                                                                "mlp.router.weight", "ffn_gate_inp.weight", "wpe.weight",
                                                                "position_embd.weight", "position_embedding.weight"});
-// Parts of names of other models' matrices that llama.cpp computes with as numbers: norms, convolutions, what decides
-// over time.
+// Parts of names of other models' matrices that llama.cpp needs as numbers: norms, convolutions, decays over time.
 constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "_norm.weight",
     "altup",
@@ -90,7 +89,7 @@ constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "mm.a.code_embd",
 });
 
-// What a GGUF file of an architecture without a family says of itself; 0: nothing.
+// What a GGUF file of an architecture without a family gives for the key; 0: nothing.
 std::uint64_t told_by_file(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(fmt::format("{}.{}", model.card.model_type, key));
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
@@ -105,7 +104,7 @@ std::uint64_t experts_of(const Model& model) {
   return told_by_file(model, "expert_count");
 }
 
-// The first number between dots; -1: none.
+// The first number between dots, or -1.
 std::int64_t layer_of(std::string_view name) {
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
     std::int64_t number = 0;
@@ -115,29 +114,29 @@ std::int64_t layer_of(std::string_view name) {
   return -1;
 }
 
-// The first and last eighth of the layers, and every third between.
+// True for the first and last eighth of the layers, and every third between.
 bool is_weighty(std::int64_t layer, std::int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
 }  // namespace
 
-// What a recipe gives to a use; empty: the base. `weighty` goes to layers that is_weighty() names, `early` to the first
-// of `early_of`-ths of them.
+// What a recipe gives to a use; empty: the base. `weighty` applies to layers that is_weighty() selects, `early` to the
+// first `early_of`-th of them.
 struct BlockRecipe::Row {
   struct Choice {
     std::string_view all = {};
     std::string_view weighty = {};
     std::string_view early = {};
     std::int64_t early_of = 0;     // of the layers
-    std::int64_t early_first = 0;  // or so many
+    std::int64_t early_first = 0;  // or that many layers
   };
   std::string_view name;
   std::string_view base;
   Choice values = {};
   Choice down = {};
   std::string_view attention_output = {};
-  std::string_view values_of_many_queries = {};  // where 4 or more queries share a key
+  std::string_view values_of_many_queries = {};  // when 4 or more queries share a key
   std::string_view down_with_importance = {};    // of the first eighth of the layers
   bool attention_output_of_8_experts = false;    // is q5_k
 };
@@ -222,7 +221,7 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   const Config& config = *model.config;
   layers_ = config.num_hidden_layers;
   if (config.num_key_value_heads > 0) heads_per_key_ = config.num_attention_heads / config.num_key_value_heads;
-  is_70b_ = layers_ == 80 && config.num_attention_heads != config.num_key_value_heads;  // llama.cpp's own rule
+  is_70b_ = layers_ == 80 && config.num_attention_heads != config.num_key_value_heads;  // llama.cpp's rule
 }
 
 const BlockType& BlockRecipe::type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const {

@@ -1,5 +1,4 @@
-// Recipes: which of ggml's block types each matrix of a model becomes. Their names and choices are those of
-// llama-quantize.
+// Recipes: the ggml block type for each matrix of a model. Names and choices are those of llama-quantize.
 //
 // Source: llama.cpp's src/llama-quant.cpp, v0.5.0.
 #pragma once
@@ -22,16 +21,16 @@ namespace poise {
 std::span<const std::string_view> block_recipe_names();
 bool is_block_recipe(std::string_view name);
 
-// Matrices that llama-quantize never quantizes, by how their names end.
+// Matrices that llama-quantize never quantizes, by their names' suffixes.
 bool is_never_blocks(std::string_view name);
 
 class BlockRecipe {
  public:
-  // Throws bad_argument for a name that is none.
+  // Throws bad_argument for unknown names.
   BlockRecipe(std::string_view name, const Model& model);
 
-  // For a matrix of the model: the type, which need not fit its rows. `row_length`: elements in the rows that become
-  // blocks. `has_importance`: weights for errors are at hand.
+  // The type for a matrix of the model; it may not fit its rows. `row_length`: elements of the rows that become blocks.
+  // `has_importance`: weights for errors are available.
   const BlockType& type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
 
  private:

@@ -1,4 +1,4 @@
-// What verify() finds in a model without reading its tensors.
+// The findings of verify() that need no tensor's bytes.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace poise {
 
-// Do configuration, vocabulary and shapes agree, and can the model's family plan its computation? A configuration that
-// describes no model of the family is an error; one that Poise does not follow is a warning. `path` is the findings'.
+// Checks that configuration, vocabulary and shapes agree and that the family can plan the computation. An invalid
+// configuration is an error; one that Poise does not implement is a warning. `path` is the findings'.
 std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path);
 
 }  // namespace poise

@@ -29,7 +29,7 @@ NumberKind kind_of(const Tensor& tensor) {
   return is_integer(dtype) || dtype == DType::boolean ? NumberKind::integer : NumberKind::none;
 }
 
-// Elements in row-major order, each of one number or two.
+// Elements in row-major order, each of one or two numbers.
 struct Run {
   BlobPtr blob;
   DType number = DType::unknown;  // f32, f64 or an integer type
@@ -38,7 +38,7 @@ struct Run {
   std::size_t element_bytes() const { return std::size_t{info(number).bits / 8} * numbers; }
 };
 
-// Requires: kind_of() is not none.
+// Requires: kind_of() is not Kind::none.
 Run run_of(const Tensor& tensor) {
   const DType dtype = element_type(tensor);
   if (has_float_elements(tensor) && dtype != DType::f64) return {dense_blob(tensor, DType::f32), DType::f32};
@@ -85,14 +85,14 @@ bool is_same(A a, B b) {
   }
 }
 
-// Adds up differences. The sum of their squares is kept in units of the largest one, so that it neither overflows nor
+// Accumulates differences. Keeps the sum of squares in units of the largest one, so that it neither overflows nor
 // vanishes.
 class Differences {
  public:
-  // `distance`: of two elements that are not the same.
+  // `distance`: of two elements that differ.
   void add(double distance) {
     ++result_.different;
-    // NaN against a number, or infinities of two implied_flags, are as far apart as can be.
+    // NaN against a number, and infinities of opposite sign, count as infinitely far apart.
     if (std::isnan(distance)) distance = INFINITY;
     const double largest = result_.max_absolute;
     result_.max_absolute = std::max(largest, distance);
@@ -192,7 +192,7 @@ class StoredElements {
   std::vector<std::byte> bytes_;
 };
 
-// An element that is stored on one side only differs from zero on the other.
+// An element stored on one side only is compared with zero.
 TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b,
                                         const std::function<void(std::uint64_t)>& compared) {
   static constexpr std::array<std::byte, 16> kZero{};

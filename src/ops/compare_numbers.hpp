@@ -1,4 +1,4 @@
-// compare_numbers: how far the elements of two tensors are from each other, in the precision of their types.
+// compare_numbers: the distances between the elements of two tensors, in the precision of their types.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,16 @@
 
 namespace poise {
 
-// True when the elements of both are real numbers, of both complex ones, or of both integers (booleans are 0 and 1).
+// True when the elements of both are real numbers, complex numbers, or integers (booleans are 0 and 1).
 bool have_like_numbers(const Tensor& a, const Tensor& b);
 
-// Floating-point numbers are compared as float64 when one of them is of that type, and as float32 otherwise, which
-// holds all others; integers exactly. Of two sparse tensors only stored elements are looked at. `compared` learns of
-// every piece how many elements it had. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal
-// shapes.
+// Compares floating-point numbers as float64 if one of them is of that type, else as float32, which holds all others;
+// integers exactly. For two sparse tensors looks only at stored elements. Calls `compared` after every piece with its
+// number of elements. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal shapes.
 TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b,
                                          const std::function<void(std::uint64_t)>& compared);
 
-// As ==, but NaN is the same as NaN.
+// As ==, but NaN equals NaN.
 bool same_number(float a, float b);
 
 }  // namespace poise

@@ -26,7 +26,7 @@ std::shared_ptr<Plan::Work> begin(const Format& format, const ConvertOptions& op
   return work;
 }
 
-// Merges the adapters, of which nothing is left then.
+// Merges the adapters and drops them.
 void set_input(Plan::Work& work, const Model& model) {
   work.read = &model;
   if (work.options.lora.empty()) {

@@ -1,5 +1,5 @@
-// Conversion: what convert() and plan() have in common. A conversion is prepared from headers alone; then it is
-// described, or carried out.
+// Conversion: what convert() and plan() share. A conversion is prepared from headers alone, then described or carried
+// out.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@
 namespace poise {
 
 struct Plan::Work {
-  std::optional<Model> opened;   // the input, where the conversion opened it
-  const Model* read = nullptr;   // the input as it is
-  std::optional<Model> merged;   // with its adapters, where there are some
+  std::optional<Model> opened;   // the input, if the conversion opened it
+  const Model* read = nullptr;   // the input before adapters
+  std::optional<Model> merged;   // with the adapters, if there are any
   const Model* input = nullptr;  // one of these
   const Format* format = nullptr;
   ConvertOptions options;
-  std::vector<std::filesystem::path> files;  // that the output must not be
-  std::string replaces;                      // what the output will replace, where it is known; see SavedOutput
+  std::vector<std::filesystem::path> files;  // the output must not replace these
+  std::string replaces;                      // what the output will replace, if known; see SavedOutput
   Transformed transformed;
   std::optional<MeasuredLosses> losses;    // of its casts and codes
-  std::unique_ptr<PreparedFile> prepared;  // of its model; null: not yet
+  std::unique_ptr<PreparedFile> prepared;  // of its model; null until made
   bool is_written = false;
 
   // Throws what prepare_file() throws.
@@ -37,7 +37,7 @@ struct Plan::Work {
     if (!prepared) prepared = prepare_file(transformed.model, *format, options.write);
     return *prepared;
   }
-  // What the file will not hold of the input, one sentence each.
+  // What the output file cannot hold of the input, one sentence each.
   std::vector<std::string> told_losses() {
     std::vector<std::string> all = transformed.reformed ? transformed.reformed->losses : std::vector<std::string>();
     std::ranges::move(file().losses(), std::back_inserter(all));

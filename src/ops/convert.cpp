@@ -29,7 +29,7 @@ bool has_digests(const Model& model, const Tensor& tensor) {
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// What will be written, asked for where it matters.
+// What will be written, computed on demand.
 class Written {
  public:
   explicit Written(Plan::Work& work) : work_(work) {}
@@ -45,8 +45,8 @@ class Written {
   std::optional<FilePlan> plan_;
 };
 
-// Throws io where the file system cannot take what is certainly written. Holes and what may be shared with the input do
-// not count.
+// Throws io when the file system cannot hold what will certainly be written. Holes and what may be shared with the
+// input do not count.
 void require_room(const Plan::Work& work, Written& written, const fs::path& output) {
   const auto room = free_space(output);
   if (!room) return;
@@ -67,7 +67,7 @@ void require_room(const Plan::Work& work, Written& written, const fs::path& outp
               output.string());
 }
 
-// Of its files; of a model that was made in memory, of its tensors.
+// The size of the model's files; of its tensors for a model made in memory.
 std::uint64_t bytes_of(const Model& model) {
   if (model.origin.size > 0) return model.origin.size;
   std::uint64_t sum = 0;
@@ -75,7 +75,7 @@ std::uint64_t bytes_of(const Model& model) {
   return sum;
 }
 
-// All of a conversion that looks at the input's bytes.
+// The part of a conversion that reads the input's bytes.
 ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::path& output) {
   Transformed& transformed = work.transformed;
   const ConvertOptions& options = work.options;
@@ -89,7 +89,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   if (options.verify) {
     const std::vector<std::string> none;
     const std::vector<std::string>& replaced = transformed.reformed ? transformed.reformed->replaced : none;
-    const std::unordered_set<std::string_view> taken(replaced.begin(), replaced.end());  // into other tensors
+    const std::unordered_set<std::string_view> taken(replaced.begin(), replaced.end());  // became other tensors
     const auto is_taken = [&](const Tensor& tensor) {
       return has_digests(*work.read, tensor) &&
              (transformed.model.find(tensor.name) != nullptr || taken.contains(tensor.name));

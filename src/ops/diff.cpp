@@ -31,7 +31,7 @@
 namespace poise {
 namespace {
 
-// JSON makes null of infinities, and text of bytes.
+// JSON turns infinities into null, and bytes into text.
 std::string text_of(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number))
     return std::isnan(*number) ? "nan" : fmt::format("{}", *number);
@@ -110,7 +110,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
     out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
 }
 
-// What the type of a part means for the elements; the versions of zTensor spell an unknown type over bytes in two ways.
+// The meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
@@ -120,27 +120,27 @@ std::string type_meaning(const Tensor& tensor, const Part& part) {
   return std::string(part.shown_type());
 }
 
-// "quantized_group f16+i32 [8, 64]": layout and types of the parts, each as `type_of` spells it, and shape.
+// "quantized_group f16+i32 [8, 64]": layout, types of the parts, each spelled by `type_of`, and shape.
 template <typename TypeOf>
 std::string kind_of(const Tensor& tensor, TypeOf&& type_of) {
   std::vector<const Part*> parts;
   for (const Part& part : tensor.parts) parts.push_back(&part);
-  std::ranges::sort(parts, {}, &Part::role);  // formats have orders of their own
+  std::ranges::sort(parts, {}, &Part::role);  // formats order parts differently
   std::string types;
   for (const Part* part : parts) types += fmt::format("{}{}", types.empty() ? "" : "+", type_of(tensor, *part));
   const std::string_view layout = tensor.layout == Layout::dense ? "" : tensor.layout.name();
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
 
-// Layout, element type and shape, however they are spelled.
+// True for equal layout, element type and shape, in any spelling.
 bool same_kind(const Tensor& a, const Tensor& b) { return kind_of(a, type_meaning) == kind_of(b, type_meaning); }
 
-// As diff shows a tensor: "q4_k [256, 512]".
+// A tensor in diff's output: "q4_k [256, 512]".
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", stored_type_name(tensor), to_string(tensor.shape));
 }
 
-// Both, with the types of their parts where only these tell them apart.
+// Both, with the types of their parts if only these differ.
 std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor& b) {
   std::pair<std::string, std::string> texts(describe(a), describe(b));
   if (texts.first != texts.second || same_kind(a, b)) return texts;
@@ -148,7 +148,7 @@ std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor&
   return {kind_of(a, shown), kind_of(b, shown)};
 }
 
-// Do all parts, but the one of that role, hold the same?
+// True when all parts, except the one with that role, hold the same.
 bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
@@ -158,7 +158,7 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   });
 }
 
-// The layout of both, where their bytes are codes of the same elements. Null: none.
+// The layout of both, if their bytes are codes of the same elements; else null.
 const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
   const LayoutType& type = layout_type(a.layout);
   const bool is_common =
@@ -166,14 +166,14 @@ const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
   return is_common ? &type : nullptr;
 }
 
-// Do equal bytes mean equal elements?
+// True when equal bytes mean equal elements.
 bool same_scheme(const Tensor& a, const Tensor& b) {
   const LayoutType* const type = common_layout(a, b);
   return type == nullptr || type->same_scheme == nullptr || type->same_scheme(a, b);
 }
 
-// What differs between two tensors of the same name; nothing when they are equal. Then `as_numbers` tells whether their
-// bytes differ. Equal bytes need no look at numbers.
+// The difference between two tensors of the same name; nothing if they are equal. `as_numbers` then tells whether their
+// bytes differ. Equal bytes are not compared as numbers.
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& as_numbers,
                                         const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
@@ -186,7 +186,7 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& 
   if (have_numbers) values = compare_numbers(a, b, compared);
   const bool same_beside_data = a.layout != Layout::dense || same_parts(a, b, "data");
   if (is_same_kind && values && values->different == 0 && same_beside_data) {
-    as_numbers = a.layout == Layout::dense;  // other layouts hold the same numbers in several ways
+    as_numbers = a.layout == Layout::dense;  // other layouts can hold the same numbers in several ways
     return std::nullopt;
   }
   using What = TensorDifference::What;
@@ -195,7 +195,7 @@ std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& 
   return TensorDifference{a.name, what, std::move(in_a), std::move(in_b), values};
 }
 
-// Attributes, but for those that spell a scheme that is the same.
+// Compares attributes, except those that describe an equal scheme.
 void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDifference>& out) {
   const LayoutType* const layout = common_layout(a, b);
   const bool one_scheme = layout != nullptr && layout->spells_scheme != nullptr && same_scheme(a, b);
@@ -214,7 +214,7 @@ std::uint64_t compared_bytes(std::uint64_t elements) {
   return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX);
 }
 
-// How much work a tensor is, in bytes.
+// The work for a tensor, in bytes.
 std::uint64_t work(const Tensor& tensor) {
   return is_sparse(tensor) ? tensor.size_bytes() : compared_bytes(tensor.elements());
 }
@@ -242,7 +242,7 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
       found[i] = TensorDifference{ordered[i], what, text(left), text(right), std::nullopt};
       return;
     }
-    const bool sparse = is_sparse(*left);  // how far its elements are through its bytes is not known
+    const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements
     bool as_numbers = false;
     found[i] = compare(*left, *right, as_numbers, [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]);

@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// Compares the digest of one item.
+// Checks the digest of one item.
 class DigestCheck::ItemCheck final : public Visitor {
  public:
   static Visit visit(DigestCheck& all, std::size_t index) {
@@ -38,7 +38,7 @@ class DigestCheck::ItemCheck final : public Visitor {
   }
 
   void fail(const Error& error) override {
-    // What is not here or not known cannot be read by the others, either; they say so.
+    // Missing or unknown data fails for other readers, too; they report it.
     if (error.kind() == ErrorKind::not_found || error.kind() == ErrorKind::unsupported) return;
     all_.fail(index_, Error(error.kind(), fmt::format("{}: {}", all_.items_[index_].where(), error.message()),
                             error.path(), error.offset()));

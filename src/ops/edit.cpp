@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-// With what the error names beside the file: an attribute.
+// The message, with the attribute that the error names instead of the file.
 std::string message_of(const Error& error, const std::string& path) {
   const std::string& named = error.path();
   const std::string prefix = path + ": ";
@@ -45,7 +45,7 @@ std::optional<Vocabulary> vocabulary_of(const Model& model) {
   return model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
 }
 
-// The first special token that the vocabulary would not name any more.
+// The first special token that the vocabulary no longer names.
 std::string lost_token(const Vocabulary& before, const Vocabulary& after) {
   struct Special {
     std::string_view name;
@@ -70,7 +70,7 @@ std::vector<std::string> errors_in(const Model& model, const std::filesystem::pa
   return errors;
 }
 
-// The first hyperparameter that another one takes the place of: a key that is absent has a default.
+// The first hyperparameter that changes: an absent key has a default.
 std::string changed_hyperparameter(const Model& before, const Model& after) {
   if (!before.config || !after.config || *before.config == *after.config) return {};
   const Attributes was = config_to_attributes(*before.config, before.card.model_type);
@@ -82,7 +82,7 @@ std::string changed_hyperparameter(const Model& before, const Model& after) {
   return {};
 }
 
-// What is wrong with the model afterwards, and was not before; empty: nothing.
+// What the edit breaks in the model; empty: nothing.
 std::string harm(const Model& before, const Model& after, const AttributeChanges& changes,
                  const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
@@ -105,14 +105,14 @@ std::string harm(const Model& before, const Model& after, const AttributeChanges
 }  // namespace
 
 EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
-  // What a link leads to is changed, not the link.
+  // Changes the target of a link, not the link.
   std::error_code unknown;
   std::filesystem::path path = named;
   if (std::filesystem::is_symlink(named, unknown)) path = std::filesystem::canonical(named, unknown);
-  if (unknown) path = named;  // opening it says why
-  const FileLock lock(path);  // an edit goes on from what it read
-  roll_back(path);            // an edit that was interrupted
-  // The whole structure is checked before anything changes. Other parts of the model are beside the link.
+  if (unknown) path = named;  // opening it reports the reason
+  const FileLock lock(path);  // held from reading to writing
+  roll_back(path);            // an interrupted edit
+  // Checks the whole structure before anything changes. Other parts of the model are next to the link.
   const Opened opened = open_with_format(named, {});
   if (opened.format->edit == nullptr) {
     throw Error(

@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// The character at the front. The order of such texts, byte by byte, is that of their code points.
+// The character at the front. Such texts sort by bytes as by code points.
 std::string_view first_character(std::string_view text) {
   return text.substr(0, std::max<std::size_t>(1, character_length(text)));
 }
@@ -51,7 +51,7 @@ std::optional<std::string_view> class_name(std::string_view set) {
   return set.substr(2, end - 2);
 }
 
-// Takes the set after a "[" from the pattern. Returns nothing, and leaves the pattern, when the set has no end.
+// Removes the set after a "[" from the pattern. Returns nothing, and keeps the pattern, when the set has no end.
 std::optional<bool> take_set(std::string_view& pattern, std::string_view character) {
   std::string_view rest = pattern;
   const bool inverted = rest.starts_with('!') || rest.starts_with('^');
@@ -78,7 +78,7 @@ std::optional<bool> take_set(std::string_view& pattern, std::string_view charact
   return std::nullopt;
 }
 
-// One character of the name and what the pattern has for it, which is not a star. Takes both when they match.
+// Matches one character of the name with the pattern's next item, which is not a star. Removes both on success.
 bool take_match(std::string_view& pattern, std::string_view& name) {
   std::string_view rest = pattern;
   const std::string_view wanted = take_character(rest);
@@ -94,8 +94,8 @@ bool take_match(std::string_view& pattern, std::string_view& name) {
 }  // namespace
 
 bool glob_matches(std::string_view pattern, std::string_view name) {
-  // Where to go on when an attempt fails: at the last star, which then takes one character more. Stars before it need
-  // none: what is between two of them may as well be found as early as possible.
+  // Where to continue after a mismatch: at the last star, which then matches one more character. Earlier stars need no
+  // retry, since the text between two stars may match as early as possible.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
   while (!pattern.empty() || !name.empty()) {
     if (pattern.starts_with('*')) {

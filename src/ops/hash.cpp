@@ -22,8 +22,8 @@
 namespace poise {
 namespace {
 
-// A part, or a whole file that it is in. A digest that the model's files say it has must be true: what is printed names
-// the bytes that were meant.
+// A part, or a whole file that holds it. Its digest in the model's files, if any, must be right: the printed hash names
+// the intended bytes.
 struct Item {
   const Tensor* tensor;
   const Part* part;

@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kBlock = 8 << 10;  // bytes that count together where any may be read: whole elements
+constexpr std::size_t kBlock = 8 << 10;  // bytes that count together in seekable blobs: whole elements
 constexpr std::size_t kBestRead = 256 << 10;
 
 template <typename Loss>
@@ -25,7 +25,7 @@ class MeasuredBlob final : public Blob {
   std::uint64_t grain() const override { return blob_->grain(); }
   std::unique_ptr<BlobStream> stream() const override { return std::make_unique<WholeBlocks>(*this); }
 
-  // A block counts, as a whole, when its first byte is read for the first time.
+  // A block counts as a whole when its first byte is first read.
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     Loss loss;
     while (!out.empty()) {
@@ -47,7 +47,7 @@ class MeasuredBlob final : public Blob {
   }
 
  private:
-  // Asks for whole blocks, of which none is made twice.
+  // Requests whole blocks and makes none twice.
   class WholeBlocks final : public BlobStream {
    public:
     explicit WholeBlocks(const MeasuredBlob& blob) : blob_(blob) {}
@@ -68,7 +68,7 @@ class MeasuredBlob final : public Blob {
     return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0;
   }
 
-  // Reads a block of which only the beginning is wanted.
+  // Reads the rest of a block whose beginning is wanted.
   void read_more(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
     std::vector<std::byte> block(whole);
     blob_->read_measured(offset, block, &loss);
@@ -81,7 +81,7 @@ class MeasuredBlob final : public Blob {
   mutable std::vector<std::atomic<std::uint8_t>> counted_;
 };
 
-// Counts the part of the tensor that loses something; false: none does.
+// Counts the tensor's lossy part; false if it has none.
 template <typename Loss>
 bool measure(Tensor& tensor, const std::shared_ptr<Tally<Loss>>& tally) {
   for (Part& part : tensor.parts) {
@@ -131,8 +131,7 @@ MeasuredLosses::MeasuredLosses(Transformed& transformed) {
 void MeasuredLosses::tell(ConvertReport& report) const {
   for (const auto& [types, tally] : casts_) {
     const CastStats stats = tally->total();
-    if (stats.values == 0)
-      continue;  // the writer asked for no elements: metadata alone, or codes that are float32 already
+    if (stats.values == 0) continue;  // the writer read no elements: only metadata, or codes that are float32 already
     report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,
                             stats.not_finite, stats.worst_error});
   }

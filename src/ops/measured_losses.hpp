@@ -1,4 +1,4 @@
-// MeasuredLosses: what the casts and codes of a conversion lose, counted in the bytes that its writer reads.
+// MeasuredLosses: what the casts and codes of a conversion lose, counted while its writer reads them.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace poise {
 
-// Adds up the losses of some blobs; safe to use from many threads.
+// Adds up the losses of some blobs. Thread-safe.
 template <typename Loss>
 class Tally {
  public:
@@ -33,17 +33,16 @@ class Tally {
   Loss total_;
 };
 
-// The same bytes. What each lost is added to `tally` when it is first read, however often it is read. Requires: the
-// blob loses something.
+// The same bytes. Adds each loss to `tally` on the first read only. Requires: a LossyBlob.
 template <typename Loss>
 BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
 
 class MeasuredLosses {
  public:
-  // From now on the reads of the model's lossy blobs are counted.
+  // Counts the reads of the model's lossy blobs from now on.
   explicit MeasuredLosses(Transformed& transformed);
 
-  // Tells what has been lost in the bytes that were read.
+  // Reports what was lost in the bytes that were read.
   void tell(ConvertReport& report) const;
 
  private:

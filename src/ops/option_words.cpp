@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-constexpr int kUsualZstdLevel = 3;  // the zstd tool's own
+constexpr int kUsualZstdLevel = 3;  // the zstd tool's default
 
 std::vector<std::string_view> written_block_types() {
   std::vector<std::string_view> names;

@@ -31,7 +31,7 @@ Error named(const Error& error, std::initializer_list<const Model*> models) {
   return error;
 }
 
-// Where the part is that the message begins with after the tensor's name, or the tensor's first one.
+// The place of the part that the message names after the tensor, or of the tensor's first part.
 std::optional<Stored> place_in(const Tensor& tensor, std::string_view problem) {
   std::optional<Stored> first;
   for (const Part& part : tensor.parts) {
@@ -42,10 +42,10 @@ std::optional<Stored> place_in(const Tensor& tensor, std::string_view problem) {
   return first;
 }
 
-// Where the tensor is that the message of a computation tells of.
+// The place of the tensor that the message of a computation names.
 Error placed(const Error& error, std::initializer_list<const Model*> models) {
   const std::string_view message = std::string_view(error.message()).substr(kTensor.size());
-  const Tensor* found = nullptr;  // the one with the longest name: names may hold whatever messages do
+  const Tensor* found = nullptr;  // the longest matching name: names may contain anything that messages do
   for (const Model* model : models) {
     for (const Tensor& tensor : model->tensors()) {
       if (!message.starts_with(tensor.name) || !message.substr(tensor.name.size()).starts_with(": ")) continue;

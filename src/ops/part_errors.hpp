@@ -1,5 +1,5 @@
-// Errors that name tensor, part and place: a decoder's error knows the place in a file alone, one of casts and codes
-// the tensor alone.
+// Completes errors with tensor, part and place: a decoder knows only the place in a file, casts and codes only the
+// tensor.
 #pragma once
 
 #include <initializer_list>
@@ -9,12 +9,12 @@
 
 namespace poise {
 
-// The same error with "tensor NAME: ROLE: " before its message, where it tells of damage inside a part of one of the
-// models and does not name a tensor yet. With the place of the tensor's part where it names a tensor of one of the
-// models and no file. Where tensors share their bytes, the first counts.
+// The same error with "tensor NAME: ROLE: " before its message, if it reports damage inside a part of one of the models
+// and names no tensor yet. If it names a tensor but no file, adds the place of the tensor's part. If tensors share
+// their bytes, the first counts.
 Error with_part_named(const Error& error, std::initializer_list<const Model*> models);
 
-// Calls work(); what it throws names the part.
+// Calls work() and adds the part to its errors.
 template <typename Work>
 auto naming_parts(std::initializer_list<const Model*> models, const Work& work) {
   try {

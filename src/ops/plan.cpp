@@ -1,4 +1,4 @@
-// plan(): a conversion described before it is carried out.
+// plan(): describes a conversion before it is carried out.
 #include <fmt/format.h>
 
 #include "ops/conversion.hpp"

@@ -11,7 +11,7 @@
 namespace poise {
 namespace {
 
-// Writes a value as text that says all of it: equal texts mean the same value. Maps are sorted by key.
+// Writes a value as unambiguous text: equal texts mean equal values. Sorts maps by key.
 class Spelling {
  public:
   explicit Spelling(std::string& out) : out_(out) {}

@@ -8,7 +8,7 @@ namespace {
 
 bool has_place(const Part& part) { return part.blob->stored().has_value(); }
 
-// All that the outcome of looking at a part's values depends on.
+// Everything that a check of a part's values depends on.
 struct CheckedValues {
   CheckedValues(const Tensor& tensor, const Part& part) : bytes(part), rules(value_rules(tensor, part)) {}
   friend auto operator<=>(const CheckedValues&, const CheckedValues&) = default;
@@ -17,7 +17,7 @@ struct CheckedValues {
   ValueRules rules;
 };
 
-// All that the outcome of a sparse tensor's check depends on: its values are no part of it.
+// Everything that a check of a sparse tensor's indices depends on: not its values.
 struct CheckedIndices {
   // Requires: all parts have a location.
   explicit CheckedIndices(const Tensor& tensor)

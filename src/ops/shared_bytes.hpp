@@ -1,4 +1,4 @@
-// Parts that share their bytes: many tensors may name one range of a file, which is read once for all of them.
+// Parts that share their bytes: many tensors may name one range of a file; it is read once for all of them.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace poise {
 
-// The decoded bytes of a part, and the digest that its file says they have: all that a digest check of the part depends
-// on. Borrowed: the part.
+// The decoded bytes of a part and its digest in the file: everything that a digest check of the part depends on.
+// Borrowed: the part.
 struct DigestedBytes {
   // Requires: the part has a location.
   explicit DigestedBytes(const Part& part);
@@ -39,8 +39,8 @@ std::vector<PartRef> all_parts(const Model& model);
 
 using SameBefore = std::vector<std::optional<std::size_t>>;
 
-// For each of `count` things the index of the first that has the same key, if that is another one. Keys come with their
-// indices; things without a key are unlike all others.
+// For each of `count` things, the index of the first one with an equal key, if that is another one. The key comes with
+// its index; a thing without a key equals no other.
 template <typename Key>
 SameBefore same_before(std::size_t count, std::vector<std::pair<Key, std::size_t>> keys) {
   SameBefore same(count);
@@ -57,7 +57,7 @@ SameBefore same_before(std::size_t count, std::vector<std::pair<Key, std::size_t
 
 // For parts with the same bytes and the same digest.
 SameBefore same_bytes_before(const std::vector<PartRef>& parts);
-// For those whose values obey the same rules, too: verify() finds the same in them.
+// For parts whose values obey the same rules, too: verify() finds the same in them.
 SameBefore same_values_before(const std::vector<PartRef>& parts);
 // For sparse tensors with the same indices under the same rules; their values may differ.
 SameBefore same_indices_before(const Model& model);

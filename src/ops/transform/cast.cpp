@@ -1,4 +1,4 @@
-// Cast: elements become another floating-point type. A sparse tensor that stays sparse has its values cast.
+// Cast: converts elements to another floating-point type. A sparse tensor that stays sparse has its values cast.
 #include "ops/transform/step.hpp"
 #include "views/dense.hpp"
 #include "views/sparse.hpp"

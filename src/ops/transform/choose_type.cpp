@@ -1,5 +1,5 @@
-// Choose a type: what the elements of floating-point tensors become, by dtype, quantize, recipe and keep, and by what
-// the target has.
+// Choose a type: sets the type of floating-point tensors by dtype, quantize, recipe and keep, and by what the target
+// supports.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ void require_castable(DType dtype) {
     throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
 }
 
-// For rows that are not whole blocks the type that llama-quantize takes.
+// The type that llama-quantize uses for rows that are not whole blocks.
 StoredType type_for_rows(StoredType type, std::uint64_t columns) {
   const BlockType* wanted = block_type(type);
   if (wanted == nullptr) return type;
@@ -35,7 +35,7 @@ StoredType type_for_rows(StoredType type, std::uint64_t columns) {
   return type;
 }
 
-// `along`: which way blocks run in what it would become.
+// `along`: the direction of blocks in the new type.
 bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;
@@ -98,7 +98,7 @@ class ChooseType final : public Step {
     if (!holds_layout(target_, layout_type(type))) refuse_type(to_string(type));
   }
 
-  // What the first pattern of keep that matches asks for.
+  // The type of the first pattern of keep that matches.
   std::optional<StoredType> kept_type(const std::string& name) {
     std::optional<StoredType> type;
     for (std::size_t i = 0; i < keep_used_.size(); ++i) {
@@ -120,7 +120,7 @@ class ChooseType final : public Step {
     auto type = kept ? kept : requested_type(tensor, row_length);
     if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
-    // The values of vectors (norms, mostly) weigh too much, and their bytes too little, for codes.
+    // Vectors (norms, mostly) are sensitive and small, so they are not quantized.
     const bool is_small = tensor.shape.size() < 2 || (!type->blocks.empty() && !kept && is_never_blocks(tensor.name));
     if (kept && kept->quantized() && is_small) {
       plan.warn("vectors are not quantized, so it is f32");
@@ -149,7 +149,7 @@ class ChooseType final : public Step {
     return tensor.layout == Layout::dense || !has_layout_for(target_, tensor);
   }
 
-  // Does it keep its type although that was to change?
+  // True when it keeps its type although a change was asked for.
   static bool is_out_of_reach(const TensorPlan& plan) {
     if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
     return plan.tensor.layout == Layout::other && !has_float_elements(plan.tensor);

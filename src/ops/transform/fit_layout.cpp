@@ -1,4 +1,4 @@
-// Fit the layout: a tensor becomes dense where the target does not have its layout.
+// Fit the layout: makes a tensor dense if the target lacks its layout.
 #include "ops/transform/step.hpp"
 #include "views/dense.hpp"
 

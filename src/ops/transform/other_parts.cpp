@@ -1,4 +1,4 @@
-// Keep other parts: what a dense tensor has besides its elements goes along where it stays dense.
+// Keep other parts: a dense tensor that stays dense keeps the parts besides its elements.
 #include <algorithm>
 #include <iterator>
 

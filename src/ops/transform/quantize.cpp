@@ -1,4 +1,4 @@
-// Quantize: elements become codes, whose errors an importance matrix may weigh.
+// Quantize: converts elements to codes; an importance matrix may weigh the errors.
 #include <poise/error.hpp>
 
 #include "formats/importance_matrix.hpp"

@@ -1,4 +1,4 @@
-// Select: which tensors are written.
+// Select: chooses which tensors are written.
 #include <utility>
 
 #include <fmt/format.h>
@@ -66,7 +66,7 @@ class Select final : public Step {
   }
 
  private:
-  // What is left out may be what the model's family needs.
+  // The family may need a tensor that was left out.
   void warn_of_missing_tensors(Model& made) const {
     const std::vector<std::string> faults = check_consistency(made);
     if (faults.size() <= check_consistency(input_).size()) return;

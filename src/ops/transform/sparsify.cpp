@@ -1,5 +1,5 @@
-// Sparsify: dense tensors with enough zeros become sparse. That is known when their bytes are read: the step marks what
-// may become sparse, and make_sparse() goes on.
+// Sparsify: makes dense tensors with enough zeros sparse. Counting zeros needs their bytes: the step marks candidates,
+// and make_sparse() decides.
 #include <fmt/format.h>
 
 #include <poise/error.hpp>

@@ -14,13 +14,13 @@
 namespace poise {
 namespace {
 
-// In order. Each goes on with what those before have made of a tensor.
+// In order. Each step gets the results of the steps before it.
 constexpr std::array kSteps = {
     make_select_step,     make_choose_type_step,    make_rows_for_blocks_step,  make_cast_step,     make_quantize_step,
     make_fit_layout_step, make_transpose_back_step, make_keep_other_parts_step, make_sparsify_step,
 };
 
-// A step at work, with the warnings that it has given.
+// A running step and its warnings.
 class RunningStep {
  public:
   explicit RunningStep(std::unique_ptr<Step> step) : step_(std::move(step)) {}
@@ -63,7 +63,7 @@ void replace_fields(Card& card, const Card& with) {
   replace(card.uuid, with.uuid);
 }
 
-// A configuration of a family that is not known may have all keys that another family needs.
+// A configuration of an unknown family may have all keys that another family needs.
 void read_config_as(Model& model, const std::string& model_type) {
   if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
@@ -71,7 +71,7 @@ void read_config_as(Model& model, const std::string& model_type) {
   take_config(model, std::move(map), model.origin.path.string());
 }
 
-// Codes that became numbers although no other type was asked for.
+// Counts codes that were decoded although no other type was asked for.
 void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   const bool is_decoded =
       !plan.type && layout_type(plan.input->layout).quantized && plan.tensor.layout == Layout::dense;
@@ -81,7 +81,7 @@ void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   decoded.bytes_out = saturating_add(decoded.bytes_out, plan.tensor.size_bytes());
 }
 
-// Moves what the plan has come to into the result.
+// Moves the plan's results into `result`.
 void collect(TensorPlan plan, Transformed& result) {
   if (plan.fate == TensorPlan::Fate::skipped) result.skipped.push_back(plan.input->name);
   if (plan.fate != TensorPlan::Fate::written) return;

@@ -1,4 +1,4 @@
-// transform: the middle of a conversion. Makes a model of lazy tensors out of another, step by step (step.hpp).
+// transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step (step.hpp).
 #pragma once
 
 #include <optional>
@@ -16,19 +16,19 @@ namespace poise {
 
 struct Transformed {
   Model model;
-  std::optional<Reformed> reformed;  // what it was made of, where its weights have another form than the input's
-  std::vector<std::string> skipped;  // names
-  std::unordered_set<std::string> perhaps_sparse;  // dense tensors that make_sparse() asks for their zeros
+  std::optional<Reformed> reformed;                // set if its weights have another form than the input's
+  std::vector<std::string> skipped;                // names
+  std::unordered_set<std::string> perhaps_sparse;  // dense tensors whose zeros make_sparse() counts
   std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
   DecodedTensors decoded;
 };
 
-// Throws bad_argument when a pattern matches nothing, a type is none that tensors can become, or options contradict
-// each other. Reads no tensor's bytes. Tensors that are to be sparse are dense still: make_sparse() goes on.
+// Throws bad_argument when a pattern matches nothing, a type is not a target type, or options contradict each other.
+// Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
 Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
 
-// Makes those tensors sparse that have enough zeros. Reads all that may become so. Throws what that throws.
+// Makes tensors with enough zeros sparse. Reads all candidates. Throws what reading throws.
 void make_sparse(Transformed& transformed, const ConvertOptions& options);
 
 }  // namespace poise
