@@ -43,8 +43,8 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   }
 }
 
-// What the parts of a tensor must be to each other: sparse indices inside the shape, codes with a scale that makes
-// numbers of them. `known` is wrong with the parts: what cannot be read is said there already.
+// Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale. `known`:
+// the parts' findings; what cannot be read is reported there.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
   try {
@@ -73,7 +73,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
   return findings;
 }
 
-// The finding that tells that something is wrong elsewhere, too; nothing where nothing is.
+// A finding that refers to the findings elsewhere; nothing if there are none.
 std::optional<Finding> see_there(const std::vector<Finding>& findings, std::string message) {
   const auto worst = std::ranges::max_element(
       findings, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
@@ -104,8 +104,8 @@ class FileCheck final : public Visitor {
   Meter& meter_;
 };
 
-// Checks every part of a model, and then every tensor; those that share their bytes once. Files that have a digest as a
-// whole are read, too.
+// Checks every part of a model, then every tensor; those that share their bytes once. Also reads files that have a
+// digest as a whole.
 class ModelCheck {
  public:
   ModelCheck(const Model& model, IoMode io, const Progress& progress)
@@ -147,7 +147,7 @@ class ModelCheck {
     tell(report);
   }
 
-  // About whole files. Requires: run() has returned.
+  // Findings about whole files. Requires: run() has returned.
   std::vector<Finding> file_findings() {
     for (FileItem& item : files_) {
       if (item.finding) file_findings_.push_back(std::move(*item.finding));
@@ -203,7 +203,7 @@ class ModelCheck {
   }
 
   void check(TensorItem& item) {
-    meter_->advance(0, item.tensor->name);  // which may be where somebody cancels
+    meter_->advance(0, item.tensor->name);  // the user may cancel here
     std::vector<Finding> known;
     for (std::size_t i = item.first; i < item.last; ++i)
       std::ranges::copy(outcomes_[same_part_[i].value_or(i)].findings, std::back_inserter(known));
@@ -232,11 +232,11 @@ class ModelCheck {
 
   std::vector<PartRef> parts_;
   std::vector<PartOutcome> outcomes_;  // of the parts
-  SameBefore same_part_;               // whose outcome a part shares
-  SameBefore same_indices_;            // the tensor whose indices a tensor shares
+  SameBefore same_part_;               // the earlier part with the same outcome
+  SameBefore same_indices_;            // the tensor with the same indices
   std::vector<TensorItem> tensors_;
-  std::vector<std::size_t> own_;  // of parts, those that share no bytes with an earlier one
-  std::vector<FileItem> files_;   // whose digest can be computed
+  std::vector<std::size_t> own_;  // parts that share no bytes with an earlier one
+  std::vector<FileItem> files_;   // with a digest that can be computed
   std::vector<Finding> file_findings_;
   std::uint64_t bytes_ = 0;  // of the parts that are read
   std::optional<Meter> meter_;

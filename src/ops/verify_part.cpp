@@ -77,7 +77,7 @@ void PartCheck::tell(Severity severity, std::string_view problem, std::optional<
 void PartCheck::tell_values(bool complete) {
   std::vector<BadValue> bad;
   for (const auto& check : checks_) check->tell(complete, bad);
-  checks_.clear();  // told once
+  checks_.clear();  // reported once
   for (const BadValue& value : bad) tell(value.severity, value.problem, value.byte);
 }
 

@@ -1,4 +1,4 @@
-// The part of verify() that reads: one pass over a part's bytes checks its digest and its values.
+// The reading part of verify(): one pass over a part's bytes checks its digest and its values.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,15 @@
 
 namespace poise {
 
-// Whether an error says that a file, or what it holds of a part, is not as it should be. The part may also be in a file
-// that is not here.
+// True when an error reports a fault in a file or in a part of it. The part may also be in a file that is missing.
 bool is_about_the_file(const Error& error);
 bool is_about_the_part(const Error& error);
 
 // The error as a finding; `where` goes before its message.
 Finding finding_from(const Error& error, std::string_view where = {});
 
-// Where a file has the number that a decoded byte of a part belongs to; where the part begins if no byte is given, or
-// that cannot be said of one.
+// The place in a file of the number that a decoded byte of a part belongs to; without a byte, or where numbers have no
+// place of their own, the place of the part.
 struct Place {
   std::string path;
   std::optional<std::uint64_t> offset;
@@ -45,7 +44,7 @@ class PartCheck final : public Visitor {
  public:
   using Advance = std::function<void(std::uint64_t bytes)>;
 
-  // `outcome` is written when the part was seen, or could not be; `advance` hears of every piece. Borrowed: tensor,
+  // Writes `outcome` when the part was seen, or could not be; calls `advance` after every piece. Borrowed: tensor,
   // part, outcome.
   PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 

@@ -13,7 +13,7 @@
 namespace poise {
 namespace {
 
-// How many elements are bad, and which is the first.
+// How many elements are bad, and the first of them.
 class BadElements {
  public:
   explicit BadElements(DType dtype) : dtype_(dtype) {}
@@ -25,7 +25,7 @@ class BadElements {
     count_ += bad.count;
   }
 
-  // `place_of` says where an element is.
+  // `place_of` gives the place of an element.
   template <typename PlaceOf>
   void tell(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;
@@ -99,7 +99,7 @@ class ByteCodes final : public ValueCheck {
   std::optional<BadCode> first_;
 };
 
-// Blocks with a scale that is infinite or no number.
+// Blocks with a scale that is infinite or NaN.
 class BlockNumbers final : public ValueCheck {
  public:
   explicit BlockNumbers(const BlockType& type) : type_(type), numbers_(kAtOnce * type.elements) {}
@@ -124,7 +124,7 @@ class BlockNumbers final : public ValueCheck {
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 16;  // stay in the cache
+  static constexpr std::size_t kAtOnce = 16;  // fit the cache
 
   void look(const std::byte* blocks, std::size_t count) {
     type_.decode(blocks, count, numbers_.data());
@@ -135,7 +135,7 @@ class BlockNumbers final : public ValueCheck {
 
   const BlockType& type_;
   std::vector<float> numbers_;
-  std::vector<std::byte> begun_;  // a block of which the rest comes next
+  std::vector<std::byte> begun_;  // the beginning of a block that continues in the next bytes
   std::uint64_t seen_ = 0;        // elements
   BadElements bad_{DType::f32};
 };

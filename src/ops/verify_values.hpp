@@ -1,5 +1,4 @@
-// What verify() asks of the values in one part: each check sees the part's decoded bytes go by and remembers what is
-// wrong.
+// Checks of verify() on the values of one part: each check sees the part's decoded bytes once and collects faults.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@ namespace poise {
 
 ValueRules value_rules(const Tensor& tensor, const Part& part);
 
-// Something wrong with a value.
+// A faulty value.
 struct BadValue {
   Severity severity = Severity::error;
   std::string problem;     // "element 7 is not finite"
@@ -30,12 +29,12 @@ class ValueCheck {
   virtual ~ValueCheck() = default;
   // Bytes [position, position + bytes.size()) of the part; whole elements. In order, without gaps.
   virtual void see(std::uint64_t position, std::span<const std::byte> bytes) = 0;
-  // Adds what is wrong. `complete`: it saw all of the part.
+  // Adds the faults. `complete`: it saw the whole part.
   virtual void tell(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
-// Booleans are 0 or 1, floating-point values finite (else a warning), halves of bytes that hold nothing zero, and codes
-// fit their bits. Those that do not apply are left out.
+// Checks that booleans are 0 or 1, floating-point values finite (else a warning), unused halves of bytes zero, and that
+// codes fit their bits. Omits checks that do not apply.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
 }  // namespace poise

@@ -1,6 +1,6 @@
-// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): ASCII letters become lower case, tabs and newlines
-// spaces. Every white-space byte is a piece of its own; between them bytes are merged by lowest rank. A piece that is
-// no token becomes the unknown token. Decoding puts the tokens' texts together.
+// Tiny Llama's byte pair encoding (docs/formats/tiny-llama.md): converts ASCII letters to lower case, and tabs and
+// newlines to spaces. Every white-space byte is a separate piece; between them bytes merge by lowest rank. A piece that
+// is not a token becomes the unknown token. Decoding concatenates the tokens' texts.
 #include <unordered_map>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The kinds of vocabularies: a row each.
+// The kinds of vocabularies, a row for each.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ namespace poise {
 struct TokenKind {
   VocabularyKind kind;
   std::string_view name;  // in files and reports
-  // Throws invalid_file when the vocabulary contradicts itself. Requires: the vocabulary outlives the scheme; its ids
-  // are in range.
+  // Throws invalid_file for an inconsistent vocabulary. Requires: the vocabulary outlives the scheme; its ids are in
+  // range.
   std::unique_ptr<const TokenScheme> (*make)(const Vocabulary& vocabulary);
 };
 

@@ -1,7 +1,7 @@
-// A pipeline, as tokenizer.json has it, built once from the vocabulary's data:
+// A pipeline, as in tokenizer.json, built once from the vocabulary's data:
 //
-//   text -> added tokens cut out -> normalizer -> added tokens that look for normalized text cut out -> pre-tokenizer
-//     -> model -> post-processor
+//   text -> added tokens cut out -> normalizer -> added tokens for normalized text cut out -> pre-tokenizer -> model
+//     -> post-processor
 //   ids -> texts of tokens -> decoder
 #include <mutex>
 #include <optional>
@@ -24,7 +24,7 @@
 namespace poise {
 namespace {
 
-// What encoding needs memory for. It goes from text to text, so that what it remembers of words stays.
+// The memory for encoding. It is reused from text to text, so that its cache of words stays.
 class Worker final : public PieceSink {
  public:
   Worker(const PieceModel& model, const PreTokenizer* pre_tokenizer) : encoder_(model.start()) {
@@ -43,11 +43,11 @@ class Worker final : public PieceSink {
 
  private:
   std::unique_ptr<PieceEncoder> encoder_;
-  std::unique_ptr<Cutter> cutter_;  // null: pieces are taken as they come
+  std::unique_ptr<Cutter> cutter_;  // null: pieces are not cut
   std::vector<TokenId> tokens_;
 };
 
-// Workers that wait for the next text, of any thread.
+// Idle workers, for any thread.
 class Workers {
  public:
   std::unique_ptr<Worker> take() {
@@ -86,7 +86,7 @@ class Pipeline final : public TokenScheme {
 
   std::vector<TokenId> encode_chat(std::string_view text, std::string_view input) const override {
     if (is_utf8(text)) return encode_well_formed(text, input);
-    // What is no character is no part of a token either, so that it may count as input as a whole.
+    // Replaces invalid bytes first: no token contains them, so they may count as input.
     const std::string mended = unicode::well_formed(text);
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }
@@ -129,8 +129,8 @@ class Pipeline final : public TokenScheme {
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
   }
 
-  // Special tokens that look for normalized text are looked for in the raw one where input is kept apart: a normalizer
-  // does not tell which bytes are input.
+  // If input is kept apart, special tokens for normalized text are found in the raw one: a normalizer does not track
+  // which bytes are input.
   static std::vector<AddedToken> spelled_in(std::vector<AddedToken> tokens) {
     for (AddedToken& token : tokens) {
       if (!token.special || !token.normalized) continue;

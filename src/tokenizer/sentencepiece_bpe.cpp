@@ -2,9 +2,9 @@
 //
 //   1. Cut into characters; user-defined tokens are cut out whole, the longest first, and never merge.
 //   2. Merge neighbours whose concatenation is a token, the highest score first. Unused tokens take part, too.
-//   3. Split what ended as an unused token into the two it was last merged from, and so on down.
+//   3. Split each remaining unused token into the two that it was last merged from, recursively.
 //
-// A text is cut at boundaries (boundaries.hpp) first, where the vocabulary has no tokens that depend on more than the
+// A text is first cut at boundaries (boundaries.hpp), unless the vocabulary has tokens that depend on more than the
 // run.
 #include <algorithm>
 #include <cmath>
@@ -29,8 +29,8 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) {
       const auto token = static_cast<TokenId>(id);
       if (is_piece(type(token))) boundaries_.add(vocabulary.text(id));
-      // How an unused token is split depends on where else it is in the text; one that is no UTF-8 may end inside a
-      // character.
+      // How an unused token is split depends on its other occurrences in the text; a token of invalid UTF-8 may end
+      // inside a character.
       whole_ = whole_ || type(token) == TokenType::unused || (is_piece(type(token)) && !is_utf8(vocabulary.text(id)));
     }
   }
@@ -38,7 +38,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
  private:
   void cut(std::string_view normalized, Output& output) const override {
     if (whole_ || !is_utf8(normalized)) return merge(normalized, output);
-    constexpr std::size_t kFew = 4096;  // bytes of a text that do not pay for the cache
+    constexpr std::size_t kFew = 4096;  // bytes; the cache does not pay for shorter texts
     std::optional<WordCache> cache;
     if (normalized.size() > kFew) cache.emplace();
     std::vector<TokenId> ids;
@@ -72,7 +72,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
   void merge(std::string_view normalized, Output& output) const {
-    // The two tokens that an unused one was last merged from, as the length of the left one.
+    // For each unused token, the length of the left one of the two that it was last merged from.
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
       const std::string_view both(left.data(), left.size() + right.size());
@@ -122,7 +122,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
   }
 
   TokenBoundaries boundaries_;
-  bool whole_ = false;  // are texts encoded as a whole?
+  bool whole_ = false;  // texts are not cut
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
-// SentencePiece's unigram model of a normalized text (sentencepiece_encoder.hpp): of all ways to cut it into tokens,
-// the one whose scores have the largest sum. Unused tokens take no part; user-defined ones always win.
+// SentencePiece's unigram model of a normalized text (sentencepiece_encoder.hpp): finds the tokens with the largest sum
+// of scores. Skips unused tokens; user-defined ones always win.
 //
-// Sums round as SentencePiece's own do (unigram_model.cc, EncodeOptimized), so that equal ones tie as they do there:
-// kept as float32, added as float64. The pipeline's Unigram is Hugging Face's, which keeps float64 and finds unknown
-// tokens in another way.
+// Sums round as in SentencePiece (unigram_model.cc, EncodeOptimized), so that equal sums tie as there: kept as float32,
+// added as float64. The pipeline's Unigram is Hugging Face's, which keeps float64 and finds unknown tokens differently.
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -36,7 +35,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
  private:
-  // The best way to get to a place.
+  // The best path to a place.
   struct Place {
     float score = 0;
     std::uint32_t from = kNotReached;
@@ -67,7 +66,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
           place = {static_cast<float>(sum), static_cast<std::uint32_t>(at), id};
       };
       const std::size_t character = std::min(announced_length(text[at]), text.size() - at);
-      bool alone = false;  // is the character a token by itself?
+      bool alone = false;  // the character is a token by itself
       trie_.for_each_prefix(text.substr(at), [&](std::size_t length, TokenId id) {
         if (type(id) == TokenType::unused) return;
         alone = alone || length == character;
@@ -94,8 +93,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   }
 
   PrefixTrie trie_;
-  float most_ =
-      std::numeric_limits<float>::min();  // of normal tokens; where all are negative, the smallest float above 0
+  float most_ = std::numeric_limits<float>::min();  // of normal tokens; if all are negative, the smallest float above 0
   float unknown_score_ = 0;
 };
 

@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-// Other codes than blocks of columns are numbers first.
+// Decodes codes other than blocks of columns first.
 Tensor transposed_matrix(const Tensor& matrix) {
   if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
   const bool is_narrow = info(element_type(matrix)).bits < 8;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kSpecial = {"<unk>", "<pad>", "<bos>", "<eos>"};
 constexpr std::array<TokenType, 4> kSpecialTypes = {TokenType::unknown, TokenType::pad, TokenType::bos, TokenType::eos};
-constexpr std::uint64_t kIdsPerLine = 16;  // ids may have gaps, but memory has to be justified by the file
+constexpr std::uint64_t kIdsPerLine = 16;  // ids may have gaps, but the file's size must justify the memory
 
 bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 
@@ -32,7 +32,7 @@ class Lines {
 
   std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }
 
-  // The next line that is not empty, without its end; false after the last one.
+  // The next line that is not empty, without its end; false at the end.
   bool next(std::string_view& line) {
     while (end_ < text_.size()) {
       begin_ = end_;
@@ -61,10 +61,10 @@ class Lines {
 struct Entry {
   std::string_view token;
   std::optional<std::uint64_t> id;
-  bool negative = false;  // the id would be
+  bool negative = false;  // the id would be negative
 };
 
-// "token", or "token", white space and digits. The token may be or hold white space itself.
+// "token", or "token", white space and digits. The token itself may contain white space.
 Entry parse_entry(std::string_view line) {
   std::size_t digits = line.size();
   while (digits > 0 && line[digits - 1] >= '0' && line[digits - 1] <= '9') --digits;
@@ -84,7 +84,7 @@ class VocabularyReader {
     for (const std::string_view token : kSpecial) place(token, tokens_.size());
   }
 
-  // By id; empty: none. The texts live as long as this.
+  // By id; empty: no token. The texts live as long as this.
   const std::vector<std::string_view>& read() {
     std::uint64_t next = kSpecial.size();
     std::string_view line;

@@ -12,8 +12,8 @@
 
 namespace poise {
 
-// Throws invalid_file, naming file, line and offset: an id that is taken, belongs to one of the four, or is far larger
-// than the number of lines; a token that comes twice; a line of merges that is no pair.
+// Throws invalid_file, naming file, line and offset: for an id that is taken, belongs to one of the four, or is far
+// larger than the number of lines; for a repeated token; for a line of merges that is not a pair.
 Vocabulary read_byte_pair_vocabulary(const Source& vocab, const Source& merges);
 
 }  // namespace poise

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{256} << 20;
 
-// Some files of one directory.
+// The tokenizer files of one directory.
 class Files {
  public:
   using Has = std::function<bool(std::string_view name)>;
@@ -52,14 +52,14 @@ class Files {
   const std::vector<std::string>& additional() const { return templates_; }
 
   std::string text(std::string_view name) const { return text_of(*open(name)); }
-  // Of a file that may say anything.
+  // For a file with any content.
   std::string any_text(std::string_view name) const {
     const SourcePtr source = open(name);
     refuse_git_lfs_pointer(*source);
     return text_of(*source);
   }
 
-  // Empty where the file is not there.
+  // Empty if the file is missing.
   JsonFile object(std::string_view name) const {
     const std::string path = (directory_ / name).string();
     if (!has(name)) return {path};
@@ -68,7 +68,8 @@ class Files {
     return {path, std::move(value).take<Attributes>()};
   }
 
-  // What the files beside a vocabulary of `size` tokens list, without what the model has no rows for.
+  // The tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has no
+  // rows.
   Value::Array listed(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
     Value::Array tokens = listed_tokens(config, object("added_tokens.json"), special);
     const auto has_row = [&](const Value& token) { return listed_id(token) < std::max<std::uint64_t>(rows_, size); };
@@ -102,8 +103,8 @@ class Files {
   std::vector<std::string> left_out_;
 };
 
-// What is beside the tokens: tokenizer_config.json, which `config` is with what special_tokens_map.json names. `bos`:
-// the text of the token that it does not name; "": none.
+// Takes everything but the tokens from `config`, which is tokenizer_config.json with the names in
+// special_tokens_map.json. `bos`: the text of the token that it does not name; "": none.
 void take_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
                  std::string_view bos = {}) {
   Attributes named = with_names(config, special_map);
@@ -113,8 +114,8 @@ void take_config(Vocabulary& vocabulary, const Attributes& config, const Attribu
   vocabulary.tokenizer_config.erase("chat_template");
 }
 
-// Files that other formats carry, and the templates among them: those of newer models, and chat_template.json of models
-// that see, too. tokenizer_config.json is one of them where values alone do not say what is in it.
+// Takes files for other formats to carry, and the templates among them: those of newer models, and chat_template.json
+// of multimodal models. Includes tokenizer_config.json if its values alone do not reproduce it.
 void take_other_files(Vocabulary& vocabulary, const Files& files) {
   const auto take = [&](std::string_view name) {
     if (files.has(name)) vocabulary.files.set(std::string(name), files.any_text(name));
@@ -144,7 +145,7 @@ bool flag(const Attributes& config, std::string_view key, bool usual) {
   return found == nullptr ? usual : *found;
 }
 
-// Nothing of BOS and EOS around texts is said: the usual.
+// Without settings for BOS and EOS around texts: the usual ones.
 Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
   const JsonFile config = files.object(kTokenizerConfig);
@@ -179,7 +180,7 @@ const TokenizerClass& class_of(const JsonFile& config) {
               config.path);
 }
 
-// Which tokens are special is in other files, where there are some; GPT-2 itself has one.
+// Other files list the special tokens, if they exist; GPT-2 itself has one.
 Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const JsonFile config = files.object(kTokenizerConfig);
   const JsonFile special_map = files.object(kSpecialTokensMap);
@@ -192,7 +193,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   if (std::ranges::find(options.special, kEndOfText) == options.special.end()) options.special.emplace_back(kEndOfText);
   options.added = files.listed(config, options.special, 0);
   const SourcePtr merges = files.open("merges.txt");
-  refuse_git_lfs_pointer(*merges);  // lines of two texts, as it is
+  refuse_git_lfs_pointer(*merges);  // lines of two texts, as a merge is
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
   take_config(vocabulary, config.object, special_map.object, row.bos);
   if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
@@ -201,7 +202,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
 
 struct FileKind {
   std::string_view name;
-  std::string_view ending;  // of other names such a file may have
+  std::string_view ending;  // of other possible names of such a file
   Vocabulary (*read)(Files& files, std::string_view name);
 };
 
@@ -212,7 +213,7 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
-// Of a directory, or of a file with what is beside it, in `folder`.
+// Reads a directory, or a file and its neighbours in `folder`.
 std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folder, const OpenFile& open) {
   if (folder == path) {
     auto found = read_tokenizer_files(path, open, kMaxTokens);

@@ -1,5 +1,5 @@
-// Tokenizer files of a directory, by their names: a row for each kind in files.cpp. Where there are several, the first
-// row's count.
+// Tokenizer files of a directory, found by their names: a row for each kind in files.cpp. If there are several, the
+// first row counts.
 #pragma once
 
 #include <array>
@@ -33,16 +33,15 @@ std::vector<std::string> tokenizer_file_names();
 
 struct DirectoryVocabulary {
   Vocabulary vocabulary;
-  std::vector<std::string> left_out =
-      {};  // texts of tokens that files beside the vocabulary list and the model has no rows for
+  std::vector<std::string> left_out = {};  // texts of listed tokens for which the model has no rows
 };
 
-// Nothing where the directory has none of them. `rows`: how many tokens the model has; tokens listed beside the
-// vocabulary from that id on are left out. Throws what opening and reading the files throws.
+// Nothing if the directory has none of them. `rows`: how many tokens the model has; drops tokens listed outside the
+// vocabulary with ids from there on. Throws what opening and reading the files throws.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
-// The same of files that are open already; those of other names are passed over.
+// The same for files that are open already; ignores other names.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBeside> files, std::uint64_t rows);
 
 }  // namespace poise

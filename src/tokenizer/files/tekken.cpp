@@ -18,7 +18,7 @@
 namespace poise {
 namespace {
 
-// What files that do not list them mean; the rest of their special tokens is <SPECIAL_n>.
+// The default of files that do not list them; the remaining special tokens are <SPECIAL_n>.
 constexpr std::array<std::string_view, 20> kTekkenSpecial = {"<unk>",
                                                              "<s>",
                                                              "</s>",

@@ -4,8 +4,8 @@
 //    "vocab": [{"rank": 0, "token_bytes": base64, ...}, ...],
 //    "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, ...]}
 //
-// Ids 0 to S-1 are special tokens, the first N-S tokens of "vocab" follow by their rank. Two tokens merge whose bytes
-// together are a token's, the one of the lowest rank first.
+// Ids 0 to S-1 are special tokens; the first N-S tokens of "vocab" follow by rank. Two tokens merge if their
+// concatenation is a token, the one of the lowest rank first.
 #pragma once
 
 #include <poise/model.hpp>

@@ -1,4 +1,4 @@
-// How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file says: a row for each
+// How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file describes: a row for each
 // "tokenizer_class" of tokenizer_config.json.
 #pragma once
 
@@ -7,10 +7,10 @@
 namespace poise {
 
 struct TokenizerClass {
-  std::string_view name;        // without "Fast"; "": no class is named
+  std::string_view name;        // without "Fast"; "": no class given
   std::string_view normalizer;  // its type; "": none
-  std::string_view pre;         // cuts words: the row of gguf_pre_tokenizers() with that one expression; "": GPT-2's
-  std::string_view bos;         // where no file names one; "": none
+  std::string_view pre;         // cuts words: the row of gguf_pre_tokenizers() with only that expression; "": GPT-2's
+  std::string_view bos;         // if no file names one; "": none
 };
 
 // Null for a class without a row.

@@ -73,7 +73,7 @@ class TokenizerJsonReader {
     return std::move(vocabulary_);
   }
 
-  // As read_vocab_and_merges() has it.
+  // See read_vocab_and_merges().
   Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
     kind_ = "vocab.json";
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
@@ -166,7 +166,7 @@ class TokenizerJsonReader {
       fail("model.merges: expected a list", value.position());
   }
 
-  // Of the file, from a value on. Room for lists is made by it, once: memory is the system's until it is written to.
+  // The bytes of the file from a value on, which bound the lists that follow it. Untouched memory costs nothing.
   std::size_t bytes_left(const JsonValue& value) const {
     return text_->text().size() - static_cast<std::size_t>(value.position());
   }

@@ -24,12 +24,12 @@
 namespace poise {
 namespace {
 
-// The file's fields in their order; what a pipeline has besides has no place.
+// The file's fields in order; other entries of a pipeline are not written.
 constexpr std::array<std::string_view, 9> kFields = {"version",        "truncation", "padding",
                                                      "added_tokens",   "normalizer", "pre_tokenizer",
                                                      "post_processor", "decoder",    "model"};
 
-// What Poise keeps of a model and the file says by its tokens and merges.
+// Poise's own entries of a model, which the file expresses by its tokens and merges.
 constexpr std::array<std::string_view, 4> kOwn = {"added_only", "scores", "merge_by_score", "skip_unknown_merges"};
 
 const Value kNull;
@@ -45,7 +45,7 @@ Attributes added_token(const AddedToken& token) {
           {"special", token.special}};
 }
 
-// {"single": ...} without a "pair", which the library wants: the text's own tokens twice.
+// Adds the "pair" that the library requires to {"single": ...}: the text's tokens twice.
 Value with_pair(const Value& post) {
   const auto* map = post.get_if<Attributes>();
   if (map == nullptr) return post;
@@ -160,7 +160,7 @@ class TokenizerJsonWriter {
           "tokenizer.json has each text once: {} tokens with the text of another one are left out", repeated));
   }
 
-  // A token's id is its place.
+  // A token's id is its index.
   void append_scored(std::string& out) const {
     const auto* scores = field(model(), "scores").get_if<Value::Array>();
     out += "[";
@@ -177,7 +177,7 @@ class TokenizerJsonWriter {
 
   bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
 
-  // "a b", or ["a", "b"] where a token has a space, which older versions of the library do not read.
+  // "a b", or ["a", "b"] if a token contains a space, which older versions of the library do not read.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (field(model(), "merge_by_score") == Value(true)) {
@@ -225,8 +225,7 @@ namespace {
 
 constexpr std::string_view kAddedDecoder = "added_tokens_decoder";
 
-// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and the text by which tokenizer.model
-// has it.
+// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and its text in tokenizer.model.
 struct NamedToken {
   const char* key;
   std::int32_t Vocabulary::*id;
@@ -237,11 +236,11 @@ constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_token", &Vo
                                                                {"pad_token", &Vocabulary::pad_id, "<pad>"},
                                                                {"unk_token", &Vocabulary::unk_id, "<unk>"}});
 
-// Keys that Poise reads of SentencePiece's vocabularies, with their value where the file does not say it.
+// Keys for SentencePiece vocabularies, with their defaults.
 constexpr std::array kFlags =
     std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
 
-// The file as it is made of a vocabulary that was read without one.
+// The file for a vocabulary that was read without one.
 Attributes made_config(const Vocabulary& vocabulary) {
   const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
   Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
@@ -270,7 +269,7 @@ Attributes made_config(const Vocabulary& vocabulary) {
   return config;
 }
 
-// The file that a vocabulary was read with, where what it says of tokens is still so, and what is made of it otherwise.
+// The file that a vocabulary was read with, updated where the vocabulary differs.
 class KeptConfig {
  public:
   KeptConfig(const Vocabulary& vocabulary, const Attributes& made) : vocabulary_(vocabulary), made_(made) {
@@ -292,7 +291,7 @@ class KeptConfig {
  private:
   bool is_sentencepiece() const { return vocabulary_.kind != VocabularyKind::pipeline; }
 
-  // Would a reader of the file find what the vocabulary has?
+  // True when a reader of the file would find the vocabulary's value.
   bool is_true(const std::string& key, const Value& value) const {
     for (const NamedToken& token : kNamedTokens) {
       if (key != token.key) continue;
@@ -306,7 +305,7 @@ class KeptConfig {
     return key != kAddedDecoder || lists_added_tokens(value);
   }
 
-  // Would a reader miss what the vocabulary has?
+  // True when a reader without the file would miss the vocabulary's value.
   bool is_needed(const std::string& key, const Value& value) const {
     for (const auto& [name, usual] : kFlags) {
       if (key == name) return is_sentencepiece() && flag(&value, usual) != usual;
@@ -317,7 +316,7 @@ class KeptConfig {
     return key == "chat_template" || (key == kAddedDecoder && is_sentencepiece());
   }
 
-  // Do the other files say which token it is?
+  // True when other files identify the token.
   bool is_said_elsewhere(const NamedToken& token) const {
     const std::int32_t id = vocabulary_.*token.id;
     if (id < 0) return true;
@@ -333,7 +332,7 @@ class KeptConfig {
     return found == nullptr ? usual : *found;
   }
 
-  // Added tokens of SentencePiece's vocabularies are in no other file.
+  // No other file has the added tokens of SentencePiece vocabularies.
   bool lists_added_tokens(const Value& value) const {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) return false;
@@ -343,7 +342,7 @@ class KeptConfig {
       const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
       const std::string* text = named_text(token);
       if (problem != std::errc() || end != key.data() + key.size() || text == nullptr) return false;
-      if (id >= vocabulary_.size()) continue;  // a token that the model has no row for
+      if (id >= vocabulary_.size()) continue;  // a token without a row in the model
       if (vocabulary_.text(id) != *text) return false;
       ++known;
     }
@@ -356,7 +355,7 @@ class KeptConfig {
   const Vocabulary& vocabulary_;
   const Attributes& made_;
   Attributes special_map_;                                  // special_tokens_map.json
-  std::unordered_map<std::string_view, std::int32_t> ids_;  // of a text that several tokens have, the first
+  std::unordered_map<std::string_view, std::int32_t> ids_;  // for a text of several tokens, the first
 };
 
 }  // namespace
@@ -369,7 +368,7 @@ Attributes tokenizer_config_of(const Vocabulary& vocabulary) {
 void drop_usual_config(Vocabulary& vocabulary) {
   if (vocabulary.tokenizer_config.empty()) return;
   Attributes made = made_config(vocabulary);
-  made.erase("chat_template");  // which has a field
+  made.erase("chat_template");  // which has its own field
   const auto is_made = [&](const Attributes::Entry& entry) {
     const Value* value = made.find(entry.first);
     return value != nullptr && *value == entry.second;

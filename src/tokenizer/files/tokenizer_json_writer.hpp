@@ -1,4 +1,4 @@
-// A vocabulary as Hugging Face's tokenizer.json: the way back from tokenizer_json.hpp.
+// Writes a vocabulary as Hugging Face's tokenizer.json: the inverse of tokenizer_json.hpp.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace poise {
 
-// The file has every field that Hugging Face's library wants, whichever of them the pipeline has; merges that follow
-// from scores are listed. Appends what it leaves out to `losses`, one sentence each. Throws unsupported for what the
-// file cannot hold, invalid_file for a pipeline that contradicts itself. Requires: a kind of pipeline.
+// Writes every field that Hugging Face's library requires, and lists merges that follow from scores. Appends what the
+// file leaves out to `losses`, one sentence each. Throws unsupported for what the file cannot hold, invalid_file for an
+// inconsistent pipeline. Requires: a kind of pipeline.
 std::string write_tokenizer_json(const Vocabulary& vocabulary, std::vector<std::string>& losses);
 
-// tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the
-// class of transformers. Where the vocabulary was read with such a file, its keys and values, but for those that say
-// something else of the tokens than the vocabulary does.
+// tokenizer_config.json: special tokens by their texts, the chat template, the longest sequence, the class of
+// transformers. If the vocabulary was read with such a file, keeps its keys and values, except those that contradict
+// the vocabulary's tokens.
 Attributes tokenizer_config_of(const Vocabulary& vocabulary);
 
-// Empties Vocabulary::tokenizer_config where it says no more than the file that would be written without it.
+// Clears Vocabulary::tokenizer_config if the file written without it has the same content.
 void drop_usual_config(Vocabulary& vocabulary);
 
-// Of Vocabulary::tokenizer_config what the rest of the vocabulary does not say: neither its tokens nor the file that
-// would be written without it.
+// The part of Vocabulary::tokenizer_config that neither the vocabulary's tokens nor the file written without it
+// contain.
 Attributes config_beside_tokens(const Vocabulary& vocabulary);
 
 }  // namespace poise

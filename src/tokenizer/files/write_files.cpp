@@ -29,7 +29,7 @@ class TokenizerFilesWriter {
     switch (vocabulary_.kind) {
       case VocabularyKind::sentencepiece_bpe:
         sentencepiece();
-        // SentencePiece's rules of normalization go by bytes, those of tokenizer.json by graphemes.
+        // SentencePiece applies its rules to bytes, tokenizer.json to graphemes.
         if (vocabulary_.normalizer == Vocabulary().normalizer && !has_space_rules(normalizer_of(vocabulary_)) &&
             !denormalizer_of(vocabulary_)) {
           json(as_pipeline());
@@ -50,7 +50,7 @@ class TokenizerFilesWriter {
  private:
   void lose(std::string loss) { result_.losses.push_back(std::move(loss)); }
 
-  // What is no file of SentencePiece's is found by reading it.
+  // Checks by reading it back that SentencePiece accepts the file.
   void sentencepiece() {
     if (vocabulary_.normalizer != Vocabulary().normalizer && normalizer_of(vocabulary_).charsmap.empty())
       lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
@@ -79,7 +79,7 @@ class TokenizerFilesWriter {
     result_.files.push_back({"tokenizer.model", std::move(bytes)});
   }
 
-  // Superfluous spaces go, but one of those in front of a run stays.
+  // Removes superfluous spaces; one of those in front of a run stays.
   static Attributes removal() {
     return {
         {"type", "Sequence"},
@@ -88,7 +88,7 @@ class TokenizerFilesWriter {
                       Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}}}}};
   }
 
-  // What SentencePiece does, in steps of tokenizer.json.
+  // SentencePiece's algorithm as steps of tokenizer.json.
   Vocabulary as_pipeline() const {
     Vocabulary pipeline = vocabulary_of(*gguf_form(vocabulary_).tokenizer);
     if (const Value* added = vocabulary_.pipeline.find(kAddedTokens))

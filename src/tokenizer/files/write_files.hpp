@@ -1,4 +1,4 @@
-// A vocabulary as the files of a Hugging Face directory: the way back from files.hpp.
+// Writes a vocabulary as the files of a Hugging Face directory: the inverse of files.hpp.
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ struct TokenizerFiles {
   std::vector<std::string> losses;  // one sentence each
 };
 
-// tokenizer.json, for vocabularies of SentencePiece tokenizer.model as well, tokenizer_config.json, and the other files
-// that the vocabulary keeps. What a vocabulary cannot be written as is told in the losses.
+// tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that the
+// vocabulary keeps. The losses report what cannot be written.
 TokenizerFiles tokenizer_files(const Vocabulary& vocabulary);
 
 }  // namespace poise

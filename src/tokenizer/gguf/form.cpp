@@ -13,7 +13,7 @@ namespace {
 
 using gguf_forms::Forming;
 
-// BPE of tokenizer.json: of bytes as GPT-2 has it, or of characters as SentencePiece has it.
+// BPE of tokenizer.json: of bytes like GPT-2's, or of characters like SentencePiece's.
 std::string form_bpe(Forming& of) {
   const Fields model = *of.pipeline.map("model");
   if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
@@ -33,7 +33,7 @@ std::string form_bpe(Forming& of) {
 
 struct Algorithm {
   VocabularyKind kind;
-  std::string_view model;  // of tokenizer.json; empty: it is none
+  std::string_view model;  // of tokenizer.json; empty: from another file
   std::string (*form)(Forming& of);
 };
 constexpr std::array<Algorithm, 5> kAlgorithms = {{

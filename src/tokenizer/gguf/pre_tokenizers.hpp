@@ -1,4 +1,4 @@
-// The ways to cut text that GGUF files name: a row for each.
+// The pre-tokenizers that GGUF files name: a row for each.
 #pragma once
 
 #include <span>
@@ -8,17 +8,17 @@ namespace poise {
 
 struct GgufPreTokenizer {
   std::string_view name;
-  std::span<const std::string_view> expressions;  // each cuts what the one before has left
+  std::span<const std::string_view> expressions;  // each cuts the pieces of the one before
   bool ignore_merges = false;
-  bool adds_bos = false;    // unless the file says otherwise
-  bool always_bos = false;  // whatever the file says
+  bool adds_bos = false;    // unless the file sets it
+  bool always_bos = false;  // whatever the file sets
   bool byte_level = true;   // else U+2581 for spaces, and bytes as <0x00>
 };
 
-// All of them. Of several that cut alike, the first has the name to write.
+// All rows. Of several equivalent ones, the first has the name to write.
 std::span<const GgufPreTokenizer> gguf_pre_tokenizers();
 
-// Null for a name that no row has.
+// Null for unknown names.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
 
 }  // namespace poise

@@ -41,7 +41,7 @@ const std::string* text_in(const Attributes& map, std::string_view key) {
 
 Attributes named(std::string_view name, const Value& text) { return {{"name", name}, {"template", text}}; }
 
-// What the keys say: one text, or a list.
+// The template in the keys: a text or a list.
 Value template_in(const Attributes& keys) {
   const Value* usual = keys.find(kGgufChatTemplate);
   Value::Array list;
@@ -54,7 +54,7 @@ Value template_in(const Attributes& keys) {
   return usual == nullptr ? Value() : *usual;
 }
 
-// Those of the keys that hold templates.
+// The keys that hold templates.
 Attributes template_keys(std::span<const Attributes::Entry> metadata) {
   Attributes keys;
   for (const auto& [key, value] : metadata) {
@@ -65,7 +65,7 @@ Attributes template_keys(std::span<const Attributes::Entry> metadata) {
   return keys;
 }
 
-// The JSON object in the text of a key; empty where there is none.
+// The JSON object in the text of a key; empty if missing.
 Attributes object_in(std::span<const Attributes::Entry> metadata, std::string_view key, const std::string& path) {
   const auto found = std::ranges::find(metadata, key, &Attributes::Entry::first);
   const auto* json = found == metadata.end() ? nullptr : found->second.get_if<std::string>();
@@ -113,7 +113,7 @@ GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::str
                   object_in(metadata, kGgufTokenizerFiles, path)};
   if (const std::string problem = problem_with_files(texts.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kGgufTokenizerFiles, problem), path);
-  // The keys count: an edit may have changed them.
+  // The keys take precedence: an edit may have changed them.
   if (const Value* whole = texts.tokenizer_config.find(kConfigTemplate)) {
     if (have_same_entries(gguf_chat_template(*whole), keys)) texts.chat_template = *whole;
     texts.tokenizer_config.erase(kConfigTemplate);

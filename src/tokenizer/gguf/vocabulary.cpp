@@ -23,7 +23,7 @@ constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
-// What the parts of a pipeline are, as tokenizer.json spells them.
+// The parts of a pipeline, as tokenizer.json spells them.
 Attributes split(std::string_view regex) {
   return {{"type", "Split"}, {"pattern", Attributes{{"Regex", regex}}}, {"behavior", "Isolated"}, {"invert", false}};
 }
@@ -35,14 +35,14 @@ Attributes byte_level() {
   return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
 }
 
-// Text of tokens with U+2581 for spaces and <0x00> for bytes; `prefix`: encoding puts a space in front.
+// Decodes U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
 Attributes spaced_decoder(bool prefix) {
   Value::Array steps = {replace(kSpace, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
   if (prefix) steps.emplace_back(Attributes{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return sequence("decoders", std::move(steps));
 }
 
-// White space at both ends, and all but one space of several.
+// Removes white space at both ends, and all but one of several spaces.
 void append_space_removal(Value::Array& steps) {
   steps.emplace_back(Attributes{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}});
   steps.emplace_back(Attributes{{"type", "Replace"}, {"pattern", Attributes{{"Regex", " {2,}"}}}, {"content", " "}});
@@ -79,7 +79,7 @@ class Maker {
                    {"strip_accents", nullptr},
                    {"lowercase", gguf_.lowercase.value_or(true)}};
     pre_tokenizer_ = {{"type", "BertPreTokenizer"}};
-    // GGUF marks the tokens that begin a word, tokenizer.json those that do not.
+    // GGUF marks the tokens that begin a word, tokenizer.json the others.
     for (std::size_t id = 0; id < gguf_.tokens.size(); ++id) {
       std::string& token = gguf_.tokens[id];
       const bool control =
@@ -102,7 +102,7 @@ class Maker {
            gguf_.seperator_token_id.value_or(kBertSep));
   }
 
-  // SentencePiece's own.
+  // SentencePiece's own unigram.
   void t5() {
     kind_ = VocabularyKind::sentencepiece_unigram;
     if (!gguf_.eos_token_id && kT5Eos < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.eos_token_id = kT5Eos;
@@ -111,7 +111,7 @@ class Maker {
   }
 
  private:
-  static constexpr std::int32_t kBertUnknown = 100;  // where a file does not say
+  static constexpr std::int32_t kBertUnknown = 100;  // the default of files
   static constexpr std::int32_t kBertCls = 101;
   static constexpr std::int32_t kBertSep = 102;
   static constexpr std::int32_t kT5Eos = 1;
@@ -326,7 +326,7 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
     if (value->get_if<std::string>() == nullptr) wrong(name);
     return *value->get_if<std::string>();
   };
-  // Files name special tokens that they do not have; their reader warns.
+  // Files may name special tokens that they lack; their reader warns.
   const auto id = [&](std::string_view name) -> std::optional<std::int32_t> {
     const Value* value = find(name);
     if (value == nullptr) return std::nullopt;

@@ -1,5 +1,5 @@
-// Added tokens: texts that are tokens wherever they are, found before a text is cut, the longest first at the leftmost
-// place.
+// Added tokens: texts that are always tokens. They are found before a text is cut, the longest at the leftmost place
+// first.
 #pragma once
 
 #include <string>
@@ -18,30 +18,30 @@ namespace poise {
 struct AddedToken {
   TokenId id = -1;
   std::string content;
-  std::string text;  // what is looked for, and what ids become again: the content, as the normalizer has it if it is
-                     // looked for after that
+  std::string text;  // the text to find, and of the decoded id: the content, normalized if it is found in normalized
+                     // text
   bool single_word = false;  // not inside a word
-  bool lstrip = false;       // takes the white space before it
+  bool lstrip = false;       // consumes the white space before it
   bool rstrip = false;       // and after it
-  bool normalized = false;   // looked for in the normalized text
+  bool normalized = false;   // found in the normalized text
   bool special = false;
 };
 
-// Those that "added_tokens" lists; `normalizer` may be null. Throws invalid_file for an id that the vocabulary does not
-// have, and unsupported for one of more than 1024 bytes.
+// The tokens of "added_tokens"; `normalizer` may be null. Throws invalid_file for an id outside the vocabulary, and
+// unsupported for a text of more than 1024 bytes.
 std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vocabulary_size,
                                           const Normalizer* normalizer = nullptr);
 
-// Finds some of them.
+// Finds added tokens in texts.
 class AddedTokenFinder {
  public:
-  // Those that look for normalized text, or the others. Requires: the tokens outlive this.
+  // Takes those for normalized text, or the others. Requires: the tokens outlive this.
   AddedTokenFinder(const std::vector<AddedToken>& tokens, bool normalized);
 
-  // Calls visit(run, id) for all of the text, from front to back; -1 for what is between tokens. White space that a
-  // token takes is looked through for further tokens, as Hugging Face's library does: their runs overlap. One with
-  // `lstrip` needs some of its own, though.
-  // `input`: empty, or a byte for each byte of the text; no special token is found where one of them is not 0.
+  // Calls visit(run, id) for the whole text, from front to back; -1 for text between tokens. Like Hugging Face's
+  // library, searches white space that a token consumes for further tokens: their runs overlap. A token with `lstrip`
+  // needs some white space of its own, though. `input`: empty, or a byte for each byte of the text; no special token is
+  // found where one of them is not 0.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit, std::string_view input = {}) const {
     std::size_t done = 0;
@@ -59,20 +59,20 @@ class AddedTokenFinder {
 
  private:
   struct Found {
-    TokenId id = -1;  // none after all
+    TokenId id = -1;  // -1: none after all
     std::size_t begin = 0;
     std::size_t end = 0;
-    std::size_t next = 0;  // where to go on
+    std::size_t next = 0;  // where to continue
   };
-  // Moves `at` to the next place where a token may begin; false: there is none.
+  // Moves `at` to the next place where a token may begin; false if there is none.
   bool find(std::string_view text, std::size_t& at) const;
-  // `space_end`: where the white space ends that was taken last, so that it is measured once.
+  // `space_end`: the end of the last consumed white space, so that it is measured once.
   Found found_at(std::string_view text, std::string_view input, std::size_t at, std::size_t done,
                  std::size_t& space_end) const;
 
   const std::vector<AddedToken>& tokens_;
   PrefixTrie trie_;
-  PrefixTrie plain_;  // those that are not special
+  PrefixTrie plain_;  // tokens that are not special
   bool any_ = false;
 };
 

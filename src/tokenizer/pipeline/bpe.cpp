@@ -1,13 +1,13 @@
-// Byte pair encoding by a list of merges, as tokenizer.json has it:
+// Byte pair encoding by a list of merges, as in tokenizer.json:
 //
 //   1. Cut the piece into characters; each is a token, or its bytes are (byte_fallback), or it is unknown.
 //   2. Merge neighbours, the pair of the lowest rank first, of equal ones the leftmost, until no pair merges.
 //
-// Which pairs merge is asked of merges.hpp once, and remembered.
+// Pairs are looked up once in merges.hpp and cached.
 //
-// Pieces may be long: a whole text where a file has no pre-tokenizer that cuts at words (Gemma), or a sentence of a
-// script without spaces. They are cut at boundaries (boundaries.hpp), which changes nothing, and makes words of them
-// that the cache knows.
+// Pieces may be long: a whole text without a pre-tokenizer that cuts at words (Gemma), or a sentence of a script
+// without spaces. They are cut at boundaries (boundaries.hpp), which does not change the result, so that the cache sees
+// words.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -42,7 +42,7 @@ class Bpe final : public PieceModel {
         ignore_merges_(fields.boolean("ignore_merges", false)),
         merges_(fields, vocabulary_, ids_, prefix_) {
     if (const auto unknown = fields.optional_text("unk_token")) {
-      // A file may name one that it does not have, as long as no text needs it.
+      // A file may name one that it lacks, as long as no text needs it.
       unknown_ = context.ids.find(*unknown).value_or(kNoToken);
       unknown_named_ = true;
     }
@@ -68,7 +68,7 @@ class Bpe final : public PieceModel {
     return number == nullptr ? 0 : *number;
   }
 
-  // The ids of characters below U+0800, which most texts are made of.
+  // The ids of characters below U+0800, the most frequent ones.
   void read_characters() {
     characters_.fill(kNoToken);
     std::string text;
@@ -83,7 +83,7 @@ class Bpe final : public PieceModel {
     return code < characters_.size() ? characters_[code] : ids_.find(bytes).value_or(kNoToken);
   }
 
-  // Does every character become tokens, its own or those of its bytes? A byte below 0x80 is a character, too.
+  // True when every character has a token, or tokens for its bytes. A byte below 0x80 is a character, too.
   bool knows_all_texts() const {
     for (std::size_t byte = 0; byte < bytes_.size(); ++byte) {
       if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
@@ -91,7 +91,7 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // Is each character of a text a token? Others may vanish, which makes neighbours of those at their sides.
+  // True when each character of a text is a token. Others may vanish, which makes neighbours of those around them.
   bool has_characters_of(std::string_view text) const {
     while (!text.empty()) {
       const auto next = unicode::at(text, 0);
@@ -101,8 +101,8 @@ class Bpe final : public PieceModel {
     return true;
   }
 
-  // Are tokens spelled in the alphabet of bytes? Whatever the answer, boundaries are right; with the wrong one there
-  // are few. Large vocabularies of characters have all letters of the alphabet, too.
+  // True when tokens are spelled in the alphabet of bytes. Boundaries are right either way, but a wrong answer finds
+  // few. Large vocabularies of characters have all letters of the alphabet, too.
   bool is_byte_level() const {
     constexpr std::size_t kStep = 16;
     std::size_t spelled = 0;
@@ -114,7 +114,7 @@ class Bpe final : public PieceModel {
     return spelled > others;
   }
 
-  // Where a piece may be cut: nothing may depend on what is on the other side. Found once a text needs it.
+  // The places where a piece may be cut, because nothing depends on the other side. Computed on first use.
   const TokenBoundaries& boundaries() const {
     std::call_once(boundaries_found_, [this] {
       boundaries_.emplace(is_byte_level() ? TokenBoundaries::Of::bytes : TokenBoundaries::Of::characters);
@@ -139,8 +139,8 @@ class Bpe final : public PieceModel {
   bool unknown_named_ = false;
   std::array<TokenId, 256> bytes_{};
   std::array<TokenId, 0x800> characters_{};
-  bool cuts_ = false;    // may pieces be cut at boundaries?
-  bool vanish_ = false;  // are there characters without a token?
+  bool cuts_ = false;    // pieces may be cut at boundaries
+  bool vanish_ = false;  // some characters have no token
   mutable std::once_flag boundaries_found_;
   mutable std::optional<TokenBoundaries> boundaries_;
 };
@@ -164,10 +164,10 @@ class Bpe::AtWork final : public PieceEncoder {
   }
 
  private:
-  // Few pieces of so many bytes have boundaries.
+  // Shorter pieces rarely have boundaries.
   static constexpr std::size_t kWord = 24;
 
-  // `whole`: a word that is a token is that token, whatever merges make of it.
+  // `whole`: a word that is a token stays that token, whatever merges make of it.
   void encode_word(std::string_view word, bool whole, WordCache& cache, std::vector<TokenId>& tokens) {
     const bool short_word = word.size() <= WordCache::kLongestWord;
     if (short_word) {
@@ -230,7 +230,7 @@ class Bpe::AtWork final : public PieceEncoder {
     return true;
   }
 
-  // Without an unknown token, what has none vanishes.
+  // Without an unknown token, text without tokens vanishes.
   void append_unknown(std::string_view text, bool after_unknown) {
     if (!of_.unknown_named_ || (after_unknown && of_.fuse_unknown_)) return;
     if (of_.unknown_ == kNoToken)
@@ -245,7 +245,7 @@ class Bpe::AtWork final : public PieceEncoder {
     return merge;
   }
 
-  // Looks at all pairs for each merge, which is quickest for words.
+  // Scans all pairs for each merge: fastest for words.
   void merge_few() {
     std::array<MergeTable::Merge, kFew> pairs;
     std::size_t size = symbols_.size();
@@ -268,7 +268,7 @@ class Bpe::AtWork final : public PieceEncoder {
     }
   }
 
-  // Keeps pairs in a heap, by rank and place. An entry counts as long as the pair at its place has that rank.
+  // Keeps pairs in a heap, by rank and place. An entry is valid while the pair at its place has that rank.
   void merge_many() {
     constexpr std::uint32_t kNone = UINT32_MAX;
     if (symbols_.size() >= kNone) throw Error(ErrorKind::unsupported, "the text is too long");
@@ -313,12 +313,12 @@ class Bpe::AtWork final : public PieceEncoder {
   struct Node {
     std::uint32_t previous;
     std::uint32_t next;
-    MergeTable::Merge pair;  // with the next
+    MergeTable::Merge pair;  // with the next symbol
   };
 
   const Bpe& of_;
   WordCache cache_;
-  WordCache parts_;  // what is between boundaries, where whole words have other tokens
+  WordCache parts_;  // the parts between boundaries, for words that have other tokens as a whole
   MergeTable pairs_;
   std::string buffer_;
   std::vector<TokenId> symbols_;

@@ -115,15 +115,15 @@ std::string CharsMap::apply_to_graphemes(std::string_view text) const {
   return result;
 }
 
-// The library replaces character by character: what is more than there was comes from the last one, and what is less
-// goes with the last one; where nothing takes the place of the first ones, the next character takes it.
+// The library replaces character by character: additional characters come from the last replaced one, and missing ones
+// from the last; if nothing replaces the first ones, the next character does.
 std::size_t CharsMap::front_of_graphemes(std::string_view text, std::size_t front) const {
   if (empty()) return front;
   struct Made {
     std::size_t bytes;
-    std::ptrdiff_t change;  // above 0: added; below: so many more characters go
+    std::ptrdiff_t change;  // above 0: characters added; below: characters removed
   };
-  constexpr std::size_t kLooks = 64;  // a front is a character, or what became of one
+  constexpr std::size_t kLooks = 64;  // a front is a character, or its replacement
   std::vector<Made> made;
   graphemes(text, [&](std::string_view part, std::optional<std::string_view> found) {
     const std::string now = found ? unicode::well_formed(*found) : std::string(part);

@@ -1,8 +1,8 @@
-// SentencePiece's precompiled normalization: texts and what takes their place.
+// SentencePiece's precompiled normalization: texts and their replacements.
 //
-// The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each ended by a NUL. A
-// unit has its label in bits 0-7, bit 8 says that the node has a value, bits 10-30 are the offset to its children
-// (times 256 where bit 9 is set). The value, where the replacement begins, is in the unit at the offset, bits 0-30.
+// The bytes: u32 size of the trie, the trie (a double array of u32 units), and the replacements, each with a final NUL.
+// A unit has its label in bits 0-7; bit 8 is set if the node has a value; bits 10-30 are the offset to its children
+// (times 256 if bit 9 is set). The value, the offset of the replacement, is in the unit at the offset, bits 0-30.
 #pragma once
 
 #include <cstdint>
@@ -16,32 +16,33 @@ namespace poise {
 class CharsMap {
  public:
   CharsMap() = default;  // replaces nothing
-  // Throws invalid_file for bytes that are none.
+  // Throws invalid_file for invalid bytes.
   explicit CharsMap(std::string_view bytes);
-  // Throws invalid_file for text that is no base64, too.
+  // Throws invalid_file for invalid base64, too.
   static CharsMap from_base64(std::string_view text);
 
   bool empty() const { return units_.empty(); }
 
-  // The longest front of `text` that has a replacement, and that.
+  // The longest prefix of `text` that has a replacement.
   struct Match {
     std::size_t length = 0;
     std::string_view replacement;
   };
   std::optional<Match> longest(std::string_view text) const;
 
-  // As Hugging Face's library does it: graphemes of less than 6 bytes, then characters, each by the shortest of its
-  // fronts that has a replacement.
+  // As Hugging Face's library does: for graphemes of less than 6 bytes, then for characters, by the shortest prefix
+  // that has a replacement.
   std::string apply_to_graphemes(std::string_view text) const;
-  // How many bytes in front of its result that library takes for some of the first `front` bytes of the text.
+  // How many bytes at the front of its result that library attributes to the first `front` bytes of the text.
   std::size_t front_of_graphemes(std::string_view text, std::size_t front) const;
 
  private:
-  // Calls visit(part, replacement) for the parts in their order, until it returns false; no replacement: the part
+  // Calls visit(part, replacement) for the parts in order, until it returns false; without a replacement the part
   // stays.
   template <typename Visit>
   void graphemes(std::string_view text, Visit&& visit) const;
-  // Calls visit(length, value) for the fronts of `text` that have a value, the shortest first, until it returns false.
+  // Calls visit(length, value) for the prefixes of `text` that have a value, the shortest first, until it returns
+  // false.
   template <typename Visit>
   void fronts(std::string_view text, Visit&& visit) const;
   std::optional<std::string_view> shortest(std::string_view text) const;

@@ -22,7 +22,7 @@ namespace {
 
 using Made = std::unique_ptr<const Decoder>;
 
-// A step that wants whole tokens.
+// A step that needs whole tokens.
 class WholeTokens : public DecodeSink {
  public:
   explicit WholeTokens(DecodeSink& next) : next_(next) {}
@@ -54,7 +54,7 @@ class ReplaceStep final : public WholeTokens {
   }
 
  private:
-  // More bytes than a step was given: steps that follow each other would make any text of one letter.
+  // The bytes by which steps may enlarge a text: a chain of steps could make any text of one letter.
   static constexpr std::size_t kMostGrowth = std::size_t{16} << 20;
 
   void token(std::string_view text) override {
@@ -91,7 +91,7 @@ class Replace final : public Decoder {
   std::string content_;
 };
 
-// A step without fields of its own, or with those that it copies.
+// A step without fields, or with fields that it copies.
 template <typename Step>
 class Plain final : public Decoder {
  public:
@@ -106,7 +106,7 @@ struct None {
   explicit None(const Fields&) {}
 };
 
-// "<0x0A>" is a byte. A run of bytes that is no text is as many U+FFFD.
+// "<0x0A>" is a byte. A run of bytes that is invalid as text becomes as many U+FFFD.
 class ByteFallback final : public WholeTokens {
  public:
   using Options = None;
@@ -149,7 +149,7 @@ class ByteFallback final : public WholeTokens {
   std::string bytes_;
 };
 
-// All tokens become one.
+// Joins all tokens into one.
 class Fuse final : public DecodeSink {
  public:
   using Options = None;
@@ -169,7 +169,7 @@ class Fuse final : public DecodeSink {
   bool begun_ = false;
 };
 
-// Takes up to so many of one character from both ends of each token.
+// Removes up to a number of one character from both ends of each token.
 class Strip final : public DecodeSink {
  public:
   struct Options {
@@ -192,7 +192,7 @@ class Strip final : public DecodeSink {
     }
     for (; left_ > 0 && text.starts_with(content); --left_) text.remove_prefix(content.size());
     if (!text.empty()) left_ = 0;
-    // What may be the end is held back.
+    // Holds back what may be the end.
     std::uint64_t tail = 0;
     std::string_view front = text;
     while (tail < options_.stop && front.ends_with(content)) {
@@ -215,12 +215,12 @@ class Strip final : public DecodeSink {
  private:
   Options options_;
   DecodeSink& next_;
-  std::uint64_t left_ = 0;  // that may yet be taken from the front
+  std::uint64_t left_ = 0;  // how many the front may still lose
   std::uint64_t held_ = 0;
   bool begun_ = false;
 };
 
-// Characters are bytes; what is no text reads as U+FFFD.
+// Characters stand for bytes; invalid text becomes U+FFFD.
 class ByteLevel final : public DecodeSink {
  public:
   using Options = None;
@@ -245,7 +245,7 @@ class ByteLevel final : public DecodeSink {
     ByteLevel& of_;
   };
 
-  // A token with a character that is no byte stands for itself.
+  // A token with a character outside the alphabet stands for itself.
   void token(std::string_view text) {
     const std::size_t before = bytes_.size();
     bool plain = false;
@@ -264,11 +264,11 @@ class ByteLevel final : public DecodeSink {
 
   Whole whole_;
   DecodeSink& next_;
-  std::string bytes_;  // that make up no character yet
+  std::string bytes_;  // an incomplete character
   bool begun_ = false;
 };
 
-// U+2581 is a space; those of the first token are none.
+// Decodes U+2581 to a space, and drops those of the first token.
 class Metaspace final : public WholeTokens {
  public:
   struct Options {
@@ -314,7 +314,7 @@ std::string replaced(std::string_view text, std::string_view what, std::string_v
   return result += text;
 }
 
-// The spaces that a tokenizer of English words puts where none belong.
+// Removes the spaces that a tokenizer of English words inserts.
 std::string without_odd_spaces(std::string text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kRules = {{{" .", "."},
                                                                                      {" ?", "?"},
@@ -363,7 +363,7 @@ class WordPiece final : public WholeTokens {
   bool first_ = true;
 };
 
-// The suffix is the end of a word: a space, but for the last token.
+// The suffix ends a word: it becomes a space, except in the last token.
 class Bpe final : public WholeTokens {
  public:
   struct Options {
@@ -386,7 +386,7 @@ class Bpe final : public WholeTokens {
   }
 
   Options options_;
-  std::optional<std::string> held_;  // may be the last
+  std::optional<std::string> held_;  // may be the last token
 };
 
 class Ctc final : public WholeTokens {
@@ -464,7 +464,7 @@ class Sequence final : public Decoder {
     void finish() override { first_->finish(); }
 
    private:
-    std::vector<std::unique_ptr<DecodeSink>> sinks_;  // the last one first
+    std::vector<std::unique_ptr<DecodeSink>> sinks_;  // in reverse order
     DecodeSink* first_;
   };
 

@@ -1,4 +1,4 @@
-// Decoders: what makes text of the texts of tokens.
+// Decoders: join the texts of tokens.
 #pragma once
 
 #include <memory>
@@ -8,27 +8,27 @@
 
 namespace poise {
 
-// Gets the texts of tokens, perhaps in parts, and gives others to the next.
+// Takes the texts of tokens, perhaps in parts, and passes texts to the next sink.
 class DecodeSink {
  public:
   virtual ~DecodeSink() = default;
-  // A part of a token's text; `begins` and `ends` say which. Parts are whole characters.
+  // Part of a token's text; `begins` and `ends` mark its ends. Parts are whole characters.
   virtual void take(std::string_view text, bool begins, bool ends) = 0;
-  // There are no more. It then starts anew.
+  // The end. The sink then starts over.
   virtual void finish() = 0;
 };
 
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Requires: this and `next` outlive what is returned.
+  // Requires: this and `next` outlive the result.
   virtual std::unique_ptr<DecodeSink> start(DecodeSink& next) const = 0;
 };
 
-// A row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
+// Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
 std::unique_ptr<const Decoder> make_decoder(const Fields& fields);
 
-// What takes the place of a decoder where a file has none: a space between tokens.
+// The decoder for files without one: puts a space between tokens.
 std::unique_ptr<const Decoder> spaces_between_tokens();
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// The fields of a pipeline's parts, which are a file's: what is missing takes its default, what has the wrong type is
-// refused by its name.
+// The fields of a pipeline's parts, which come from a file: a missing field has its default, and a field of the wrong
+// type is an error with its name.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@ namespace poise {
 
 class Fields {
  public:
-  // `where` names the value in errors: "normalizer". Throws invalid_file for a value that is no map. Requires: the
-  // value outlives this.
+  // `where` names the value in errors: "normalizer". Throws invalid_file if the value is not a map. Requires: the value
+  // outlives this.
   Fields(const Value& value, std::string where);
   Fields(const Attributes& map, std::string where) : map_(&map), where_(std::move(where)) {}
 
-  // Null where the field is missing or null.
+  // Null if the field is missing or null.
   const Value* find(std::string_view key) const;
 
   bool boolean(std::string_view key, bool missing) const;
@@ -26,9 +26,9 @@ class Fields {
   std::string required_text(std::string_view key) const;
   std::optional<std::string> optional_text(std::string_view key) const;
   std::uint64_t number(std::string_view key, std::uint64_t missing) const;
-  // Nothing where it is missing or null.
+  // Nothing if it is missing or null.
   std::optional<Fields> map(std::string_view key) const;
-  // The maps in a list; throws where it is missing, unless `optional`.
+  // The maps in a list; throws if it is missing, unless `optional`.
   std::vector<Fields> list(std::string_view key, bool optional = false) const;
 
   // Throws invalid_file: "normalizer: type: " and the problem.
@@ -44,7 +44,7 @@ class Fields {
 
 [[noreturn]] void throw_unknown_type(const Fields& fields, std::string_view type);
 
-// Rows of makers by name: the row of the part's "type". Throws unsupported for a type that no row has.
+// Selects a maker by the part's "type". Throws unsupported for unknown types.
 template <typename Rows>
 const auto& row_of(const Rows& rows, const Fields& fields) {
   const std::string type = fields.required_text("type");
@@ -54,10 +54,10 @@ const auto& row_of(const Rows& rows, const Fields& fields) {
   throw_unknown_type(fields, type);
 }
 
-// Sequences may be in each other, up to this depth, with so many steps in all.
+// Sequences may nest up to this depth, with this many steps in all.
 inline constexpr std::size_t kMaxSteps = 256;
 
-// What throws when a part has too many steps.
+// Throws when a part has too many steps.
 class StepCount {
  public:
   void add(const Fields& fields);

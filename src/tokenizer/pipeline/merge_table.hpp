@@ -1,4 +1,4 @@
-// MergeTable: what is known of pairs of tokens: how early they merge, and into what, or that they do not.
+// MergeTable: a cache of pairs of tokens: how early they merge, and into what, or that they do not.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@ namespace poise {
 class MergeTable {
  public:
   struct Merge {
-    std::uint32_t rank = UINT32_MAX;  // the lowest goes first; UINT32_MAX: they do not merge
+    std::uint32_t rank = UINT32_MAX;  // lowest first; UINT32_MAX: they do not merge
     TokenId merged = -1;
   };
 
-  // Forgets all pairs once there are very many. Requires: nothing is known of the pair.
+  // Drops all pairs when there are too many. Requires: the pair is unknown.
   void add(TokenId left, TokenId right, Merge merge);
 
-  // Asks for the memory that find() will look at.
+  // Prefetches the memory for find().
   void prefetch(TokenId left, TokenId right) const { __builtin_prefetch(&slots_[hash(key_of(left, right)) & mask_]); }
 
-  // Null: nothing is known of the pair. Valid until the next add().
+  // Null if the pair is unknown. Valid until the next add().
   const Merge* find(TokenId left, TokenId right) const {
     const std::uint64_t key = key_of(left, right);
     for (std::size_t at = hash(key) & mask_;; at = (at + 1) & mask_) {

@@ -69,7 +69,7 @@ void Merges::read_list(const Fields& model) {
   if (const std::size_t first = std::min(first_missing, first_unknown); first < merges.size()) refuse(model, first);
 }
 
-// The rank of the first merge of what is no token, or their number.
+// The rank of the first merge whose parts are not tokens, or the number of merges.
 std::size_t Merges::first_of_no_tokens() const {
   const MergeList& merges = vocabulary_.merges;
   constexpr std::size_t kAtOnce = 4096;
@@ -97,13 +97,13 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
   model.fail("merges", fmt::format("\"{}\" is no token", !ids_.find(left) ? left : !ids_.find(right) ? right : joined));
 }
 
-// Of merges that make one token; the texts are tokens that would make it.
+// For merges that make one token; the texts are tokens that would make it.
 bool Merges::is_pair(std::uint32_t rank, std::string_view left, std::string_view right) const {
   const auto [first, second] = vocabulary_.merges[rank];
   return first.size() == left.size() && (prefix_.empty() || second == right);
 }
 
-// The later one counts where a pair is listed twice.
+// If a pair is listed twice, the later merge counts.
 void Merges::add(std::uint32_t rank, TokenId merged) {
   const auto [left, right] = vocabulary_.merges[rank];
   std::uint32_t* place = &ranks_[static_cast<std::size_t>(merged)];
@@ -121,8 +121,7 @@ bool Merges::is_byte(std::string_view text) const {
   return text.size() == kBytePiece && byte_of_piece(text) && ids_.find(text);
 }
 
-// Most files list tokens in the order in which merges make them: what made one token before makes it again, or the
-// next.
+// Most files list tokens in the order of their merges: the next merge makes the last token again, or the one after it.
 TokenId Merges::merged_token(std::size_t rank, TokenId last) const {
   if (!prefix_.empty()) {
     const auto [left, right] = vocabulary_.merges[rank];

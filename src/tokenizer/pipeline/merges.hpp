@@ -1,8 +1,7 @@
 // Merges: which two tokens merge, how early, and into what.
 //
-// They are found by their texts when a text needs them: of two tokens, by the token that has both texts. So nothing has
-// to be made of lists of half a million merges before the first text is encoded but a note, for each token, of the
-// merges that make it.
+// They are found by texts on demand: for two tokens, by the token with the concatenated text. Before the first text is
+// encoded, lists of half a million merges need only a note, for each token, of the merges that make it.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +23,16 @@ inline constexpr TokenId kNoToken = -1;
 
 class Merges {
  public:
-  // Those of the vocabulary's list; by the tokens' scores where the model says "merge_by_score": then two tokens merge
-  // whose texts together are a token's, the one of the highest score first. Throws invalid_file for a merge of what is
-  // no token, but for "skip_unknown_merges", which GGUF files need. `prefix` is that of tokens that go on. Requires:
-  // vocabulary and ids outlive this.
+  // Takes the vocabulary's list; if the model has "merge_by_score", two tokens merge when their concatenation is a
+  // token, the highest score first. Throws invalid_file for a merge that makes no token, except with
+  // "skip_unknown_merges", which GGUF files need. `prefix`: of tokens inside a word. Requires: vocabulary and ids
+  // outlive this.
   Merges(const Fields& model, const Vocabulary& vocabulary, const TokenIndex& ids, std::string_view prefix);
 
-  // `buffer`: room to work in. Requires: tokens that `ids` finds.
+  // `buffer`: scratch space. Requires: tokens that `ids` finds.
   MergeTable::Merge find(TokenId left, TokenId right, std::string& buffer) const;
 
-  // Does any merge have a token of a byte, like <0x0A>?
+  // True when some merge uses a byte token like <0x0A>.
   bool has_bytes() const { return has_bytes_; }
 
  private:
@@ -52,10 +51,10 @@ class Merges {
   const Vocabulary& vocabulary_;
   const TokenIndex& ids_;
   std::string prefix_;
-  std::size_t longest_ = 0;  // token
+  std::size_t longest_ = 0;  // token, in bytes
   bool by_score_;
   bool has_bytes_ = false;
-  // By token: its rank, with scores; else the rank of the last merge that makes it, and by rank the one before that
+  // By token: with scores, its rank; else the rank of the last merge that makes it. By rank: the previous merge that
   // makes the same token.
   std::vector<std::uint32_t, HugePages<std::uint32_t>> ranks_;
   std::vector<std::uint32_t, HugePages<std::uint32_t>> before_;

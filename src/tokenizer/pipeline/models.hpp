@@ -1,4 +1,4 @@
-// Models: what makes token ids of the pieces that a text was cut into.
+// Models: turn the pieces of a text into token ids.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace poise {
 
-// A model at work, with memory of its own.
+// A model's encoder, with its own memory.
 class PieceEncoder {
  public:
   virtual ~PieceEncoder() = default;
@@ -28,18 +28,18 @@ class PieceModel {
   virtual std::unique_ptr<PieceEncoder> start() const = 0;
 };
 
-// What models are made of.
+// The input of makers.
 struct ModelContext {
   const Vocabulary& vocabulary;
-  const TokenIndex& ids;  // of those tokens that the model knows
+  const TokenIndex& ids;  // of the tokens that the model knows
 };
 
-// All tokens of a pipeline but "added_only", which its model was made without. Throws invalid_file. Requires: the
+// All tokens of a pipeline except "added_only", which its model was made without. Throws invalid_file. Requires: the
 // vocabulary outlives it.
 TokenIndex tokens_of_model(const Vocabulary& vocabulary);
 
-// A row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts outlive
-// it.
+// Selects a row of models.cpp by the field's "type". Throws invalid_file and unsupported. Requires: the context's parts
+// outlive it.
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context);
 
 std::unique_ptr<const PieceModel> make_bpe(const Fields& fields, const ModelContext& context);
@@ -47,7 +47,7 @@ std::unique_ptr<const PieceModel> make_unigram(const Fields& fields, const Model
 std::unique_ptr<const PieceModel> make_word_piece(const Fields& fields, const ModelContext& context);
 std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const ModelContext& context);
 
-// The id of the token that a field names. Throws invalid_file for one that the vocabulary does not have.
+// The id of the token that a field names. Throws invalid_file if the vocabulary lacks it.
 TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context);
 
 }  // namespace poise

@@ -19,7 +19,7 @@ namespace {
 
 using Made = std::unique_ptr<const Normalizer>;
 
-// A text that steps make so many times longer is a trap.
+// Steps that enlarge a text more than this are an attack.
 constexpr std::size_t kMostGrowth = 64;
 constexpr std::size_t kAlwaysAllowed = 1 << 20;
 
@@ -41,7 +41,7 @@ class Sequence final : public Normalizer {
 
 using Function = std::string (*)(std::string_view text);
 
-// Of a function that goes from character to character.
+// Applies a function to each character.
 void apply_by_character(Function function, FrontedText& text) {
   text.front = function(std::string_view(text.text).substr(0, text.front)).size();
   text.text = function(text.text);
@@ -57,7 +57,7 @@ class Simple final : public Normalizer {
   Function function_;
 };
 
-// Characters go together and apart; the library counts them from the front.
+// Characters combine and split; the library counts them from the front.
 class NormalForm final : public Normalizer {
  public:
   explicit NormalForm(unicode::Form form) : form_(form) {}
@@ -121,7 +121,7 @@ class Bert final : public Normalizer {
     return result;
   }
 
-  // Spaces around ideographs.
+  // Puts spaces around ideographs.
   static std::string apart(std::string_view text) {
     std::string result;
     result.reserve(text.size());
@@ -172,7 +172,7 @@ class Strip final : public Normalizer {
 class Prepend final : public Normalizer {
  public:
   explicit Prepend(const Fields& fields) : prefix_(fields.required_text("prepend")) {}
-  // What is added comes from the character that it is put in front of.
+  // Added text belongs to the character that it is put in front of.
   void apply(FrontedText& text) const override {
     if (text.text.empty()) return;
     text.text.insert(0, prefix_);
@@ -187,7 +187,7 @@ class Replace final : public Normalizer {
  public:
   explicit Replace(const Fields& fields)
       : pattern_(Pattern::from(fields, "pattern")), content_(fields.required_text("content")) {}
-  // What is put in comes from the last character that goes.
+  // The replacement belongs to the last replaced character.
   void apply(FrontedText& fronted) const override {
     const std::string& text = fronted.text;
     const std::size_t most = kAlwaysAllowed + kMostGrowth * text.size();

@@ -18,15 +18,15 @@
 namespace poise {
 namespace {
 
-// Sets of characters that mean something else in PCRE2, or that it does not know: as [:name:], as \p{name}, or as a
-// letter. Oniguruma passes over case, spaces, "_" and "-" in names.
+// Sets of characters that PCRE2 interprets differently or does not know: as [:name:], as \p{name}, or as a letter.
+// Oniguruma ignores case, spaces, "_" and "-" in names.
 struct SetRow {
   std::string_view name;
   std::string_view contents;  // of a class
-  bool is_rest = false;       // all but the contents
+  bool is_rest = false;       // everything except the contents
 };
 constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-constexpr std::string_view kLatinNumbers = R"(\xB2\xB3\xB9\xBC-\xBE)";  // are of words, too, but not in a class
+constexpr std::string_view kLatinNumbers = R"(\xB2\xB3\xB9\xBC-\xBE)";  // part of words, too, but not in a class
 constexpr std::string_view kSpace = R"(\p{White_Space})";
 constexpr std::string_view kHexadecimal = "0-9A-Fa-f";
 constexpr std::array kSets = std::to_array<SetRow>({
@@ -84,7 +84,7 @@ constexpr std::array kSets = std::to_array<SetRow>({
     {"xdigit", kHexadecimal},
 });
 
-// A name as kSets has it.
+// A name in the spelling of kSets.
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name) {
@@ -93,8 +93,8 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-// Does PCRE2 have a script of this name? A bare name takes characters that several scripts use, too, which Oniguruma's
-// does not.
+// True when PCRE2 has a script of this name. A bare name also matches characters that several scripts share, which
+// Oniguruma's does not.
 bool is_script(std::string_view name) {
   if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos)
     return false;
@@ -107,7 +107,7 @@ bool is_script(std::string_view name) {
   return code != nullptr;
 }
 
-// Rewrites an expression, one construct after the other.
+// Translates an expression, construct by construct.
 class Translator {
  public:
   explicit Translator(std::string_view expression) : rest_(expression) {}
@@ -124,7 +124,7 @@ class Translator {
     return c;
   }
 
-  // Begins an atom, which a quantifier may follow.
+  // Begins an atom that a quantifier may follow.
   void atom() { atom_ = out_.size(); }
 
   void step() {
@@ -139,7 +139,7 @@ class Translator {
       case '(':
         groups_.push_back(out_.size());
         out_ += take();
-        if (rest_.starts_with('?')) out_ += take();  // what follows it is no quantifier
+        if (rest_.starts_with('?')) out_ += take();  // what follows it is not a quantifier
         return;
       case ')':
         atom_ = groups_.empty() ? out_.size() : groups_.back();
@@ -159,7 +159,7 @@ class Translator {
     rest_.remove_prefix(length);
   }
 
-  // "{n,m}+" repeats the interval, which is no possessive quantifier.
+  // "{n,m}+" repeats the interval; it is not possessive.
   void interval() {
     const std::size_t end = rest_.find('}');
     const std::string_view inside = end == std::string_view::npos ? std::string_view() : rest_.substr(1, end - 1);
@@ -184,10 +184,10 @@ class Translator {
   struct Set {
     std::string contents;  // of a class
     bool negated = false;
-    std::size_t length = 0;  // of what names it
+    std::size_t length = 0;  // of its name in the expression
   };
 
-  // What is here if it is the name of a set that PCRE2 understands otherwise.
+  // The set at the current position, if PCRE2 interprets its name differently.
   std::optional<Set> set() const {
     if (rest_.starts_with("[:")) {
       const std::size_t end = rest_.find(":]");
@@ -226,7 +226,7 @@ class Translator {
     return std::nullopt;
   }
 
-  // \p{...} alone negates itself.
+  // Only \p{...} negates itself.
   static bool is_property(std::string_view contents) {
     return contents.starts_with(R"(\p{)") && contents.find('}') == contents.size() - 1;
   }
@@ -278,7 +278,7 @@ class Translator {
     out_ += with;
   }
 
-  // A class that begins here; what && joins becomes look-aheads.
+  // Translates a class; && becomes look-aheads.
   std::string char_class() {
     if (++depth_ > 32) throw Error(ErrorKind::invalid_file, "classes in classes are nested too deeply");
     take();
@@ -287,7 +287,7 @@ class Translator {
       negated = true;
       take();
     }
-    std::vector<std::string> parts;  // each a class of its own
+    std::vector<std::string> parts;  // joined by &&, each a class
     std::string items;
     std::vector<std::string> classes;  // unions with the items
     const auto end_part = [&] {
@@ -344,7 +344,7 @@ class Translator {
   std::string_view rest_;
   std::string out_;
   std::size_t atom_ = 0;             // where the last atom begins in `out_`
-  std::vector<std::size_t> groups_;  // where those that are open begin
+  std::vector<std::size_t> groups_;  // the beginnings of the open ones
   std::size_t depth_ = 0;
 };
 

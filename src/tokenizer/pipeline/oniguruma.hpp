@@ -1,7 +1,7 @@
-// The translation of regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json has, to that of PCRE2.
+// Translates regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json uses, to PCRE2's.
 //
-// What means something else in PCRE2 is rewritten: \s, \w, \b, \h, \uHHHH, the intersection && in classes, {n,m}+, and
-// ^ and $, which mean the ends of lines.
+// It rewrites what means something else in PCRE2: \s, \w, \b, \h, \uHHHH, the intersection && in classes, {n,m}+, and ^
+// and $, which match at the ends of lines.
 #pragma once
 
 #include <string>
@@ -9,8 +9,7 @@
 
 namespace poise {
 
-// Throws invalid_file (without path) for classes that do not end or are nested too deeply. What else is wrong PCRE2
-// finds.
+// Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
 std::string pcre2_syntax(std::string_view expression);
 
 }  // namespace poise

@@ -13,7 +13,7 @@ namespace poise {
 
 class Pattern {
  public:
-  // Throws invalid_file for a field that is neither of the two.
+  // Throws invalid_file for other fields.
   static Pattern from(const Fields& fields, std::string_view key);
   static Pattern regex(std::string_view expression, const std::string& where) {
     return Pattern(Regex(expression, where));
@@ -39,8 +39,7 @@ class PatternMatcher {
     if (matcher_) matcher_->allow(bytes);
   }
 
-  // Calls visit(run, is_match) for all of the text, from front to back; what is between matches comes as runs of its
-  // own.
+  // Calls visit(run, is_match) for the whole text, from front to back; the text between matches makes runs, too.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) {
     if (text.empty()) return;

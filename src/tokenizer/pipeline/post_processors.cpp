@@ -36,7 +36,7 @@ class Sequence final : public PostProcessor {
   std::vector<Made> steps_;
 };
 
-// Some tokens before, some after.
+// Puts tokens before and after.
 class Around final : public PostProcessor {
  public:
   Around(std::vector<TokenId> before, std::vector<TokenId> after)
@@ -52,7 +52,7 @@ class Around final : public PostProcessor {
   std::vector<TokenId> after_;
 };
 
-// "single" lists what the result is made of: special tokens, and the text's own where it says Sequence A.
+// "single" lists the parts of the result: special tokens, and Sequence A for the text's own.
 Made template_processing(const Fields& fields, Context& context) {
   std::vector<TokenId> before;
   std::vector<TokenId> after;

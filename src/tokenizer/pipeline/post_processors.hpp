@@ -1,4 +1,4 @@
-// Post-processors: the special tokens that go around a text's own.
+// Post-processors: put special tokens around a text's own.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ class PostProcessor {
   virtual std::vector<TokenId> apply(std::vector<TokenId> tokens) const = 0;
 };
 
-// A row of post_processors.cpp by the field's "type". Throws invalid_file, for ids of which there are not so many as
-// well, and unsupported.
+// Selects a row of post_processors.cpp by the field's "type". Throws invalid_file, also for ids outside the vocabulary,
+// and unsupported.
 std::unique_ptr<const PostProcessor> make_post_processor(const Fields& fields, std::size_t vocabulary_size);
 
 }  // namespace poise

@@ -18,7 +18,7 @@ namespace {
 
 using Made = std::unique_ptr<const PreTokenizer>;
 
-// What becomes of the runs that match.
+// What to do with the runs that match.
 enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 struct BehaviorRow {
@@ -41,7 +41,7 @@ Behavior behavior_of(const Fields& fields, std::string_view missing) {
   return row->behavior;
 }
 
-// Puts runs of one text together as a behavior says. Runs follow each other.
+// Joins runs of a text according to a behavior. Runs are consecutive.
 class Joiner {
  public:
   Joiner(Behavior behavior, PieceSink& next) : behavior_(behavior), next_(next) {}
@@ -104,11 +104,11 @@ class Joiner {
   Behavior behavior_;
   PieceSink& next_;
   Piece whole_;
-  std::string_view held_;  // until it is known what is added to it
-  bool matched_ = false;   // was the run before a match?
+  std::string_view held_;  // waits for what may be joined to it
+  bool matched_ = false;   // the last run was a match
 };
 
-// Cuts at what a pattern matches.
+// Cuts at the matches of a pattern.
 class PatternCutter final : public Cutter {
  public:
   PatternCutter(const Pattern& pattern, Behavior behavior, bool invert, PieceSink& next)
@@ -144,7 +144,7 @@ class Split final : public PreTokenizer {
   bool invert_;
 };
 
-// Cuts at characters of a kind, each a match of its own.
+// Cuts at characters of a kind; each is a match.
 class CharacterSplit final : public PreTokenizer {
  public:
   using Is = bool (*)(char32_t code);
@@ -182,7 +182,7 @@ class CharacterSplit final : public PreTokenizer {
   Behavior behavior_;
 };
 
-// Several, one after the other.
+// Runs several steps in order.
 class Sequence final : public PreTokenizer {
  public:
   explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
@@ -207,7 +207,7 @@ class Sequence final : public PreTokenizer {
     void take(Piece piece) override { first_->take(piece); }
 
    private:
-    std::vector<std::unique_ptr<Cutter>> cutters_;  // the last one first
+    std::vector<std::unique_ptr<Cutter>> cutters_;  // in reverse order
     PieceSink* first_;
   };
 
@@ -217,7 +217,7 @@ class Sequence final : public PreTokenizer {
 // GPT-2's expression.
 constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Bytes become characters.
+// Maps bytes to characters.
 class ByteMapper final : public Cutter {
  public:
   explicit ByteMapper(PieceSink& next) : next_(next) {}
@@ -394,14 +394,14 @@ Made whitespace_split(const Fields&, StepCount&) {
   return std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed);
 }
 
-// Words, and what is neither word nor space.
+// Words, and runs that are neither word nor space.
 Made whitespace(const Fields& fields, StepCount&) {
   constexpr std::string_view kExpression =
       R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
   return std::make_unique<Split>(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
 }
 
-// Spaces in front of the first run go, as in Hugging Face's library.
+// Drops spaces before the first run, as Hugging Face's library does.
 Made scripts(const Fields& fields, StepCount&) {
   return std::make_unique<Split>(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true);
 }

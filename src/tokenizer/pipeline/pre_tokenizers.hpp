@@ -1,4 +1,4 @@
-// Pre-tokenizers: what cuts a text into pieces, each of which the model tokenizes by itself.
+// Pre-tokenizers: cut a text into pieces, which the model tokenizes one by one.
 #pragma once
 
 #include <algorithm>
@@ -12,37 +12,37 @@ namespace poise {
 
 struct Piece {
   std::string_view text;  // never empty
-  std::size_t front = 0;  // bytes in front that come from the first character of the whole text (FrontedText)
+  std::size_t front = 0;  // bytes in front that belong to the first character of the whole text (FrontedText)
 
-  // A part of its text. Requires: the text has it.
+  // Part of its text. Requires: the range is inside.
   Piece part(std::size_t begin, std::size_t size) const {
     return {text.substr(begin, size), std::min(front - std::min(front, begin), size)};
   }
 };
 
-// Gets pieces in their order.
+// Takes pieces in order.
 class PieceSink {
  public:
   virtual ~PieceSink() = default;
-  // The piece's text is there only as long as the call.
+  // The piece's text is valid only during the call.
   virtual void take(Piece piece) = 0;
 };
 
-// A pre-tokenizer at work: it gets pieces, and gives smaller ones to the next.
+// A running pre-tokenizer: takes pieces, and passes smaller ones on.
 class Cutter : public PieceSink {
  public:
-  // A text of so many bytes begins.
+  // Begins a text of that many bytes.
   virtual void allow(std::size_t bytes) = 0;
 };
 
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  // Requires: this and `next` outlive what is returned.
+  // Requires: this and `next` outlive the result.
   virtual std::unique_ptr<Cutter> start(PieceSink& next) const = 0;
 };
 
-// A row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
+// Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
 std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields);
 
 }  // namespace poise

@@ -21,12 +21,12 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kMaxExpressionBytes = 64 << 10;
-constexpr std::uint32_t kMatchLimit = 5'000'000;  // steps back from one place
+constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one place
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
-constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; pages that are not used take no memory
-constexpr std::size_t kWindow = 64;               // places that one search tries before it looks at the clock
-constexpr std::size_t kSearchesPerLook = 16;      // at the clock
-// What a search of one text may take: no real expression comes near.
+constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
+constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
+constexpr std::size_t kSearchesPerLook = 16;      // between checks of the time
+// The time for one text: no real expression comes near.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 
@@ -43,7 +43,7 @@ T* allocated(T* pointer) {
   return pointer;
 }
 
-// For a message: whole characters, not too many.
+// For messages: a few whole characters.
 std::string_view front_of(std::string_view text) {
   constexpr std::size_t kMost = 200;
   if (text.size() <= kMost) return text;
@@ -172,7 +172,7 @@ bool RegexMatcher::next(std::size_t& begin, std::size_t& end) {
   State& state = *state_;
   while (state.position <= state.text.size() && search(begin, end)) {
     if (begin == end && end == state.last_end) {
-      // On by one character: no two matches are at one place.
+      // Advances by one character: two matches never begin at the same place.
       const std::size_t left = state.text.size() - state.position;
       state.position += left == 0 ? 1 : std::max<std::size_t>(character_length(state.text.substr(state.position)), 1);
       continue;

@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer.json, run by PCRE2 with bounds on time and memory.
-// They are written for Oniguruma, and translated first (oniguruma.hpp).
+// Regular expressions of tokenizer.json, run by PCRE2 with bounds on time and memory. They are translated from
+// Oniguruma's syntax (oniguruma.hpp).
 #pragma once
 
 #include <cstddef>
@@ -23,19 +23,19 @@ class Regex {
   std::unique_ptr<const Code> code_;
 };
 
-// Finds the matches in texts, one text after the other. Requires: the Regex outlives it.
+// Finds the matches in texts, one text at a time. Requires: the Regex outlives it.
 class RegexMatcher {
  public:
   explicit RegexMatcher(const Regex& regex);
   ~RegexMatcher();
   RegexMatcher(RegexMatcher&&) noexcept;
 
-  // Begins the time that texts of so many bytes together may take. Requires: called before the first search.
+  // Starts the clock for texts of that many bytes together. Requires: called before the first search.
   void allow(std::size_t bytes);
-  // Requires: well-formed UTF-8 that stays until the last match is found.
+  // Requires: well-formed UTF-8 that lives until the last match is found.
   void begin(std::string_view text);
-  // The next match; false after the last. No match is empty right after another. Throws unsupported when searches take
-  // longer than any real expression does.
+  // The next match; false at the end. An empty match never follows directly after another match. Throws unsupported
+  // when searches take longer than any real expression does.
   bool next(std::size_t& begin, std::size_t& end);
 
  private:

@@ -1,5 +1,4 @@
-// TokenScheme: how one kind of vocabulary makes token ids of text and text of token ids; one implementation a kind
-// (kinds.cpp).
+// TokenScheme: encodes and decodes texts with one kind of vocabulary; one implementation for each kind (kinds.cpp).
 #pragma once
 
 #include <memory>
@@ -18,10 +17,10 @@ class TextDecoder {
  public:
   virtual ~TextDecoder() = default;
 
-  // Appends what the token adds to the text, but for bytes that do not make up a character yet. Requires: the
-  // vocabulary has the token.
+  // Appends the token's text, except bytes that do not complete a character yet. Requires: the vocabulary has the
+  // token.
   virtual void add(TokenId token, std::string& text) = 0;
-  // Appends what was held back. The decoder then starts anew.
+  // Appends what was held back. The decoder then starts over.
   virtual void finish(std::string& text) = 0;
 };
 
@@ -29,11 +28,11 @@ class TokenScheme {
  public:
   virtual ~TokenScheme() = default;
 
-  // As Tokenizer::encode() has it.
+  // See Tokenizer::encode().
   virtual std::vector<TokenId> encode(std::string_view text) const = 0;
-  // As Tokenizer::encode(ChatText) has it. A kind whose texts never become special tokens encodes them as any.
+  // See Tokenizer::encode(ChatText). Kinds that never find special tokens in texts encode them as any text.
   virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
-  // A text's tokens with the special ones around them (special_around.hpp).
+  // Puts the special tokens around a text's tokens (special_around.hpp).
   virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
   // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.
   virtual std::string_view piece(TokenId token) const = 0;
@@ -41,7 +40,7 @@ class TokenScheme {
   virtual std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const = 0;
 };
 
-// What most kinds have in common.
+// What most kinds share.
 class PlainScheme : public TokenScheme {
  public:
   explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
@@ -60,7 +59,7 @@ class PlainScheme : public TokenScheme {
   SpecialAround around_;
 };
 
-// Throws unsupported when a text has to be changed before it is cut into tokens.
+// Throws unsupported when a text must be normalized before it is cut into tokens.
 void require_identity(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -16,7 +16,7 @@ struct Ranked {
   std::uint32_t rank;
 };
 
-// The tokens that merges may make, by score.
+// The tokens that merges may produce, by score.
 std::vector<Ranked> ranked_tokens(const Vocabulary& vocabulary, const TokenIndex& ids) {
   std::vector<std::pair<float, TokenId>> order;
   order.reserve(vocabulary.size());
@@ -35,7 +35,7 @@ std::vector<Ranked> ranked_tokens(const Vocabulary& vocabulary, const TokenIndex
   return ranked;
 }
 
-// Finds the ways to make some tokens of two others.
+// Finds pairs of tokens that make other tokens.
 class Splitter {
  public:
   Splitter(const Vocabulary& vocabulary, const TokenIndex& ids, const std::vector<Ranked>& tokens)
@@ -72,7 +72,7 @@ class Splitter {
 
   const Vocabulary& vocabulary_;
   const TokenIndex& ids_;
-  std::array<bool, kLongestMergedToken> is_length_{};  // of a token that merges; a look-up takes as long as its text
+  std::array<bool, kLongestMergedToken> is_length_{};  // of tokens that merge; avoids useless look-ups
 };
 
 }  // namespace
@@ -88,7 +88,7 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
   const std::vector<Ranked> tokens = ranked_tokens(vocabulary, ids);
   const Splitter splitter(vocabulary, ids, tokens);
   constexpr std::size_t kAtOnce = 1024;
-  std::array<std::vector<ScoreMerge>, 16> merges;  // of so many tokens each: not all there are at a time
+  std::array<std::vector<ScoreMerge>, 16> merges;  // by batches of tokens, so that not all exist at a time
   for (std::span<const Ranked> rest = tokens; !rest.empty();) {
     const std::span<const Ranked> now = rest.first(std::min(rest.size(), kAtOnce * merges.size()));
     rest = rest.subspan(now.size());

@@ -1,5 +1,4 @@
-// Merges that follow from scores: two tokens merge whose texts together are a token's, the one of the highest score
-// first.
+// Merges that follow from scores: two tokens merge if their concatenation is a token, the highest score first.
 #pragma once
 
 #include <cstddef>
@@ -16,26 +15,25 @@
 
 namespace poise {
 
-// In bytes. A longer token is made of no others: to look for its parts takes the square of its length.
+// In bytes. Longer tokens are never made by merges: finding their parts takes quadratic time.
 inline constexpr std::size_t kLongestMergedToken = 4096;
 
 struct ScoreMerge {
   TokenId left;
   TokenId right;
   TokenId merged;
-  std::uint32_t rank;  // tokens of one score have one
+  std::uint32_t rank;  // equal for equal scores
 };
 
-// By token: how many scores of those that count are better; UINT32_MAX for tokens that are none of these, or whose
-// score is NaN.
+// By token: how many of the scores in `ids` are better; UINT32_MAX for other tokens and scores of NaN.
 std::vector<std::uint32_t> merge_ranks(const Vocabulary& vocabulary, const TokenIndex& ids);
 
-// All ways to make a token of two others, by rank. `ids`: the tokens that count.
+// All pairs of tokens that make a token, by rank. `ids`: the tokens that count.
 void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
                           FunctionRef<void(const ScoreMerge&)> visit);
 
-// The same as a list, left and right text. Of the ways to make one token those with the longer left one come first: a
-// list has no equal ranks.
+// The same as a list of left and right texts. Among the pairs for one token, those with the longer left part come
+// first: a list has no equal ranks.
 std::vector<std::pair<std::string_view, std::string_view>> listed_score_merges(const Vocabulary& vocabulary,
                                                                                const TokenIndex& ids);
 

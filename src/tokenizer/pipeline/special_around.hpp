@@ -1,5 +1,5 @@
-// The special tokens that a vocabulary puts around a text: those of its post-processor; without one, BOS in front where
-// SentencePiece or Tiny Llama cut the text, none elsewhere.
+// The special tokens that a vocabulary puts around a text: those of its post-processor; without one, BOS in front for
+// SentencePiece and Tiny Llama, none for others.
 #pragma once
 
 #include <vector>
@@ -16,17 +16,17 @@ struct SpecialAround {
   friend bool operator==(const SpecialAround&, const SpecialAround&) = default;
 };
 
-// Throws invalid_file and unsupported for a post-processor that is none.
+// Throws invalid_file and unsupported for an invalid post-processor.
 SpecialAround special_around(const Vocabulary& vocabulary);
 
-// What a vocabulary of that kind puts around texts where no post-processor says it.
+// The default of that kind of vocabulary without a post-processor.
 SpecialAround usual_special_around(const Vocabulary& vocabulary);
 
-// As a post-processor of tokenizer.json says it. Requires: the vocabulary has the tokens.
+// As a post-processor of tokenizer.json. Requires: the vocabulary has the tokens.
 Attributes as_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
 
-// Notes whether BOS goes in front of texts and EOS after them, where the vocabulary has the two. Keeps no more than
-// what differs from the usual.
+// Sets whether BOS goes in front of texts and EOS after them, if the vocabulary has them. Stores only differences from
+// the default.
 void set_special_around(Vocabulary& vocabulary, bool bos, bool eos);
 
 }  // namespace poise

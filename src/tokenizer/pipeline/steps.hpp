@@ -1,5 +1,4 @@
-// Steps of a pipeline's part, made as their fields say: normalizers, pre-tokenizers, post-processors and decoders
-// alike.
+// Makes the steps of a pipeline's part from their fields: normalizers, pre-tokenizers, post-processors and decoders.
 #pragma once
 
 #include <memory>
@@ -12,21 +11,21 @@
 
 namespace poise {
 
-// A row for each type but Sequence. Context is a StepCount, with whatever else the makers want.
+// A row for each type except Sequence. Context is a StepCount, plus whatever the makers need.
 template <typename Step, typename Context = StepCount>
 struct StepRow {
   std::string_view type;
   std::unique_ptr<const Step> (*make)(const Fields& fields, Context& context);
 };
 
-// For kinds that are made of their fields alone.
+// For kinds that need only their fields.
 template <typename Step, typename Kind>
 std::unique_ptr<const Step> make_step(const Fields& fields, StepCount&) {
   return std::make_unique<Kind>(fields);
 }
 
-// The step of the fields' type, or a Sequence of those in `list`, which may be sequences, too. Throws invalid_file, and
-// unsupported for a type that no row has.
+// The step of the fields' type, or a Sequence of the steps in `list`, which may be sequences, too. Throws invalid_file,
+// and unsupported for unknown types.
 template <typename Sequence, typename Step, typename Context>
 std::unique_ptr<const Step> made_of(std::span<const StepRow<Step, Context>> rows, std::string_view list,
                                     const Fields& fields, Context& context) {

@@ -1,4 +1,4 @@
-// Unigram: of all ways to cut a piece into tokens, the one whose scores have the largest sum.
+// Unigram: cuts a piece into the tokens with the largest sum of scores.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -48,7 +48,7 @@ class Unigram final : public PieceModel {
  private:
   class AtWork;
 
-  // "scores" has those that the vocabulary's type of number cannot hold.
+  // "scores" has those that do not fit the vocabulary's type of number.
   void read_scores(const Fields& fields, const Vocabulary& vocabulary) {
     for (std::size_t id = 0; id < vocabulary.size(); ++id) scores_.push_back(static_cast<double>(vocabulary.score(id)));
     const Value* value = fields.find("scores");
@@ -91,7 +91,7 @@ class Unigram::AtWork final : public PieceEncoder {
   }
 
  private:
-  // The best way to get to a place.
+  // The best path to a place.
   struct Place {
     double score = 0;
     std::uint32_t from = UINT32_MAX;  // not reached
@@ -104,7 +104,7 @@ class Unigram::AtWork final : public PieceEncoder {
     for (std::size_t at = 0; at < piece.size();) {
       const double here = places_[at].score;
       const std::size_t character = unicode::at(piece, at).bytes;
-      bool alone = false;  // is the character a token by itself?
+      bool alone = false;  // the character is a token by itself
       const auto reach = [&](std::size_t length, double score, TokenId id) {
         Place& place = places_[at + length];
         if (place.from == UINT32_MAX || here + score > place.score)
@@ -125,7 +125,7 @@ class Unigram::AtWork final : public PieceEncoder {
     }
   }
 
-  // From the end to the front; runs of the unknown token are one.
+  // From the end to the front; joins runs of the unknown token.
   void read_back(std::string_view piece, std::vector<TokenId>& tokens) {
     cuts_.clear();
     for (std::size_t end = piece.size(); end > 0;) {
@@ -142,7 +142,7 @@ class Unigram::AtWork final : public PieceEncoder {
       append(piece.substr(cut->begin, cut->end - cut->begin), cut->id, tokens);
   }
 
-  // An unknown run may be the text of a token that was not among the choices.
+  // An unknown run may be the text of a token that was not a choice.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
     if (const auto found = of_.ids_.find(text)) return tokens.push_back(*found);

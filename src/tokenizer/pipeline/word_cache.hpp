@@ -1,4 +1,4 @@
-// WordCache: what pieces became when they were last seen. Bounded in memory: new words take the place of old ones.
+// WordCache: the tokens of recent pieces. Bounded in memory: new words replace old ones.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class WordCache {
  public:
   static constexpr std::size_t kLongestWord = 128;
 
-  // Empty: not known.
+  // Empty if unknown.
   std::span<const TokenId> find(std::string_view word) {
     hash_ = XXH3_64bits(word.data(), word.size());
     if (slots_.empty()) return {};
@@ -28,7 +28,7 @@ class WordCache {
     return {ids_.data() + slot.ids, slot.count};
   }
 
-  // Keeps what the word that was last looked for is. Requires: at most kLongestWord bytes and tokens.
+  // Stores the tokens of the last word that find() was called with. Requires: at most kLongestWord bytes and tokens.
   void keep(std::string_view word, std::span<const TokenId> tokens) {
     if (tokens.empty()) return;
     if (slots_.empty() || text_.size() + word.size() > kMaxText || ids_.size() + tokens.size() > kMaxText) {

@@ -10,7 +10,8 @@
 namespace poise {
 namespace {
 
-// The longest token first, then the longest that goes on, and so on; a word that leaves a rest is unknown as a whole.
+// Takes the longest token first, then the longest continuation, and so on; if a rest remains, the whole word is
+// unknown.
 class WordPiece final : public PieceModel {
  public:
   WordPiece(const Fields& fields, const ModelContext& context)
@@ -60,7 +61,7 @@ class WordPiece final : public PieceModel {
   std::uint64_t most_characters_;
   TokenId unknown_;
   PrefixTrie tokens_;
-  PrefixTrie::Node inside_ = PrefixTrie::kNone;  // where tokens that go on begin
+  PrefixTrie::Node inside_ = PrefixTrie::kNone;  // where continuations begin
 };
 
 class WordLevel final : public PieceModel {

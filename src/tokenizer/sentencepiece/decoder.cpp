@@ -42,7 +42,7 @@ class SentencePieceDecoder final : public TextDecoder {
         text += vocabulary_.text(id);
         any_text_ =
             any_text_ ||
-            !vocabulary_.pipeline.empty();  // where added tokens are found, each run between them begins with a space
+            !vocabulary_.pipeline.empty();  // added tokens are found, and each run between them begins with a space
       }
       return;
     }
@@ -62,8 +62,7 @@ class SentencePieceDecoder final : public TextDecoder {
   }
 
  private:
-  // The space in front, which encode() put there, is no part of the text. Where superfluous spaces are removed, none of
-  // those in front is.
+  // Drops the space in front that encode() adds. If superfluous spaces are removed, drops all in front.
   void append_piece(std::string_view piece, std::string& text) {
     if (at_start_ && (vocabulary_.add_dummy_prefix || vocabulary_.remove_extra_whitespaces) &&
         piece.starts_with(kSpaceSymbol)) {
@@ -74,7 +73,7 @@ class SentencePieceDecoder final : public TextDecoder {
     append_with_spaces(piece, text);
   }
 
-  // Turns byte tokens into characters. `at_end`: no further byte follows.
+  // Decodes byte tokens. `at_end`: no further byte follows.
   void append_bytes(bool at_end, std::string& text) {
     std::string_view rest = bytes_;
     while (!rest.empty() && (at_end || incomplete_tail(rest) < rest.size())) {
@@ -89,13 +88,13 @@ class SentencePieceDecoder final : public TextDecoder {
   const Vocabulary& vocabulary_;
   const std::vector<TokenDisplay>& displays_;
   SpecialTokens special_;
-  std::string bytes_;         // byte tokens that do not make up a character yet
-  bool any_text_ = false;     // has any text been decoded?
-  bool at_start_ = true;      // may the next token lose its leading space?
+  std::string bytes_;         // byte tokens of an incomplete character
+  bool any_text_ = false;     // some text has been decoded
+  bool at_start_ = true;      // the next token may lose its leading space
   bool space_taken_ = false;  // the last token lost it
 };
 
-// What another decoder makes, changed as a whole: what a text becomes may depend on all that comes later.
+// Changes the result of another decoder as a whole: a text may depend on everything that follows.
 class DenormalizingDecoder final : public TextDecoder {
  public:
   DenormalizingDecoder(std::unique_ptr<TextDecoder> decoder, const SentencePieceNormalizer& denormalizer)
@@ -119,12 +118,12 @@ class DenormalizingDecoder final : public TextDecoder {
 SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
     : PlainScheme(vocabulary), displays_(token_displays(vocabulary)) {
   if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
-  // An unknown token that is found in texts is its text again, as other added tokens are.
+  // An unknown token that is found in texts decodes to its text, as other added tokens do.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size())) {
     TokenDisplay& display = displays_[static_cast<std::size_t>(token.id)];
     if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
   }
-  // SentencePiece decodes ids by way of their text, and finds control, unknown and byte tokens first.
+  // SentencePiece decodes ids through their text, and finds control, unknown and byte tokens first.
   TokenIndex reserved(vocabulary);
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     if (displays_[id] != TokenDisplay::text) reserved.add(static_cast<TokenId>(id));

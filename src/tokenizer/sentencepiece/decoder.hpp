@@ -1,8 +1,7 @@
-// Text of token ids as SentencePiece makes it, whatever algorithm cut the text.
-// A denormalizer, if there is one, then changes the text.
+// Decodes as SentencePiece does, for any of its algorithms. A denormalizer, if there is one, then changes the text.
 //
-// Byte tokens are bytes, and those that make up no character read as U+FFFD; U+2581 is a space; the space that encoding
-// puts in front goes.
+// Byte tokens are bytes, and invalid ones become U+FFFD; U+2581 is a space; the space that encoding puts in front is
+// dropped.
 #pragma once
 
 #include <memory>

@@ -14,14 +14,14 @@
 namespace poise {
 namespace {
 
-// They are looked for in the raw text: there is no other.
+// They are found in the raw text: there is no other.
 std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
   std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;
   return added;
 }
 
-// With the tokens that SentencePiece finds in no text.
+// Includes the tokens that SentencePiece finds in no text.
 std::vector<AddedToken> spelled_in(const Vocabulary& vocabulary, std::vector<AddedToken> tokens) {
   std::vector<bool> is_there(vocabulary.size());
   for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
@@ -92,7 +92,7 @@ void SentencePieceEncoder::Output::add(std::string_view piece, TokenId id) {
   after_unknown_ = unknown;
 }
 
-// SentencePiece's files have all bytes or none, others leave some out.
+// SentencePiece's files have all bytes or none; other files have some.
 bool SentencePieceEncoder::has_bytes_of(std::string_view piece) const {
   return std::ranges::all_of(piece, [&](char byte) { return bytes_[static_cast<unsigned char>(byte)] >= 0; });
 }

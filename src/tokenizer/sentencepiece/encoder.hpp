@@ -1,13 +1,13 @@
-// What SentencePiece's algorithms share when they encode:
+// The encoding that SentencePiece's algorithms share:
 //
-//   1. Normalize (normalizer.hpp): what the charsmap lists is replaced, the longest front first;
-//      malformed bytes become U+FFFD, spaces U+2581, one more U+2581 goes in front; superfluous spaces are removed if
-//      the vocabulary says so. User-defined tokens stay as they are.
+//   1. Normalize (normalizer.hpp): replace what the charsmap lists, the longest prefix first, malformed bytes by U+FFFD
+//      and spaces by U+2581; put one more U+2581 in front; remove superfluous spaces if the vocabulary asks for it.
+//      User-defined tokens stay as they are.
 //   2. Cut the text into pieces: the algorithm's part.
-//   3. Pieces become tokens; what is none becomes its bytes, or the unknown token once for each run.
+//   3. Pieces become tokens; other pieces become their bytes, or one unknown token for each run.
 //
-// Where the vocabulary lists added tokens, their texts are cut out first, and each run between them is a text of its
-// own, but for the space in front where the vocabulary says that the first run alone gets one.
+// If the vocabulary lists added tokens, their texts are cut out first, and each run between them is a separate text,
+// except that the vocabulary may ask for a space in front of the first run only.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ namespace poise {
 
 class SentencePieceEncoder : public SentencePieceScheme {
  public:
-  // Throws invalid_file for a charsmap that is none.
+  // Throws invalid_file for an invalid charsmap.
   explicit SentencePieceEncoder(const Vocabulary& vocabulary);
 
   // Throws unsupported for a normalizer that the vocabulary only names.
@@ -37,10 +37,10 @@ class SentencePieceEncoder : public SentencePieceScheme {
   class Output {
    public:
     explicit Output(const SentencePieceEncoder& encoder) : encoder_(encoder) {}
-    // Throws unsupported for what is no token where the vocabulary has neither bytes nor an unknown token. The unknown
-    // id: -1 or the token's.
+    // Throws unsupported if the piece is not a token and the vocabulary has neither bytes nor an unknown token. The
+    // unknown id: -1 or the token's.
     void add(std::string_view piece, TokenId id);
-    // A token that was found as such.
+    // A token that was found in the text.
     void add_whole(TokenId id) {
       tokens_.push_back(id);
       after_unknown_ = false;
@@ -53,10 +53,10 @@ class SentencePieceEncoder : public SentencePieceScheme {
     bool after_unknown_ = false;
   };
 
-  // Cuts a normalized text, which is not empty.
+  // Cuts a normalized, non-empty text.
   virtual void cut(std::string_view normalized, Output& output) const = 0;
 
-  // Tokens that the text may be cut into: normal, unused and user-defined ones.
+  // The tokens of texts: normal, unused and user-defined ones.
   const TokenIndex& pieces() const { return pieces_; }
   static bool is_piece(TokenType type) {
     return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined;
@@ -64,7 +64,8 @@ class SentencePieceEncoder : public SentencePieceScheme {
   std::size_t longest_piece() const { return longest_piece_; }  // in bytes
   const PrefixTrie& user_defined() const { return user_defined_; }
   TokenType type(TokenId id) const { return vocabulary_.type(static_cast<std::size_t>(id)); }
-  // As SentencePiece has it: names of control, unknown and byte tokens go first. The unknown token's for what is none.
+  // As SentencePiece does: names of control, unknown and byte tokens take precedence. The unknown token for other
+  // pieces.
   TokenId find(std::string_view piece) const;
 
  private:
@@ -75,11 +76,11 @@ class SentencePieceEncoder : public SentencePieceScheme {
   bool has_bytes_of(std::string_view piece) const;
 
   TokenIndex pieces_;
-  TokenIndex reserved_;  // what is never matched in text
+  TokenIndex reserved_;  // never matched in text
   std::size_t longest_piece_ = 0;
   std::vector<AddedToken> added_;
   AddedTokenFinder finder_;
-  std::vector<AddedToken> spelled_;  // and control tokens, which chat templates spell
+  std::vector<AddedToken> spelled_;  // plus control tokens, which chat templates spell
   AddedTokenFinder spelled_finder_;
   PrefixTrie user_defined_;
   SentencePieceNormalizer normalizer_;

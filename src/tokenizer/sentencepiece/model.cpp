@@ -26,7 +26,7 @@ constexpr std::string_view kContext = "SentencePiece model";
 
 using protobuf::Message;
 
-// The defaults are those of SentencePiece's own message definitions.
+// The defaults of SentencePiece's message definitions.
 struct Trainer {
   enum class Type : std::uint8_t { unigram = 1, bpe = 2, word = 3, character = 4 } type = Type::unigram;
   bool byte_fallback = false;
@@ -52,7 +52,7 @@ struct Piece {
   std::uint64_t offset = 0;
 };
 
-// SentencePiece looks pieces of these types up by name before all others, so that each kind has its own name space.
+// SentencePiece looks up pieces of these types first, by name, so that each kind has a separate name space.
 bool is_reserved(TokenType type) {
   return type == TokenType::control || type == TokenType::unknown || type == TokenType::byte;
 }
@@ -99,7 +99,7 @@ class SentencePieceReader {
   }
 
   void read_trainer(Message message) {
-    // An empty name means the usual one. SentencePiece compares names only up to a NUL.
+    // An empty name means the default. SentencePiece compares names only up to a NUL.
     const auto name = [&](std::string_view field, std::string& value) {
       const std::string_view found = message.text(field);
       if (!found.empty()) value = found.substr(0, found.find('\0'));
@@ -181,7 +181,7 @@ class SentencePieceReader {
                 pieces_[id].offset);
   }
 
-  // The control piece of that name, which becomes one of `type`.
+  // The control piece of that name; gives it the type `type`.
   std::int32_t special(const std::string& name, TokenType type) {
     const auto found = std::find_if(pieces_.begin(), pieces_.end(),
                                     [&](const Piece& piece) { return is_special(piece.type) && piece.text == name; });
@@ -206,7 +206,7 @@ class SentencePieceReader {
                 range_.name());
   }
 
-  // What is between the text and the pieces. SentencePiece goes by the rules in the charsmap, not by their name.
+  // The normalization. SentencePiece uses the rules in the charsmap, not their name.
   void settle_normalizer(Vocabulary& result) const {
     if (!normalizer_.charsmap.empty())
       result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
@@ -249,7 +249,7 @@ class SentencePieceReader {
 
 Vocabulary read_sentencepiece(const Source& source) {
   if (source.mapped()) return SentencePieceReader(source).read();
-  // Every message gets a reader of its own, which must not fetch from the file again.
+  // Every message gets its own reader, which must not read from the file again.
   std::vector<std::byte> bytes(source.size());
   source.read(0, bytes);
   return SentencePieceReader(*Source::from_memory(std::move(bytes), source.name())).read();

@@ -10,7 +10,7 @@
 //   NormalizerSpec 1 name   2 precompiled_charsmap   3 add_dummy_prefix   4 remove_extra_whitespaces   5
 //                           escape_whitespaces
 //
-// Everything else is skipped. Token ids are the order of the pieces.
+// Other fields are skipped. Token ids are the order of the pieces.
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@
 
 namespace poise {
 
-// bos_id, eos_id and pad_id are the control pieces with those names and get the types bos, eos and pad; -1 where there
-// is none. Vocabulary::normalizer is "identity" only if text is tokenized unchanged; otherwise it names what Poise
-// would have to do to it first.
+// bos_id, eos_id and pad_id are the control pieces with those names and get the types bos, eos and pad; -1 if missing.
+// Vocabulary::normalizer is "identity" only if text is tokenized unchanged; otherwise it names the normalization that
+// Poise would have to apply.
 //
-// Throws invalid_file, naming the field and its offset, where SentencePiece would refuse the file, too (no unknown
-// piece, an empty or repeated piece, missing byte pieces); unsupported for word and character models.
+// Throws invalid_file, naming the field and its offset, where SentencePiece rejects the file, too (no unknown piece, an
+// empty or repeated piece, missing byte pieces); unsupported for word and character models.
 Vocabulary read_sentencepiece(const Source& source);
 
-// Such a file. Its normalizer is identity, whatever the vocabulary says; SentencePiece refuses the file where
-// read_sentencepiece() does. Requires: a kind of SentencePiece.
+// The file of a vocabulary. Its normalizer is identity, whatever the vocabulary has; SentencePiece rejects the file
+// where read_sentencepiece() does. Requires: a kind of SentencePiece.
 std::string write_sentencepiece(const Vocabulary& vocabulary);
 
 }  // namespace poise

@@ -9,7 +9,7 @@ namespace poise {
 
 std::string to_base64(std::string_view bytes);
 
-// Nothing for text that is none.
+// Nothing for invalid base64.
 std::optional<std::string> base64_decoded(std::string_view text);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// GPT-2's alphabet: each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves, the
-// others are U+0100 and what follows, in their order.
+// GPT-2's alphabet: each byte as a printable character. Bytes that are printable in Latin-1 stand for themselves; the
+// others become U+0100 and up, in order.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,10 @@ void append(std::string& text, std::string_view bytes);
 // The byte that a character stands for, or -1.
 int byte_of(char32_t code);
 
-// The bytes that a text stands for, in place of what was in `bytes`; false: it is not in the alphabet, or no UTF-8.
+// Replaces `bytes` by the bytes that a text stands for; false if it is not in the alphabet, or invalid UTF-8.
 bool decode(std::string_view text, std::string& bytes);
 
-// How many bytes of UTF-8 the character for a byte takes.
+// The length in UTF-8 of the character for a byte.
 inline std::size_t character_bytes(char byte) { return byte >= 0x21 && byte <= 0x7E ? 1 : 2; }
 
 }  // namespace poise::byte_level

@@ -48,7 +48,7 @@ Attributes generation_config(const Model& model) {
     const auto* map = parsed.get_if<Attributes>();
     return map == nullptr ? Attributes() : *map;
   } catch (const Error&) {
-    return {};  // some other program's attribute
+    return {};  // another program's attribute
   }
 }
 

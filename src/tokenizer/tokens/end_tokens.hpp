@@ -1,4 +1,4 @@
-// Which tokens end a text.
+// The tokens that end a text.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace poise {
 
-// The attribute that has a Hugging Face directory's generation_config.json.
+// The attribute that holds a Hugging Face directory's generation_config.json.
 inline constexpr std::string_view kGenerationConfig = "generation_config";
 
 // `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and
-// the ends of a turn and of a message of GGUF: each once, those below `tokens`.
+// GGUF's ends of a turn and of a message: each once, if below `tokens`.
 std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens);
 
-// generation_config.json, where the model has one as a map, or as its text; else empty.
+// generation_config.json, stored in the model as a map or as text; else empty.
 Attributes generation_config(const Model& model);
 
 }  // namespace poise

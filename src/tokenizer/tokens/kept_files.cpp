@@ -34,7 +34,7 @@ const std::string* text_of(const Attributes& files, std::string_view name) {
   return value == nullptr ? nullptr : value->get_if<std::string>();
 }
 
-// Nothing: the text is no JSON object.
+// Nothing if the text is not a JSON object.
 std::optional<Attributes> object_of(const std::string& text, std::string_view name) {
   try {
     Value value = parse_json(text, std::string(name));
@@ -75,8 +75,7 @@ class KeptFiles {
  private:
   void add(std::string_view name, std::string text) { files_.push_back({std::string(name), std::move(text)}); }
 
-  // The file that was kept, where it has the same keys and values. Its template does not count beside files of
-  // templates.
+  // The kept file, if it has the same keys and values. Its template does not count if there are files of templates.
   std::string config_text() const {
     const std::string* text = text_of(vocabulary_.files, kTokenizerConfig);
     const auto kept = text == nullptr ? std::nullopt : object_of(*text, kTokenizerConfig);
@@ -85,10 +84,10 @@ class KeptFiles {
     return is_true ? *text : to_json(config_, 2) + "\n";
   }
 
-  // Without special tokens that are others now.
+  // Drops special tokens that have changed.
   std::string special_map(const std::string& text) const {
     const auto map = object_of(text, kSpecialTokensMap);
-    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // in which it names no token for Poise
+    if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // it names no token for Poise
     Attributes left = *map;
     for (const auto& [key, id] : kNamed) {
       const Value* value = map->find(key);

@@ -1,5 +1,4 @@
-// Vocabulary::files: files of a tokenizer that are kept as they were read, for other formats to carry and a directory
-// to get back.
+// Vocabulary::files: a tokenizer's files, kept as they were read for other formats to carry and a directory to restore.
 #pragma once
 
 #include <string>
@@ -21,22 +20,20 @@ struct TokenizerFile {
   std::string bytes;
 };
 
-// Is it "additional_chat_templates/NAME.jinja"?
+// True for "additional_chat_templates/NAME.jinja".
 bool is_additional_template(std::string_view name);
 
-// Why these are no Vocabulary::files, whose names become paths: a sentence; empty: they are.
+// Why these are not valid Vocabulary::files, whose names become paths: a sentence; empty if they are.
 std::string problem_with_files(const Attributes& files);
 
-// The JSON object in a kept file; empty where there is none.
+// The JSON object in a kept file; empty if missing.
 Attributes kept_object(const Attributes& files, std::string_view name);
 
-// The chat template that the files of templates are, as tokenizer_config.json would have it: the text of
-// chat_template.jinja, or a list where there are others. Null: there are none. They count more than
-// tokenizer_config.json's.
+// The chat template in the files of templates, as tokenizer_config.json would have it: the text of chat_template.jinja,
+// or a list if there are others. Null if there are none. It takes precedence over tokenizer_config.json's.
 Value template_of(const Attributes& files);
 
-// tokenizer_config.json, of which `config` is what the vocabulary makes, and the kept files that agree with the
-// vocabulary.
+// tokenizer_config.json, of which the vocabulary makes `config`, and the kept files that agree with the vocabulary.
 std::vector<TokenizerFile> config_and_kept_files(const Vocabulary& vocabulary, Attributes config);
 
 }  // namespace poise

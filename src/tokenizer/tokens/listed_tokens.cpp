@@ -75,10 +75,10 @@ void add_older(const JsonFile& added, const std::vector<std::string>& special, B
   tokens.merge(older);
 }
 
-constexpr float kScore = -1000;  // as llama.cpp's converter has it
+constexpr float kScore = -1000;  // as llama.cpp's converter
 
-// The type that a token has once it is listed. BOS, the unknown token and their like stay what they are; a byte token
-// of another text is none.
+// The type of a token once it is listed. BOS, the unknown token and the like keep theirs; a byte token with another
+// text loses its type.
 TokenType listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;
@@ -87,7 +87,7 @@ TokenType listed_type(const Value& token, TokenType before) {
   return special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined;
 }
 
-// The vocabulary with other texts for some of its tokens.
+// Changes the texts of some tokens.
 Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, const Value*>& tokens) {
   Vocabulary result(vocabulary.settings());
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
@@ -172,7 +172,7 @@ void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::s
 }
 
 bool is_dense(std::uint64_t size, std::uint64_t tokens) {
-  constexpr std::uint64_t kSpareIds = 4096;  // that no token has
+  constexpr std::uint64_t kSpareIds = 4096;  // ids without a token
   return size <= 16 * tokens + kSpareIds;
 }
 

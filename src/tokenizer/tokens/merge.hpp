@@ -1,4 +1,4 @@
-// The heart of byte pair encoding: neighbouring symbols are merged, the best pair first, until no pair merges.
+// The core of byte pair encoding: merges neighbouring symbols, the best pair first, until no pair merges.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace poise {
 
-// A run of the text. Once merged into its left neighbour it is empty.
+// A run of the text. Empty after merging into its left neighbour.
 struct Symbol {
   std::string_view text;
   bool frozen = false;  // never merges
 };
 
-// Merges `symbols`, which follow each other in one text, and returns those that are left. `priority(left, right)` is a
-// number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. O(n log n)
-// calls at most.
+// Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` is a
+// number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. At most O(n
+// log n) calls.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;
@@ -25,7 +25,7 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     double priority;
     std::size_t left;
     std::size_t right;
-    std::size_t bytes;  // of both: tells whether one of them has merged since
+    std::size_t bytes;  // of both; shows whether one of them has merged since
 
     bool operator<(const Pair& other) const {
       return priority < other.priority || (priority == other.priority && left > other.left);

@@ -1,4 +1,4 @@
-// PrefixTrie: finds those of many texts that another text begins with, byte by byte.
+// PrefixTrie: finds which of many texts are prefixes of another text, byte by byte.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ class PrefixTrie {
 
   PrefixTrie();
 
-  static constexpr std::size_t kLongest = 1024;  // bytes of a text: looking for texts takes no more steps at any place
+  static constexpr std::size_t kLongest = 1024;  // bytes of a text, which bounds the steps at any place
 
-  // Of equal texts the first counts. Throws unsupported for a text that is longer, and beyond 16 million bytes that no
-  // two texts share. Requires: value >= 0.
+  // Of equal texts the first counts. Throws unsupported for a longer text, and above 16 million bytes, not counting
+  // shared prefixes. Requires: value >= 0.
   void add(std::string_view text, std::int32_t value);
 
-  // The node below by one byte, or kNone.
+  // The child node for one byte, or kNone.
   Node step(Node node, char byte) const {
     if (node == kRoot) return first_[static_cast<unsigned char>(byte)];
     const std::uint64_t key = key_of(node, byte);
@@ -39,10 +39,10 @@ class PrefixTrie {
     for (std::size_t i = 0; i < text.size() && node != kNone; ++i) node = step(node, text[i]);
     return node;
   }
-  // Of the text that ends there; -1: none does.
+  // The value of the text that ends there, or -1.
   std::int32_t value(Node node) const { return values_[node]; }
 
-  // Calls visit(length, value) for each text that `text` begins with, the shortest first.
+  // Calls visit(length, value) for each text that is a prefix of `text`, the shortest first.
   template <typename Visit>
   void for_each_prefix(std::string_view text, Visit&& visit, Node from = kRoot) const {
     Node node = from;
@@ -53,7 +53,7 @@ class PrefixTrie {
     }
   }
 
-  // The longest text that `text` begins with.
+  // The longest text that is a prefix of `text`.
   struct Match {
     std::size_t length = 0;
     std::int32_t value = -1;  // none
@@ -85,7 +85,7 @@ class PrefixTrie {
 
   std::uint64_t seed_ = hash_seed();
   std::array<Node, 256> first_{};
-  std::vector<std::uint64_t> slots_;  // key and child; open addressing, at most half of them taken
+  std::vector<std::uint64_t> slots_;  // key and child; open addressing, at most half full
   std::size_t mask_ = 0;
   std::size_t taken_ = 0;
   std::vector<std::int32_t> values_;

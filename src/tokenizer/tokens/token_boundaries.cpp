@@ -26,7 +26,7 @@ bool TokenBoundaries::is_spelled_in_bytes(std::string_view token) {
 void TokenBoundaries::add_bytes(std::string_view token) {
   if (!byte_level::decode(token, bytes_)) return;
   const std::string_view text = bytes_;
-  std::size_t begin = 0;  // of the character, or what there is of it, before `at`
+  std::size_t begin = 0;  // of the character, or of its part before `at`
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (is_trail(text[at])) continue;
     if (is_ascii(text[at]) && is_ascii(text[at - 1])) {
@@ -51,7 +51,7 @@ bool TokenBoundaries::reaches(std::string_view left, std::string_view right) con
   const Part whole_left = part_of(left);
   const Part whole_right = part_of(right);
   if (has(whole_left, whole_right)) return true;
-  // Parts that some token begins or ends with; most characters have few.
+  // Parts that tokens begin or end with; most characters have few.
   std::array<Part, 4> lefts{whole_left};
   std::array<Part, 4> rights{whole_right};
   std::size_t left_count = 1;

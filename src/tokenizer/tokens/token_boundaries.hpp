@@ -1,5 +1,5 @@
-// TokenBoundaries: where a text may be cut because no token reaches over the place. Byte pair encoding gives the same
-// tokens for the runs between boundaries as for the text as a whole: whatever merges becomes a token.
+// TokenBoundaries: places that no token spans, where a text may be cut. Byte pair encoding gives the same tokens for
+// the runs between boundaries as for the whole text, since every merge makes a token.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ namespace poise {
 
 class TokenBoundaries {
  public:
-  // What tokens and texts are made of: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a
+  // The units of tokens and texts: characters, or bytes in the alphabet of byte_level.hpp, where a token may hold a
   // part of a character.
   enum class Of { characters, bytes };
   explicit TokenBoundaries(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
 
-  // Is a token one of the alphabet? "a" may be of either.
+  // True when a token is spelled in the alphabet. "a" is in both.
   static bool is_spelled_in_bytes(std::string_view token);
 
-  // A text that is no UTF-8, or not in the alphabet, is no token that a text can become.
+  // Ignores invalid UTF-8, and text outside the alphabet: no text can contain such a token.
   void add(std::string_view token) { of_ == Of::bytes ? add_bytes(token) : add_characters(token); }
 
-  // Calls visit(run) for the runs of a text, from front to back. Of a text of bytes that are not in the alphabet, or no
-  // UTF-8, there is one. Requires: well-formed UTF-8.
+  // Calls visit(run) for the runs of a text, from front to back. A text of invalid UTF-8, or of bytes outside the
+  // alphabet, is one run. Requires: well-formed UTF-8.
   template <typename Visit>
   void for_each(std::string_view text, Visit&& visit) const {
     if (of_ == Of::bytes) {
@@ -53,7 +53,7 @@ class TokenBoundaries {
  private:
   static constexpr unsigned kLogBits = 22;
 
-  // A character's bytes, or some at its front or end, as a number that tells how many they are.
+  // A character's bytes, or some at its front or end, as a number that includes their count.
   using Part = std::uint64_t;
   static Part part_of(std::string_view bytes) {
     Part part = 1;
@@ -87,7 +87,7 @@ class TokenBoundaries {
 
   void add_characters(std::string_view token);
   void add_bytes(std::string_view token);
-  // Does a token reach from one character into the next?
+  // True when a token spans the end of one character and the beginning of the next.
   bool reaches(std::string_view left, std::string_view right) const;
 
   template <typename Visit>
@@ -113,10 +113,10 @@ class TokenBoundaries {
 
   Of of_;
   std::vector<std::uint64_t>
-      pairs_;  // bits: of what is left and right of a place inside a token. May say yes to others, too
-  std::array<std::uint64_t, 256> parts_{};  // the same of parts of characters that tokens begin or end with
-  std::array<bool, 128 * 128> ascii_{};     // the pairs of two bytes of ASCII, which most are
-  std::string bytes_;                       // room to work in
+      pairs_;  // bits: of what is left and right of a place inside a token. A filter: may give false positives
+  std::array<std::uint64_t, 256> parts_{};  // the same for parts of characters that tokens begin or end with
+  std::array<bool, 128 * 128> ascii_{};     // pairs of two ASCII bytes, the most frequent ones
+  std::string bytes_;                       // scratch space
 };
 
 }  // namespace poise

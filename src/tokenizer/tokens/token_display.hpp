@@ -11,7 +11,7 @@ namespace poise {
 
 enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
 
-// Of each token. Throws invalid_file for a byte token whose text names no byte.
+// For each token. Throws invalid_file for a byte token whose text names no byte.
 std::vector<TokenDisplay> token_displays(const Vocabulary& vocabulary);
 
 }  // namespace poise

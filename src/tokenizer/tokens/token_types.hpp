@@ -1,5 +1,5 @@
-// Types of tokens in numbers, as SentencePiece has them and GGUF after it: 1 normal, 2 unknown, 3 control, 4
-// user-defined, 5 unused, 6 byte.
+// The numbers of token types in SentencePiece and GGUF: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6
+// byte.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace poise {
 
-// Nothing for another number.
+// Nothing for other numbers.
 std::optional<TokenType> numbered_token_type(std::uint64_t number);
 
 // BOS, EOS and padding are control tokens.
 std::int32_t token_type_number(TokenType type);
 
-// A control token that is BOS, EOS or padding by its id has that type.
+// A control token that is BOS, EOS or padding by its id gets that type.
 TokenType special_type(TokenType type, const Vocabulary& vocabulary, std::size_t id);
 
 }  // namespace poise

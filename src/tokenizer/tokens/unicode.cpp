@@ -20,8 +20,7 @@ utf8proc_category_t category(char32_t code) { return utf8proc_category(static_ca
 
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-// No normal form changes such a character by itself, and it never combines with what is before it. Not all of them, but
-// most that texts have.
+// True for most frequent characters that no normal form changes and that never combine with the character before.
 bool is_inert(char32_t code, Form form) {
   if (code < 0x80 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF)) return true;
   if (form != Form::nfc) return false;
@@ -116,7 +115,7 @@ std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end)
       bytes.remove_prefix(length);
       continue;
     }
-    // The longest front that may begin a character.
+    // The longest prefix that may begin a character.
     std::size_t begun = std::min<std::size_t>(bytes.size(), 3);
     while (begun > 1 && incomplete_tail(bytes.substr(0, begun)) != begun) --begun;
     if (begun == bytes.size() && incomplete_tail(bytes) == bytes.size() && !at_end) return bytes.size();
@@ -174,7 +173,7 @@ std::string lower_case(std::string_view text) {
     if (code < 0x80) {
       result += code >= 'A' && code <= 'Z' ? static_cast<char>(code + ('a' - 'A')) : bytes.front();
     } else if (code == 0x130) {
-      result += "i\xCC\x87";  // the only one whose lower case is two characters
+      result += "i\xCC\x87";  // the only character whose lower case is two characters
     } else {
       append(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
     }

@@ -1,4 +1,4 @@
-// What Unicode says of characters, and normal forms. Texts here are well-formed UTF-8.
+// Properties of characters, and normal forms. Texts here are well-formed UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -33,11 +33,11 @@ void for_each(std::string_view text, Visit&& visit) {
   }
 }
 
-// `text` with U+FFFD for what is no UTF-8: one for each such byte, as SentencePiece has it.
+// `text` with one U+FFFD for each invalid byte, as in SentencePiece.
 std::string well_formed(std::string_view text);
 
-// Appends bytes as text: U+FFFD for each longest run that begins a character and does not end it. Returns how many
-// bytes at the end may yet become a character; they are left out. `at_end`: nothing follows, and they are none.
+// Appends bytes as text: one U+FFFD for each longest invalid run that begins a character. Returns how many bytes at the
+// end may still become a character; leaves them out. `at_end`: nothing follows, so they are invalid.
 std::size_t append_lossy(std::string& text, std::string_view bytes, bool at_end);
 
 bool is_white_space(char32_t code);      // the property White_Space
@@ -47,16 +47,16 @@ bool is_mark(char32_t code);             // M
 bool is_nonspacing_mark(char32_t code);  // Mn
 bool is_other(char32_t code);            // Cc, Cf, Co
 bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
-bool is_ideograph(char32_t code);        // of the blocks that BERT takes for Chinese
+bool is_ideograph(char32_t code);        // of the blocks that BERT counts as Chinese
 
-// The characters' own lower case, whatever is around them.
+// The lower case of each character, independent of its neighbours.
 std::string lower_case(std::string_view text);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
 // O(n log n).
 std::string normal_form(std::string_view text, Form form);
 
-// The bytes of the grapheme cluster that `text` begins with. Requires: text is not empty.
+// The bytes of the first grapheme cluster. Requires: text is not empty.
 std::size_t grapheme_length(std::string_view text);
 
 }  // namespace poise::unicode

@@ -8,7 +8,7 @@
 namespace poise {
 namespace {
 
-// The scripts of Unicode 14, as ISO 15924 abbreviates them, but for those that script_runs() names itself.
+// The scripts of Unicode 14, abbreviated as in ISO 15924, except those that script_runs() names itself.
 constexpr std::string_view kScripts =
     "Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham "
     "Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak "

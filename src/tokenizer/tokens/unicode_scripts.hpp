@@ -1,12 +1,12 @@
-// Runs of one script, as SentencePiece cuts text while it trains: the pre-tokenizer UnicodeScripts of tokenizer.json.
+// Runs of one script, as SentencePiece cuts text for training: tokenizer.json's pre-tokenizer UnicodeScripts.
 #pragma once
 
 #include <string>
 
 namespace poise {
 
-// A regular expression whose matches are the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
-// without a script belong to the run that they follow; those that follow none are in no match.
+// A regular expression that matches the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters without
+// a script belong to the run before them; without one, nothing matches them.
 std::string script_runs();
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// WordPiece as BERT has it, "bert". GGUF marks the tokens that begin a word, tokenizer.json those that do not.
+// BERT's WordPiece, "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
 #include "tokenizer/gguf/forms/forming.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace poise::gguf_forms {
 namespace {
 
-// llama.cpp puts BOS and the separator around the texts of such a vocabulary, whatever else a file says.
+// llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file contains.
 void take_separator(Forming& of) {
   const SpecialAround around = special_around(of.vocabulary);
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();

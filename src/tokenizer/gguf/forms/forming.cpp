@@ -23,13 +23,13 @@ std::string prepend_scheme(const Fields& metaspace) {
 }
 bool prepends(const Fields& metaspace) { return prepend_scheme(metaspace) != "never"; }
 
-// The steps of a part that may be a Sequence of others, in their order.
+// Appends the steps of a part, which may be a Sequence, in order.
 void append_steps(const Fields& part, std::string_view list, std::vector<Fields>& steps) {
   if (part.text("type", "") != "Sequence") return steps.push_back(part);
   for (const Fields& step : part.list(list)) append_steps(step, list, steps);
 }
 
-// What a decoder does, step by step: its type, and the fields that change texts.
+// The steps of a decoder: types, and the fields that change texts.
 std::vector<std::string> decoder_steps(const Fields& pipeline) {
   std::vector<std::string> steps;
   for (const Fields& step : steps_of(pipeline, "decoder", "decoders")) {
@@ -47,7 +47,7 @@ std::vector<std::string> decoder_steps(const Fields& pipeline) {
   return steps;
 }
 
-// A few of many names.
+// The first few of many names.
 std::string listed(const std::vector<std::string_view>& names) {
   constexpr std::size_t kMost = 5;
   const auto shown = std::span(names).first(std::min(names.size(), kMost));

@@ -1,4 +1,4 @@
-// Byte-level BPE: GGUF's "gpt2", with the name of a pre-tokenizer that cuts as the vocabulary does.
+// Byte-level BPE: GGUF's "gpt2", with the name of an equivalent pre-tokenizer.
 #include "tokenizer/gguf/forms/forming.hpp"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kGpt2Row = "gpt-2";
 constexpr std::string_view kFalconRow = "falcon";
 
-// Rows write characters as \x{4E00}, tokenizer.json as they are.
+// Rows write characters as \x{4E00}, tokenizer.json literally.
 std::string with_characters(std::string_view expression) {
   std::string text;
   while (!expression.empty()) {
@@ -35,15 +35,15 @@ std::string with_characters(std::string_view expression) {
   return text += expression;
 }
 
-// Spellings that match the same: what comes after a possessive part is none of its characters, and white space up to
-// the last newline ends with one of several as with one.
+// Equivalent spellings: after a possessive part there is none of its characters, and white space up to the last newline
+// ends the same with one newline or several.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
     {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
     {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
     {R"([^\s\p{L}\p{N}]++[\r\n]*)", R"([^\s\p{L}\p{N}]+[\r\n]*)"},
 }};
 
-// As rows spell it, with characters.
+// As rows spell it, with literal characters.
 std::string spelled(std::string_view expression) {
   std::string text = with_characters(expression);
   for (const auto& [from, to] : kSpellings) {
@@ -52,7 +52,7 @@ std::string spelled(std::string_view expression) {
   return text;
 }
 
-// Which expressions the steps cut by; nothing for a step that is none of those that rows have.
+// The expressions that the steps cut by; nothing if no row has such a step.
 std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>& cuts) {
   const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
   std::vector<std::string> expressions;

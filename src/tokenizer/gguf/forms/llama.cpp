@@ -19,7 +19,7 @@ bool is_added(const Forming& of, TokenId id) {
   return type == TokenType::control || type == TokenType::user_defined;
 }
 
-// A token's score is the rank of the first merge that makes it; other ways to make it merge, too.
+// Scores a token by the rank of the first merge that makes it; other ways to make it merge, too.
 void rank_by_merges(Forming& of) {
   const TokenIndex ids(of.vocabulary, {});
   constexpr float kNever = -1e9F;
@@ -58,7 +58,7 @@ void rank_by_merges(Forming& of) {
   }
 }
 
-// Tells whether U+2581 stands for spaces, and notes what else the steps do.
+// Returns whether U+2581 replaces spaces, and notes what else the steps do.
 bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
   bool escaped = false;
   bool prefix = false;
@@ -79,7 +79,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
       of.take_prefix(step);
       prefix = *of.gguf.add_space_prefix;
     } else if (type != "Split" || pattern_of(step, "String") != " " ||
-               !escaped) {  // once they are replaced there is no space to cut at
+               !escaped) {  // after the replacement there is no space to cut at
       of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
     }
   }
@@ -92,7 +92,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
 
 }  // namespace
 
-// SentencePiece's algorithm merges by scores, and whatever makes a token.
+// SentencePiece merges by scores, in any way that makes a token.
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
   of.gguf.model = "llama";
   of.gguf.pre = "default";

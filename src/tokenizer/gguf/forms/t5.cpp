@@ -1,4 +1,4 @@
-// Unigram, of SentencePiece and of tokenizer.json: GGUF's "t5".
+// Unigram of SentencePiece and tokenizer.json: GGUF's "t5".
 #include "tokenizer/gguf/forms/forming.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace poise::gguf_forms {
 namespace {
 
-// What llama.cpp does in another way than SentencePiece.
+// Reports where llama.cpp differs from SentencePiece.
 void check_unigram(Forming& of) {
   const auto has = [&](TokenType type) {
     return std::ranges::find(of.gguf.token_type, token_type_number(type)) != of.gguf.token_type.end();
@@ -46,7 +46,7 @@ std::string form_sentencepiece_unigram(Forming& of) {
   return {};
 }
 
-// Unigram of tokenizer.json, in the steps that llama.cpp does.
+// Unigram of tokenizer.json, with the steps that llama.cpp has.
 std::string form_unigram(Forming& of) {
   const Fields model = *of.pipeline.map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
