@@ -19,7 +19,7 @@ Method method_of(const Object& of, std::string_view name) {
   return nullptr;
 }
 
-// What would change a list or a dictionary, which the sandbox refuses.
+// True for methods that change a list or dictionary; the sandbox refuses them.
 bool changes(const Object& of, std::string_view name) {
   static constexpr std::array<std::string_view, 8> kOfLists = {"append", "clear", "pop",    "reverse",
                                                                "insert", "sort",  "extend", "remove"};
@@ -28,7 +28,7 @@ bool changes(const Object& of, std::string_view name) {
   return of.is<DictPtr>() && std::ranges::find(kOfDicts, name) != kOfDicts.end();
 }
 
-// As error messages of Jinja name it.
+// The name in Jinja's error messages.
 std::string described(const Object& of) { return of.is_none() ? "None" : type_name(of) + " object"; }
 
 std::optional<Object> number_attribute(const Object& of, std::string_view name) {
@@ -45,7 +45,7 @@ std::optional<Object> number_attribute(const Object& of, std::string_view name) 
   return std::nullopt;
 }
 
-// What getattr() of Python finds.
+// Looks up as Python's getattr().
 std::optional<Object> python_attribute(Interpreter& in, const Object& of, std::string_view name) {
   if (auto* const* space = of.get_if<Namespace*>()) {
     for (const auto& [key, value] : (*space)->entries) {
@@ -86,7 +86,7 @@ Object missing_attribute(const Object& of, std::string_view name) {
   return undefined(fmt::format("'{}' has no attribute '{}'", described(of), name));
 }
 
-// What subscripts find; nothing: they do not.
+// Looks up as a subscript; nothing if there is no such item.
 std::optional<Object> subscripted(Budget& budget, const Object& of, const Object& key) {
   if (of.is_undefined()) fail_undefined(of);
   if (const auto* dict = of.get_if<DictPtr>()) {

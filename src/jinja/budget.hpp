@@ -1,4 +1,4 @@
-// Budget: how much one rendering may do. Templates come with models, and are as hostile as these.
+// Budget: bounds the work of one rendering. Templates come with models, and are as hostile.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace poise::jinja {
 
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items
-  std::uint64_t bytes = std::uint64_t{1} << 30;  // of all values together that are made on the way
+  std::uint64_t bytes = std::uint64_t{1} << 30;  // of all values made, in total
   std::uint64_t output = std::uint64_t{1} << 26;
-  std::size_t depth = 400;  // of expressions and statements in each other, macros' among them
+  std::size_t depth = 400;  // of nested expressions and statements, including those of macros
 };
 
 inline constexpr unsigned kMaxObjectDepth = 512;  // containers in containers
@@ -25,7 +25,7 @@ class Budget {
     if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
     steps_ += count;
   }
-  // Before so many bytes of values are made.
+  // Called before values of that size are made.
   void charge(std::uint64_t bytes) {
     if (bytes > limits_.bytes - bytes_) throw Failure(FailureKind::limit, "the template makes too many values");
     bytes_ += bytes;

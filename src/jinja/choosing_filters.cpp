@@ -1,4 +1,4 @@
-// Filters that use another filter or a test for each item.
+// Filters that apply another filter or a test to each item.
 #include <fmt/format.h>
 
 #include "jinja/filters.hpp"

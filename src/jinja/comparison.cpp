@@ -1,4 +1,4 @@
-// Which objects are equal, the same, or come first.
+// Equality, identity and order of objects.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace poise::jinja {
 namespace {
 
-// Holds every int64 and every double.
+// Exact for every int64 and every double.
 std::optional<long double> exact_number(const Object& object) {
   if (const auto whole = object.integer()) return static_cast<long double>(*whole);
   if (const auto* real = object.get_if<double>()) return static_cast<long double>(*real);

@@ -1,4 +1,4 @@
-// Expressions: what they are worth.
+// Evaluates expressions.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 
 namespace poise::jinja {
 
-// Counts how deep expressions are in each other.
+// Counts how deep expressions nest.
 struct EvaluationDepth {
   EvaluationDepth(std::size_t& depth_, Budget& budget) : depth(depth_) {
     budget.step();

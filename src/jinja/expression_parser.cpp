@@ -7,7 +7,7 @@
 
 namespace poise::jinja {
 
-// Counts how deep expressions are in each other.
+// Counts how deep expressions nest.
 struct ExpressionParser::Nested {
   explicit Nested(ExpressionParser& parser) : depth(parser.depth_) {
     if (depth >= kMaxSyntaxDepth) parser.in_.refuse("expressions are too deep in each other");
@@ -134,7 +134,7 @@ ExpressionPtr ExpressionParser::product() {
   return left;
 }
 
-// From left to right, as Jinja has it.
+// Left to right, as in Jinja.
 ExpressionPtr ExpressionParser::power() {
   ExpressionPtr left = unary();
   while (in_.skip_symbol("**")) left = binary(ExpressionKind::arithmetic, std::move(left), unary(), "**");
@@ -260,7 +260,7 @@ ExpressionPtr ExpressionParser::tuple(Items items, std::string_view end, bool in
 
 namespace {
 
-// Null: can be assigned to. Otherwise what cannot.
+// Returns the part that cannot be assigned to, or null.
 const Expression* unassignable(const Expression& target, bool with_members) {
   if (target.kind == ExpressionKind::name) return nullptr;
   if (target.kind == ExpressionKind::member) return with_members ? nullptr : &target;

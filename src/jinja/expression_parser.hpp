@@ -1,4 +1,4 @@
-// Expressions, in the order in which their operators bind.
+// Parses expressions by the precedence of their operators.
 #pragma once
 
 #include "jinja/syntax_tree.hpp"
@@ -13,15 +13,15 @@ class ExpressionParser {
   explicit ExpressionParser(TokenStream& tokens) : in_(tokens) {}
 
   ExpressionPtr expression();
-  // The same without "a if b else c" at the top, which would take what belongs to a statement.
+  // The same without "a if b else c" at the top: the "if" may belong to a statement.
   ExpressionPtr expression_without_condition() { return logical_or(); }
 
   enum class Items { any, without_condition, targets };
-  // One expression, or several with commas between them, which are a tuple. `end`: a name that ends it.
+  // One expression, or a tuple of several, separated by commas. `end`: a name that ends it.
   ExpressionPtr tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
-  // What an assignment or a loop may assign to.
+  // The target of an assignment or a loop.
   ExpressionPtr target(bool with_members, std::string_view end = {});
-  // "name(...) | name" after a block's name. Null operand: what the block makes. Null: there is none.
+  // "name(...) | name" after a block's name. Null operand: the block's text. Null if there is none.
   ExpressionPtr filters_of_block(bool begins);
 
  private:

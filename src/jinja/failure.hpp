@@ -1,4 +1,4 @@
-// Failure: why a template cannot go on. The template's face adds the line and throws poise::Error.
+// Failure: why a template stopped. Template adds the line and throws poise::Error.
 #pragma once
 
 #include <stdexcept>

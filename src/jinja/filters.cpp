@@ -1,4 +1,4 @@
-// Which filter has a name, and the keys by which filters look into items.
+// The table of filters, and the keys by which filters look into items.
 #include "jinja/filters.hpp"
 
 #include <fmt/format.h>

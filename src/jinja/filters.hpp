@@ -1,4 +1,4 @@
-// Filters and tests, by name: a row each.
+// Filters and tests by name, a row for each.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@ const Filters& sequence_filters();
 const Filters& number_filters();
 const Filters& choosing_filters();  // map, select and their like
 
-// Null: there is none.
+// Null if unknown.
 Method filter_of(std::string_view name);
 
 using Test = bool (*)(Interpreter& in, const Object& value, Parameters& parameters);
-// Null: there is none.
+// Null if unknown.
 Test test_of(std::string_view name);
 
-// What an attribute of a filter finds in an item: "a.b.0", 2. With small letters where case does not count.
+// An attribute argument of a filter: "a.b.0", 2. In lower case where case does not count.
 class Key {
  public:
   Key(Interpreter& in, const Object& attribute, bool with_case);
@@ -35,7 +35,7 @@ class Key {
   std::optional<Object> otherwise_;
 };
 
-// json.dumps() of Python.
+// The style of Python's json.dumps().
 struct JsonStyle {
   bool ascii = false;
   bool sort_keys = false;

@@ -1,4 +1,4 @@
-// Python's format specifications, which str.format() and the operator % share.
+// Python's format specifications, for str.format() and the operator %.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// Texts with values in them: the operator %, str.format(), and escapes of HTML.
+// Formats values into texts: the operator %, str.format(), and HTML escapes.
 #pragma once
 
 #include "jinja/interpreter.hpp"
@@ -10,13 +10,13 @@ Object percent_formatted(Budget& budget, const Text& text, const Object& values)
 // text.format(...)
 Object brace_formatted(Interpreter& in, const Text& text, Parameters& parameters);
 
-// Markup: &, <, >, " and ' as entities; as it is where it is markup already.
+// Markup: &, <, >, " and ' as entities; unchanged if it is markup already.
 Text escaped(const Text& text);
 
-// How a number is shown: [[fill]align][sign][#][0][width][,][.precision][type]
+// A format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type]
 struct FormatSpec {
   std::string fill = " ";
-  char align = '\0';  // < > ^ =; 0: the type's own
+  char align = '\0';  // < > ^ =; 0: the type's default
   char sign = '-';
   bool alternate = false;
   std::size_t width = 0;
@@ -24,7 +24,7 @@ struct FormatSpec {
   std::optional<int> precision = {};
   char type = '\0';
 };
-// Throws for a number that is not shown that way.
+// Throws for a number that the specification does not fit.
 Text formatted(Budget& budget, const Object& value, const FormatSpec& spec);
 FormatSpec format_spec(std::string_view text);
 

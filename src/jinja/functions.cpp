@@ -1,4 +1,4 @@
-// The functions that every template has.
+// The functions of every template.
 #include <array>
 #include <ctime>
 #include <utility>
@@ -10,7 +10,7 @@
 namespace poise::jinja {
 namespace {
 
-constexpr std::int64_t kMostOfRange = 100'000;  // as Jinja's sandbox has it
+constexpr std::int64_t kMostOfRange = 100'000;  // Jinja's sandbox has this limit
 
 Object make_range(Interpreter&, Parameters& given) {
   const std::vector<Object> bounds = given.positional();

@@ -1,4 +1,4 @@
-// Statements: what a body writes.
+// Runs statements.
 #include "jinja/interpreter.hpp"
 
 #include <algorithm>
@@ -41,8 +41,8 @@ struct Interpreter::Deeper {
 
 Interpreter::Interpreter(const Limits& limits, std::function<std::tm()> now) : budget_(limits), now_(std::move(now)) {}
 
-// Scopes hold macros, and macros their scopes; namespaces hold anything. Each is emptied while all of them exist, so
-// that no chain of them is destroyed from within itself.
+// Scopes hold macros, and macros their scopes; namespaces hold anything. Clears each while all of them exist, so that
+// no chain of them is destroyed recursively.
 Interpreter::~Interpreter() {
   for (const ScopePtr& scope : kept_) scope->names.clear();
   for (Namespace& space : namespaces_) space.entries.clear();
@@ -170,7 +170,7 @@ Flow Interpreter::loop(const Statement& statement, std::vector<Object> items, co
     Loop& loop;
     ~End() { loop.end(); }
   } const end{*state};
-  bool is_done = false;  // an item to the end of the body; Jinja counts others as none
+  bool is_done = false;  // some item ran to the end of the body; Jinja does not count others
   for (std::size_t i = 0; i < state->items().size(); ++i) {
     budget_.step();
     state->turn_to(i);

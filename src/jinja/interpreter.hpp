@@ -15,7 +15,7 @@
 
 namespace poise::jinja {
 
-// The names of a block, and where to look for others.
+// The names of a block, and the enclosing scope.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Object>> names = {};
@@ -38,23 +38,23 @@ class Interpreter {
 
   Budget& budget() { return budget_; }
   std::tm now() const { return now_(); }
-  // Of what was computed last.
+  // Of the last computation.
   std::size_t line() const { return line_; }
 
-  // A scope with the functions that every template has.
+  // A scope with the functions of every template.
   ScopePtr globals();
-  // Throws where scopes are too deep in each other.
+  // Throws where scopes nest too deeply.
   ScopePtr inside(const ScopePtr& scope);
 
   Object evaluate(const Expression& expression, const ScopePtr& scope);
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
-  // What a body makes, by itself.
+  // The output of a body.
   Text text_of(const Body& body, const ScopePtr& scope);
-  // One run of a loop over items; a recursive one is called with others.
+  // Runs a loop over items; a recursive loop calls it with others.
   Flow loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
   Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
 
-  // value.name and value[key], as Jinja looks: methods first, or items.
+  // value.name and value[key], with Jinja's precedence: methods first, or items.
   Object attribute(const Object& of, std::string_view name);
   Object item(const Object& of, const Object& key);
   Object call(const Object& callee, Parameters& parameters);
@@ -63,7 +63,7 @@ class Interpreter {
   bool contains(const Object& container, const Object& value);
 
   Object make_namespace();
-  // Something that lives as long as the rendering refers to the scope: macros in it may refer to it, too.
+  // Keeps a scope for the whole rendering, because macros in it refer to it.
   void keep(const ScopePtr& scope);
   void print(Text& out, const Object& value);
 

@@ -1,4 +1,4 @@
-// What json.dumps() of Python writes.
+// Writes JSON as Python's json.dumps().
 #include <algorithm>
 #include <cmath>
 

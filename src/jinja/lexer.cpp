@@ -1,6 +1,6 @@
 // A source is data with tags between: {{ an expression }}, {% a statement %}, {# a comment #}. A minus inside a tag's
-// bracket takes all white space on its side away, a plus keeps what would be taken: the line break after a statement
-// or comment, and the white space before it where nothing else is in front of it on its line.
+// bracket removes all white space on its side. A plus keeps what is removed by default: the line break after a
+// statement or comment, and the white space before one that is first on its line.
 #include "jinja/lexer.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", "
 
 bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-// The source with "\n" for every line break, without the last one.
+// The source with "
+// " for every line break, and without the last one.
 std::string with_unix_lines(std::string_view source) {
   std::string text;
   text.reserve(source.size());
@@ -52,7 +53,7 @@ class Lexer {
   bool follows(std::string_view text) const { return rest().starts_with(text); }
   [[noreturn]] void refuse(const std::string& message) const { throw SyntaxFailure(message, line_); }
 
-  // Goes on to `end`, and keeps account of lines.
+  // Moves to `end`, counting lines.
   void advance(std::size_t end) {
     line_ += static_cast<std::size_t>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
                                                  source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -99,7 +100,7 @@ class Lexer {
     if (end > begin) tokens_.push_back({TokenKind::data, source_.substr(begin, end - begin), line_});
   }
 
-  // Where data before a tag ends, once what the tag takes away is gone.
+  // Where data before a tag ends, without the white space that the tag removes.
   std::size_t end_of_data(std::size_t begin, std::size_t tag, char sign, bool strips_line) const {
     const std::string_view data = std::string_view(source_).substr(begin, tag - begin);
     if (sign == '-') {
@@ -175,7 +176,7 @@ class Lexer {
     }
   }
 
-  // One token of an expression, or white space; false where the source ends.
+  // Reads one token of an expression, or white space; false at the end of the source.
   bool inner() {
     if (at_ == source_.size()) return false;
     const std::size_t after = skip_space(at_);
@@ -201,7 +202,7 @@ class Lexer {
     advance(end);
   }
 
-  // Digits of a kind with single underscores between them; where they end.
+  // Digits of a kind with single underscores between them; returns where they end.
   template <typename IsDigit>
   std::size_t digits(std::size_t i, const IsDigit& is_digit) const {
     const std::size_t begin = i;
@@ -242,7 +243,7 @@ class Lexer {
     return end;
   }
 
-  // 0x1f, 0b1, 0o7; at_ + 2 and less where there is none.
+  // 0x1f, 0b1, 0o7; at_ + 2 or less if there is none.
   std::size_t end_of_prefixed() const {
     if (at_ + 2 >= source_.size()) return at_;
     const char base = static_cast<char>(source_[at_ + 1] | 0x20);
@@ -308,7 +309,7 @@ class Lexer {
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   bool starts_line_ = true;
-  std::string open_;  // the brackets that close what is open
+  std::string open_;  // the closing brackets of the open ones
   std::vector<Token> tokens_;
 };
 

@@ -1,4 +1,4 @@
-// The lexer: a template's source as tokens, with trim_blocks and lstrip_blocks as Hugging Face's library sets them.
+// The lexer: a template's source as tokens, with trim_blocks and lstrip_blocks, as Hugging Face's library sets them.
 #pragma once
 
 #include <cstddef>

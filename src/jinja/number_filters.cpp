@@ -1,4 +1,4 @@
-// Filters that make numbers, or choose a value.
+// Filters that return numbers, or choose a value.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 namespace poise::jinja {
 namespace {
 
-// Digits with single underscores between them, without these; nothing for what is not so.
+// Removes single underscores between digits; nothing for other texts.
 std::optional<std::string> digits_from(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -27,7 +27,7 @@ std::optional<std::string> digits_from(std::string_view text) {
   return digits;
 }
 
-// int(text, base) of Python.
+// Python's int(text, base).
 std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
   const Text text = stripped(given, nullptr, Sides::both);
   std::string_view rest = text.view();
@@ -57,7 +57,7 @@ std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
   return is_negative ? -number : number;
 }
 
-// float(text) of Python.
+// Python's float(text).
 std::optional<double> real_from(const Text& given) {
   const Text text = stripped(given, nullptr, Sides::both);
   const auto digits = digits_from(text.view());
@@ -111,7 +111,7 @@ Object filter_abs(Interpreter&, const Object& value, Parameters& given) {
   return *whole < 0 ? with_sign(*whole, true) : Object(*whole);
 }
 
-// Halves go to the even neighbour, as the number is in binary.
+// Rounds halves to even, by the number's binary value.
 double rounded_real(double number, std::int64_t digits) {
   if (!std::isfinite(number) || digits > 323) return number;
   if (digits >= 0) return std::strtod(fmt::format("{:.{}f}", number, digits).c_str(), nullptr);
@@ -165,7 +165,7 @@ Object filter_attr(Interpreter& in, const Object& value, Parameters& given) {
   const Object name = given.required("name");
   given.finish();
   if (name.text() == nullptr) fail("the name of an attribute has to be a text");
-  // Items of a dictionary are no attributes.
+  // Items of a dictionary are not attributes.
   if (value.is<DictPtr>() && (*value.get_if<DictPtr>())->find(name.text()->bytes) != nullptr &&
       in.attribute(make_dict(Dict()), name.text()->bytes).is_undefined()) {
     return undefined(fmt::format("'dict object' has no attribute '{}'", name.text()->bytes));

@@ -9,7 +9,7 @@
 namespace poise::jinja {
 namespace {
 
-constexpr std::size_t kItemBytes = 64;  // of an item in a container, roughly
+constexpr std::size_t kItemBytes = 64;  // of an item in a container, approximately
 
 unsigned deeper(unsigned depth) {
   if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template puts values too deep into each other");

@@ -1,7 +1,7 @@
-// Object: a value of a template, as Python has it.
+// Object: a value of a template, with Python's semantics.
 //
-// Nothing that a template can reach changes but namespaces, loops and iterators: Hugging Face runs templates in a
-// sandbox that refuses to change lists and dictionaries.
+// Templates can change only namespaces, loops and iterators: Hugging Face runs them in a sandbox that refuses to change
+// lists and dictionaries.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Object;
 class Interpreter;
 class Parameters;
 
-// A name or an attribute that is not there. Most uses of it fail, with this reason.
+// A missing name or attribute. Most uses fail, with this reason.
 struct Undefined {
   std::shared_ptr<const std::string> reason;
 };
@@ -36,8 +36,8 @@ using TextPtr = std::shared_ptr<const Text>;
 // Items of a list or tuple.
 struct Sequence {
   std::vector<Object> items;
-  unsigned depth = 1;     // of containers in it, itself among them
-  bool is_group = false;  // filter groupby made the tuple: it has the attributes grouper and list
+  unsigned depth = 1;     // of nested containers, this one included
+  bool is_group = false;  // a tuple of the filter groupby, with the attributes grouper and list
 };
 using SequencePtr = std::shared_ptr<const Sequence>;
 struct List {
@@ -56,14 +56,14 @@ class Dict {
   unsigned depth() const { return depth_; }
   const Object* find(Budget& budget, const Object& key) const;
   const Object* find(std::string_view key) const;
-  // Replaces the value where there is one. Throws for a key without a hash, a list for one.
+  // Replaces an existing value. Throws for a key without a hash, such as a list.
   void set(Budget& budget, Object key, Object value);
 
  private:
-  std::size_t place(Budget& budget, const Object& key) const;  // the number of entries: not there
+  std::size_t place(Budget& budget, const Object& key) const;  // the number of entries if missing
 
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, std::size_t> texts_;  // places of keys that are texts
+  std::unordered_map<std::string, std::size_t> texts_;  // indices of keys that are texts
   bool has_other_keys_ = false;
   unsigned depth_ = 1;
 };
@@ -79,13 +79,13 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// What dict.keys() and its like give.
+// The result of dict.keys() and the like.
 struct DictView {
   enum class Of { keys, values, items } of = Of::keys;
   DictPtr dict;
 };
 
-// Gives each item once.
+// Returns each item once.
 struct Iterator {
   std::string type;  // "generator"
   std::vector<Object> items;
@@ -94,10 +94,10 @@ struct Iterator {
 };
 using IteratorPtr = std::shared_ptr<Iterator>;
 
-// What namespace() makes: the interpreter owns it, so that namespaces may hold each other.
+// The result of namespace(). The interpreter owns it, so that namespaces may hold each other.
 struct Namespace;
 
-// Functions, methods, macros, loops, and what else has attributes or can be called.
+// Functions, methods, macros, loops, and other objects with attributes or calls.
 class Thing {
  public:
   virtual ~Thing() = default;
@@ -107,7 +107,7 @@ class Thing {
   virtual bool is_callable() const { return true; }
   virtual Object call(Interpreter& in, Parameters& parameters) = 0;
   virtual std::optional<Object> attribute(Interpreter& in, std::string_view name);
-  // What a loop that is iterated over gives; nothing: it has no length.
+  // The length as an iterable; nothing if it has none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
 };
 using ThingPtr = std::shared_ptr<Thing>;
@@ -144,12 +144,12 @@ class Object {
   bool is() const {
     return std::holds_alternative<Kept>(storage_);
   }
-  // Null: it is no text.
+  // Null if it is not a text.
   const Text* text() const {
     const TextPtr* const found = get_if<TextPtr>();
     return found == nullptr ? nullptr : found->get();
   }
-  // Of a list or tuple; null: it is neither.
+  // Of a list or tuple; null for others.
   const std::vector<Object>* sequence() const;
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<std::nullptr_t>(); }
@@ -168,14 +168,14 @@ struct Namespace {
 };
 
 Object undefined(std::string reason);
-// Throw where containers are too deep in each other.
+// Throw where containers nest too deeply.
 Object make_list(Budget& budget, std::vector<Object> items);
 Object make_tuple(Budget& budget, std::vector<Object> items);
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
 Object make_dict(Dict dict);
 unsigned depth_of(const Object& object);
 
-// A value of JSON; its texts are input where they are marked as such. Bytes become texts.
+// A JSON value; marks its texts as input if `is_input`. Bytes become texts.
 Object from_value(Budget& budget, const Value& value, bool is_input);
 
 std::string type_name(const Object& object);  // "str", "NoneType", ...
@@ -183,18 +183,18 @@ bool is_true(const Object& object);
 // Python's ==.
 bool are_equal(Budget& budget, const Object& left, const Object& right);
 bool is_same(const Object& left, const Object& right);  // Python's is
-// Python's <. Throws for what has no order.
+// Python's <. Throws for types without an order.
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");
-// Python's len(); nothing where there is none.
+// Python's len(); nothing if it has none.
 std::optional<std::size_t> length_of(const Object& object);
-// The items that a loop over it visits. Throws where there are none.
+// The items of a loop over it. Throws if it is not iterable.
 std::vector<Object> items_of(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
-// Throws for what cannot be a key.
+// Throws for types that cannot be keys.
 void require_hash(const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
 
-// str() and repr() of Python. Input stays marked.
+// Python's str() and repr(). Input stays marked.
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);

@@ -1,4 +1,4 @@
-// Operators of Python on objects.
+// Python's operators on objects.
 #pragma once
 
 #include <string_view>
@@ -12,7 +12,7 @@ Object compute(Interpreter& in, std::string_view sign, const Object& left, const
 Object with_sign(const Object& value, bool is_negative);
 // sign: == != < <= > >=
 bool compares(Budget& budget, std::string_view sign, const Object& left, const Object& right);
-// of[start:stop:step]; none: left out.
+// of[start:stop:step]; None: left out.
 Object slice_of(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step);
 
 }  // namespace poise::jinja

@@ -1,4 +1,4 @@
-// Parameters: the arguments of one call, taken one after the other by what is called.
+// Parameters: the arguments of one call; the callee takes them one by one.
 #pragma once
 
 #include <optional>
@@ -21,22 +21,22 @@ class Parameters {
   void name_call(std::string name) { call_ = std::move(name); }
   const std::string& call_name() const { return call_; }
 
-  // The next argument by position, else the one of that name.
+  // The next positional argument, else the one with that name.
   std::optional<Object> take(std::string_view name);
   Object required(std::string_view name);
   std::int64_t integer(std::string_view name, std::int64_t otherwise);
   std::optional<std::int64_t> optional_integer(std::string_view name);  // none counts as left out
   bool truth(std::string_view name, bool otherwise);
-  // Throws for what is not a text.
+  // Throws if it is not a text.
   TextPtr text(std::string_view name);
   // Only by name.
   std::optional<Object> keyword(std::string_view name);
 
-  // The arguments that are left.
+  // The remaining arguments.
   std::vector<Object> positional();
   std::vector<std::pair<std::string, Object>> keywords();
   bool has_positional() const { return next_ < positional_.size(); }
-  // Throws where arguments are left.
+  // Throws if arguments remain.
   void finish() const;
 
  private:

@@ -26,7 +26,7 @@ class StatementParser {
   using Ends = std::initializer_list<std::string_view>;
   using StatementPtr = std::unique_ptr<const Statement>;
 
-  // Statements and data up to a statement whose name is one of `ends`, at which the stream then is.
+  // Statements and data up to a statement whose name is in `ends`; leaves the stream there.
   Body statements(Ends ends) {
     if (++depth_ > kMaxSyntaxDepth) in_.refuse("statements are too deep in each other");
     Body body;
@@ -46,7 +46,7 @@ class StatementParser {
     return body;
   }
 
-  // The body of a statement, after what opens it.
+  // The body of a statement, after its opening tag.
   Body body(Ends ends) {
     in_.skip_symbol(":");
     in_.expect(TokenKind::block_end, "'%}'");
@@ -184,7 +184,7 @@ class StatementParser {
     in_.expect_symbol(")");
   }
 
-  // A body of its own, in which no loop outside can be ended.
+  // A separate body: it cannot end a loop outside.
   void macro_body(Statement& made, std::string_view end) {
     const unsigned loops = std::exchange(loops_, 0);
     made.body = whole_body(end);

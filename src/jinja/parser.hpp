@@ -1,4 +1,4 @@
-// The parser: tokens of a template as a tree.
+// The parser: turns a template's tokens into a tree.
 #pragma once
 
 #include <string_view>

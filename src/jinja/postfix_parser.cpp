@@ -1,4 +1,4 @@
-// The part of the expression parser for what follows a value: attributes, items, calls, filters and tests.
+// The part of the expression parser for suffixes: attributes, items, calls, filters and tests.
 #include "jinja/expression_parser.hpp"
 
 namespace poise::jinja {
@@ -54,7 +54,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr of) {
   return finished(std::move(access));
 }
 
-// What is between the brackets: an expression or a slice.
+// The content of the brackets: an expression or a slice.
 ExpressionPtr ExpressionParser::subscribed() {
   Expression slice = node(ExpressionKind::slice);
   if (in_.skip_symbol(":")) {

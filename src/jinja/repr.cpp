@@ -1,4 +1,4 @@
-// What Python's str() and repr() make of objects.
+// Python's str() and repr().
 #include <cmath>
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace poise::jinja {
 namespace {
 
-// A character of a text between quotes, as Python escapes it.
+// A character of a quoted text, escaped as in Python.
 std::string quoted(char32_t code, char quote) {
   switch (code) {
     case '\n': return "\\n";
@@ -85,7 +85,7 @@ struct Shown {
     append(out, "])");
   }
   void operator()(const IteratorPtr& iterator) const { append(out, fmt::format("<{} object>", iterator->type)); }
-  // Namespaces may hold each other, so that what they hold is not shown but at the top.
+  // Namespaces may hold each other, so only the outermost shows its contents.
   void operator()(const Namespace*) const { append(out, "<Namespace {...}>"); }
   void operator()(const ThingPtr& thing) const { append(out, thing->shown()); }
 };

@@ -1,4 +1,4 @@
-// Filters on sequences: their order, their parts, and what they come to.
+// Filters on sequences: order, parts and sums.
 #include <algorithm>
 #include <random>
 #include <utility>
@@ -67,7 +67,7 @@ Object filter_reverse(Interpreter& in, const Object& value, Parameters& given) {
   return out;
 }
 
-// Items in the order of their keys; equal ones stay in theirs.
+// Sorts items by their keys; stable.
 std::vector<Object> sorted(Interpreter& in, std::vector<Object> items, const std::vector<Object>& keys, bool reverse) {
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -248,7 +248,7 @@ Object filter_groupby(Interpreter& in, const Object& value, Parameters& given) {
     std::size_t end = begin;
     std::vector<Object> members;
     while (end < items.size() && are_equal(in.budget(), key(items[end]), of_group)) members.push_back(items[end++]);
-    if (members.empty()) members.push_back(items[end++]);  // not equal to itself: not a number
+    if (members.empty()) members.push_back(items[end++]);  // not equal to itself: NaN
     Object list = make_list(in.budget(), std::move(members));
     const Object pair = make_tuple(in.budget(), {shown(items[begin]), std::move(list)});
     Sequence group = *pair.get_if<Tuple>()->items;

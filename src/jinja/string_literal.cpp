@@ -73,7 +73,7 @@ std::string unescape(std::string_view text, std::string& out) {
     } else if (c == 'N') {
       return "a string names a character with \\N, which is not supported";
     } else if (static_cast<unsigned char>(c) >= 0x80) {
-      // Python escapes such a character before it looks for escapes: its backslash then meets this one.
+      // Python escapes such a character before it looks for escapes: its backslash then precedes this one.
       const Decoded here = decode(text, i - 1);
       const auto code = static_cast<std::uint32_t>(here.code);
       out += code <= 0xFF     ? fmt::format("\\x{:02x}", code)

@@ -1,4 +1,4 @@
-// What a string literal of Python spells.
+// Decodes Python's string literals.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace poise::jinja {
 
-// Appends what the text between the quotes spells. Returns what is wrong with it; empty: nothing.
+// Appends the decoded text between the quotes. Returns what is wrong with it; empty if nothing.
 std::string unescape(std::string_view text, std::string& out);
 
 }  // namespace poise::jinja

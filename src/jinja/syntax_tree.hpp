@@ -1,4 +1,4 @@
-// The syntax tree of a template. Its depth is bounded, so that walks over it may recurse.
+// The syntax tree of a template. Its depth is bounded, so walks over it may recurse.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +30,9 @@ enum class ExpressionKind : unsigned char {
   dict,         // operands: key, value, key, value, ...
   attribute,    // operands[0].name
   item,         // operands[0][operands[1]]
-  slice,        // operands: start, stop, step; null where it is left out
+  slice,        // operands: start, stop, step; null if omitted
   call,         // operands[0](arguments)
-  filter,       // operands[0] | name(arguments); operand null: what a block makes
+  filter,       // operands[0] | name(arguments); a null operand is a block's text
   test,         // operands[0] is name(arguments)
   condition,    // operands[1] if operands[0] else operands[2], which may be null
   logical_not,  // of operands[0]
@@ -67,7 +67,7 @@ struct Branch {
 
 struct Parameter {
   std::string name;
-  ExpressionPtr otherwise;  // null: undefined where it is not given
+  ExpressionPtr otherwise;  // null: undefined if not given
 };
 
 enum class StatementKind : unsigned char {
@@ -93,7 +93,7 @@ struct Statement {
   ExpressionPtr value = {};
   ExpressionPtr test = {};
   bool is_recursive = false;
-  // Of a macro or caller: which of "caller", "kwargs" and "varargs" its body uses.
+  // For a macro or caller: which of "caller", "kwargs" and "varargs" its body uses.
   bool takes_caller = false;
   bool takes_keywords = false;
   bool takes_more = false;

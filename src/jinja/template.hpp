@@ -1,8 +1,8 @@
-// Template: a text with Jinja in it, and what it renders.
+// Template: a text with Jinja in it, and its rendering.
 //
-// As Hugging Face's library runs chat templates: in a sandbox in which nothing is changed that others see, with
-// trim_blocks, lstrip_blocks, loop controls, raise_exception(), strftime_now(), tojson that escapes no HTML, and
-// {% generation %}. There are no files and no attributes but those of the values. docs/chat.md lists what there is.
+// It runs as in Hugging Face's library: in a sandbox that protects shared objects, with trim_blocks, lstrip_blocks,
+// loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. No files, and
+// only the attributes of the values. docs/chat.md lists what is supported.
 #pragma once
 
 #include <ctime>
@@ -19,28 +19,28 @@
 
 namespace poise::jinja {
 
-// A name that a template may use.
+// A name for a template to use.
 struct Variable {
   std::string name;
   Value value;
-  bool is_input = true;  // its texts are marked as such, keys as well
+  bool is_input = true;  // its texts, keys included, are marked as input
 };
 
 struct RenderOptions {
   Limits limits = {};
-  std::function<std::tm()> now = {};  // for strftime_now(); empty: the local time
+  std::function<std::tm()> now = {};  // for strftime_now(); empty: local time
 };
 
 class Template {
  public:
-  // `name` opens messages: "chat template". Throws invalid_file, with the line, for what is malformed.
+  // `name` begins messages: "chat template". Throws invalid_file, with the line, for a malformed template.
   Template(std::string_view source, std::string name);
   ~Template();
   Template(Template&&) noexcept;
   Template& operator=(Template&&) noexcept;
 
-  // Throws bad_argument, with the line, for what the template refuses or what goes wrong in it, and unsupported beyond
-  // a limit. May be called from several threads at once.
+  // Throws bad_argument, with the line, for errors and what the template rejects, and unsupported beyond a limit.
+  // Thread-safe.
   Text render(const std::vector<Variable>& variables, const RenderOptions& options = {}) const;
 
  private:

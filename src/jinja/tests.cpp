@@ -1,4 +1,4 @@
-// Tests: what follows "is".
+// Tests: the operators after "is".
 #include <fmt/format.h>
 
 #include "jinja/filters.hpp"

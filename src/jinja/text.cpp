@@ -10,7 +10,7 @@ namespace {
 
 utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
-// Characters that become several, of SpecialCasing.txt; utf8proc maps one to one.
+// Characters that become several, from SpecialCasing.txt; utf8proc maps one to one.
 struct Special {
   char32_t code;
   std::string_view lower, upper, title;
@@ -66,7 +66,7 @@ std::string cased(char32_t code, Case how) {
 
 bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_title(code); }
 
-// A capital sigma at the end of a word becomes a final one.
+// True where a capital sigma becomes a final one: at the end of a word.
 bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
   const auto ignorable = [](char32_t code) {
     const auto kind = category(code);

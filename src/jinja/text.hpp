@@ -1,7 +1,7 @@
-// Text: what a template's strings are. Each byte tells whether it comes from the template's input or from the template
-// itself: tokens that the template spells are special, those that a message spells are not.
+// Text: the strings of a template. Each byte has a mark: input or template. Special tokens are found in what the
+// template spells, not in what a message spells.
 //
-// Python counts characters, UTF-8 has bytes: places are bytes here unless a name says otherwise. All texts are
+// Python counts characters, UTF-8 has bytes: positions are bytes here unless a name says otherwise. All texts are
 // well-formed UTF-8.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace poise::jinja {
 
 struct Text {
   std::string bytes;
-  std::string marks = {};  // empty: no byte is input; else for each byte 1 where it is, and 0
+  std::string marks = {};  // empty: no byte is input; else 1 for each byte of input, 0 for others
   bool is_markup = false;  // filter "safe": escaped already
 
   bool empty() const { return bytes.empty(); }
@@ -26,20 +26,20 @@ struct Text {
 Text marked(std::string text);
 
 void append(Text& to, const Text& from);
-// Part of `from`.
+// Appends part of `from`.
 void append(Text& to, const Text& from, std::size_t begin, std::size_t end);
-// What takes the place of input is input, too.
+// Text that replaces input is input, too.
 void append(Text& to, std::string_view bytes, bool is_input = false);
 
 Text part(const Text& text, std::size_t begin, std::size_t end);
 bool is_input(const Text& text, std::size_t at);
 
-// Where each character begins, and then where the text ends.
+// The beginning of each character, then the end of the text.
 std::vector<std::size_t> characters(std::string_view text);
 std::size_t count_characters(std::string_view text);
 bool is_ascii(std::string_view text);
 
-// The character at a place, and where the next one begins.
+// The character at a position, and where the next one begins.
 struct Decoded {
   char32_t code = 0;
   std::size_t next = 0;
@@ -47,7 +47,7 @@ struct Decoded {
 Decoded decode(std::string_view text, std::size_t at);
 void append_code(std::string& to, char32_t code);
 
-// What Python's str.isspace() and the others say of a character.
+// Python's str.isspace() and the like, for one character.
 bool is_space(char32_t code);
 bool is_alphabetic(char32_t code);
 bool is_decimal(char32_t code);
@@ -59,7 +59,7 @@ bool is_title(char32_t code);
 bool is_printable(char32_t code);
 bool is_word(char32_t code);  // \w of a regular expression
 
-// Each character made upper case, ...; what becomes of an input character is input.
+// Changes the case of each character; a changed input character stays input.
 enum class Case { lower, upper, title, swap, fold };
 Text with_case(const Text& text, Case to);
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how);

@@ -1,4 +1,4 @@
-// How texts are cut, joined and filled up.
+// Splits, joins and pads texts.
 #include <algorithm>
 #include <map>
 
@@ -7,7 +7,7 @@
 namespace poise::jinja {
 namespace {
 
-// Where each run of characters that are not white space begins and ends.
+// The begin and end of each run of characters other than white space.
 std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text) {
   std::vector<std::pair<std::size_t, std::size_t>> words;
   bool in_word = false;
@@ -26,7 +26,7 @@ std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text)
   return words;
 }
 
-// Where a text is cut at a separator: the places where this begins.
+// The positions of a separator at which a text is split.
 std::vector<std::size_t> places_of(std::string_view text, std::string_view separator, std::size_t most,
                                    bool from_right) {
   std::vector<std::size_t> places;
@@ -165,7 +165,7 @@ Text padded(Budget& budget, const Text& text, std::int64_t width, const Text& fi
   const std::int64_t missing = std::max<std::int64_t>(0, width - length);
   budget.charge(static_cast<std::uint64_t>(missing), 2 * fill.size());
   budget.charge(2 * text.size());
-  // As Python's str.center(), which puts the odd one to the left of a text of even width.
+  // As Python's str.center(), which puts an odd space to the left if the text's width is even.
   const std::int64_t left = fill_sides == Sides::left    ? missing
                             : fill_sides == Sides::right ? 0
                                                          : missing / 2 + (missing & width & 1);

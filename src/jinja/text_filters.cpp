@@ -1,4 +1,4 @@
-// Filters that make texts of what they get.
+// Filters that return texts.
 #include <cmath>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ Object filter_capitalize(Interpreter& in, const Object& value, Parameters& given
   return capitalized(to_text(in.budget(), value));
 }
 
-// Jinja's own: a word begins after white space and some brackets.
+// Jinja's rule: a word begins after white space and some brackets.
 Object filter_title(Interpreter& in, const Object& value, Parameters& given) {
   given.finish();
   const Text text = to_text(in.budget(), value);

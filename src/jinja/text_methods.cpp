@@ -1,4 +1,4 @@
-// Methods of str that look for texts in texts, and cut and join them.
+// Methods of str that search, split and join texts.
 #include "jinja/text_methods.hpp"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 
 const Text& text_self(const Object& self) { return *self.text(); }
 
-// Characters [start, end) of a text, as bytes, from the arguments that str.find() and others take.
+// The range [start, end) of characters from the arguments of str.find() and others, as bytes.
 struct Window {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::size_t first = 0;  // character
-  bool is_empty = false;  // start is beyond the end: not even "" is in it
+  bool is_empty = false;  // start is beyond the end: not even "" is found
 };
 
 Window window_of(const Text& text, Parameters& given) {
@@ -35,7 +35,7 @@ Window window_of(const Text& text, Parameters& given) {
           static_cast<std::size_t>(start), false};
 }
 
-// The character at which `part` is found; -1: it is not.
+// The index of the character where `part` is found, or -1.
 std::int64_t place_of(Interpreter& in, const Object& self, Parameters& given, bool is_last) {
   const Text& text = text_self(self);
   in.budget().step(text.size() / 16);
@@ -198,7 +198,7 @@ Object format_map(Interpreter& in, const Object& self, Parameters& given) {
   return brace_formatted(in, text_self(self), all);
 }
 
-// There are no bytes in chat templates, and no tables of characters.
+// Chat templates have no bytes and no tables of characters.
 Object unsupported(Interpreter&, const Object&, Parameters& given) {
   fail(fmt::format("{} is not supported in chat templates", given.call_name()));
 }

@@ -1,4 +1,4 @@
-// Methods of str that change its case, fill it up, or ask what its characters are.
+// Methods of str that change case, pad, or test characters.
 #include <algorithm>
 #include <map>
 
@@ -66,7 +66,7 @@ Object expandtabs(Interpreter& in, const Object& self, Parameters& given) {
   return out;
 }
 
-// Is it so for all characters, and are there any?
+// True when it holds for all characters, and there are any.
 template <bool (*kIs)(char32_t)>
 Object all_are(Interpreter& in, const Object& self, Parameters& given) {
   given.finish();

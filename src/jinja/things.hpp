@@ -1,4 +1,4 @@
-// Things that templates call or ask for attributes: macros, loops, functions, methods.
+// Objects with calls or attributes: macros, loops, functions, methods.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace poise::jinja {
 
-// A macro, or what a call block hands to one as its caller.
+// A macro, or a call block's body as caller.
 class Macro final : public Thing {
  public:
   // Requires: the template outlives it, and the interpreter keeps the scope.
@@ -27,14 +27,14 @@ class Macro final : public Thing {
   ScopePtr scope_;
 };
 
-// "loop" inside of one.
+// "loop" inside a loop.
 class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
  public:
   Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
 
   const std::vector<Object>& items() const { return items_; }
   void turn_to(std::size_t index) { index_ = index; }
-  // Lets go of what might hold the loop itself.
+  // Releases what may refer to the loop itself.
   void end() {
     has_ended_ = true;
     last_.reset();
@@ -58,10 +58,10 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::size_t index_ = 0;
   bool has_ended_ = false;
   unsigned object_depth_ = 0;
-  std::optional<std::vector<Object>> last_;  // what changed() saw
+  std::optional<std::vector<Object>> last_;  // argument of the last changed()
 };
 
-// A function of the library's own, or a method with the object that it is of.
+// A built-in function, or a method with its object.
 class Function final : public Thing {
  public:
   using Body = std::function<Object(Interpreter& in, Parameters& parameters)>;
@@ -84,13 +84,13 @@ class Function final : public Thing {
 
 using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
 
-// Null: the type has no such method.
+// Null if the type lacks the method.
 Method text_method(std::string_view name);
 Method text_question(std::string_view name);
 Method dict_method(std::string_view name);
 Method sequence_method(std::string_view name);
 
-// What namespace(), dict(), range(), cycler(), joiner() and the others are.
+// Adds namespace(), dict(), range(), cycler(), joiner() and the others.
 void add_functions(Interpreter& in, Scope& globals);
 
 }  // namespace poise::jinja

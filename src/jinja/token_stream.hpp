@@ -1,4 +1,4 @@
-// TokenStream: where a parser is among a template's tokens.
+// TokenStream: a parser's position in a template's tokens.
 #pragma once
 
 #include <initializer_list>

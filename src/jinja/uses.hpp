@@ -1,4 +1,4 @@
-// Which names a macro's body uses: "caller", "kwargs" and "varargs" are parameters of a macro that names them.
+// Which names a macro's body uses: "caller", "kwargs" and "varargs" are parameters of macros that use them.
 #pragma once
 
 #include <string_view>
