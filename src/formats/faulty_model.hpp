@@ -1,4 +1,4 @@
-// FaultyModel: what a reader throws where tensors of a file are wrong, one or many; the others can be checked still.
+// FaultyModel: the error of a reader with faulty tensors; it carries the valid ones, which can still be checked.
 #pragma once
 
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace poise {
 
-// The message is that of the first fault, and how many more there are.
+// The message is the first fault's, with the number of others.
 class FaultyModel : public Error {
  public:
   // Requires: there is a fault.
   FaultyModel(std::vector<Finding> faults, Model sound);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
-  // Without the tensors that are wrong.
+  // Without the faulty tensors.
   const Model& sound() const { return found_->sound; }
 
  private:
@@ -28,12 +28,12 @@ class FaultyModel : public Error {
   std::shared_ptr<const Found> found_;
 };
 
-// Which tensors of a file are wrong, while a model is made of it. Requires: the model outlives this.
+// Collects faulty tensors while a model is read. Requires: the model outlives this.
 class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
 
-  // False where the step throws invalid_file, which is noted. Throws a FaultyModel when there are too many to go on.
+  // False if the step throws invalid_file; adds the fault. Throws a FaultyModel when there are too many.
   template <typename Step>
   bool attempt(Step&& step) {
     try {
@@ -46,7 +46,7 @@ class TensorFaults {
     }
   }
 
-  // Throws a FaultyModel, with what is sound of the model, where there was one.
+  // Throws a FaultyModel, with the valid tensors, if there was a fault.
   void throw_if_any();
 
  private:

@@ -15,17 +15,16 @@ class ImportanceMatrix {
  public:
   virtual ~ImportanceMatrix() = default;
 
-  // The weights for a tensor of a model of that type, by its name in Poise; null: the file has none. Throws
-  // invalid_file where they are neither `columns` nor that many for each of `matrices`, which a tensor has stacked.
+  // The weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws
+  // invalid_file unless there are `columns`, or that many for each of the `matrices` stacked in a tensor.
   virtual std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
                                                             std::size_t columns, std::size_t matrices = 1) const = 0;
 
-  // What files of tensors that are quantized with it tell of it, as attributes.
+  // Attributes that files of tensors quantized with it record.
   virtual const Attributes& provenance() const = 0;
 };
 
-// Throws not_found, io, and invalid_file for a file that is not an importance matrix, or with numbers that are not
-// finite or negative.
+// Throws not_found, io, and invalid_file for other files, and for numbers that are negative or not finite.
 std::unique_ptr<const ImportanceMatrix> open_importance_matrix(const std::filesystem::path& path);
 
 }  // namespace poise

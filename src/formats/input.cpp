@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// What cannot be listed has no names; opening it says why.
+// An unreadable container has no names; opening it reports why.
 MemberNames names_in_zip(const Input& input) {
   MemberNames names;
   try {
@@ -34,7 +34,7 @@ MemberNames names_in_directory(const std::filesystem::path& directory) {
   return names;
 }
 
-// How an archive is known, and how its members are listed: null where Poise does not read it.
+// How an archive is recognized, and how its members are listed; null if Poise does not read it.
 struct Archive {
   Container container;
   std::uint64_t offset;

@@ -1,4 +1,4 @@
-// Input: a file or directory to read, and what its first bytes tell of it.
+// Input: a file or directory to read, and what its first bytes show.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,16 @@ struct Input {
 // The first bytes of an input, at most `count`; empty for a directory.
 std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
 
-// What holds named members of any kind, so that their names tell formats apart.
+// Holders of named members of any kind; the names distinguish formats.
 enum class Container { directory, zip, tar };
 
 // The names of a container's members, with / between folders.
 using MemberNames = std::vector<std::string>;
 
-// Nothing for a file that is no container. Looks at a few bytes.
+// Nothing for a file that is not a container. Looks at a few bytes.
 std::optional<Container> container_of(const Input& input);
 
-// Nothing where Poise does not read such containers. Throws what opening the container throws.
+// Nothing if Poise does not read such containers. Throws what opening the container throws.
 std::optional<MemberNames> member_names(const Input& input, Container container);
 
 }  // namespace poise

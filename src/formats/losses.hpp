@@ -1,4 +1,4 @@
-// Losses: what a format leaves out of a model, in sentences for people.
+// Losses: what a format leaves out of a model, as sentences.
 #pragma once
 
 #include <string>
@@ -19,12 +19,12 @@ class Losses {
   void note_if(bool lost, std::string_view what) {
     if (lost) note(what);
   }
-  // "alt cannot hold 4 attributes (a, b, c, d)"; nothing where there are no names.
+  // "alt cannot hold 4 attributes (a, b, c, d)"; nothing without names.
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
   // A sentence of its own.
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // For formats that do not hold them.
+  // For formats without them.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);
@@ -36,8 +36,8 @@ class Losses {
   std::vector<std::string> sentences_;
 };
 
-// For a format that holds names, shapes and elements only: card, configuration, vocabulary, attributes of the model and
-// of its tensors, where there are some; one sentence each.
+// For a format that holds only names, shapes and elements: reports card, configuration, vocabulary, and attributes of
+// the model and its tensors, one sentence each.
 std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
 
 // The fields of the card that have a value, except model_type.

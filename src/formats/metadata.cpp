@@ -29,8 +29,7 @@ constexpr std::string_view kCard = "poise.card";
 constexpr std::string_view kConfig = "poise.config";
 constexpr std::string_view kVocabulary = "poise.vocabulary";
 
-// Tokens are byte strings: those that are no UTF-8 travel as lower-case hex after a NUL, which no token text begins
-// with.
+// Tokens are byte strings: invalid UTF-8 is stored as lower-case hex after a NUL, with which no token text begins.
 std::string encode_text(std::string_view text) {
   if (is_utf8(text) && !text.starts_with('\0')) return std::string(text);
   std::string hex(1, '\0');
@@ -60,7 +59,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::array<std::pair<std::string_view, float>, 3> kNotFinite = {
     {{"inf", kInfinity}, {"-inf", -kInfinity}, {"nan", kNan}}};
 
-// JSON has no infinities and no NaN: they travel as text.
+// JSON has no infinities and no NaN: they are stored as text.
 Value encode_score(float score) {
   if (std::isfinite(score)) return static_cast<double>(score);
   return std::isnan(score) ? "nan" : score > 0 ? "inf" : "-inf";
@@ -104,8 +103,7 @@ Attributes vocabulary_to_attributes(const Vocabulary& vocabulary) {
   return map;
 }
 
-// Tokens, scores, types and merges are read one by one as the text is parsed: as values they would take many times its
-// size.
+// Reads tokens, scores, types and merges while the text is parsed: as values they would take many times its size.
 class VocabularyReader {
  public:
   explicit VocabularyReader(const Model& model) : model_(model) {}
@@ -191,7 +189,7 @@ class VocabularyReader {
     return decode_text(model_, *encoded);
   }
 
-  // A list, and what takes its items.
+  // A list, and the reader of its items.
   struct List {
     std::string_view key;
     void (VocabularyReader::*add)(JsonValue& item);
@@ -264,7 +262,7 @@ Card card_from(const Model& model, const Attributes& map) {
           text("last_modified"), text("license"),    text("uuid")};
 }
 
-// Poise's attribute of that key, if it is there; throws unless it is text.
+// Poise's attribute with that key, if it exists; throws unless it is text.
 const std::string* json_text(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(key);
   if (value == nullptr) return nullptr;
@@ -277,7 +275,7 @@ std::string name_of(const Model& model, std::string_view key) {
   return fmt::format("{}: attribute {}", model.origin.path.string(), key);
 }
 
-// The first number in a value that JSON does not have.
+// The first number in a value that JSON cannot represent.
 std::optional<double> number_beyond_json(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return *number;
   const auto first_in = [](const auto& items, const auto& value_of) -> std::optional<double> {
@@ -296,7 +294,7 @@ std::optional<double> number_beyond_json(const Value& value) {
   return key ? key : first_in(*pairs, second);
 }
 
-// The JSON object in a text attribute, which is taken out of the model; nothing when it is not there.
+// Takes the JSON object of a text attribute from the model; nothing if it is missing.
 std::optional<Attributes> take_json(Model& model, std::string_view key) {
   const std::string* text = json_text(model, key);
   if (text == nullptr) return std::nullopt;
@@ -308,7 +306,7 @@ std::optional<Attributes> take_json(Model& model, std::string_view key) {
 
 }  // namespace
 
-// JSON would make null of them, which means the default.
+// JSON would turn them into null, which means the default.
 void require_finite(const Attributes& map, std::string_view what) {
   for (const auto& [key, value] : map) {
     if (const auto number = number_beyond_json(value))

@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// Containers in which no format has been found.
+// Containers without any known format.
 struct RefusedArchive {
   Container container;
   std::string_view message;

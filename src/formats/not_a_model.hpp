@@ -1,5 +1,4 @@
-// The files people open by mistake, and what to tell them once no format is found in them, or its reader has refused
-// them.
+// Files that people open by mistake, and their errors, for inputs that no reader accepts.
 #pragma once
 
 #include <span>
@@ -11,14 +10,13 @@
 
 namespace poise {
 
-// Throws invalid_file or unsupported with the likely cause when the content is something well known that is no model:
-// an empty file, a Git LFS pointer, an HTML page, a PyTorch or other archive.
-// Sound files may begin as these do: requires that no format's magic is found, and that the reader which the name
-// promises, if there is one, has refused the file.
+// Throws invalid_file or unsupported with the likely cause for well-known content that is not a model: an empty file, a
+// Git LFS pointer, an HTML page, a PyTorch or other archive. Valid files may begin in the same way. Requires: no
+// format's magic matches, and the reader that the name promises, if there is one, has rejected the file.
 void refuse_what_is_no_model(const Input& input);
 
-// The same for one of several files that a reader has opened: the one that its error is about, unless that has the
-// magic of a format.
+// The same for one of several files that a reader has opened: the one that its error is about, unless it has a format's
+// magic.
 void refuse_what_is_no_model(const Error& error, std::span<const SourcePtr> opened);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// What formats say of what they cannot hold. `format` begins the sentence: "alt".
+// Errors about what formats cannot hold. `format` begins the sentence: "alt".
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,10 @@
 
 namespace poise {
 
-// Throws unsupported, telling how the tensor is stored, with what helps. `why` may say more.
+// Throws unsupported with the tensor's storage and remedies. `why` may add a reason.
 [[noreturn]] void refuse_tensor(std::string_view format, const Tensor& tensor, std::string_view why = {});
 
-// Throws unsupported for a model whose config.json has keys without which it is another model. For formats that hold no
-// such keys.
+// Throws unsupported for a model whose config.json has keys that change the model. For formats without such keys.
 void require_no_effects(std::string_view format, const Model& model);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// The formats that exist, and the way from a path to the right one: by content first, then by extension.
+// The table of formats, and the way from a path to its format: by content first, then by extension.
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -32,7 +32,7 @@
 namespace poise {
 namespace {
 
-// One row per format. For an extension that several share, the first one is meant.
+// One row for each format. If several share an extension, the first counts.
 constexpr std::array kFormats = {
     &kHuggingFace, &kAltV2,           &kAltV1,   &kGguf,    &kSafetensors, &kZtensor2,
     &kZtensor1,    &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy,         &kNpz,
@@ -87,7 +87,7 @@ Opened read_input(Input input, const ReadOptions& options) {
     }
     return {format, std::move(input), std::move(model)};
   }
-  // Not recognised by its content: the format its name promises says what is wrong with it.
+  // Not recognized by content: the format of its extension reports what is wrong.
   for (const Format* format : kFormats) {
     if (!input.source || format->read == nullptr || !has_extension(*format, extension)) continue;
     try {
@@ -119,7 +119,7 @@ void require_writable(const Model& model, const Format& format, const WriteOptio
   for (const Tensor& tensor : model.tensors()) check_parts(tensor);
 }
 
-// Parts of dense tensors beside data.
+// Parts of dense tensors besides data.
 std::optional<std::string> lost_parts(const Model& model) {
   const Tensor* first = nullptr;
   std::size_t more = 0;
@@ -141,7 +141,7 @@ std::optional<std::string> lost_parts(const Model& model) {
                      named < roles.size() ? ", ..." : "", roles.size() == 1 ? "is" : "are");
 }
 
-// A file of a format whose dense tensors have the one part data.
+// A file of a format whose dense tensors have only the part data.
 class WithoutMoreParts final : public PreparedFile {
  public:
   WithoutMoreParts(const Model& model, std::unique_ptr<PreparedFile> file) : model_(model), file_(std::move(file)) {}

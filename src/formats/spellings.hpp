@@ -1,4 +1,4 @@
-// Spellings: what a format calls the element types that it holds. Each format has a table of its own.
+// Spellings: a format's names of element types. Each format has its own table.
 #pragma once
 
 #include <algorithm>
@@ -9,21 +9,21 @@
 
 namespace poise {
 
-// A row of such a table: text, a number, or what else the format writes.
+// A row of such a table: text, a number, or another spelling.
 template <typename Text>
 struct Spelling {
   DType dtype;
   Text text;
 };
 
-// The type that is spelled so.
+// The type with that spelling.
 template <typename Text, std::size_t kRows>
 std::optional<DType> dtype_spelled(const std::array<Spelling<Text>, kRows>& table, const Text& text) {
   const auto row = std::ranges::find(table, text, &Spelling<Text>::text);
   return row == table.end() ? std::nullopt : std::optional(row->dtype);
 }
 
-// How a type is spelled; nothing where the format does not hold it.
+// The spelling of a type; nothing if the format does not hold it.
 template <typename Text, std::size_t kRows>
 std::optional<Text> spelling_in(const std::array<Spelling<Text>, kRows>& table, DType dtype) {
   const auto row = std::ranges::find(table, dtype, &Spelling<Text>::dtype);

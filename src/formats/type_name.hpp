@@ -1,4 +1,4 @@
-// What kind of value a key of a file's metadata has, for people: "integer", "text", "array[3]".
+// The kind of a metadata value, for people: "integer", "text", "array[3]".
 #pragma once
 
 #include <string>

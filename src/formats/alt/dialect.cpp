@@ -9,7 +9,7 @@ namespace {
 
 // By code.
 using TypesByCode = std::array<TokenType, kMostTypeCode + 1>;
-// "Token Types" of version 2's specification; user_defined, which it names without a number, comes last.
+// "Token Types" of version 2's specification; user_defined, which has no number there, comes last.
 constexpr TypesByCode kCanonicalTypes = {TokenType::normal,  TokenType::byte,   TokenType::control,
                                          TokenType::unknown, TokenType::unused, TokenType::bos,
                                          TokenType::eos,     TokenType::pad,    TokenType::user_defined};
@@ -21,7 +21,7 @@ const TypesByCode& types_of(TypeNumbering numbering) {
   return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes;
 }
 
-// Which numbering gives the token at `id` the type that it must have.
+// The numbering that gives the token at `id` the type that it must have.
 std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
   const std::int32_t code = type_code(TypeNumbering::canonical, vocabulary.type(id));
   if (code == type_code(TypeNumbering::canonical, type)) return TypeNumbering::canonical;

@@ -1,8 +1,7 @@
-// Dialect: the ways in which a file may differ from the canonical form of ALT and still be told apart from it.
+// Dialect: recognizable differences of a file from the canonical form of ALT.
 //
-// Each is a question of its own, answered while the section that it concerns is read; none depends on another. A
-// reading counts only if the section then fits exactly: every field sound, section_size right by one of the rules, and
-// a marker after the padding.
+// Each is decided independently, while the section that it concerns is read. A reading counts only if the section then
+// fits exactly: every field valid, section_size right by one of the rules, and a marker after the padding.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +42,7 @@ struct Dialect {
   TypeNumbering types = TypeNumbering::canonical;
 };
 
-// The program whose files look like that, or nothing.
+// The program that writes such files, or nothing.
 std::string_view name(const Dialect& dialect);
 
 // Codes are 0 to 8 in each numbering.
@@ -53,8 +52,8 @@ inline constexpr std::int32_t kMostTypeCode = 8;
 TokenType token_type(TypeNumbering numbering, std::int32_t code);
 std::int32_t type_code(TypeNumbering numbering, TokenType type);
 
-// The numbering of a vocabulary whose codes were taken for canonical ones, by what the unknown token and <0x00> are
-// called; `record` decides where neither says anything. `contradictory` when they disagree.
+// The numbering of a vocabulary whose codes were read as canonical ones, by the names of the unknown token and <0x00>;
+// `record` decides if neither does. `contradictory` when they disagree.
 struct NumberingVerdict {
   TypeNumbering numbering = TypeNumbering::canonical;
   bool contradictory = false;

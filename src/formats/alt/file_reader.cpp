@@ -52,7 +52,7 @@ OpenSection FileReader::open_section(Section section) {
     bytes_.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", info(section).marker, marker),
                 open.begin);
   open.size = count64("section_size");
-  // Every way of counting it gives at most the bytes that are left from here to the end of the file.
+  // By every rule it is at most the number of bytes from here to the end of the file.
   const std::uint64_t left = file_bytes_ - open.begin;
   if (static_cast<std::uint64_t>(open.size) > left) {
     bytes_.fail(

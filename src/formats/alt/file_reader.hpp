@@ -1,4 +1,4 @@
-// FileReader: fields and sections of an ALT file, and what about them is not canonical.
+// FileReader: reads fields and sections of an ALT file, and collects what is not canonical.
 #pragma once
 
 #include <cstdint>
@@ -17,20 +17,20 @@ namespace poise::alt {
 // A section whose marker and size have been read.
 struct OpenSection {
   std::uint64_t begin = 0;
-  std::int64_t size = 0;  // what section_size says
+  std::int64_t size = 0;  // the section_size field
 };
 
 class FileReader {
  public:
-  // `context` opens every message: "alt v2". Requires: the range outlives the reader.
+  // `context` begins every message: "alt v2". Requires: the range outlives the reader.
   FileReader(const ByteRange& range, std::string context)
       : bytes_(range, std::move(context)), file_bytes_(range.size()) {}
 
   ByteReader& bytes() { return bytes_; }
 
-  // Length and text. Fails when it is no UTF-8 or holds a NUL.
+  // Length and text. Fails for invalid UTF-8 and for a NUL.
   std::string text(std::string_view field);
-  // The text whose length has been read already.
+  // A text whose length has been read.
   std::string text(std::int32_t length, std::string_view field);
   // A byte that is 0 or 1.
   bool flag(std::string_view field);
@@ -38,26 +38,26 @@ class FileReader {
   std::int32_t count32(std::string_view field);
   std::int64_t count64(std::string_view field);
 
-  // Reads marker and size at the position, which is a section's beginning.
+  // Reads marker and size at the position, where a section begins.
   OpenSection open_section(Section section);
-  // After the last field: checks section_size against what was read, and moves over the padding. `unsaid` is a number
-  // of bytes that the files of some writers leave out of section_size, 0 for none.
+  // After the last field: checks section_size against what was read, and skips the padding. `unsaid`: bytes that some
+  // writers do not count in section_size, or 0.
   void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
-  // Fails unless a section or the end marker begins here. Moves nothing.
+  // Fails unless a section or the end marker begins here. Keeps the position.
   void require_marker();
 
-  // Notes something that the canonical form has otherwise.
+  // Adds a warning about a difference from the canonical form.
   void warn(std::string_view field, std::string_view problem, std::uint64_t offset);
   std::vector<Finding> take_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }
 
-  // Moves to the next section boundary. Bytes before it that are not zero are noted or, while clean padding is
+  // Moves to the next section boundary. Bytes before it that are not zero give a warning or, while clean padding is
   // required, an error.
   void skip_padding();
   enum class Padding : std::uint8_t { clean, any };
   void require_padding(Padding padding) { padding_ = padding; }
 
-  // A place to come back to when a reading of what follows turns out not to fit.
+  // A position to return to when a reading does not fit.
   struct Mark {
     std::uint64_t position;
     std::size_t warnings;

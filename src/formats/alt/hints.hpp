@@ -1,4 +1,4 @@
-// Hints: the four numbers with which an ALT v2 file repeats what a tensor's name already says.
+// Hints: four numbers with which an ALT v2 file repeats information in a tensor's name.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct Hints {
 
 constexpr std::int32_t kFirstOtherBlock = -4;
 
-// What the name says. `other_block` is the block_index of a tensor outside the layers that has no number of its own.
+// The hints for a name. `other_block` is the block_index of a tensor outside the layers that has no number of its own.
 Hints hints_from_role(const TensorRole& role, std::int32_t other_block);
 
-// Is it one of the tensors that `unique_count` counts, outside the layers?
+// True for the tensors that `unique_count` counts, outside the layers.
 bool is_unique(const TensorRole& role);
 
-// How many layers and how many tensors outside them the names speak of.
+// How many layers, and how many tensors outside them, the names imply.
 struct BlockCounts {
   std::int64_t blocks = 0;
   std::int64_t unique = 0;

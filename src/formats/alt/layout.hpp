@@ -8,7 +8,7 @@
 //   section     i64 marker, i64 section_size (of the whole section: marker, size, fields and padding), fields, padding
 //   text        i32 length in bytes, that many bytes of UTF-8
 //
-// The fields of each section are listed where they are read: read_v2.cpp, tokens.cpp, tensors.cpp, read_v1.cpp.
+// The reader of each section lists its fields: read_v2.cpp, tokens.cpp, tensors.cpp, read_v1.cpp.
 #pragma once
 
 #include <array>

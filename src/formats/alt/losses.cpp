@@ -1,4 +1,4 @@
-// What the ALT formats leave out of a model, in sentences for people.
+// What the ALT formats leave out of a model, as sentences.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@
 namespace poise::alt {
 namespace {
 
-// With it safetensors files say which framework wrote them: nothing about the model.
+// safetensors files name their framework with it: nothing about the model.
 constexpr std::string_view kFramework = "format";
 
 void note_attributes(const Model& model, Losses& losses) {
@@ -38,7 +38,7 @@ void note_attributes(const Model& model, Losses& losses) {
   losses.note_names(names, "tensor's attributes");
 }
 
-// How text becomes tokens; ALT has only the tokens.
+// The rules for tokenizing text; ALT has only the tokens.
 void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   const Vocabulary usual;
   const std::optional<Vocabulary> ranked = sentencepiece_form(vocabulary);
@@ -82,7 +82,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
 }
 
-// Does the card say what this key of config.json does?
+// True when the card has the value of this key of config.json.
 bool is_on_card(const Model& model, std::string_view key) {
   const Value* value = model.config_json.find(key);
   if (value == nullptr) return false;
@@ -101,7 +101,7 @@ void note_common(const Model& model, Losses& losses) {
   if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
 }
 
-// Reading version 1 fills in what it does not have; only what differs from that is lost.
+// Reading version 1 fills in what it lacks; only differences from that are lost.
 void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   bool scores = false;
   bool types = false;

@@ -7,8 +7,8 @@
 //               num_key_value_heads, sliding_window, f32 rope_theta, rms_norm_eps, i32 head_size, data_type,
 //               context_length
 //
-// alt.c orders the last four fields of version 2 otherwise: i32 head_size, f32 rms_norm_eps, rope_theta,
-// initializer_range. Both orders are as long, so values tell them apart: the bits of a usual float are never a usual
+// alt.c orders the last four fields of version 2 differently: i32 head_size, f32 rms_norm_eps, rope_theta,
+// initializer_range. Both orders have the same length; the values decide: the bits of a usual float are never a usual
 // head size, nor the reverse.
 #include "formats/alt/parameters.hpp"
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int32_t kLargestHead = 65536;
 
-// The last four fields of version 2, whichever they are.
+// The last four fields of version 2 in either order.
 struct Tail {
   std::uint32_t word[4];
 
@@ -48,7 +48,7 @@ bool is_usual(const Config& config) {
          config.rope_theta > 0;
 }
 
-// The canonical order unless only the other one makes sense.
+// The canonical order, unless only the other one makes sense.
 ParameterOrder find_order(const Tail& tail) {
   Config canonical;
   Config alt_c;
@@ -57,7 +57,7 @@ ParameterOrder find_order(const Tail& tail) {
   return !is_usual(canonical) && is_usual(alt_c) ? ParameterOrder::alt_c : ParameterOrder::canonical;
 }
 
-// Asks as a reader does. Requires: the last four fields have been written.
+// The order that a reader finds. Requires: the last four fields have been written.
 ParameterOrder order_of(const SectionWriter& section) {
   const std::span<const std::byte> fields = section.fields().bytes();
   Tail tail;
@@ -145,7 +145,7 @@ ParametersV1 read_parameters_v1(FileReader& reader) {
   config.head_dim = bytes.i32("head_size");
   parameters.data_type_at = bytes.position();
   parameters.data_type = bytes.i32("data_type");
-  // A summary for people: each tensor has a data_type of its own.
+  // A summary for people: each tensor has its own data_type.
   if (parameters.data_type < 0 || parameters.data_type > 2) {
     bytes.fail("data_type", fmt::format("expected 0 to 2, found {}", parameters.data_type), parameters.data_type_at);
   }

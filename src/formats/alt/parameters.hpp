@@ -11,21 +11,21 @@
 
 namespace poise::alt {
 
-// What the section of a model without configuration holds: zeros.
+// The section of a model without configuration: zeros.
 Config no_config();
 
-// Throws unsupported for a model whose configuration the sections cannot hold: one of a family that Poise does not
-// know, and one whose config.json has keys without which it is another model.
+// Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
+// config.json that change the model.
 void require_held_config(const Model& model);
 
-// Throws unsupported if the last four fields of a section of version 2 are numbers that a reader would take in another
-// order. `config`: what the section says.
+// Throws unsupported if a reader would take the last four fields of a section of version 2 in another order. `config`:
+// the section's values.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
 // Nothing when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
-// Version 1 keeps the model type here, and the longest sequence.
+// Version 1 stores the model type here, and the longest sequence.
 struct ParametersV1 {
   std::string model_type;
   std::optional<Config> config;

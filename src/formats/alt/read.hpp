@@ -1,4 +1,4 @@
-// Reading both versions of ALT.
+// Reads both versions of ALT.
 #pragma once
 
 #include "formats/format.hpp"
@@ -8,7 +8,7 @@ namespace poise::alt {
 Model read_v2(const Input& input, const ReadOptions& options);
 Model read_v1(const Input& input, const ReadOptions& options);
 
-// The files do not store config.vocab_size: it is the embedding's rows or, without an embedding, the vocabulary's
+// Sets config.vocab_size, which the files do not store: the embedding's rows or, without an embedding, the number of
 // tokens.
 void set_vocab_size(Model& model);
 

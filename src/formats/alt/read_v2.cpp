@@ -38,7 +38,7 @@ void read_start(FileReader& reader) {
   reader.close_section(section);
 }
 
-// Tied embeddings are the output matrix, too; one of its own may say something else.
+// Tied embeddings are the output matrix; a stored output matrix may differ.
 void warn_of_unused_head(FileReader& reader, const Model& model) {
   const Tensor* head = unused_output(model);
   if (head == nullptr) return;

@@ -1,4 +1,4 @@
-// Readings: trying several ways to read the same bytes until one fits exactly.
+// Readings: tries several ways to read the same bytes until one fits exactly.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,10 @@
 
 namespace poise::alt {
 
-// Calls `read(reading, progress)` for one reading after the other, each from the same place, and returns what the first
-// one returns that does not throw invalid_file. `read` counts in `progress` how many records it understood. Padding
-// that is not zero may be part of a record that a reading missed, so a reading with clean padding is looked for first.
-// If none fits, throws the error of the reading that understood most: most records, then the furthest byte, then the
-// first.
+// Calls `read(reading, progress)` for the readings in turn, each from the same place, and returns the result of the
+// first that does not throw invalid_file. `read` counts in `progress` how many records it understood. Padding that is
+// not zero may be part of a record that a reading missed, so readings with clean padding come first. If none fits,
+// throws the error of the reading that understood most: most records, then the furthest byte, then the first.
 template <typename Reading, typename Read>
 auto read_first_that_fits(FileReader& reader, std::span<const Reading> readings, Read&& read) {
   const FileReader::Mark mark = reader.mark();

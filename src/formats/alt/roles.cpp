@@ -52,7 +52,7 @@ int order_in_layer(const TensorRole& role) {
   return static_cast<int>(row - kLayerTensors.begin());
 }
 
-// Sorts tensors canonically: (component's place, block, place in the layer).
+// The canonical order of tensors: (component's place, block, place in the layer).
 using CanonicalKey = std::tuple<int, std::int32_t, int>;
 
 CanonicalKey canonical_key(std::string_view name) {

@@ -1,8 +1,7 @@
-// Tensor roles: what ALT says of a tensor's place in a model, by its name ("Per-Tensor Metadata" of the specification
-// of version 2).
+// Tensor roles: a tensor's place in a model in ALT's terms, by its name ("Per-Tensor Metadata" of the specification of
+// version 2).
 //
-// Names are those of Mistral and Llama at Hugging Face, whatever the model's family:
-// "model.layers.3.self_attn.q_proj.weight".
+// Names are Hugging Face's for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 #pragma once
 
 #include <cstdint>
@@ -41,13 +40,13 @@ struct TensorRole {
   LayerPart layer = LayerPart::other;
   Projection projection = Projection::other;
 
-  bool known() const;  // the name is one that ALT has numbers for
+  bool known() const;  // ALT has numbers for the name
   friend bool operator==(const TensorRole&, const TensorRole&) = default;
 };
 
 TensorRole role_from_name(std::string_view name);
 
-// The tensors in canonical order; those with other names after them in file order.
+// The tensors in canonical order; then those with other names, in file order.
 std::vector<const Tensor*> in_canonical_order(const Model& model);
 
 }  // namespace poise::alt

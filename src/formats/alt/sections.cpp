@@ -5,7 +5,7 @@
 namespace poise::alt {
 namespace {
 
-// Moves nothing.
+// Keeps the position.
 bool at_end_marker(ByteReader& bytes) {
   const std::uint64_t here = bytes.position();
   const std::int32_t low = bytes.i32("end marker");
@@ -14,7 +14,7 @@ bool at_end_marker(ByteReader& bytes) {
   return low == kEndMarker && high == 0;
 }
 
-// Which of the sections begins here. Moves nothing.
+// The section that begins here. Keeps the position.
 std::size_t section_here(FileReader& reader, std::span<const Section> order, std::size_t next) {
   ByteReader& bytes = reader.bytes();
   reader.require_marker();

@@ -33,10 +33,10 @@ namespace {
 constexpr std::uint64_t kLeastBytesV2 = 16 + 4 + 4 + 4 + 12 + 1;
 constexpr std::uint64_t kLeastBytesV1 = 4 + 4 + 4;
 
-// The one of the two zeros that is written.
+// Positive zero, which writers store.
 bool is_zero(float number) { return number == 0 && !std::signbit(number); }
 
-// What both versions have: counts, shapes, names and data.
+// The fields of both versions: counts, shapes, names and data.
 class TensorsReader {
  public:
   TensorsReader(FileReader& reader, SourcePtr source, Model& model)
@@ -77,7 +77,7 @@ class TensorsReader {
     if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" comes twice", name), at);
   }
 
-  // The tensor's only part: `code` decides how many bytes an element takes, `dtype` what it is called.
+  // The tensor's only part: `code` gives the size of an element, `dtype` its type.
   void read_data(Tensor& tensor, DType dtype, DType code, std::uint64_t at) {
     const auto elements = element_count(tensor.shape);
     const auto size = elements ? packed_bytes(code, *elements) : std::nullopt;
@@ -117,7 +117,7 @@ class TensorsReader {
     }
   }
 
-  // One sentence is enough for all that are elsewhere.
+  // One warning for all that are elsewhere.
   void compare_order() {
     const std::vector<const Tensor*> order = in_canonical_order(model_);
     std::size_t i = 0;
@@ -203,7 +203,7 @@ class ReaderV2 : private TensorsReader {
     return affine;
   }
 
-  // `at` is where min is; max follows.
+  // `at`: where min is; max follows.
   void check_range(Affine& affine, std::uint64_t at) {
     if (affine.min > affine.max)
       bytes_.fail("min", fmt::format("expected at most the max, which is {}, found {}", affine.max, affine.min), at);
@@ -214,7 +214,7 @@ class ReaderV2 : private TensorsReader {
     affine.min = affine.max = 0;
   }
 
-  // The name decides; numbers that disagree with it are noted.
+  // The name decides; warns about numbers that disagree.
   void compare_hints() {
     std::size_t i = 0;
     std::int32_t other_block =
@@ -252,7 +252,7 @@ class ReaderV2 : private TensorsReader {
     return counts;
   }
 
-  // Blocks are counted by the names or, for names that Poise does not know, by the hints.
+  // Counts blocks by names or, for unknown names, by hints.
   void check(const BlockCounts& found) {
     const BlockCounts named = count_blocks(model_);
     if (found == named) return;
@@ -294,7 +294,7 @@ class ReaderV1 : private TensorsReader {
     model_.add(std::move(tensor));
   }
 
-  // There are no scales in version 1, so its "qint8" is a plain integer.
+  // Version 1 has no scales, so its "qint8" is a plain integer.
   DType read_dtype() {
     const std::uint64_t at = bytes_.position();
     switch (const std::int32_t code = bytes_.i32("data_type")) {

@@ -1,5 +1,4 @@
-// The tensors sections of both versions of ALT: metadata, then data, one tensor after the other. Data is skipped, never
-// read.
+// The tensors sections of both versions of ALT: metadata, then data, tensor by tensor. Skips data without reading it.
 #pragma once
 
 #include <poise/model.hpp>

@@ -59,7 +59,7 @@ std::int32_t read_ids(FileReader& reader, Vocabulary& vocabulary, std::uint64_t 
   return size;
 }
 
-// By the canonical numbering, until the file's is known.
+// Canonical numbering, until the file's is known.
 TokenType read_type(ByteReader& bytes) {
   const std::uint64_t at = bytes.position();
   const std::int32_t code = bytes.i32("token_type");
@@ -91,7 +91,7 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   vocabulary.add(reader.text("token_data"), score, type);
 }
 
-// The same tokens, of the types that `type_of` gives their ids.
+// The same tokens with the types that `type_of` gives their ids.
 template <typename TypeOf>
 Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
   Vocabulary vocabulary(tokens.settings());
@@ -120,8 +120,8 @@ void settle_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord re
   vocabulary = with_types(vocabulary, type_of);
 }
 
-// The tokens at bos_id, eos_id and pad_id get the types that they are written with, so that the same tokens are the
-// same vocabulary.
+// Gives the tokens at bos_id, eos_id and pad_id the types with which they are written, so that equal tokens are equal
+// vocabularies.
 void settle_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
@@ -150,7 +150,7 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
     read_token(reader, vocabulary, reading.record, id);
   }
   ++progress;
-  // Only now: a reading that understands every token is the one to be told of.
+  // Only now: readings that understand every token report this.
   if (vocabulary.max_length < 0)
     bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
   warn_of_reading(reader, reading, begin);

@@ -11,18 +11,18 @@
 namespace poise::alt {
 
 // Reads the section to its end, padding included. Requires: the reader is past section_size. Nothing when the section
-// is a model without vocabulary: no tokens, and no ids.
+// has no tokens and no ids: a model without vocabulary.
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 
-// The type that a token of version 1, which stores none, has by its text and by the ids of its vocabulary.
+// The type of a token of version 1, which stores none, by its text and its vocabulary's ids.
 TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
 
-// The type a token is written with: bos_id, eos_id and pad_id get types of their own, unless the token is a byte,
+// The type that is written for a token: bos_id, eos_id and pad_id have their own types, unless the token is a byte,
 // unknown, unused or user-defined one.
 TokenType written_type(const Vocabulary& vocabulary, std::size_t id);
 
-// The score a token is written with. Throws unsupported for one that is NaN, which readers refuse.
+// The score that is written for a token. Throws unsupported for NaN, which readers reject.
 float written_score(const Vocabulary& vocabulary, std::size_t id);
 
 }  // namespace poise::alt

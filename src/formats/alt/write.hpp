@@ -1,4 +1,4 @@
-// Writing both versions of ALT.
+// Writes both versions of ALT.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@ namespace poise::alt {
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
-// The files that these would write. Throw what they throw.
+// The files that these would write. Throw the same errors.
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 
-// What the written file will not hold, one sentence each.
+// What the written file loses, one sentence each.
 std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options);
 std::vector<std::string> losses_v1(const Model& model, const WriteOptions& options);
 

@@ -1,7 +1,7 @@
 // A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an
-// i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp says what is between.
+// i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp describes the sections.
 //
-// alt.c's sizes count the fields only, the tokenizer's without the token ids; its start marker says 8.
+// alt.c's sizes count only the fields, the tokenizer's without the token ids; its start marker has size 8.
 #include "formats/alt/write_sections.hpp"
 
 #include <array>
@@ -148,7 +148,7 @@ void write_end(Sink& sink, const WrittenForm& form) {
   sink.write(end.bytes());
 }
 
-// `uncounted`: bytes of the fields that a size of SizeRule::too_small leaves out.
+// `uncounted`: bytes of fields that a size of SizeRule::too_small does not count.
 void write_section(Sink& sink, Section section, const SectionWriter& fields, const WrittenForm& form,
                    std::uint64_t uncounted = 0) {
   const std::uint64_t bytes = fields.fields().size();

@@ -1,4 +1,4 @@
-// ALT's sections as all three writers write them: each is described once, and the writers' spellings are data.
+// ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct CardField {
 };
 std::span<const CardField> card_fields();
 
-// What the parameters section says, with zeros for a model without configuration.
+// The parameters section, with zeros for a model without configuration.
 struct Parameters {
   const Model& model;
   Config config;
@@ -44,14 +44,14 @@ struct TokenField {
   void (*write)(SectionWriter& out, const Token& token);
 };
 
-// What tells one writer's files from another's.
+// What differs between the writers' files.
 struct WrittenForm {
   int version = 2;
-  bool general = true;               // there is a general section
-  std::string_view empty_text = {};  // what an empty text of the general section becomes
+  bool general = true;               // has a general section
+  std::string_view empty_text = {};  // replaces empty texts of the general section
   std::span<const ParameterField> parameters = {};
-  std::optional<ParameterOrder> order = {};  // which readers must find in the section
-  bool seq_len = true;                       // the tokenizer section says how long the longest sequence is
+  std::optional<ParameterOrder> order = {};  // the order that readers must find in the section
+  bool seq_len = true;                       // the tokenizer section has the length of the longest sequence
   std::span<const TokenField> token = {};
   TypeNumbering types = TypeNumbering::canonical;
   SizeRule sizes = SizeRule::whole;  // or too_small, with the start marker's as fields
@@ -60,7 +60,7 @@ extern const WrittenForm kVersion2;
 extern const WrittenForm kVersion2AltC;
 extern const WrittenForm kVersion1;
 
-// The tensors section, and the fields that it begins with.
+// The tensors section, and its first fields.
 struct Tensors {
   const TensorsSection& section;
   const SectionWriter& counts;
@@ -68,7 +68,7 @@ struct Tensors {
 
 class FileWriter {
  public:
-  // Makes all sections but the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
+  // Makes all sections except the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
   FileWriter(const Model& model, const WrittenForm& form);
 
   // Of the whole file. alt.c's dialect has no tensors.
@@ -82,7 +82,7 @@ class FileWriter {
   std::optional<SectionWriter> general_;
   SectionWriter parameters_;
   SectionWriter tokenizer_;
-  std::uint64_t id_bytes_ = 0;  // of the tokenizer section, those that hold ids
+  std::uint64_t id_bytes_ = 0;  // bytes of ids in the tokenizer section
 };
 
 }  // namespace poise::alt

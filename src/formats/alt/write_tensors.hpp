@@ -1,5 +1,4 @@
-// The tensors section of both versions: counts, then metadata and data of one tensor after the other, in canonical
-// order.
+// The tensors section of both versions: counts, then metadata and data, tensor by tensor, in canonical order.
 #pragma once
 
 #include <functional>
@@ -16,8 +15,8 @@ namespace poise::alt {
 
 class TensorsSection {
  public:
-  // Makes the fields before a tensor's data. Its length must not depend on the scale, which may take a pass over the
-  // data to find. Throws unsupported for a tensor that the format cannot hold.
+  // Makes the fields before a tensor's data. Their length must not depend on the scale, since finding it may take a
+  // pass over the data. Throws unsupported for a tensor that the format cannot hold.
   using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
 
   // `tensors` is in the order of the file. Throws what `header` throws. Requires: the tensors outlive this.

@@ -1,6 +1,6 @@
 // Writes ALT version 1.
 //
-// It has no scales, scores or token types; losses_v1() says what of a model it leaves out.
+// It has no scales, scores or token types; losses_v1() lists what it loses.
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -16,7 +16,7 @@
 namespace poise::alt {
 namespace {
 
-// Also none: that of a model without configuration.
+// Includes the empty name of a model without configuration.
 bool is_usual_activation(std::string_view name) {
   return name.empty() || name == Config{}.hidden_act || name == "swish";
 }
@@ -52,13 +52,13 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
   return out;
 }
 
-// Everything that can be refused is refused before the first byte is written.
+// All errors are thrown before the first byte is written.
 struct File {
   explicit File(const Model& model)
       : section(in_canonical_order(model), tensor_header),
         counts(tensor_counts(model, section)),
         sections(model, kVersion1) {
-    // Readers of version 1, which has no hidden_act, take it for the usual one.
+    // Version 1 has no hidden_act; readers assume the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
       throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title))
           .with({.kind = Remedy::Kind::format, .value = "alt"});

@@ -1,6 +1,6 @@
 // Writes ALT version 2: its canonical form, or that of the program alt.c.
 //
-// A model without configuration or vocabulary gets sections of zeros (ids of -1), which reading takes for none.
+// A model without configuration or vocabulary gets sections of zeros (ids of -1), which read as missing.
 #include <deque>
 #include <unordered_map>
 #include <vector>
@@ -23,7 +23,7 @@
 namespace poise::alt {
 namespace {
 
-// What a tensor's bytes are called in the file. Throws unsupported, saying what would help.
+// The data_type code of a tensor. Throws unsupported with remedies.
 std::int32_t data_type(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
@@ -72,7 +72,7 @@ HintsByTensor all_hints(const std::vector<const Tensor*>& tensors) {
   return hints;
 }
 
-// In canonical order, qint4 codes two to a byte.
+// In canonical order, with qint4 codes packed.
 std::deque<Tensor> packed_tensors(const Model& model) {
   std::deque<Tensor> tensors;
   for (const Tensor* tensor : in_canonical_order(model)) tensors.push_back(with_packed_codes(*tensor));
@@ -96,7 +96,7 @@ SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
   return out;
 }
 
-// The canonical form. Everything that can be refused is refused before the first byte is written.
+// The canonical form. All errors are thrown before the first byte is written.
 class CanonicalFile {
  public:
   explicit CanonicalFile(const Model& model)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kLayers = "blk.";
 
-// For a model_type with several rows, the first counts; so it does for a name.
+// If several rows share a model_type or a name, the first counts.
 constexpr std::array kArchitectures = {
     &architectures::llama,  &architectures::mistral,     &architectures::mixtral,   &architectures::mistral3,
     &architectures::qwen2,  &architectures::qwen3,       &architectures::qwen3_moe, &architectures::gemma,
@@ -21,7 +21,7 @@ constexpr std::array kArchitectures = {
     &architectures::olmo2,  &architectures::gpt_oss,     &architectures::smollm3,
 };
 
-// A number before a dot, as names have it: without superfluous zeros.
+// A number before a dot, without leading zeros.
 std::optional<std::uint64_t> number_in(std::string_view digits) {
   std::uint64_t number = 0;
   const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -30,7 +30,7 @@ std::optional<std::uint64_t> number_in(std::string_view digits) {
   return number;
 }
 
-// Is it that name, and of which expert?
+// Whether a name matches, and for which expert.
 struct Match {
   std::optional<std::uint64_t> expert;
 };

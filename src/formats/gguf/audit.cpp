@@ -58,7 +58,7 @@ class FileAudit {
         {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});
   }
 
-  // All bytes up to the next tensor, for types whose sizes are not known.
+  // All bytes up to the next tensor, for types of unknown size.
   std::uint64_t bytes_of(const TensorInfo& info) const {
     if (const auto bytes = stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
@@ -74,7 +74,7 @@ class FileAudit {
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
 
-  // llama.cpp wants each tensor where the one before it in the header ends.
+  // llama.cpp requires each tensor where the one before it in the header ends.
   void check_order() {
     std::map<std::uint64_t, const TensorInfo*> first_at;
     const TensorInfo* early = nullptr;
@@ -118,7 +118,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings;
   for (const std::filesystem::path& path : model.origin.files)
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
-  // Of types that ggml removed, or that came after this version, and of blocks without a byte order.
+  // Types that ggml removed or that are newer, and blocks without a known byte order.
   find_unknown(model, is_known_layout, findings);
   return findings;
 }

@@ -1,4 +1,4 @@
-// What llama.cpp refuses in a GGUF file that Poise reads, and what no reader looks at.
+// What llama.cpp rejects in a GGUF file that Poise reads, and bytes that no reader looks at.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace poise::gguf {
 
-// Warnings, for every file of a split model: tensors at the offset of another one or before those that the header has
-// before them; names with control characters; bytes that belong to no tensor; padding that is not zero; tensors of
-// types that are not known. Throws what reading the headers throws. Requires: the files have been read.
+// Warnings for every file of a split model: tensors that share an offset or are out of the header's order; names with
+// control characters; bytes that belong to no tensor; padding that is not zero; tensors of unknown types. Throws what
+// reading the headers throws. Requires: the files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
 
 }  // namespace poise::gguf

@@ -39,7 +39,7 @@ Tensor with_one(const Tensor& tensor, One one) {
   return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), one));
 }
 
-// Which transposed() takes, and gives a matrix of numbers or of blocks of rows.
+// True if transposed() gives a matrix of numbers or of blocks along rows.
 bool has_stored_columns(const Tensor& tensor) {
   return tensor.layout == Layout::dense ||
          (block_type(tensor.layout) != nullptr && blocks_along(tensor.layout) == BlocksAlong::columns);

@@ -1,4 +1,4 @@
-// What llama.cpp's conversion does to tensors, and the way back: views, so that no bytes move before they are wanted.
+// llama.cpp's changes to tensors, and their inverses: lazy views.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,18 @@
 
 namespace poise::gguf {
 
-// Of which a model's rotating matrices consist. 0: not known.
+// The heads in a model's rotated matrices. 0: unknown.
 struct Heads {
   std::uint64_t queries = 0;
   std::uint64_t keys = 0;
 };
 
-// A tensor as llama.cpp has it, put back. Nothing where its type or shape do not let it be: it is no such tensor, and
-// stays what it is. Throws invalid_file (without path) for rows that are not those heads. Of stacked tensors these are
-// the parts.
+// Undoes llama.cpp's change of a tensor. Nothing if its type or shape do not allow that: it stays as it is. Throws
+// invalid_file (without path) for rows that do not make up those heads. For stacked tensors applies to the parts.
 std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& heads);
 
-// The tensor of llama.cpp for one of transformers. Throws unsupported where that cannot be made. Requires: the tensor
-// is dense, or blocks.
+// llama.cpp's tensor for one of transformers. Throws unsupported if it cannot be made. Requires: the tensor is dense,
+// or blocks.
 Tensor to_gguf(Tensor tensor, Change change, const Heads& heads);
 
 }  // namespace poise::gguf

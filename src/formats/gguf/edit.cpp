@@ -41,11 +41,11 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// An entry as the file has it.
+// An entry in the file.
 struct Entry {
   std::string key;
   ValueType type = ValueType::text;
-  std::uint64_t begin = 0;  // in the file; its key comes first
+  std::uint64_t begin = 0;  // in the file, with its key
   std::uint64_t end = 0;
   std::string replaced = {};  // key, type and value; empty: as in the file
 };
@@ -58,7 +58,7 @@ struct Header {
   std::uint64_t metadata_end = 0;
   std::uint64_t end = 0;
   std::uint64_t alignment = kUsualAlignment;
-  std::uint64_t split_number = 0;  // of several files: which of them it is
+  std::uint64_t split_number = 0;  // of a split model: the file's number
   std::uint64_t split_count = 0;
   std::optional<std::uint64_t> tokens;  // of the vocabulary
 };
@@ -131,7 +131,7 @@ std::string encoded_text(const std::string& key, ValueType type, const std::stri
   return text_of(out.bytes());
 }
 
-// An integer where a floating-point number is wanted, and the nearest float32 of a number that is none.
+// Integers where floating-point numbers are expected, as the nearest float32.
 Value as_floating(const Value& value, ValueType type) {
   const auto given = number(&value);
   if (!given) return value;
@@ -139,7 +139,7 @@ Value as_floating(const Value& value, ValueType type) {
   return type == ValueType::f32 && fits ? shortest(static_cast<float>(*given)) : *given;
 }
 
-// Key, type and value. No type: the usual one of the value.
+// Key, type and value. Without a type, the usual one of the value.
 std::string encoded(const std::string& key, std::optional<ValueType> type, const Value& given) {
   if (const auto* text = given.get_if<std::string>()) return encoded_text(key, type.value_or(ValueType::text), *text);
   if (type == ValueType::array) refuse(fmt::format("{} is an array, which is not edited", key));
@@ -153,19 +153,19 @@ std::string encoded(const std::string& key, std::optional<ValueType> type, const
   return text_of(out.bytes());
 }
 
-// The type that llama.cpp wants of its own keys; nothing for others.
+// The type of llama.cpp's own keys; nothing for others.
 std::optional<ValueType> type_of_new(const std::string& key, const std::vector<Entry>& entries) {
   if (key.starts_with(kTokenizer)) return vocabulary_key_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return std::nullopt;
-  // Each architecture has this one.
+  // Each architecture has this key.
   const std::string blocks = key.substr(0, dot) + ".block_count";
   return std::ranges::find(entries, blocks, &Entry::key) == entries.end()
              ? std::nullopt
              : hyperparameter_type(std::string_view(key).substr(dot + 1));
 }
 
-// The keys that are new.
+// The new keys.
 std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
@@ -195,7 +195,7 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
   return added;
 }
 
-// Of a changed special token that the vocabulary does not have: readers pass over it. Empty: there is none.
+// Why a changed special token is outside the vocabulary: readers ignore it. Empty if none is.
 std::string problem_with_ids(const AttributeChanges& changes, const std::optional<std::uint64_t>& tokens) {
   if (!tokens) return {};
   for (const auto& [key, value] : changes.set) {
@@ -227,10 +227,10 @@ void require_first(const Header& header, const Input& input) {
               input.path.string());
 }
 
-// Another header before the data, which begin at `old_data` in the file.
+// A new header before the data, which begin at `old_data` in the file.
 class EditedHeader final : public PreparedEdit {
  public:
-  // `has_config`: the header has poise.config. `problem`: why one of the changes has no effect; empty: each has.
+  // `has_config`: the header has poise.config. `problem`: why a change has no effect; empty if all have.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
       : PreparedEdit(std::move(added)), input_(input), old_data_(old_data), problem_(std::move(problem)) {
@@ -250,8 +250,7 @@ class EditedHeader final : public PreparedEdit {
                                                       {input_.source, old_data_, input_.source->size() - old_data_}});
   }
 
-  // poise.config counts where it says what another key says, too: then llama.cpp would see a change, and Poise would
-  // not.
+  // poise.config takes precedence over other keys with the same value: then only llama.cpp would see the change.
   void require_effect(const Model& before, const Model& after) const override {
     if (!problem_.empty())
       throw Error(ErrorKind::bad_argument, problem_, input_.path.string()).with({.kind = Remedy::Kind::force});
@@ -284,7 +283,7 @@ class EditedHeader final : public PreparedEdit {
   }
   bool has_other_beginning() const { return !std::ranges::equal(old_beginning(), header_->bytes()); }
 
-  // Writes the bytes that differ from those the file begins with.
+  // Writes the bytes that differ at the beginning of the file.
   EditReport replace_beginning(const std::filesystem::path& path) const {
     const std::span<const std::byte> bytes = header_->bytes();
     const std::vector<std::byte> old_bytes = old_beginning();
@@ -299,7 +298,7 @@ class EditedHeader final : public PreparedEdit {
   SourcePtr header_;
   std::uint64_t old_data_;
   std::string problem_;
-  bool may_be_covered_ = false;  // a changed key says what poise.config may say, too
+  bool may_be_covered_ = false;  // poise.config may have the value of a changed key, too
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Changing the metadata of a GGUF file.
+// Edits the metadata of a GGUF file.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 
 namespace poise::gguf {
 
-// A key that is there keeps its type, and the text has to be a value of it; a new one has the type that llama.cpp
-// wants, or becomes text. Other entries keep their bytes. Where the new header ends in the old one's padding, the bytes
-// that differ are replaced; else the file is written beside the old one, whose tensors the kernel copies, and replaces
-// it. Throws bad_argument for a part of a split model that is not the first.
+// An existing key keeps its type, and the text must be a value of it; a new one gets the type that llama.cpp requires,
+// or text. Other entries keep their bytes. If the new header ends within the old one's padding, writes the bytes that
+// differ; else writes a new file, to which the kernel copies the tensors, and replaces the old one. Throws bad_argument
+// for a part of a split model other than the first.
 std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
 
 }  // namespace poise::gguf

@@ -1,4 +1,4 @@
-// Entries of metadata, of which readers take what they understand.
+// Entries of metadata; readers take the ones that they understand.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@ class Entries {
   // Requires: the key is not there. Returns the value until entries change.
   const Value& add(std::string key, Value value) { return list_.emplace_back(std::move(key), std::move(value)).second; }
 
-  // Null where it was never added, or has been taken.
+  // Null if it was never added, or has been taken.
   const Value* find(std::string_view key) const;
-  // The number of an integer that is not negative; 0 for everything else.
+  // The value of an integer that is not negative; 0 for everything else.
   std::uint64_t number(std::string_view key) const;
 
   std::optional<Value> take(std::string_view key);
   std::optional<std::string> take_text(std::string_view key);
-  // One of 31 bits; those of other kinds are not taken.
+  // A number of 31 bits; does not take other values.
   std::optional<std::int64_t> take_number(std::string_view key);
 
-  // The entries that remain, in their order.
+  // The remaining entries, in order.
   std::vector<Attributes::Entry>& rest() { return list_; }
   const std::vector<Attributes::Entry>& rest() const { return list_; }
 

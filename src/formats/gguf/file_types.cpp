@@ -10,8 +10,8 @@
 namespace poise::gguf {
 namespace {
 
-// llama_ftype, of llama.h (v0.5.0), and the type of most tensors (llama-quant.cpp). Of several with one type the first
-// is the one that people mean by its name.
+// llama_ftype, of llama.h (v0.5.0), and the type of most tensors (llama-quant.cpp). Of several with one type, the first
+// is the one that its name means to people.
 struct FileType {
   std::uint32_t number;
   std::string_view name;
@@ -30,7 +30,7 @@ constexpr std::array kFileTypes = std::to_array<FileType>({
 
 constexpr std::string_view kUnknown = "llama_ftype ";
 
-// Which recipe it was, by the type of a tensor with that in its name; the first that matches counts.
+// The recipe, by the type of a tensor whose name contains that text; the first match counts.
 struct Variant {
   std::uint32_t most;
   std::string_view name;
@@ -47,7 +47,7 @@ constexpr std::array kVariants = std::to_array<Variant>({
     {11, "", 14, 11},             // Q3_K, an output matrix of Q6_K: Q3_K_S
 });
 
-// By the type that most of the layers have: an embedding and an output matrix of another type may be larger than these.
+// By the type of most layers: an embedding and an output matrix of another type may be larger.
 std::optional<std::uint32_t> looks_like(std::span<const TypedMatrix> matrices) {
   std::map<std::uint32_t, std::uint64_t> elements;
   const auto count = [&](auto counts) {
@@ -77,7 +77,7 @@ std::string file_type_name(std::uint32_t number) {
 }
 
 std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe) {
-  // Poise's recipes whose type has the same name.
+  // Poise's recipes that end in a type's name.
   constexpr std::string_view kMix = ":mix";
   const std::string_view name = recipe.ends_with(kMix) ? recipe.substr(0, recipe.size() - kMix.size()) : recipe;
   const auto* row = std::ranges::find(kFileTypes, name, &FileType::name);

@@ -50,7 +50,7 @@ HeaderReader::HeaderReader(const ByteRange& range)
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
   version_ = in_.u32("version");
-  // Small numbers have their zero bytes at one end.
+  // Small numbers have zero bytes at one end.
   if (version_ != 0 && (version_ & 0xffffU) == 0) {
     big_endian_ = true;
     in_.set_big_endian(true);

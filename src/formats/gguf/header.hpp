@@ -1,11 +1,11 @@
-// The header of a GGUF file, read from front to back: metadata, then what it says of each tensor.
+// The header of a GGUF file, read from front to back: metadata, then descriptions of tensors.
 //
 //   "GGUF" | u32 version | counts | metadata: key, type, value ... | tensors: name, dimensions, type, offset ... |
 //     padding | data
 //
 // Versions 2 and 3 hold counts and lengths in 64 bits, version 1 in 32. All numbers are little-endian, or all
-// big-endian: the version tells, which is small. Source: the GGUF specification of ggml, and ggml's own reader where
-// that says nothing.
+// big-endian: the version, a small number, decides. Source: the GGUF specification of ggml, and ggml's own reader for
+// the rest.
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ std::string_view to_string(ValueType type);
 
 class HeaderReader;
 
-// A value, while its header is read. Callers ask it once, for the kind that it must have; one that they do not ask is
-// passed over.
+// A value, while its header is read. Callers ask once, for the kind that it must have; values that nobody asks for are
+// skipped.
 class MetadataValue {
  public:
   // Where its type is in the file.
@@ -48,15 +48,15 @@ class MetadataValue {
   ValueType item_type() const { return item_type_; }
   std::uint64_t count() const { return count_; }
 
-  // Nothing where the value is of another kind. Text is valid until the next call on the reader.
+  // Nothing if the value is of another kind. Text is valid until the next call on the reader.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();  // of any integer type
   std::optional<double>
   number();  // of any type but text and arrays; float32 as the double of the same shortest spelling
-  // Calls for each item of an array of such things; false for another kind.
+  // Calls `take` for each item of an array of texts; false for another kind.
   bool texts(FunctionRef<void(std::string_view text)> take);
   bool numbers(FunctionRef<void(double number)> take);
-  // The whole of it. Throws unsupported where values take more than the budget.
+  // The whole value. Throws unsupported if values exceed the budget.
   Value tree();
 
  private:
@@ -71,13 +71,13 @@ class MetadataValue {
   bool is_read_ = false;
 };
 
-// What the header says of a tensor.
+// The header's description of a tensor.
 struct TensorInfo {
   std::string name;
-  Shape shape;  // the outermost dimension first; in the file it comes last
+  Shape shape;  // outermost dimension first; last in the file
   std::uint32_t type = 0;
   std::uint64_t offset = 0;    // from the beginning of the data
-  std::uint64_t position = 0;  // in the file, of what says so
+  std::uint64_t position = 0;  // of the description in the file
 };
 
 class HeaderReader {
@@ -89,8 +89,8 @@ class HeaderReader {
   std::uint32_t version() const { return version_; }
   bool is_big_endian() const { return big_endian_; }
 
-  // Reads all metadata, then all tensors; each is called once, in this order. Throws invalid_file where the file breaks
-  // a rule: keys and names come once, counts fit the bytes that are left, arrays nest no deeper than kMaxNesting.
+  // Reads all metadata, then all tensors; each called once, in this order. Throws invalid_file for a violation: keys
+  // and names are unique, counts fit the remaining bytes, arrays nest at most kMaxNesting deep.
   void metadata(FunctionRef<void(std::string_view key, MetadataValue& value)> take);
   void tensors(FunctionRef<void(TensorInfo tensor)> take);
 
@@ -105,7 +105,7 @@ class HeaderReader {
   friend class MetadataValue;
 
   std::uint64_t length(std::string_view field);
-  // A count of things of at least `least` bytes each.
+  // A count of items of at least `least` bytes each.
   std::uint64_t count(std::string_view field, std::uint64_t least);
   std::string_view text(std::string_view field);
   ValueType value_type(std::string_view field);

@@ -1,4 +1,4 @@
-// What reading and writing hyperparameters have in common: keys that both handle themselves, and look-ups.
+// What reading and writing hyperparameters share: keys that both handle themselves, and look-ups.
 #pragma once
 
 #include <algorithm>
@@ -26,10 +26,10 @@ inline constexpr std::string_view kOriginalLength = "rope.scaling.original_conte
 inline constexpr std::string_view kRotating = "rope.dimension_count";
 inline constexpr std::string_view kSliding = "sliding_attention";
 inline constexpr std::string_view kFull = "full_attention";
-inline constexpr double kClose = 1e-6;       // numbers that a float32 between them has made different
-inline constexpr double kUsualScalar = 256;  // query_pre_attn_scalar of Gemma 2 and 3 that do not say one
+inline constexpr double kClose = 1e-6;       // numbers that differ only by rounding to float32
+inline constexpr double kUsualScalar = 256;  // the default of query_pre_attn_scalar in Gemma 2 and 3
 
-// Keys of rope_scaling, for the kinds that llama.cpp computes from them.
+// Keys of rope_scaling, for the types that llama.cpp computes from them.
 inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.factor", "factor", KeyRow::Kind::number},
     {kOriginalLength, "original_max_position_embeddings"},
@@ -39,7 +39,7 @@ inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
     {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
 });
 
-// llama.cpp loads no file without them.
+// llama.cpp requires them in every file.
 inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
                                                               "feed_forward_length", "attention.head_count"};
 

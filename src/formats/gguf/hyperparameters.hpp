@@ -1,4 +1,4 @@
-// Hyperparameters: keys of config.json as GGUF's entries and tensors say them, both ways.
+// Hyperparameters: keys of config.json as GGUF's entries and tensors, both ways.
 #pragma once
 
 #include <optional>
@@ -15,26 +15,26 @@
 
 namespace poise::gguf {
 
-// The architecture of a file whose general.architecture is `name`; null: not known.
+// The architecture of a file whose general.architecture is `name`, or null.
 const Architecture* architecture_in(const Entries& entries, std::string_view name);
 
 Heads heads_in(const Entries& entries, const Architecture& architecture);
 
-// Takes the entries that are keys of config.json. `model` has the file's tensors, by their canonical names, and
-// `factors` those that are no tensors.
+// Takes the entries that are keys of config.json. `model` has the file's tensors under canonical names; `factors` are
+// those that become configuration.
 Attributes config_in(Entries& entries, const Architecture& architecture, const Model& model,
                      const RopeFactors& factors);
 
-// Why config_in() leaves out hyperparameters that a configuration needs, in a sentence that names the file's key.
-// Nothing: it leaves out none. Requires: config_in() has not taken the entries.
+// Why config_in() leaves out required hyperparameters: a sentence that names the file's key. Nothing if it leaves out
+// none. Requires: config_in() has not taken the entries.
 std::optional<std::string> unreadable_hyperparameter(const Entries& entries, const Architecture& architecture);
 
-// The way back: what a model's configuration is in GGUF.
+// The inverse: a model's configuration in GGUF.
 struct Hyperparameters {
   std::vector<Attributes::Entry> entries;
   RopeFactors factors;
   Heads heads;
-  // What llama.cpp computes otherwise than the configuration says, one sentence each.
+  // Where llama.cpp's computation differs from the configuration, one sentence each.
   std::vector<std::string> differences;
 };
 Hyperparameters hyperparameters_of(const Model& model, const Architecture& architecture);

@@ -25,7 +25,7 @@ constexpr std::string_view kSums = ".in_sum2";
 constexpr std::string_view kCounts = ".counts";
 constexpr std::string_view kDatasets = "imatrix.datasets";
 constexpr std::string_view kChunks = "imatrix.chunk_count";
-constexpr std::uint64_t kMostTimes = 4;  // the file's size, in memory: tensors may share their bytes, or be of codes
+constexpr std::uint64_t kMostTimes = 4;  // times the file's size, in memory: tensors may share their bytes, or be codes
 
 std::vector<float> floats_of(const Tensor& tensor, const std::string& path) {
   if (!has_float_elements(tensor))
@@ -90,7 +90,7 @@ void ImatrixFile::read_gguf(const std::filesystem::path& path) {
       throw Error(ErrorKind::invalid_file,
                   fmt::format("imatrix: {}: {} sums for {} counts", name, sums.size(), numbers.size()), path_);
     }
-    // What was never seen weighs the same everywhere.
+    // Columns that were never seen weigh the same everywhere.
     const std::size_t columns = sums.size() / numbers.size();
     for (std::size_t i = 0; i < sums.size(); ++i)
       sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
@@ -137,7 +137,7 @@ std::shared_ptr<const std::vector<float>> ImatrixFile::weights(std::string_view 
   const auto found = weights_.find(known ? std::string_view(known->name) : tensor);
   if (found == weights_.end()) return nullptr;
   const auto& all = found->second;
-  // Of stacked experts each has columns of its own.
+  // Each stacked expert has its own columns.
   if (known && known->expert && columns > 0 && all->size() % columns == 0 && *known->expert < all->size() / columns) {
     const auto first = all->begin() + static_cast<std::ptrdiff_t>(*known->expert * columns);
     return std::make_shared<const std::vector<float>>(first, first + static_cast<std::ptrdiff_t>(columns));

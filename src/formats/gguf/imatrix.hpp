@@ -1,8 +1,8 @@
-// Importance matrices: how much the output of a model depends on each column of its matrices, as llama-imatrix measured
-// it.
+// Importance matrices: how much the output of a model depends on each column of its matrices, as measured by
+// llama-imatrix.
 //
-// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; of
-// each i32 length, name, i32 calls, i32 values, f32 values; then, in newer ones, i32 chunks, i32 length, data set.
+// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; for
+// each i32 length, name, i32 calls, i32 values, f32 values; newer ones end with i32 chunks, i32 length, data set.
 // Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
@@ -27,8 +27,8 @@ class ImatrixFile final : public ImportanceMatrix {
   std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
                                                     std::size_t columns, std::size_t matrices = 1) const override;
 
-  // What llama-quantize writes of it into the files that it makes: "quantize.imatrix.file" without its directories,
-  // "dataset", "entries_count", "chunks_count".
+  // What llama-quantize records of it in its files: "quantize.imatrix.file" without directories, "dataset",
+  // "entries_count", "chunks_count".
   const Attributes& provenance() const override { return provenance_; }
 
  private:
@@ -40,7 +40,7 @@ class ImatrixFile final : public ImportanceMatrix {
 
   std::string path_;
   Attributes provenance_;
-  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by the names of GGUF
+  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by GGUF's names
 };
 
 std::unique_ptr<const ImportanceMatrix> read_imatrix(const std::filesystem::path& path);

@@ -7,7 +7,7 @@
 namespace poise::gguf {
 namespace {
 
-// Names that end so; the first that fits counts.
+// Names with this suffix; the first match counts.
 struct Ending {
   std::string_view ending;
   ValueType type;

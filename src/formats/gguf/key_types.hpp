@@ -1,5 +1,5 @@
-// Which types llama.cpp wants the keys of its own metadata to have, for those that a file gets anew. Source:
-// src/llama-arch.cpp and src/llama-model.cpp of llama.cpp v0.5.0, which loads no file where a key has another one.
+// The types that llama.cpp requires of its metadata keys, for new keys. Source: src/llama-arch.cpp and
+// src/llama-model.cpp of llama.cpp v0.5.0, which rejects files with other types.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace poise::gguf {
 
-// Of a hyperparameter, by what comes after the architecture's name and its dot; nothing where none is known.
+// For a hyperparameter, by the name after the architecture's and its dot; nothing if unknown.
 std::optional<ValueType> hyperparameter_type(std::string_view name);
 
-// Of a key of the vocabulary, by what comes after "tokenizer.ggml.".
+// For a key of the vocabulary, by the name after "tokenizer.ggml.".
 std::optional<ValueType> vocabulary_key_type(std::string_view name);
 
 }  // namespace poise::gguf

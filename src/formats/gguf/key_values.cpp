@@ -18,7 +18,7 @@ namespace {
 constexpr auto kMaxU32 = std::numeric_limits<std::uint32_t>::max();
 constexpr auto kMaxI32 = std::numeric_limits<std::int32_t>::max();
 
-// Does the float whose shortest spelling is that of the number stand for it?
+// True if the float with the number's shortest spelling can represent it.
 bool is_f32(double number) {
   return !(std::abs(number) < static_cast<double>(std::numeric_limits<float>::infinity())) ||
          (std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()) &&
@@ -35,9 +35,9 @@ ValueType type_of(const Value& value) {
   return ValueType::text;
 }
 
-// The one type for all items; nothing where there is none.
+// The common type of all items, if there is one.
 std::optional<ValueType> common_type(const Value::Array& items) {
-  if (items.empty()) return ValueType::text;  // llama.cpp wants its lists of texts to be that
+  if (items.empty()) return ValueType::text;  // llama.cpp requires this of its lists of texts
   ValueType common = type_of(items.front());
   bool negative = false;
   bool wide = false;
@@ -55,7 +55,7 @@ std::optional<ValueType> common_type(const Value::Array& items) {
     return std::nullopt;
   }
   if (!is_integer(common)) return common;
-  // ggml's own tools make arrays of i32.
+  // ggml's tools write arrays of i32.
   if (!wide) return ValueType::i32;
   const bool beyond = std::ranges::any_of(items, [](const Value& item) {
     const auto* number = item.get_if<std::uint64_t>();
@@ -94,13 +94,13 @@ void append(ByteWriter& out, ValueType type, const Value& value) {
   }
 }
 
-// By their numbers; integers as Poise calls their types. Arrays are written as their items' in brackets.
+// By their numbers, with Poise's names for integers. Arrays are written as their items' type in brackets.
 constexpr std::array<std::string_view, 13> kTypeNames = {"u8",   "i8",   "u16", "i16", "u32", "i32", "f32",
                                                          "bool", "text", "",    "u64", "i64", "f64"};
 
 std::string_view name_of(ValueType type) { return kTypeNames[static_cast<std::size_t>(type)]; }
 
-// Is the value one of the type, which is no array?
+// True if the value has the type, which is not array.
 bool is_single(const Value& value, ValueType type) {
   const auto in = [&]<typename Number>(Number) {
     if (const auto* number = value.get_if<std::uint64_t>()) return std::in_range<Number>(*number);

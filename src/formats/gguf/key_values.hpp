@@ -1,4 +1,4 @@
-// Metadata as a GGUF header has it, made entry by entry.
+// Metadata in the form of a GGUF header, built entry by entry.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace poise::gguf {
 
-// The type of a value, and that of the items where it is an array.
+// The type of a value, and of its items if it is an array.
 struct EntryType {
   ValueType type = ValueType::text;
   ValueType items = ValueType::text;
@@ -28,23 +28,23 @@ std::optional<EntryType> entry_type_named(std::string_view name);
 
 class KeyValues {
  public:
-  // Each throws internal for a key that is there already.
+  // Each throws internal for a key that exists.
   void text(std::string_view key, std::string_view value);
   void u16(std::string_view key, std::uint16_t value);
   void u32(std::string_view key, std::uint64_t value);  // throws unsupported for more than 32 bits
   void i32(std::string_view key, std::int32_t value);
   void f32(std::string_view key, double value);
   void boolean(std::string_view key, bool value);
-  // An array, whose items the caller appends to what this returns.
+  // An array; the caller appends its items to the result.
   ByteWriter& array(std::string_view key, ValueType items, std::uint64_t count);
   static void append_text(ByteWriter& out, std::string_view text);
 
   static bool is_one(const Value& value, const EntryType& type);
-  // As the type, where the value is one; else as usual_type().
+  // With the type, if the value fits it; else with usual_type().
   void value(std::string_view key, const Value& value, std::optional<EntryType> type = std::nullopt);
 
-  // The narrowest type that Poise reads back as the same: integers are u32, u64, i32 or i64, numbers f32 or f64, maps
-  // JSON text. Items of an array have one type, or it is JSON text, too.
+  // The narrowest type that Poise reads back as the same value: integers are u32, u64, i32 or i64, numbers f32 or f64,
+  // maps JSON text. An array whose items have no common type is JSON text, too.
   static EntryType usual_type(const Value& value);
 
   bool has(std::string_view key) const { return keys_.contains(key); }

@@ -7,7 +7,7 @@
 
 namespace poise::gguf {
 
-// Of one file: the parts of a split one have their own. Throws what reading a header throws.
+// Of one file: each part of a split model has its own. Throws what reading a header throws.
 std::vector<MetadataKey> list_keys(const Input& input);
 
 }  // namespace poise::gguf

@@ -61,7 +61,7 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
   }
 }
 
-// llama.cpp takes a number for each layer, too. Where they are equal, one says it.
+// llama.cpp accepts a number for each layer, too. Equal ones become one.
 void Metadata::take_one_for_all_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
@@ -75,7 +75,7 @@ void Metadata::take_one_for_all_layers(const std::string& architecture) {
   }
 }
 
-// An adapter has the architecture of its model and nothing of its hyperparameters.
+// An adapter has its model's architecture but no hyperparameters.
 bool Metadata::has_hyperparameters() const {
   return architecture_ != nullptr && (find(fmt::format("{}.embedding_length", architecture_->name)) != nullptr ||
                                       find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
@@ -107,7 +107,7 @@ std::optional<Attributes> Metadata::take_rest(const std::string& path) {
   return std::move(json).take<Attributes>();
 }
 
-// Why the file has no hyperparameters in GGUF's keys.
+// Why GGUF's keys in the file give no hyperparameters.
 std::string Metadata::why_no_hyperparameters() const {
   const Value* name = find(kArchitecture);
   if (name == nullptr) return fmt::format("{} is missing", kArchitecture);
@@ -116,7 +116,7 @@ std::string Metadata::why_no_hyperparameters() const {
   return fmt::format("there is no {}.embedding_length", architecture_->name);
 }
 
-// poise.config may be whole without these keys.
+// poise.config may be complete without these keys.
 void Metadata::take_part_of_config(Model& model, const Attributes& rest, const std::string& path) const {
   try {
     take_config(model, rest, path);

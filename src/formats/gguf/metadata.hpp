@@ -1,4 +1,4 @@
-// A GGUF file's metadata, and what of it is a model's card, configuration and vocabulary.
+// A GGUF file's metadata, and its conversion to card, configuration and vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace poise::gguf {
 
 class Tokens;
 
-// Configuration that GGUF has no key for, as JSON text: keys of config.json. All of them where llama.cpp has no name
-// for the architecture.
+// Configuration without GGUF keys, as JSON text: keys of config.json; all of them if llama.cpp has no name for the
+// architecture.
 inline constexpr std::string_view kConfigKey = "poise.config";
 inline constexpr std::string_view kLongestKey = "poise.longest_sequence";  // of the vocabulary, in tokens
 inline constexpr std::string_view kCreatedKey = "poise.created_at";
@@ -31,34 +31,34 @@ inline constexpr std::string_view kModifiedKey = "poise.last_modified";
 struct Split {
   std::uint64_t number = 0;
   std::uint64_t count = 0;    // 0: the file is whole
-  std::uint64_t tensors = 0;  // of all files; 0: not said
+  std::uint64_t tensors = 0;  // of all files; 0: unknown
 };
 
 class Metadata {
  public:
-  // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an alignment or a split that
-  // cannot be.
+  // Takes all of a header's metadata. Throws what reading it throws, and invalid_file for an impossible alignment or
+  // split.
   explicit Metadata(HeaderReader& header);
 
   std::uint64_t alignment() const { return alignment_; }
   const Split& split() const { return split_; }
-  // Null: not known. Then tensors keep their names.
+  // Null if unknown. Then tensors keep their names.
   const Architecture* architecture() const { return architecture_; }
 
-  // Values that remain. A number is one of 31 bits; those of other kinds are not taken.
+  // Remaining values. A number has 31 bits; does not take other values.
   const Value* find(std::string_view key) const { return entries_.find(key); }
   std::optional<Value> take(std::string_view key) { return entries_.take(key); }
   std::optional<std::string> take_text(std::string_view key) { return entries_.take_text(key); }
   std::optional<std::int64_t> take_number(std::string_view key) { return entries_.take_number(key); }
   const Entries& entries() const { return entries_; }
-  // Takes what gguf_texts() reads.
+  // Takes the keys that gguf_texts() reads.
   void take_texts();
 
-  // Gives the model, which has the tensors, card, configuration and vocabulary, and what is left as attributes.
+  // Sets card, configuration and vocabulary of the model, which has the tensors, and the rest as attributes.
   void move_into(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
-  // What a file that Poise wrote says beside GGUF's own keys.
+  // Poise's own keys in a file that it wrote.
   std::optional<Attributes> take_rest(const std::string& path);
   void take_part_of_config(Model& model, const Attributes& rest, const std::string& path) const;
   std::string why_no_hyperparameters() const;
@@ -70,7 +70,7 @@ class Metadata {
   Split split_;
   const Architecture* architecture_ = nullptr;
   Entries entries_;
-  std::map<std::string, std::string> types_;  // of entries, where Poise would write others
+  std::map<std::string, std::string> types_;  // of entries for which Poise would write other types
   std::shared_ptr<Tokens> tokens_;            // the arrays of a vocabulary
 };
 

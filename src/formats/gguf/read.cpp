@@ -51,7 +51,7 @@ File read_file(SourcePtr source) {
   file.big_endian = header.is_big_endian();
   file.metadata.emplace(header);
   header.tensors([&](TensorInfo tensor) { file.tensors.push_back(std::move(tensor)); });
-  // Without tensors there may be no padding.
+  // Without tensors the padding may be missing.
   file.data_begin = std::min(*checked_align(header.end(), file.metadata->alignment()), file.source->size());
   file.data_bytes = file.source->size() - file.data_begin;
   return file;
@@ -99,7 +99,7 @@ class TensorAdder {
                 info.position);
   }
 
-  // Nothing for a type that is not known.
+  // Nothing for an unknown type.
   std::optional<std::uint64_t> known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
     if (!elements) fail(info, fmt::format("shape {} overflows", to_string(info.shape)));
@@ -142,7 +142,7 @@ class TensorAdder {
                                                   here.begin, file_->tensors[before.tensor].name));
   }
 
-  // All bytes up to the next tensor, for types whose sizes are not known.
+  // All bytes up to the next tensor, for types of unknown size.
   std::uint64_t bytes_to_next(const TensorInfo& info) const {
     const auto next = std::ranges::upper_bound(offsets_, info.offset);
     return (next == offsets_.end() ? file_->data_bytes : *next) - info.offset;
@@ -196,12 +196,12 @@ class TensorAdder {
     return type != nullptr && file_->big_endian && !type->swapped ? nullptr : type;
   }
 
-  // Else it is listed and carried, and keeps its name and order.
+  // Other tensors are listed and carried, and keep their name and order.
   bool is_interpreted(const TensorInfo& info) const {
     return dtype_spelled(kSpellings, info.type) || readable_blocks(info) != nullptr;
   }
 
-  // As the file has it.
+  // As in the file.
   Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
     HeldBlob blob = SourceBlob(file_->source, file_->data_begin + info.offset, bytes);
     if (const auto dtype = dtype_spelled(kSpellings, info.type)) {

@@ -1,4 +1,4 @@
-// Reading GGUF: versions 1 to 3, either byte order, whole or split into several files.
+// Reads GGUF: versions 1 to 3, either byte order, whole or split into several files.
 #pragma once
 
 #include "formats/format.hpp"
@@ -7,8 +7,8 @@ namespace poise::gguf {
 
 Model read(const Input& input, const ReadOptions& options);
 
-// "model-00002-of-00003.gguf", for the first of them: the name of another part of the same model. Nothing for a name
-// that is none of a part, or of another number than it should be.
+// From "model-00002-of-00003.gguf" the name of another part of the same model. Nothing if the name is not a part's, or
+// has the wrong number.
 std::string split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count);
 std::optional<std::string> split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
 

@@ -36,8 +36,8 @@ class HyperparameterReader {
       const Tensor* embedding = model_.find(canonical_name(architecture_, "token_embd.weight")->name);
       if (embedding != nullptr && !embedding->shape.empty()) map_.set("vocab_size", embedding->shape.front());
     }
-    // Where llama.cpp asks for a window, absence means its own default; transformers has others. 0 is none, which is
-    // null there.
+    // An absent window means llama.cpp's default, if it has one; transformers has others. 0 is none, which is null
+    // there.
     if (map_.find("sliding_window") == nullptr && architecture_.window_period > 0)
       map_.set("sliding_window", architecture_.usual_window);
     if (const Value* found = map_.find("sliding_window"); found != nullptr && *found == Value(0))
@@ -62,7 +62,7 @@ class HyperparameterReader {
  private:
   std::string key(std::string_view gguf) const { return fmt::format("{}.{}", architecture_.name, gguf); }
 
-  // Nothing for one of another kind, a number for each layer, say: it stays an attribute.
+  // Nothing for a value of another kind, such as a number for each layer: it stays an attribute.
   std::optional<Value> take(const KeyRow& row) {
     const Value* value = entries_.find(key(row.gguf));
     if (value == nullptr || !fits(*value, row.kind)) return std::nullopt;
@@ -84,7 +84,7 @@ class HyperparameterReader {
         map_.set("partial_rotary_factor", static_cast<double>(rotating) / static_cast<double>(head));
       entries_.take(key(kRotating));
     }
-    // llama.cpp has one length for the values, too; transformers has no name for another one.
+    // llama.cpp has a length for the values, too; transformers does not.
     if (entries_.number(key("attention.value_length")) == head) entries_.take(key("attention.value_length"));
     if (architecture_.wide_scale_layers == 0) return;
     const bool wide = integer(map_.find("num_hidden_layers")) == architecture_.wide_scale_layers;
@@ -115,13 +115,12 @@ class HyperparameterReader {
 
   void read_scaling(const RopeFactors& factors) {
     const Value* type = entries_.find(key("rope.scaling.type"));
-    // llama.cpp takes a factor without a type for that of linear scaling, and 0 for none.
+    // In llama.cpp, a factor without a type is linear scaling, and 0 is none.
     const double factor =
         number(entries_.find(key("rope.scaling.factor"))).value_or(number(entries_.find(key(kOldFactor))).value_or(0));
     const bool is_linear = type == nullptr && architecture_.rotates && factor != 0 && factor != 1;
     const std::string name = text(type) != nullptr ? *text(type) : is_linear ? "linear" : "none";
-    if (name != "none")
-      entries_.take(key("rope.scaling.type"));  // that one says not to take a factor that is beside it
+    if (name != "none") entries_.take(key("rope.scaling.type"));  // the type makes the factor next to it ineffective
     std::optional<Attributes> scaling;
     if (!factors.long_contexts.empty() && !factors.short_contexts.empty()) {
       scaling = longrope(factors);
@@ -133,14 +132,14 @@ class HyperparameterReader {
       if (scaling->find("factor") == nullptr) {
         if (auto value = take({kOldFactor, "factor", KeyRow::Kind::number})) scaling->set("factor", std::move(*value));
       }
-      if (scaling->find("factor") == nullptr) scaling->set("factor", 1.0);  // as llama.cpp has it
+      if (scaling->find("factor") == nullptr) scaling->set("factor", 1.0);  // as in llama.cpp
       if (name == "yarn") read_yarn_attention(*scaling);
     }
     if (!factors.every.empty() && !scaling) {
       scaling = scaling_of(factors.every, number(map_.find("rope_theta")).value_or(kUsualTheta),
                            integer(map_.find("max_position_embeddings")));
     }
-    // llama.cpp multiplies by it whatever the type is. transformers has no such key, and a model with one is not run.
+    // llama.cpp multiplies by it for every type. transformers has no such key, and Poise does not run models with one.
     const auto attention = number(entries_.find(key(kAttentionFactor)));
     if (architecture_.rotates && attention && *attention != 1) {
       if (!scaling) scaling = Attributes{{"rope_type", "default"}};
@@ -149,7 +148,7 @@ class HyperparameterReader {
     if (scaling) map_.set("rope_scaling", std::move(*scaling));
   }
 
-  // llama.cpp multiplies what yarn makes of its factor by this one.
+  // llama.cpp multiplies it by the attention factor that yarn computes.
   void read_yarn_attention(Attributes& scaling) {
     const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;
@@ -166,7 +165,7 @@ class HyperparameterReader {
     const Value* beside = map_.find("original_max_position_embeddings");
     const std::uint64_t original =
         integer(beside != nullptr ? beside : scaling.find("original_max_position_embeddings"));
-    // llama.cpp takes a factor that is not said for 1.
+    // llama.cpp's default factor is 1.
     const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
     const double factor = said ? *said->get_if<double>() : 1.0;
     const double computed = original == 0

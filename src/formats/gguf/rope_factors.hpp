@@ -1,5 +1,5 @@
-// Factors of rotary embeddings: llama.cpp divides each frequency by one, and has them as tensors. transformers computes
-// them from `rope_scaling`, of kind llama3, or has them there as lists, of kind longrope.
+// Factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
+// computes them from `rope_scaling` of type llama3, or lists them there for type longrope.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace poise::gguf {
 
-// Half of a head's rotating elements each; empty: there are none.
+// One for each rotated pair of a head; empty if there are none.
 struct RopeFactors {
   std::vector<float> every;           // rope_freqs.weight
   std::vector<float> long_contexts;   // rope_factors_long.weight
@@ -24,23 +24,22 @@ struct RopeFactorRow {
   std::vector<float> RopeFactors::*factors;
   bool for_any_context;
 };
-// Null: no such tensor.
+// Null if there is no such tensor.
 const RopeFactorRow* rope_factor_row(std::string_view gguf);
 std::span<const RopeFactorRow> rope_factor_rows();
 
-// What rope_scaling of the kind llama3 makes of the frequencies theta^(-2 i / rotating); empty where its numbers make
-// none.
+// The factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid numbers.
 std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
 
-// rope_scaling that says the same as rope_freqs.weight: that of Llama 3.1 to 3.3 where that is what it is, else a
-// longrope with one list for all contexts. Nothing for factors of 1.
+// The rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a longrope
+// with one list for all contexts. Nothing for factors of 1.
 std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions);
 
-// By how much longrope scales attention for a model of so many positions, made from one of so many.
+// The attention scale of longrope for a model extended from `original` positions.
 double longrope_attention(double positions, double original);
 
 Value list_of(const std::vector<float>& numbers);
-// Empty for anything but a list of numbers.
+// Empty for anything else than a list of numbers.
 std::vector<float> floats_in(const Value* list);
 
 }  // namespace poise::gguf

@@ -6,7 +6,7 @@
 namespace poise::gguf {
 namespace {
 
-constexpr std::size_t kBytes = 64 << 10;  // swapped at a time, about
+constexpr std::size_t kBytes = 64 << 10;  // swapped at a time, approximately
 
 class SwappedBlocks final : public Blob {
  public:
@@ -19,7 +19,7 @@ class SwappedBlocks final : public Blob {
     if (stored) stored->encoding = "big-endian";
     return stored;
   }
-  // Of the block.
+  // The place of the whole block.
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
     return blocks_->stored_byte(offset / type_.bytes * type_.bytes);
   }

@@ -17,7 +17,7 @@ inline constexpr std::array kSpellings = {
     Spelling<std::uint32_t>{DType::f64, 28}, Spelling<std::uint32_t>{DType::bf16, 30},
 };
 
-// Types that ggml had once. Files with them are too old for it.
+// Types that ggml removed. Files with them are too old.
 struct RemovedType {
   std::uint32_t number;
   std::string_view name;
@@ -28,8 +28,7 @@ inline constexpr std::array kRemovedTypes = {
     RemovedType{37, "iq4_nl_4_8"}, RemovedType{38, "iq4_nl_8_8"},
 };
 
-// The bytes of so many elements, which are whole blocks; nothing where the type is not known, or 64 bits do not hold
-// them.
+// The bytes of that many elements, which are whole blocks; nothing for unknown types, or on overflow of 64 bits.
 std::optional<std::uint64_t> stored_bytes(std::uint32_t type, std::uint64_t elements);
 
 }  // namespace poise::gguf

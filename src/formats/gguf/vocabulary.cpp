@@ -38,13 +38,13 @@ TokenType type_of(std::int32_t number) {
   throw Error(ErrorKind::invalid_file, fmt::format("gguf: metadata: {}{}: {}", kTokenizer, what, problem), path);
 }
 
-// Is a value the id of one of `count` tokens?
+// True if a value is the id of one of `count` tokens.
 bool has_token(const Value* value, std::size_t count) {
   const auto* id = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return id != nullptr && *id < count;
 }
 
-// Files name special tokens that they do not have: one after the last, or -1. llama.cpp passes over these.
+// Files may name special tokens that they lack: one after the last, or -1. llama.cpp ignores these.
 void warn_of_ids(const Metadata& metadata, std::size_t count, std::vector<Finding>& warnings, const std::string& path) {
   for (const auto& [key, value] : metadata.entries().rest()) {
     if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count)) continue;
@@ -83,7 +83,7 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
       texts->ends.push_back(static_cast<std::uint32_t>(texts->arena.size()));
     });
   } else if (name == "scores") {
-    // Some of llama.cpp's own tools write whole numbers.
+    // Some of llama.cpp's tools write whole numbers.
     require(value.type() == ValueType::array &&
                 (value.item_type() == ValueType::f32 || value.item_type() == ValueType::i32),
             kMaxTokens, "f32");
@@ -142,13 +142,13 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   };
   vocabulary.add_dummy_prefix = take_flag("add_space_prefix", true);
   vocabulary.remove_extra_whitespaces = take_flag("remove_extra_whitespaces", false);
-  // What writing a vocabulary says by itself.
+  // What writing a vocabulary implies is dropped.
   const auto take_usual = [&](std::string_view name, const Value& usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
     if (const Value* value = metadata.find(key); value != nullptr && *value == usual) metadata.take(key);
   };
   take_usual("pre", "default");
-  // Of a token that the file does not name nothing is known here; what it says of it stays an attribute.
+  // For a token that the file does not name, the flag has no meaning and stays an attribute.
   const auto take_around = [&](std::string_view name, std::int32_t id, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
     return id < 0 && metadata.find(key) != nullptr && *metadata.find(key) == Value(true) ? usual

@@ -15,25 +15,25 @@
 
 namespace poise::gguf {
 
-// The keys of vocabularies begin so.
+// The prefix of vocabularies' keys.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
 
-// The type that a token has when a file with the vocabulary is read again.
+// The type of a token after the vocabulary is written and read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 
-// Appends what GGUF says of a model's vocabulary, but for keys that are there; to null: nothing. Returns what of it a
-// reader does not find again, one sentence each. `embeddings`: rows of the embedding, as many as llama.cpp wants
-// tokens; 0: not known. Requires: the model has a vocabulary.
+// Appends the keys of a model's vocabulary, except those that exist; to null: nothing. Returns what a reader loses, one
+// sentence each. `embeddings`: rows of the embedding, which llama.cpp requires as the number of tokens; 0: unknown.
+// Requires: the model has a vocabulary.
 std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embeddings, KeyValues* out);
 
-// The arrays, as the header is read: they would take many times their memory as values.
+// The arrays, read with the header: as values they would take many times the memory.
 class Tokens {
  public:
   // False for another key. Throws invalid_file for an array of another kind.
   bool take(std::string_view key, MetadataValue& value, HeaderReader& header);
 
-  // Nothing where there is none, or one of a kind that Poise does not read: then give_back() has the arrays. Takes the
-  // keys that it understands. Warns of ids that have no token. Throws invalid_file where arrays do not fit each other.
+  // Nothing if there is none, or one of an unsupported kind: then give_back() has the arrays. Takes the keys that it
+  // understands. Warns of ids without a token. Throws invalid_file for arrays that do not match.
   std::optional<Vocabulary> vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path);
 
   // Appends arrays that made no vocabulary as values.

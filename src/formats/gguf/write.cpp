@@ -54,7 +54,7 @@ std::uint32_t type_number(const Tensor& tensor) {
 
 bool is_vector(const Tensor& tensor) { return tensor.shape.size() < 2 || tensor.name.ends_with(".bias"); }
 
-// Without a configuration llama.cpp would not know what to do with the tensors.
+// Without a configuration llama.cpp could not use the tensors.
 const Architecture* architecture_for(const Model& model) {
   const Architecture* architecture = architecture_of(model.card.model_type);
   if (architecture == nullptr || (!model.config && model.config_json.empty())) return nullptr;
@@ -104,7 +104,7 @@ class Preparer {
   Hyperparameters hyperparameters_;
 };
 
-// The experts' matrices of one stacked tensor, by their numbers.
+// The experts' matrices of one stacked tensor, by number.
 using Experts = std::map<std::uint64_t, Stored>;
 
 Stored stacked(Experts experts) {
@@ -144,7 +144,7 @@ std::optional<std::uint32_t> file_type(const std::vector<Stored>& tensors, std::
   return file_type_of(matrices, recipe);
 }
 
-// Tensors [first, last) and the header before them.
+// The tensors [first, last) and the header before them.
 struct Part {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -189,7 +189,7 @@ class GgufFile final : public PreparedFile {
     if (model_.origin.format.starts_with("gguf")) return losses;
     std::vector<std::string> strangers;
     for (const Tensor& tensor : model_.tensors()) {
-      // Names that begin so are llama.cpp's own.
+      // Names with this prefix are llama.cpp's own.
       if (!preparer_.known(tensor) && !tensor.name.starts_with("blk.")) strangers.push_back(tensor.name);
     }
     if (!strangers.empty())
@@ -234,7 +234,7 @@ class GgufFile final : public PreparedFile {
     return split_name(name, index, parts_.size());
   }
 
-  // The first part has the metadata, and is what the others are found by.
+  // The first part has the metadata; the others are found by its name.
   Sink& sink_of(Output& output, std::size_t index) const {
     const std::string name = part_name(output.name(), index);
     return index == 0 ? output.main_named(name) : output.sibling(name);
@@ -253,7 +253,7 @@ class GgufFile final : public PreparedFile {
       Stored stored = preparer.prepare(tensor);
       const auto known = preparer.known(tensor);
       if (known && known->expert) {
-        // All of them are where the first is.
+        // All of them are written at the place of the first.
         if (places.try_emplace(stored.name, tensors_.size()).second) tensors_.push_back(stored);
         experts[stored.name].emplace(*known->expert, std::move(stored));
       } else {
@@ -319,7 +319,7 @@ class GgufFile final : public PreparedFile {
   Preparer preparer_;
   std::uint64_t alignment_;
   std::vector<Stored> tensors_;
-  std::uint64_t least_experts_ = std::numeric_limits<std::uint64_t>::max();  // that a tensor has stacked
+  std::uint64_t least_experts_ = std::numeric_limits<std::uint64_t>::max();  // in any stacked tensor
   WrittenMetadata metadata_;
   std::vector<Part> parts_;
 };

@@ -15,7 +15,7 @@
 namespace poise::gguf {
 namespace {
 
-// Makes entries and factors of a configuration.
+// Makes entries and factors from a configuration.
 class HyperparameterWriter {
  public:
   HyperparameterWriter(const Model& model, const Architecture& architecture)
@@ -50,7 +50,7 @@ class HyperparameterWriter {
   void add(std::string_view gguf, Value value) {
     result_.entries.emplace_back(fmt::format("{}.{}", architecture_.name, gguf), std::move(value));
   }
-  // As the float32 number that llama.cpp wants.
+  // As float32, which llama.cpp requires.
   void add_number(std::string_view gguf, double value) { add(gguf, shortest(static_cast<float>(value))); }
   void differ(std::string sentence) { result_.differences.push_back(std::move(sentence)); }
 
@@ -65,16 +65,16 @@ class HyperparameterWriter {
   const Value* find(std::string_view key) const { return not_null(config_.find(key)); }
 
   const Value* value_of(const KeyRow& row) const {
-    // A family that reads a key may find that it does not count: then it is null.
+    // A family may find that a key has no effect: then it is null.
     if (const Value* typed = typed_.find(row.config)) return not_null(typed);
     if (const Value* value = find(row.config)) return value;
     return row.typed.empty() ? nullptr : not_null(typed_.find(row.typed));
   }
 
   void write_row(const KeyRow& row) {
-    if (written(row.gguf) != nullptr) return;  // by another key of the configuration
+    if (written(row.gguf) != nullptr) return;  // from another key of the configuration
     const Value* value = value_of(row);
-    if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // not said
+    if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // unknown
     if (row.never_none && config_.find(row.config) != nullptr && number(value).value_or(0) == 0) {
       return differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", row.config, *row.never_none,
                                 to_json(*config_.find(row.config))));
@@ -125,7 +125,7 @@ class HyperparameterWriter {
     }
   }
 
-  // Which layers have a window; nothing where that is not said.
+  // Which layers have a window; nothing if unknown.
   std::optional<std::vector<bool>> windows() const {
     const std::uint64_t layers = integer(written("block_count"));
     std::vector<bool> slides;
@@ -162,7 +162,7 @@ class HyperparameterWriter {
     add(kPattern, std::move(pattern));
   }
 
-  // Where llama.cpp has a window of its own, one of all positions hides none.
+  // If llama.cpp has a default window, one of all positions has no effect.
   void write_no_window() {
     const std::string key = fmt::format("{}.{}", architecture_.name, kSlidingWindow);
     std::erase_if(result_.entries, [&](const Attributes::Entry& entry) { return entry.first == key; });
@@ -189,7 +189,7 @@ class HyperparameterWriter {
                          period, architecture_.name));
   }
 
-  // It reads them of other architectures alone.
+  // llama.cpp reads them only for other architectures.
   void compare_betas() {
     const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
@@ -237,8 +237,7 @@ class HyperparameterWriter {
     }
   }
 
-  // llama.cpp does not ask for attention_factor and mscale, and multiplies what yarn makes of its factor by a number of
-  // its own.
+  // llama.cpp ignores attention_factor and mscale, and multiplies yarn's attention factor by its own number.
   void write_yarn_attention() {
     const auto in_scaling = [&](std::string_view key) { return number(not_null(rope_->find(key))); };
     const double factor = in_scaling("factor").value_or(1);
@@ -293,8 +292,8 @@ class HyperparameterWriter {
   const Architecture& architecture_;
   Attributes typed_;
   Attributes config_;
-  const Attributes* rope_ = nullptr;  // where config.json has what changes rotary embeddings
-  std::uint64_t rotating_ = 0;        // elements of a head
+  const Attributes* rope_ = nullptr;  // if config.json changes rotary embeddings
+  std::uint64_t rotating_ = 0;        // rotated elements of a head
   Hyperparameters result_;
 };
 

@@ -46,7 +46,7 @@ bool is_same(const Value& a, const Value& b) {
   return number(a) == number(b);
 }
 
-// The hyperparameters that a config.json says; none where it is not read.
+// The hyperparameters in a config.json; nothing if it cannot be read.
 std::optional<Config> hyperparameters_in(const Attributes& map, std::string model_type) {
   try {
     return config_from_attributes(map, model_type, {});
@@ -55,8 +55,8 @@ std::optional<Config> hyperparameters_in(const Attributes& map, std::string mode
   }
 }
 
-// Does a model of that configuration compute as this one does? True where one of them describes no model, or none that
-// Poise runs.
+// True if a model of that configuration computes as this one does, or if one of them describes no model that Poise
+// runs.
 bool is_same_computation(const Attributes& map, const Model& model) {
   if (!model.config) return true;
   try {
@@ -74,7 +74,7 @@ bool is_same_computation(const Attributes& map, const Model& model) {
   }
 }
 
-// The keys of config.json that a reader of the entries would not find again.
+// The keys of config.json that a reader of the entries would not find.
 Attributes keys_beside_entries(const Model& model, const Architecture& architecture,
                                const Hyperparameters& hyperparameters) {
   Entries entries;
@@ -92,7 +92,7 @@ Attributes keys_beside_entries(const Model& model, const Architecture& architect
   for (const auto& [key, value] : config) {
     if (model.config_json.find(key) != nullptr && std::ranges::find(kImplied, key) == kImplied.end()) add(key, value);
   }
-  // What the entries say although the configuration does not, where a model would compute otherwise by that: null.
+  // Keys that only the entries imply, if a model would compute differently with them: null.
   if (!is_same_computation(said, model)) {
     std::vector<std::string> more;
     for (const auto& [key, value] : said) {
@@ -100,13 +100,13 @@ Attributes keys_beside_entries(const Model& model, const Architecture& architect
     }
     for (const std::string& key : more) add(key, Value());
   }
-  // Then what the family makes of these, if it is something else.
+  // Then the family's hyperparameters, if the result differs.
   if (!model.config || hyperparameters_in(said, model.card.model_type) == model.config) return rest;
   for (const auto& [key, value] : config_to_attributes(*model.config, model.card.model_type)) add(key, value);
   return rest;
 }
 
-// The same as JSON text; all keys where the entries have none. Empty: there are none.
+// The same as JSON text; all keys if there are no entries. Empty if there are none.
 std::string rest_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
   if (architecture == nullptr) return model.config || !model.config_json.empty() ? config_text(model) : std::string();
   const Attributes rest = keys_beside_entries(model, *architecture, hyperparameters);
@@ -114,7 +114,7 @@ std::string rest_of(const Model& model, const Architecture* architecture, const 
   return rest.empty() ? std::string() : to_json(rest);
 }
 
-// The rows of the embedding; 0: not known.
+// The rows of the embedding; 0: unknown.
 std::uint64_t embedding_rows(const Model& model, const Architecture* architecture) {
   constexpr std::string_view kEmbedding = "token_embd.weight";
   if (architecture == nullptr) return 0;
@@ -150,7 +150,7 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   return losses;
 }
 
-// Formats of texts keep a number as its JSON. Nothing: the text is no number, boolean or list of these.
+// Formats of texts store a number as JSON. Nothing if the text is not a number, boolean or list of these.
 std::optional<Value> number_in(const std::string& text) {
   constexpr std::size_t kLongest = 1 << 20;
   if (text.empty() || text.size() > kLongest ||
@@ -169,8 +169,8 @@ std::optional<Value> number_in(const std::string& text) {
   return std::nullopt;
 }
 
-// As llama.cpp wants it: its own keys have numbers, which came as texts from other formats, and the rules of
-// SentencePiece's normalizers are bytes.
+// In the form that llama.cpp requires: numbers for its own keys, which other formats store as texts, and bytes for the
+// rules of SentencePiece's normalizers.
 void write_attribute(const std::string& key, const Value& value, const Model& model, std::string_view architecture,
                      KeyValues& out) {
   const auto* items = value.get_if<Value::Array>();
@@ -211,7 +211,7 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   if (file_type) out.u32("general.file_type", *file_type);
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = rest_of(model, architecture, hyperparameters);
-  // What the model's own file said and Poise does not say anew.
+  // Keys of the model's own file that Poise has not written.
   for (const auto& [key, value] : model.attributes) {
     const bool is_said = key == kAlignmentKey || (key == kConfigKey && !rest.empty());
     if (is_writable_key(key) && !out.has(key) && !is_said) write_attribute(key, value, model, named, out);
@@ -219,7 +219,7 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   write_card(model.card, out);
   if (architecture != nullptr) {
     for (const auto& [key, value] : hyperparameters.entries) {
-      if (!out.has(key)) out.value(key, value);  // an attribute says it for each layer
+      if (!out.has(key)) out.value(key, value);  // an attribute has a value for each layer
     }
   }
   if (!rest.empty()) out.text(kConfigKey, rest);

@@ -1,4 +1,4 @@
-// A model's card, configuration, vocabulary and attributes as GGUF's metadata.
+// Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct WrittenMetadata {
   std::vector<std::string> losses;  // what they leave out, one sentence each
 };
 
-// `hyperparameters`: those of the architecture. `file_type`: what llama.cpp calls the types of most tensors;
-// nothing where it has no name for them.
+// `hyperparameters`: those of the architecture. `file_type`: llama.cpp's number for the types of most tensors, if it
+// has one.
 WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
                             const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type);
 

@@ -18,7 +18,7 @@ std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t 
   return size;
 }
 
-// Without whether the output matrix is one of its own, in versions 1 and 2.
+// Without knowing, in versions 1 and 2, whether there is an output matrix.
 Config read_config(ByteReader& reader, bool sign_tells) {
   const std::uint64_t at = reader.position();
   Config config;

@@ -1,4 +1,4 @@
-// The layout of a file of llama2.c. Version 0 has no name of its own:
+// The layout of a file of llama2.c. Version 0 has no magic:
 //
 //   i32 x 7     dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size (negative: the output matrix is one of its
 //   own),
@@ -38,21 +38,21 @@ struct Header {
   std::uint64_t data_begin = 0;
 };
 
-// Throws invalid_file; unsupported for versions that are not known. The reader is then at the end of the numbers.
+// Throws invalid_file; unsupported for unknown versions. The reader is then at the end of the numbers.
 Header read_header(ByteReader& reader);
 
-// The bytes of the whole file; nothing where they are more than 2^64.
+// The bytes of the whole file; nothing for 2^64 and more.
 std::optional<std::uint64_t> file_size(const Header& header);
 
-// A file of version 0 begins with any numbers: it is one where they describe a model that has this very size.
+// A file of version 0 has no magic: the numbers must describe a model of exactly its size.
 bool is_version_0(const Source& source);
 
-// An array of the file, for each layer where it is of layers.
+// An array of the file, for each layer if it belongs to layers.
 struct Array {
-  std::string_view name;  // of the tensor; of a layer's what follows "model.layers.0."
+  std::string_view name;  // of the tensor; in layers, what follows "model.layers.0."
   bool is_of_layers = false;
   bool is_matrix = false;
-  bool is_rotated = false;  // its rows are pairs that follow each other, which Hugging Face's halves are made of
+  bool is_rotated = false;  // pairs of rows are neighbours; Hugging Face has halves
   std::uint64_t rows = 0;   // 1 for a vector
   std::uint64_t columns = 0;
 };

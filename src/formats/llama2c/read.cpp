@@ -48,7 +48,7 @@ class TensorReader {
         make_dense(std::move(name), std::move(shape), DType::f32, rows_in_halves(array, data, array.columns * 4)));
   }
 
-  // Of each head the even rows first, then the odd ones. A row is `bytes` long.
+  // In each head, the even rows first, then the odd ones. A row has `bytes` bytes.
   BlobPtr rows_in_halves(const Array& array, const BlobPtr& data, std::uint64_t bytes) const {
     if (!array.is_rotated) return data;
     const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);

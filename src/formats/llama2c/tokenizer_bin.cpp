@@ -18,7 +18,7 @@ constexpr std::int32_t kEnd = 2;
 constexpr std::uint64_t kMaxTokenBytes = 1024;
 constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 
-// As SentencePiece has it.
+// As in SentencePiece.
 std::string text_of(std::uint64_t id, std::string_view text) {
   if (id == kUnknown) return "<unk>";
   if (id == kBegin) return "<s>";

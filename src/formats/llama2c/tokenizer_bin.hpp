@@ -3,8 +3,8 @@
 //   i32          bytes of the longest token
 //   for each token: f32 score, i32 length, its text with spaces in place of U+2581
 //
-// It does not say how many tokens there are, or of which kind they are: the weights do, and its own program knows the
-// others: 0 is <unk>, 1 <s>, 2 </s>, 3 to 258 are single bytes.
+// It has neither the number of tokens, which the weights have, nor their types, which llama2.c assumes: 0 is <unk>, 1
+// <s>, 2 </s>, 3 to 258 are single bytes.
 #pragma once
 
 #include <poise/model.hpp>

@@ -1,4 +1,4 @@
-// What safetensors calls the element types (docs/formats/safetensors.md).
+// The names of element types in safetensors (docs/formats/safetensors.md).
 #pragma once
 
 #include <array>

@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kSizeBytes = 8;                 // of the header'
 inline constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
 inline constexpr std::string_view kMetadata = "__metadata__";
 
-// Where elements are smaller than a byte, the last byte has to be full.
+// With elements smaller than a byte, the last byte must be full.
 inline bool fills_whole_bytes(DType dtype, std::uint64_t elements) { return elements % 8 * info(dtype).bits % 8 == 0; }
 
 }  // namespace poise::safetensors

@@ -1,4 +1,4 @@
-// Reading: the header, and that tensors fill the rest.
+// Reads the header, and checks that tensors fill the rest.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -22,7 +22,7 @@ namespace {
 
 using namespace safetensors;
 
-// Names of tensors, in pieces that are given back as their names are taken.
+// Names of tensors, in blocks that are freed as their names are taken.
 class Names {
  public:
   struct Name {
@@ -45,7 +45,7 @@ class Names {
   std::string_view look_at(const Name& name) const {
     return std::string_view(pieces_[name.piece].text).substr(name.begin, name.length);
   }
-  // Requires: each is taken once.
+  // Requires: each name is taken once.
   std::string take(const Name& name) {
     std::string text(look_at(name));
     if (Piece& piece = pieces_[name.piece]; --piece.names == 0) piece.text = std::string();
@@ -53,7 +53,7 @@ class Names {
   }
 
  private:
-  static constexpr std::size_t kPieceBytes = 256 << 10;  // so large that the memory goes back to the system
+  static constexpr std::size_t kPieceBytes = 256 << 10;  // large enough that free() returns the memory to the system
   struct Piece {
     std::string text;
     std::size_t names = 0;
@@ -61,10 +61,10 @@ class Names {
   std::vector<Piece> pieces_;
 };
 
-// What a header says of a tensor. Headers have 100 MB at most: 32 bits hold places in them.
+// The header's description of a tensor. Headers have at most 100 MB, so positions fit 32 bits.
 struct Entry {
   Names::Name name;
-  std::uint32_t position = 0;  // in the file, of what the header says of it
+  std::uint32_t position = 0;  // of the description in the file
   std::uint64_t begin = 0;     // of the data, from the first byte after the header
   Shape shape;
   DType dtype = DType::unknown;
@@ -73,7 +73,7 @@ struct Entry {
   std::uint64_t end() const { return begin + packed_bytes(dtype, element_count(shape).value()).value(); }
 };
 
-// In the header's order, in blocks that are given back as entries are taken.
+// In the header's order, in blocks that are freed as entries are taken.
 class Entries {
  public:
   void add(Entry entry) {
@@ -90,7 +90,7 @@ class Entries {
       for (const Entry& entry : block) visit(entry);
     }
   }
-  // The same, and leaves none.
+  // The same, and removes them.
   template <typename Take>
   void take_each(const Take& take) {
     for (auto& block : blocks_) {
@@ -236,7 +236,7 @@ class HeaderParser {
   Attributes metadata_;
 };
 
-// Sorts the entries by place and makes sure that they fill [0, data_bytes) exactly.
+// Sorts the entries by offset and checks that they fill [0, data_bytes) exactly.
 void require_gapless(Entries& entries, const Names& names, const ByteReader& reader, std::uint64_t header_end) {
   const auto fail = [&](const Entry& entry, std::string_view problem) {
     throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", names.look_at(entry.name), problem),

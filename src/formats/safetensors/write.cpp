@@ -1,4 +1,4 @@
-// Writing: which tensors a file can hold, and its header.
+// Writes files: which tensors fit, and the header.
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace safetensors;
 
-// Only what a tensor is, not how it is packed, decides the spelling.
+// The spelling depends on what a tensor is, not how it is packed.
 std::string_view spelling(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
   const DType dtype = tensor.require("data").dtype;
@@ -53,7 +53,7 @@ std::string_view writable_name(const Tensor& tensor) {
 
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
     : tensors_(std::move(tensors)) {
-  for (const Tensor* tensor : tensors_) spelling(*tensor);  // refuses what has no elements of a known width
+  for (const Tensor* tensor : tensors_) spelling(*tensor);  // rejects tensors without elements of a known width
   const auto alignment = [](const Tensor* tensor) {
     return std::max(1U, info(tensor->require("data").dtype).bits / 8U);
   };

@@ -2,10 +2,10 @@
 //
 //   36 bytes   header: u32 magic, u32 version, i32 model dimension D, layers, heads, FFN hidden dimension F, max
 //              sequence length S, vocabulary size V, f32 dropout rate
-//   the rest   arrays, one after the other in the order of family/tiny_llama.cpp: a matrix is u64 rows, u64 columns,
-//              its float32 values row by row; a vector is u64 size, its values
+//   the rest   arrays, in the order of family/tiny_llama.cpp: a matrix is u64 rows, u64 columns, its float32 values row
+//              by row; a vector is u64 size, its values
 //
-// Little-endian, no padding; the file ends with the last value, so that the header decides its size.
+// Little-endian, no padding; the file ends with the last value, so the header implies its size.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kHeaderBytes = 36;
 // Bytes before an array's values.
 inline std::uint64_t dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
 
-// The exact size of the file; nothing when it does not fit 64 bits. Requires: the configuration has been checked.
+// The exact size of the file; nothing if it does not fit 64 bits. Requires: a checked configuration.
 std::optional<std::uint64_t> file_size(const Config& config);
 
 }  // namespace poise::tiny_llama

@@ -90,7 +90,7 @@ Config read_header(ByteReader& reader) {
   return read_config(reader);
 }
 
-// The header's numbers decide the size of the file to the byte; nothing is looped over or allocated before it is right.
+// The header implies the exact size of the file; loops and allocations come after this check.
 void require_exact_size(const ByteReader& reader, const Config& config) {
   const auto size = file_size(config);
   if (!size) reader.fail("header", "the arrays it describes would have more than 2^64 bytes", 8);

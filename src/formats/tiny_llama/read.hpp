@@ -1,4 +1,4 @@
-// Reading a Tiny Llama weight file.
+// Reads a Tiny Llama weight file.
 #pragma once
 
 #include "formats/format.hpp"

@@ -10,9 +10,9 @@
 namespace poise {
 namespace {
 
-constexpr std::array<std::string_view, 1> kExtensions = {".bin"};  // as its own program calls them
+constexpr std::array<std::string_view, 1> kExtensions = {".bin"};  // as Tiny Llama names them
 
-// A swapped magic number is recognised, too, so that the reader can explain what is wrong.
+// Recognizes a swapped magic number, too, so that the reader can explain the fault.
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, sizeof tiny_llama::kMagic);
   if (bytes.size() < sizeof tiny_llama::kMagic) return false;
@@ -26,7 +26,7 @@ const Format kTinyLlamaFormat = {
     .info = {"tllm", "a Tiny Llama weight file", ".tllm"},
     .extensions = kExtensions,
     .options = {},
-    .holds_bf16 = true,  // it does not; but f16 would be no better, and refusing the type that the file has is clearer
+    .holds_bf16 = true,  // not true; but f16 would not help, and rejecting the stored type is clearer
     .sniff = sniff,
     .read = tiny_llama::read,
     .prepare = prepare_with<tiny_llama::plan, tiny_llama::write, tiny_llama::losses>,

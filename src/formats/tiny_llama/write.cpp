@@ -24,7 +24,7 @@
 namespace poise::tiny_llama {
 namespace {
 
-// What is wrong with a model, and what would help.
+// Faults of a model, and their remedies.
 struct Faults {
   std::vector<std::string> sentences;
   std::vector<Remedy> remedies;
@@ -42,7 +42,7 @@ struct Faults {
   throw error;
 }
 
-// Values that are no float32, or more or fewer than the shape says.
+// Checks that values are float32, and as many as the shape requires.
 void check_values(const Tensor& tensor, Faults& faults) {
   if (tensor.layout != Layout::dense || tensor.require("data").dtype != DType::f32) {
     std::string sentence =
@@ -62,7 +62,7 @@ bool is_listed_already(const Tensor& tensor, const Config& config) {
   return layer && layer->number >= config.num_hidden_layers;
 }
 
-// Tensors that the configuration does not call for, and values that are not the file's.
+// Reports tensors that the configuration does not require, and wrong values.
 void check_tensors(const Model& model, Faults& faults) {
   std::set<std::string, std::less<>> names;
   for (ExpectedTensor& tensor : kTinyLlamaFamily.tensors.all(*model.config)) names.insert(std::move(tensor.name));
@@ -95,7 +95,7 @@ void require_writable(const Model& model) {
   require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
   Faults faults = faults_of(model);
   if (faults.sentences.empty() && !file_size(*model.config)) faults.add("it would have more than 2^64 bytes");
-  // An empty model agrees with any configuration; here it lacks every tensor.
+  // An empty model agrees with any configuration, but lacks every tensor.
   if (model.size() == 0) faults.add("the model has no tensors");
   const auto& sentences = faults.sentences;
   if (sentences.size() == 1) refuse(sentences.front(), faults.remedies);

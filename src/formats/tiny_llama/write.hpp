@@ -1,11 +1,11 @@
-// Writing a Tiny Llama weight file.
+// Writes a Tiny Llama weight file.
 #pragma once
 
 #include "formats/format.hpp"
 
 namespace poise::tiny_llama {
 
-// Throws unsupported, with everything that keeps the model from being such a file.
+// Throws unsupported with every reason why the model is not such a file.
 void write(const Model& model, Output& output, const WriteOptions& options);
 
 // Throws what write() throws.

@@ -1,8 +1,8 @@
-// Affine tensors (ALT's qint8 and qint4) in zTensor files, which know no such types.
+// Affine tensors (ALT's qint8 and qint4) in zTensor files, which have no such types.
 //
-// The scale travels in the object attribute "poise.affine": {"bits": 8 or 4, "delta", "min", "max"}. Codes that take a
-// byte each are an ordinary dense tensor of i8 (symmetric) or u8 (a range), so any reader gets the codes in their
-// shape. Codes packed two to a byte are u8 under the layout "poise.affine/1".
+// The object attribute "poise.affine" has the scale: {"bits": 8 or 4, "delta", "min", "max"}. Codes of a byte each are
+// an ordinary dense tensor of i8 (symmetric) or u8 (a range), so any reader gets the codes in their shape. Codes packed
+// two to a byte are u8 with the layout "poise.affine/1".
 #pragma once
 
 #include <poise/tensor.hpp>
@@ -12,15 +12,15 @@ namespace poise::ztensor {
 inline constexpr std::string_view kAffineAttribute = "poise.affine";
 inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 
-// A tensor of Layout::affine as a dense one (or one of kAffineLayout) with the attribute. Asks for the scale, which may
+// A tensor of Layout::affine as a dense one (or one of kAffineLayout) with the attribute. Uses the scale, which may
 // take a pass over the data.
 Tensor to_stored_affine(const Tensor& tensor);
 
-// The tensor with a scale that takes as many bytes as any, instead of its own, which may take a pass over the elements
-// to find. Tensors that are not affine come back unchanged.
+// The tensor with a scale of the largest encoded size instead of its own, which may take a pass over the elements.
+// Other tensors are returned unchanged.
 Tensor with_longest_scale(Tensor tensor);
 
-// Turns a tensor that carries the attribute back; leaves others alone. Throws invalid_file (without path) when the
+// Converts a tensor with the attribute back; leaves others alone. Throws invalid_file (without path) when the
 // attribute, the type or the size do not fit.
 void from_stored_affine(Tensor& tensor);
 

@@ -20,15 +20,15 @@
 namespace poise::ztensor {
 namespace {
 
-// The alignment that a writer of version 2 chose is not stored, but seen: in the blobs, for an edit may have put the
-// manifest elsewhere.
+// Version 2 does not store the writer's alignment: it is inferred from the blobs, since an edit may have moved the
+// manifest.
 std::uint64_t observed_alignment(const std::vector<FileRange>& blobs, const ManifestRange& manifest) {
   std::uint64_t offsets = blobs.empty() ? manifest.begin : 0;
   for (const FileRange& blob : blobs) offsets |= blob.begin;
   return offsets & (~offsets + 1);
 }
 
-// Readers ignore it. A later version may give it a meaning, which is not known here.
+// Readers ignore it; a later version may give it a meaning.
 void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
   constexpr std::uint64_t kBehind = 12;  // the magic, too
   const SourceRange range(*source);
@@ -41,10 +41,10 @@ void audit_reserved(const SourcePtr& source, std::vector<Finding>& findings) {
                         source->size() - kBehind});
 }
 
-// Manifests and footers that edits have left behind: each put others after what was the end of the file.
+// Manifests and footers that edits have left: each edit appended new ones.
 void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector<FileRange>& known) {
   while (manifest.begin > kLeastAlignment2) {
-    std::vector<std::byte> before(kLeastAlignment2);  // with no more than zeros between
+    std::vector<std::byte> before(kLeastAlignment2);  // with only zeros between
     source->read(manifest.begin - before.size(), before);
     const auto last = std::find_if(before.rbegin(), before.rend(), [](std::byte byte) { return byte != std::byte{0}; });
     const std::uint64_t end = manifest.begin - static_cast<std::uint64_t>(last - before.rbegin());
@@ -54,7 +54,7 @@ void add_superseded(const SourcePtr& source, ManifestRange manifest, std::vector
       parse_manifest2(*old, manifest);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::io) throw;
-      return;  // these bytes are something else
+      return;  // other bytes
     }
     known.push_back({manifest.begin, manifest.end});
     known.push_back({end - kFooterBytes2, end});
@@ -85,7 +85,7 @@ std::vector<Finding> audit_version_2(const Input& input, const Model& model) {
   known.push_back({0, kMagic2.size()});
   known.push_back({input.source->size() - kFooterBytes2, input.source->size()});
   add_superseded(input.source, range, known);
-  // The first is what the format asks of every blob, the others what writers align to.
+  // The first is required of every blob; writers align to the others.
   find_unused_bytes(input.source, std::move(known),
                     std::array{kLeastAlignment2, alignment, kCanonicalAlignment2, kFooterBlock2}, findings);
   find_unknown(model, is_known_layout2, findings);

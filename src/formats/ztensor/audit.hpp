@@ -1,5 +1,4 @@
-// What verify looks for in zTensor files beyond the tensors: bytes that belong to nothing, and what this version does
-// not know.
+// The checks of verify for zTensor files besides the tensors: bytes that belong to nothing, and unknown features.
 #pragma once
 
 #include "formats/format.hpp"

@@ -1,4 +1,4 @@
-// The blobs of tensors in the order in which they are written; for Tensor and for StoredTensor.
+// The blobs of tensors in the order of writing; for Tensor and StoredTensor.
 #pragma once
 
 #include <cstdint>

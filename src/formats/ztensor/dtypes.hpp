@@ -1,4 +1,4 @@
-// What the versions of zTensor call the element types (docs/formats/ztensor.md).
+// The names of element types in the versions of zTensor (docs/formats/ztensor.md).
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ inline constexpr std::array kSpellings1 = {
     Spelling<std::string_view>{DType::boolean, "bool"},
 };
 
-// zTensor 2: a plain type, and the logical type that is laid over it where the elements are of another (else empty).
+// zTensor 2: a plain type, and the logical type over it if the elements have another (else empty).
 struct StorageType {
   std::string_view storage;
   std::string_view logical;
@@ -71,7 +71,7 @@ inline constexpr std::array kSpellings2 = {
     Spelling<StorageType>{DType::boolean, StorageType{"u8", "bool"}},
 };
 
-// The type that is stored as `storage` with that logical type.
+// The type of `storage` with that logical type.
 inline std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical) {
   return dtype_spelled(kSpellings2, StorageType{storage, logical});
 }

@@ -30,19 +30,17 @@ constexpr std::string_view kAttributes = "attributes";
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
-// The encoded entries of a map: those that are not changed keep their bytes. Keys and appended entries are
-// not copied.
+// The encoded entries of a map: unchanged entries keep their bytes. Keys and appended entries are not copied.
 class EncodedMap {
  public:
   explicit EncodedMap(cbor::KeyOrder order) : order_(order) {}
 
   bool empty() const { return entries_.empty(); }
 
-  // Puts it after all others. An entry is a key, empty when it is no text, and the encoded key and value.
+  // Appends an entry: a key, empty if it is not text, and the encoded key and value.
   void append(std::string_view key, std::string_view encoded) { entries_.push_back({key, encoded}); }
 
-  // Puts the entry into the place of the one with that key, or where it belongs among the others.
-  // True: there was none.
+  // Replaces the entry with that key, or inserts it in order. True if it is new.
   bool set(std::string_view key, const std::string& encoded_value) {
     const Entry entry{key, made_.emplace_back(cbor::encode(key) + encoded_value)};
     const auto same = std::ranges::find(entries_, key, &Entry::key);
@@ -81,7 +79,7 @@ class EncodedMap {
   std::deque<std::string> made_;  // the entries that were set
 };
 
-// The keys that are new.
+// The new keys.
 std::vector<std::string> apply(EncodedMap& attributes, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
@@ -108,7 +106,7 @@ struct EditedManifest {
   std::vector<std::string> added;
 };
 
-// The manifest in `range`, with other attributes.
+// The manifest in `range` with new attributes.
 EditedManifest edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
                                const AttributeChanges& changes) {
   const auto order = rules == cbor::Rules::deterministic ? cbor::KeyOrder::by_encoding : cbor::KeyOrder::by_text;
@@ -153,7 +151,7 @@ StoredRange zeros(std::uint64_t count, const Input& input) {
   return {Source::from_memory(std::vector<std::byte>(static_cast<std::size_t>(count)), input.path.string()), 0, count};
 }
 
-// A new manifest and footer behind the old ones.
+// A new manifest and footer after the old ones.
 class Appended final : public PreparedEdit {
  public:
   Appended(const Input& input, EditedManifest manifest)
@@ -194,7 +192,7 @@ class Appended final : public PreparedEdit {
   ByteWriter footer_;
 };
 
-// The blobs of the file and another manifest, in a file that replaces it.
+// The file's blobs with a new manifest, in a file that replaces it.
 class Rewritten final : public PreparedEdit {
  public:
   Rewritten(const Input& input, std::uint64_t blobs_end, EditedManifest manifest)

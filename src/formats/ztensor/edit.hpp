@@ -1,4 +1,4 @@
-// Changing the root attributes of zTensor files in place.
+// Edits the root attributes of zTensor files in place.
 #pragma once
 
 #include <memory>

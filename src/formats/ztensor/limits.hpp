@@ -1,4 +1,4 @@
-// The limits of zTensor files, beside those of every model. docs/limits.md tells users of them.
+// The limits of zTensor files, besides those of every model. docs/limits.md lists them for users.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 
 namespace poise::ztensor {
 
-// Those of the manifest in `range`, with the types of CBOR: "text", "integer", "array[3]". Throws what reading them
+// The keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws what reading them
 // throws.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 

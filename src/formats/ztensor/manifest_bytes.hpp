@@ -33,8 +33,7 @@ class ManifestBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Tells that what is before a place in the file has been read, so that mapped pages need not stay in memory; they can
-  // still be read.
+  // Everything before a position has been read: its mapped pages may leave memory, and can still be read.
   void done_before(std::uint64_t position) {
     if (!source_.mapped() || position - done_ < kPieceBytes) return;
     source_.done_with(done_, position - done_);

@@ -1,4 +1,4 @@
-// Unicode's normal form C, which the names of a canonical zTensor 2 file have.
+// Unicode's normal form C, for names in canonical zTensor 2 files.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace poise::ztensor {
 
-// Text that is no UTF-8 comes back unchanged.
+// Returns invalid UTF-8 unchanged.
 std::string normal_form_c(std::string_view text);
 
 }  // namespace poise::ztensor

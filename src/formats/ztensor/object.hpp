@@ -1,4 +1,4 @@
-// Objects: what every version of zTensor says about one tensor, before it becomes one.
+// Objects: what a file of any version of zTensor stores of one tensor.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ namespace poise::ztensor {
 struct Component {
   std::string role;
   DType dtype = DType::unknown;
-  std::string dtype_name;  // as the file spells it
+  std::string dtype_name;  // in the file's spelling
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
   std::string encoding = "raw";
-  std::optional<std::uint64_t> decoded_length;  // where the file says it
+  std::optional<std::uint64_t> decoded_length;  // if the file has it
   std::string digest;                           // empty: none
   std::string shard;                            // version 2; empty: this file
   std::uint64_t position = 0;                   // of its map in the manifest
@@ -38,20 +38,20 @@ struct Object {
   std::uint64_t position = 0;  // of its map in the manifest
 };
 
-// Makes `object` an empty one that begins at the cursor, in the memory it has. Fails when there are as many already as
-// a model may have tensors.
+// Clears `object`, keeping its memory, for one that begins at the cursor. Fails when there are already as many as a
+// model may have tensors.
 void begin_object(Object& object, std::size_t already, const cbor::Cursor& in);
 
 // An array of at most kMaxRank numbers.
 Shape parse_shape(cbor::Cursor& in);
 
-// Text that names a type, a layout, an encoding or a digest: short, for it may be kept for every part.
+// Text that names a type, a layout, an encoding or a digest: short, since it may be kept for every part.
 std::string_view parse_type_name(cbor::Cursor& in);
 
-// The digest of no bytes, as long as any other; empty for DigestAlgorithm::none.
+// A digest of no bytes, of the usual length; empty for DigestAlgorithm::none.
 std::string digest_of_nothing(DigestAlgorithm algorithm);
 
-// What a manifest with these attributes takes of the budget of its reader. Tensors are StoredTensor or Tensor.
+// The cost of a manifest with these attributes in its reader's budget. Tensors are StoredTensor or Tensor.
 template <typename Tensors>
 std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = reading_cost(attributes);
@@ -60,10 +60,10 @@ std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors
   return cost;
 }
 
-// The part whose bytes an extent is. Requires: the tensor has it.
+// The part of an extent. Requires: the tensor has it.
 const Part& part_at(const Tensor& tensor, const Extent& extent);
 
-// A tensor's name, cut off where it is too long for a sentence that is kept for every part.
+// A tensor's name, cut if it is too long for a message.
 std::string short_name(std::string_view name);
 
 }  // namespace poise::ztensor

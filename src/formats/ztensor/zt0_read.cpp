@@ -6,7 +6,7 @@
 //                 "layout": "dense"?, "data_endianness": "little" | "big"?, "checksum"?, anything else}, ...]
 //   u64           length of the index
 //
-// "sparsecsr" and "sparsecoo" pack everything into one blob in a way that was never written down: they are listed only.
+// "sparsecsr" and "sparsecoo" pack everything into one blob in an undocumented way: they are only listed.
 #include <utility>
 
 #include <fmt/format.h>

@@ -51,7 +51,7 @@ ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
   return {footer - length, footer};
 }
 
-// A 1.0 file ends with the manifest's size alone: believed when a map begins where that says.
+// A 1.0 file ends with the manifest's size only: accepted if a map begins at the implied place.
 bool ends_like_1_0(const Source& source) {
   if (source.size() < kMagicBytes + kSizeBytes + 1) return false;
   const SourceRange range(source);
@@ -89,7 +89,7 @@ Ending find_manifest(const Source& source) {
   fail_without_magic(source);
 }
 
-// dtype and, from 1.2 on, the logical type laid over it.
+// dtype and, from 1.2 on, the logical type over it.
 DType resolve(std::string_view dtype, std::string_view type) {
   if (type.empty()) return dtype_spelled(kSpellings1, dtype).value_or(DType::unknown);
   if (const auto found = dtype_from_storage(dtype, type)) return *found;
@@ -212,7 +212,7 @@ class ManifestParser {
         has_length = true;
         component.length = in_.u64();
       } else if (in_.null()) {
-        continue;  // every other field may be left out this way, too
+        continue;  // any other field may be null for absent, too
       } else if (key == "type") {
         type = parse_type_name(in_);
       } else if (key == "encoding") {
@@ -232,7 +232,7 @@ class ManifestParser {
     component.dtype_name = type.empty() ? std::string(dtype) : fmt::format("{}:{}", dtype, type);
   }
 
-  // 1.0: the tensor's type is that of all its components but the indices, which are uint64.
+  // 1.0: the tensor's type applies to all components except the indices, which are uint64.
   void share_dtype(Object& object, const std::string& dtype) const {
     if (dtype.empty()) in_.fail("\"dtype\" is missing", object.position);
     for (Component& component : object.components) {

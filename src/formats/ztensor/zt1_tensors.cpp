@@ -1,4 +1,4 @@
-// From objects to tensors: where components may be, how large they must be, and what becomes of what is not known.
+// Makes tensors from objects: checks places and sizes of components, and handles unknown ones.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::uint64_t kWidestElement = 16;  // complex128
 
-// Sorts components as they were written: one without bytes begins where the next one does.
+// Sorts components as they were written: an empty one begins where the next one does.
 std::pair<std::uint64_t, std::uint64_t> order_of(const Component& component) {
   return {component.offset, component.length};
 }
@@ -163,7 +163,7 @@ class ModelBuilder1::Impl {
     }
   }
 
-  // The decoded bytes of a component, where the shape alone says them.
+  // The decoded bytes of a component, if the shape alone implies them.
   std::optional<std::uint64_t> exact_size(const Tensor& tensor, const Component& component) const {
     if (component.dtype == DType::unknown) return std::nullopt;
     if (kind_ == Layout::dense && component.role == "data") return packed_bytes(component.dtype, elements_);
@@ -175,7 +175,7 @@ class ModelBuilder1::Impl {
     return std::nullopt;
   }
 
-  // What the layouts name has no more elements than the shape, but for coordinates.
+  // Known layouts have at most as many elements as the shape, except for coordinates.
   std::uint64_t largest_size(const Tensor& tensor, const Component& component) const {
     const bool beside_data = kind_ == Layout::dense && component.role != "data";
     if (kind_ == Layout::other || component.dtype == DType::unknown || beside_data) return UINT64_MAX;
@@ -184,7 +184,7 @@ class ModelBuilder1::Impl {
     return count ? checked_mul(*count, kWidestElement).value_or(UINT64_MAX) : UINT64_MAX;
   }
 
-  // A size that is not known yet is not found now: that takes a pass over the data.
+  // Does not compute unknown sizes: that takes a pass over the data.
   void resolve(Tensor& tensor, std::uint64_t position) const {
     const bool is_data_known = kind_ == Layout::dense;
     try {
@@ -208,7 +208,7 @@ class ModelBuilder1::Impl {
                 source_->name(), data_end_ + here.position);
   }
 
-  // Dense tensors that have parts beside data: the specification names what is required, and forbids nothing.
+  // Warns of dense tensors with parts besides data: the specification only lists what is required.
   void warn_of_more_parts() {
     const Tensor* first = nullptr;
     std::size_t count = 0;
@@ -232,11 +232,11 @@ class ModelBuilder1::Impl {
   std::uint64_t data_end_;
   std::string context_;
   std::vector<Extent> extents_;
-  // Where each tensor's bytes begin, twice, and one if it has any: one without bytes comes before the one whose place
+  // Where each tensor's bytes begin, times two, plus one if it has any: an empty one comes before the one whose place
   // it shares.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};
-  // Of the tensor being built:
+  // Of the current tensor:
   std::string layout_;
   Layout kind_ = Layout::dense;
   std::uint64_t elements_ = 0;

@@ -1,5 +1,5 @@
-// Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (zstd frames
-// aside).
+// Writes zTensor 1.1 as its public library does: the same bytes for the same content in the same order (except zstd
+// frames).
 #include <algorithm>
 #include <map>
 
@@ -42,7 +42,7 @@ std::string_view spelling(const Tensor& tensor, const Part& part) {
   refuse_tensor("zTensor 1.1", tensor);
 }
 
-// Writes the stored bytes of parts and remembers where they are.
+// Writes the stored bytes of parts and records their places.
 class ComponentWriter {
  public:
   ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
@@ -73,7 +73,7 @@ class ComponentWriter {
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
-  // The digest is that of the stored bytes: the compressed ones.
+  // The digest covers the stored bytes: the compressed ones.
   void compress(const Tensor& tensor, const Blob& blob, Hasher* hasher) {
     std::optional<HashingSink> hashing;
     if (hasher != nullptr) hashing.emplace(sink_, *hasher);
@@ -147,7 +147,7 @@ std::string encode_manifest(const Attributes& attributes, const std::map<std::st
   return out.take();
 }
 
-// Version 2's description of groups in the words of version 1.1. What else is in the attributes stays.
+// Version 2's description of groups in version 1.1's terms. Other attributes stay.
 Tensor groups_of_version_1(Tensor tensor) {
   if (group_scheme(tensor.layout) == nullptr || group_scheme(tensor.layout)->words == GroupWords::zt1) return tensor;
   const GroupScheme scheme = *group_scheme(tensor.layout);
@@ -173,10 +173,10 @@ Tensor in_words_of_version_1(const Tensor& tensor) {
   return tensor.layout == Layout::quantized_group ? groups_of_version_1(tensor) : tensor;
 }
 
-// What Poise would refuse to read is not written: a layout or type that is not known here may be one of version 1.1.
+// Does not write what Poise would reject: a layout or type that is unknown here may be known in version 1.1.
 void require_readable_again(const Tensor& stored) {
   Tensor again = stored;
-  for (Part& part : again.parts) {  // a name of an older version may mean something in this one
+  for (Part& part : again.parts) {  // an older version's name may have a meaning in this one
     if (part.dtype == DType::unknown)
       part.dtype = dtype_spelled(kSpellings1, spelling_of_unknown(part.type_name())).value_or(DType::unknown);
   }
@@ -203,9 +203,9 @@ using Components = std::vector<std::vector<Component>>;  // by tensor and part
 
 void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 
-// The manifest and what comes after it.
+// The manifest and everything after it.
 void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
-  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format does
+  std::map<std::string_view, std::string> objects;  // encoded, by name: std::map sorts as the format requires
   for (std::size_t i = 0; i < tensors.size(); ++i)
     objects.emplace(tensors[i].name, encode_object(tensors[i], std::move(components[i])));
   const std::string manifest = encode_manifest(attributes, objects);

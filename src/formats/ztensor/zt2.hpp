@@ -1,4 +1,4 @@
-// zTensor 2 (docs/formats/ztensor.md): read, verified and written, in canonical form unless asked for something else.
+// zTensor 2 (docs/formats/ztensor.md): reads, verifies and writes it, in canonical form by default.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kCanonicalAlignment2 = 65536;
 inline constexpr std::uint64_t kMostAlignment2 = 1 << 30;  // that Poise writes: of the largest pages
 inline constexpr std::uint64_t kFooterBytes2 = 40;
 inline constexpr std::uint64_t kFooterBlock2 =
-    512;  // a footer inside of one is written in one piece: an edit begins one here
+    512;  // a footer inside one is written in one piece: an edit begins one here
 inline constexpr std::uint64_t kLeastFileBytes2 = 48;
 
 struct Shard {
@@ -36,35 +36,34 @@ struct Manifest2 {
   std::vector<Shard> shards;
 };
 
-// Learns what a manifest says, in its order.
+// Receives the contents of a manifest, in order.
 class ManifestListener2 {
  public:
   virtual ~ManifestListener2() = default;
-  // Once, before the first object. There are `objects` of them, unless the manifest claims more than there can be.
+  // Called once, before the first object. `objects`: their number, unless the manifest claims an impossible one.
   virtual void begin(const std::vector<Shard>& shards, std::size_t objects) = 0;
-  // May take what it needs out of the object.
+  // May move out of the object.
   virtual void take(Object& object) = 0;
 };
 
-// Where the manifest is; an empty range for a data shard. Throws invalid_file when magic numbers, version or bounds are
-// wrong, or the bytes do not have the hash the footer says; unsupported for another version.
+// Where the manifest is; an empty range for a data shard. Throws invalid_file for wrong magic numbers, version, bounds
+// or manifest hash; unsupported for another version.
 ManifestRange find_manifest2(const Source& source);
 
-// Throws invalid_file naming the key and its offset when a rule of the manifest is broken.
+// Throws invalid_file naming the key and its offset for a manifest that breaks a rule.
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
 
-// The algorithm of a part's or shard's digest. Version 2 names xxh3 and sha256; what others cover is not known:
-// `unknown`.
+// The algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
 DigestAlgorithm digest_algorithm2(std::string_view text);
 
-// The file a shard is found in: "model-00001.zt" beside "model.zt".
+// The file of a shard: "model-00001.zt" next to "model.zt".
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
 
-// Checks what a layout of version 2 calls for in a tensor whose sizes and types are known; unknown layouts and logical
-// types pass. Throws invalid_file (without path).
+// Checks the rules of version 2's layouts for a tensor of known sizes and types; accepts unknown layouts and logical
+// types. Throws invalid_file (without path).
 void check_layout2(const Tensor& tensor);
 
-// Layouts that version 2 or Poise names: what they call for is checked when a file is opened.
+// Layouts that version 2 or Poise defines; opening a file checks their rules.
 bool is_known_layout2(std::string_view layout);
 
 // A tensor as version 2 stores it: layout, attributes, and parts by role, each with its storage type and logical type.
@@ -73,7 +72,7 @@ struct StoredPart {
   std::string dtype;
   std::string type;  // empty: none
   HeldBlob blob;
-  HeldDigest digest = {};  // of the file that the part was read from, where the blob is the part's
+  HeldDigest digest = {};  // of the file that the part was read from, if the blob is the part's
 };
 struct StoredTensor {
   std::string name;
@@ -82,20 +81,19 @@ struct StoredTensor {
   Attributes attributes;
   std::vector<StoredPart> parts;  // sorted by role
 };
-// Of dense tensors data alone. Throws unsupported when version 2 cannot hold it.
+// Only data of dense tensors. Throws unsupported when version 2 cannot hold it.
 StoredTensor to_stored2(const Tensor& tensor);
 
-// The reverse, for a tensor that has been read with version 2's roles and attributes and the name of a layout of its
-// own.
+// The inverse, for a tensor that was read with version 2's roles and attributes and its name of a layout.
 void from_stored2(Tensor& tensor, std::string_view layout);
 
-// What version 2 calls a part of a tensor.
+// Version 2's role of a part of a tensor.
 std::string_view stored_role2(const Tensor& tensor, const Part& part);
 
-// The digest that names the content of a model whatever file holds it: of the deterministic CBOR value
-// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Parts are named by the
-// digests of the file, or by xxh3 where it has none; the result is sha256 when all of those are, else xxh3. Throws
-// unsupported when version 2 cannot hold the model, and what reading the parts throws.
+// The digest that identifies the content of a model in any file: of the deterministic CBOR value ["zt.content/1",
+// {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Uses the parts' digests of the file, or
+// xxh3 for parts without one; the result is sha256 if all of those are, else xxh3. Throws unsupported when version 2
+// cannot hold the model, and what reading the parts throws.
 std::string content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);

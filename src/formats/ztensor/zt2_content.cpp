@@ -1,4 +1,4 @@
-// The content digest of zTensor 2: a name for tensors that offsets, alignment, compression and shards have no part in.
+// The content digest of zTensor 2, independent of offsets, alignment, compression and shards.
 #include <algorithm>
 #include <optional>
 
@@ -16,7 +16,7 @@ std::string computed_digest(const Blob& blob) {
   return digest_text(DigestAlgorithm::xxh3, hasher->finish());
 }
 
-// What the file says of the decoded bytes of a part that is written as it was read.
+// The file's digest of the decoded bytes of a part that is written as it was read.
 std::optional<Digest> known_digest(const StoredPart& part) {
   const bool known = part.digest && !part.digest.over_stored() && part.digest.algorithm() != DigestAlgorithm::none;
   return known ? std::optional(*part.digest) : std::nullopt;

@@ -1,4 +1,4 @@
-// What the layout profiles of zTensor 2 call for, and the way between them and Poise's tensors.
+// Checks the layout profiles of zTensor 2, and converts between them and Poise's tensors.
 #include <algorithm>
 #include <array>
 
@@ -85,7 +85,7 @@ void check_gguf(const Tensor& tensor) {
   require_size(tensor, data, checked_mul(tensor.elements() / elements, bytes));
 }
 
-// Blocks of a type that is known say their size by it.
+// The type of known blocks implies their size.
 void take_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *block_type(layout);
@@ -124,7 +124,7 @@ std::string_view scale_form(const GroupScheme& scheme, const Part& scales) {
   return scales.dtype == DType::f16 || scales.dtype == DType::bf16 ? "f16_factors" : "f32_factors";
 }
 
-// zTensor 1.1's attributes in the words of zt.quant_group/1. What else is in them stays.
+// zTensor 1.1's attributes in the terms of zt.quant_group/1. Other attributes stay.
 Attributes quant_group_attributes(const Tensor& tensor) {
   const auto refuse = [&](std::string_view problem) {
     Error error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", tensor.name, problem));
@@ -132,7 +132,7 @@ Attributes quant_group_attributes(const Tensor& tensor) {
     throw std::move(error).with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
   };
   const Value* packing = tensor.attributes.find("packing");
-  if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // in these words
+  if (packing != nullptr && packing->get_if<Attributes>() != nullptr) return tensor.attributes;  // already so
   if (group_scheme(tensor.layout) == nullptr) refuse("a type of its parts is not known");
   const GroupScheme& scheme = *group_scheme(tensor.layout);
   if (scheme.packing_axis + 1 != tensor.shape.size()) refuse("its codes are not packed along the last axis");
@@ -149,7 +149,7 @@ Attributes quant_group_attributes(const Tensor& tensor) {
   return attributes;
 }
 
-// Storage type and logical type of a part. A type that Poise does not know is spelled "u8:type" in version 2 (see
+// Storage type and logical type of a part. Version 2 spells a type that Poise does not know "u8:type" (see
 // parse_manifest2); those of other versions become logical types over bytes.
 void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
   if (part.dtype == DType::unknown) {
@@ -168,7 +168,7 @@ void set_types(const Tensor& tensor, const Part& part, StoredPart& stored) {
                 fmt::format("zTensor 2 has no element type for {}: {} ({})", tensor.name, part.role, part.type_name()));
 }
 
-// Layouts that version 2 calls otherwise than Poise does.
+// Layouts with another name in version 2.
 struct Identifier {
   const LayoutType* type;
   std::string_view id;
@@ -176,7 +176,7 @@ struct Identifier {
 constexpr std::array kIdentifiers = {Identifier{&layouts::sparse_csr, kCsr}, Identifier{&layouts::sparse_coo, kCoo},
                                      Identifier{&layouts::groups, kQuantGroup}};
 
-// Null: the name of blocks, of affine codes, or of a layout that Poise does not know.
+// Null for names of blocks, of affine codes, and of unknown layouts.
 const LayoutType* layout_with_id(std::string_view id) {
   const auto* const renamed = std::ranges::find(kIdentifiers, id, &Identifier::id);
   if (renamed != kIdentifiers.end()) return renamed->type;
@@ -194,7 +194,7 @@ std::string layout_id(const Tensor& tensor) {
   throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: its layout has no name", tensor.name));
 }
 
-// What Poise would refuse to read is not written: a layout or type that is not known here may be one of version 2.
+// Does not write what Poise would reject: a layout or type that is unknown here may be known in version 2.
 void require_readable_again(const StoredTensor& stored) {
   Tensor again;
   again.name = stored.name;
@@ -215,7 +215,7 @@ void require_readable_again(const StoredTensor& stored) {
   }
 }
 
-// Gives the codes the role that they have here, and finds their scheme.
+// Gives the codes Poise's role, and finds their scheme.
 std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
@@ -276,7 +276,7 @@ StoredTensor to_stored2(const Tensor& original) {
   const bool narrow = std::ranges::all_of(
       tensor.parts, [](const Part& part) { return part.role == "values" || part.dtype == DType::u32; });
   for (const Part& part : tensor.parts) {
-    if (tensor.layout == Layout::dense && part.role != "data") continue;  // losses_of() tells
+    if (tensor.layout == Layout::dense && part.role != "data") continue;  // losses_of() reports it
     StoredPart& target = stored.parts.emplace_back();
     target.role = stored_role2(tensor, part);
     target.blob = part.blob;

@@ -5,7 +5,7 @@
 //                                        "decoded_length"?}}, "shape": [..], "layout", "attributes"?}},
 //    "attributes": {..}?}
 //
-// Keys that are not known are passed over, at every level.
+// Ignores unknown keys at every level.
 #include <algorithm>
 #include <array>
 
@@ -36,8 +36,8 @@ bool is_lower_hex(std::string_view digits) {
   return std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// "algorithm:digits". xxh3 and sha256, which version 2 names, have lower-case digits of one length; what others look
-// like is not known.
+// "algorithm:digits". xxh3 and sha256, which version 2 defines, have lower-case digits of a fixed length; others may
+// have any.
 bool is_digest(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0) return false;
@@ -58,7 +58,7 @@ bool is_shard_name(std::string_view name) {
          std::ranges::all_of(name, allowed);
 }
 
-// The hexadecimal XXH3-64 of a manifest, whose mapped pages need not stay.
+// The hexadecimal XXH3-64 of a manifest; its mapped pages may leave memory.
 std::string hash_of(const Source& source, const ManifestRange& range) {
   constexpr std::size_t kPiece = 256 << 10;
   ManifestBytes manifest(source, range);
@@ -81,7 +81,7 @@ class ManifestParser {
     for (auto root = in_.map(); root.next();) {
       if (root.key() == "objects") {
         has_objects = true;
-        parse_objects(manifest.shards);  // which are all there: "shards" is before "objects" where keys ascend
+        parse_objects(manifest.shards);  // all of them are known: "shards" precedes "objects" if keys ascend
       } else if (root.key() == "shards") {
         parse_shards(manifest);
       } else if (root.key() == "attributes") {

@@ -5,8 +5,8 @@
 //   u64 manifest_offset, u64 manifest_length, u64 XXH3-64 of the manifest, u32 version 2, u32 0
 //   89 "ZT2" 0d 0a 1a 0a
 //
-// A data shard has no manifest, and three zeros for it. Parts may be in shards: other files, which the manifest knows
-// by a name, a size and a digest.
+// A data shard has no manifest, and three zeros in its place. Parts may be in shards: other files, for which the
+// manifest has a name, a size and a digest.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -33,10 +33,10 @@ namespace {
 constexpr std::string_view kContext = "zt 2: manifest";
 constexpr std::string_view kOrigin2 = "zt-v2";
 
-// One file that parts are in.
+// One file that holds parts.
 struct Heap {
-  std::string shard;           // its name; empty: the file with the manifest
-  SourcePtr source;            // null: the shard is not there
+  std::string shard;           // empty: the file with the manifest
+  SourcePtr source;            // null: the shard is missing
   std::uint64_t data_end = 0;  // where its footer begins
   Digest digest = {};          // of the whole shard
   std::uint32_t rank = 0;      // among the heaps, by name
@@ -55,7 +55,7 @@ class Heaps {
     for_each([&](Heap& heap) { heap.rank = rank++; });
   }
 
-  // Null when the table has no such name.
+  // Null if the table lacks the name.
   Heap* find(const std::string& shard) {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;
@@ -83,7 +83,7 @@ class Heaps {
   }
 
  private:
-  // A shard that is there must be the one that is meant, as far as its size and ends tell.
+  // Checks that a shard is the right one, by its size and ends.
   static SourcePtr open(const std::filesystem::path& path, const Shard& shard, const ReadOptions& options) {
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) return nullptr;
@@ -100,7 +100,7 @@ class Heaps {
   std::map<std::string, Heap> heaps_;
 };
 
-// Makes tensors of objects while they are read, and puts them into the order of their bytes when all are there.
+// Makes tensors from objects while they are read; finish() sorts them by the order of their bytes.
 class ModelBuilder final : public ManifestListener2 {
  public:
   ModelBuilder(Model& model, const Input& input, const ReadOptions& options, const ManifestRange& range)
@@ -166,7 +166,7 @@ class ModelBuilder final : public ManifestListener2 {
     model_.add(std::move(tensor));
   }
 
-  static constexpr std::uint32_t kManifest = UINT32_MAX;  // no tensor
+  static constexpr std::uint32_t kManifest = UINT32_MAX;  // not a tensor
 
   [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position,
                          std::string_view problem) const {
@@ -256,9 +256,9 @@ class ModelBuilder final : public ManifestListener2 {
   std::optional<Heaps> heaps_;
   // By place and size: many tensors may share one table of frames.
   std::map<std::tuple<const Heap*, std::uint64_t, std::uint64_t, std::uint64_t>, BlobPtr> seekable_;
-  // Of each tensor's first part.
+  // For each tensor's first part.
   std::vector<std::uint64_t> offsets_;
-  std::vector<std::uint32_t> ranks_;  // of its heap; empty: all are in this file
+  std::vector<std::uint32_t> ranks_;  // of its heap; empty if all are in this file
   bool has_shards_ = false;
   TensorFaults faults_{model_};
 };

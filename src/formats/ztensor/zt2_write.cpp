@@ -1,6 +1,5 @@
-// Writes zTensor 2. Canonical form unless options say otherwise: blobs on multiples of 64 KiB in the order of (object,
-// part), byte-identical parts stored once, an xxh3 digest on every part, no shards. The same tensors give the same
-// file.
+// Writes zTensor 2, by default in canonical form: blobs on multiples of 64 KiB in the order of (object, part),
+// identical parts stored once, an xxh3 digest for every part, no shards. The same tensors give the same file.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -49,16 +48,16 @@ void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
   sink.write(footer.bytes());
 }
 
-// What the manifest says of a part that has been written.
+// The manifest's description of a part that has been written.
 struct Reference {
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
   std::string shard;
   bool encoded = false;
-  std::size_t digest = 0;  // its number among those of all parts
+  std::size_t digest = 0;  // its number among the digests of all parts
 };
 
-// The files of one save: the main one, or data shards, of which each begins when the one before is full.
+// The files of one save: the main one, or data shards; each shard begins when the one before is full.
 class ShardWriter {
  public:
   ShardWriter(Output& output, const WriteOptions& options)
@@ -68,7 +67,7 @@ class ShardWriter {
     write_text(output_.main(), kMagic2);
   }
 
-  // Where the next blob goes, which will take that many bytes or, compressed, fewer.
+  // The sink for the next blob, which will take that many bytes or, compressed, fewer.
   Sink& sink_for(std::uint64_t bytes, std::uint64_t alignment) {
     if (!shard_size_) return output_.main();
     if (hashing_) {
@@ -79,7 +78,7 @@ class ShardWriter {
     return *hashing_;
   }
 
-  // The name of the shard that is being written; empty for the main file.
+  // The name of the current shard; empty for the main file.
   std::string shard() const { return hashing_ ? shards_.back().name : std::string(); }
 
   std::vector<Shard> finish() {
@@ -112,11 +111,11 @@ class ShardWriter {
   DigestAlgorithm shard_digest_;
   std::vector<Shard> shards_;
   std::unique_ptr<Hasher> hasher_;
-  std::optional<HashingSink> hashing_;  // the shard that is open
+  std::optional<HashingSink> hashing_;  // the open shard
 };
 
-// Finds parts that have been written already. Only parts of equal size whose beginnings have one hash are compared, and
-// no more than a few of these, so that tensors are as a rule read once, and never once for each other.
+// Finds parts that have been written already. Compares only a few parts, of equal size and hash of the beginning, so
+// that tensors are usually read once, and never once for each other.
 class SharedBlobs {
  public:
   explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
@@ -144,12 +143,12 @@ class SharedBlobs {
   using Key = std::pair<std::uint64_t, std::uint64_t>;
   static constexpr std::size_t kMostCandidates = 4;
 
-  std::map<std::uint64_t, std::size_t> sizes_;  // how many parts have it
+  std::map<std::uint64_t, std::size_t> sizes_;  // how many parts have each size
   std::map<Key, std::vector<std::pair<const Blob*, Reference>>> written_;
   Key key_;
 };
 
-// How parts are stored, as the options say. Throws bad_argument for what version 2 does not have.
+// How parts are stored, by the options. Throws bad_argument for options that version 2 lacks.
 struct Storage {
   explicit Storage(const WriteOptions& options)
       : alignment(options.align.value_or(kCanonicalAlignment2)),
@@ -199,7 +198,7 @@ class BlobWriter {
 
   void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
 
-  // The digests' texts by their numbers, empty for none.
+  // The texts of the digests by number, empty for none.
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:
@@ -210,7 +209,7 @@ class BlobWriter {
   Meter meter_;
 };
 
-// The keys are in the order of their encodings: by length, then bytewise.
+// Keys are in the order of their encodings: by length, then bytewise.
 void encode_part(cbor::Encoder& out, const StoredPart& part, const Reference& reference, const std::string& digest) {
   const auto count = [](bool present) { return present ? 1U : 0U; };
   out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) +
@@ -337,14 +336,14 @@ void require_holdable(const StoredTensor& tensor) {
   require_attributes(tensor.attributes);
 }
 
-// The sparse profiles ask for more than other formats: columns in order, no cell twice.
+// The sparse profiles are stricter than other formats: columns in order, no repeated cell.
 StoredTensor stored_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return to_stored2(with_ascending_columns(tensor));
   if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, SparseRules::any_order);
   return to_stored2(tensor);
 }
 
-// The model's tensors by name, each as `store` makes it.
+// The model's tensors by name, converted by `store`.
 template <typename Store>
 std::vector<StoredTensor> stored_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;
@@ -437,7 +436,7 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
   const Storage storage(options);
   CountingSink sink;
   write_text(sink, kMagic2);
-  References written;  // each part once, as no other is like it
+  References written;  // each part once, since none is like another
   for (const StoredTensor& tensor : tensors) {
     auto& references = written.emplace_back();
     for (const StoredPart& part : tensor.parts) {

@@ -1,10 +1,10 @@
-// Gemma 1 to 3, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for Gemma 1 to 3.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {
 namespace {
 
-// Of Gemma 1 and 2, which have no output matrix in llama.cpp.
+// Gemma 1 and 2 have no output matrix in llama.cpp.
 constexpr std::array kGemmaWhole = std::to_array<NameRow>({
     {"token_embd.weight", "model.embed_tokens.weight"},
     {"output_norm.weight", "model.norm.weight", Change::plus_one},
@@ -24,7 +24,7 @@ constexpr std::array kGemmaLayer = std::to_array<NameRow>({
     {"ffn_down.weight", "mlp.down_proj.weight"},
 });
 
-// Of Gemma 2 and 3: norms before and after.
+// Gemma 2 and 3: norms before and after.
 constexpr std::array kGemma2Layer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight", Change::plus_one},
     {"attn_q.weight", "self_attn.q_proj.weight"},

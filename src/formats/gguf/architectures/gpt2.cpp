@@ -1,4 +1,4 @@
-// GPT-2, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for GPT-2.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {

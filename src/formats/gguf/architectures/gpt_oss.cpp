@@ -1,4 +1,4 @@
-// gpt-oss, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for gpt-oss.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {
@@ -26,7 +26,7 @@ constexpr std::array kGptOssLayer = std::to_array<NameRow>({
     {"ffn_down_exps.bias", "mlp.experts.*.down_proj.bias", Change::stacked},
 });
 
-// Of gpt-oss, whose configuration has one length.
+// The configuration of gpt-oss has one length.
 constexpr std::array kGptOssKeys = std::to_array<KeyRow>({{"expert_feed_forward_length", "intermediate_size"}});
 
 constexpr std::array kGptOssFixed =

@@ -1,10 +1,10 @@
-// Llama, Mistral, Mixtral and SmolLM3, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for Llama, Mistral, Mixtral and SmolLM3.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {
 namespace {
 
-// llama.cpp has no place for biases of its output and feed-forward matrices.
+// llama.cpp has no biases for output and feed-forward matrices.
 constexpr std::array kSmolLm3Layer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
     {"attn_q.weight", "self_attn.q_proj.weight", Change::queries},
@@ -44,7 +44,7 @@ constexpr std::array kMixtralLayer = std::to_array<NameRow>({
     {"ffn_up.*.weight", "block_sparse_moe.experts.*.w3.weight"},
 });
 
-// A factor of attention by position that Poise does not follow.
+// A factor of attention by position that Poise does not implement.
 constexpr std::array kMistral3Keys =
     std::to_array<KeyRow>({{"attention.temperature_scale", "llama_4_scaling_beta", kNumber}});
 
@@ -78,7 +78,7 @@ constinit const Architecture mixtral = {.name = "llama",
                                         .shared_keys = kSharedKeys,
                                         .fixed = kSilu};
 
-// Mistral Small since 3.1, as llama.cpp's conversion calls it.
+// Mistral Small 3.1 and later, in llama.cpp's conversion.
 constinit const Architecture mistral3 = {.name = "mistral3",
                                          .model_type = "mistral",
                                          .whole = kWhole,

@@ -1,4 +1,4 @@
-// OLMo 2, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for OLMo 2.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {

@@ -1,4 +1,4 @@
-// Phi-3, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for Phi-3.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {

@@ -1,11 +1,11 @@
-// Qwen 2 and 3, as llama.cpp calls their tensors and keys.
+// llama.cpp's names of tensors and keys for Qwen 2 and 3.
 #include "formats/gguf/architectures/rows.hpp"
 
 namespace poise::gguf::architectures {
 namespace {
 
-// llama.cpp turns rows of all that follow in the order of transformers. Of Qwen's biases it has a place for those of q,
-// k and v.
+// llama.cpp rotates rows of the following models in the order of transformers. Of Qwen's biases it has those of q, k
+// and v.
 constexpr std::array kQwenLayer = std::to_array<NameRow>({
     {"attn_norm.weight", "input_layernorm.weight"},
     {"attn_q.weight", "self_attn.q_proj.weight"},

@@ -1,4 +1,4 @@
-// Rows that architectures have in common, and the declarations of architectures: a file each in this folder.
+// Rows that architectures share, and the declarations of architectures: one file each in this folder.
 #pragma once
 
 #include <array>
