@@ -74,8 +74,8 @@ typedef enum poise_status POISE_ENUM {
 typedef struct poise_error {
   poise_status kind;
   uint64_t offset;     // in the file; POISE_NO_OFFSET when there is none
-  char message[1024];  // one sentence or several lines; cut where it is longer, as is path
-  char path[1024];     // the file that is concerned; may be empty
+  char message[1024];  // one sentence or several lines; cut if too long, as is path
+  char path[1024];     // the file concerned; may be empty
 } poise_error;
 
 // "0.2.0". Static.
@@ -122,7 +122,7 @@ typedef struct poise_progress_event {
   size_t size;
   uint64_t done;    // bytes
   uint64_t total;   // bytes
-  poise_text item;  // the tensor or file that is being worked on
+  poise_text item;  // the tensor or file being processed
 } poise_progress_event;
 
 // Called often, after at most a few megabytes. report may be NULL.
@@ -155,7 +155,7 @@ typedef struct poise_finding {
 
 typedef struct poise_format {
   size_t size;
-  poise_text name;         // "alt": what options call it
+  poise_text name;         // its name in options
   poise_text description;  // one line
   poise_text extension;    // ".alt"; empty for directories
   int32_t readable;        // 0 or 1
@@ -168,7 +168,7 @@ typedef struct poise_format {
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error);
 
 typedef enum poise_dtype POISE_ENUM {
-  POISE_DTYPE_UNKNOWN = 0,  // a type that a file names and Poise does not know
+  POISE_DTYPE_UNKNOWN = 0,  // a type in a file that Poise does not know
   POISE_F64 = 1,
   POISE_F32 = 2,
   POISE_F16 = 3,
@@ -225,9 +225,9 @@ poise_status poise_attributes_count(const poise_attributes* attributes, size_t* 
 // In the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_attributes_at(const poise_attributes* attributes, size_t index, poise_text* key,
                                  poise_value_type* type, poise_error* error);
-// Each of these returns POISE_NOT_FOUND for a key that is absent and POISE_UNSUPPORTED, naming the type, for a value of
-// another type or a number that does not fit. get_real takes integers, too. Text and bytes are borrowed from what lends
-// the attributes.
+// Each returns POISE_NOT_FOUND for a missing key and POISE_UNSUPPORTED, naming the type, for a value of another type or
+// a number that does not fit. get_real takes integers, too. Text and bytes are borrowed from the owner of the
+// attributes.
 poise_status poise_attributes_get_boolean(const poise_attributes* attributes, const char* key, int* value,
                                           poise_error* error);
 poise_status poise_attributes_get_integer(const poise_attributes* attributes, const char* key, int64_t* value,
@@ -241,7 +241,7 @@ poise_status poise_attributes_get_text(const poise_attributes* attributes, const
 poise_status poise_attributes_get_bytes(const poise_attributes* attributes, const char* key, poise_bytes* value,
                                         poise_error* error);
 // One value of any type as JSON, or all of them with key NULL. *json is freed with poise_string_free. POISE_NOT_FOUND
-// for a key that is absent.
+// for a missing key.
 poise_status poise_attributes_get_json(const poise_attributes* attributes, const char* key, poise_string* json,
                                        poise_error* error);
 
@@ -266,8 +266,8 @@ typedef struct poise_open_options {
   { sizeof(poise_open_options), NULL, NULL, POISE_IO_MAP, 0 }
 
 // Opens a model file or directory of any format; reads its headers. *model is freed with poise_model_free.
-// POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path to something that is neither
-// file nor directory.
+// POISE_NOT_FOUND, POISE_INVALID_FILE, POISE_UNSUPPORTED; POISE_BAD_ARGUMENT for a path that is neither file nor
+// directory.
 poise_status poise_open(const char* path, const poise_open_options* options, poise_model** model, poise_error* error);
 // The same for bytes in memory. They are borrowed: they must stay until the model and all that was made of it are
 // freed. `data` may be NULL when `size` is 0. Errors give `name` as the path, and its extension may help to find the
@@ -294,9 +294,9 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 // the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
-// Three maps: who made the model ("author", "license", ...), its configuration with all keys of its config.json and the
-// hyperparameters that it leaves to defaults ("hidden_size", ...; empty when it has none), and what else the file
-// attaches to it.
+// Three maps: who made the model ("author", "license", ...); its configuration, with all keys of its config.json and
+// the default values of missing hyperparameters ("hidden_size", ...; empty when it has none); and the file's other
+// attributes.
 poise_status poise_model_card(const poise_model* model, const poise_attributes** card, poise_error* error);
 poise_status poise_model_config(const poise_model* model, const poise_attributes** config, poise_error* error);
 poise_status poise_model_attributes(const poise_model* model, const poise_attributes** attributes, poise_error* error);
@@ -305,13 +305,13 @@ typedef enum poise_vocabulary_kind POISE_ENUM {
   POISE_SENTENCEPIECE_BPE = 0,      // merges by score over characters
   POISE_SENTENCEPIECE_UNIGRAM = 1,  // the cut with the largest sum of scores
   POISE_BYTE_PAIR = 2,              // merges by rank over bytes
-  POISE_PIPELINE = 3                // as tokenizer.json has it; poise_writer_set_vocabulary makes none
+  POISE_PIPELINE = 3                // tokenizer.json's pipeline; poise_writer_set_vocabulary does not make one
 } poise_vocabulary_kind;
 
 typedef struct poise_vocabulary {
   size_t size;
   poise_vocabulary_kind kind;
-  int32_t max_length;  // the longest sequence, in tokens; 0: not known
+  int32_t max_length;  // the longest sequence, in tokens; 0: unknown
   int32_t bos_id;      // -1: none, as below
   int32_t eos_id;
   int32_t pad_id;
@@ -368,7 +368,7 @@ typedef struct poise_part poise_part;
 
 // In the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
-// POISE_NOT_FOUND for a name that no tensor has.
+// POISE_NOT_FOUND for a missing name.
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error);
 
@@ -378,7 +378,7 @@ typedef enum poise_layout POISE_ENUM {
   POISE_SPARSE_COO = 2,       // values, coords
   POISE_QUANTIZED_GROUP = 3,  // packed_weight, scales, zeros
   POISE_AFFINE = 4,           // data, with one scale for the whole tensor: qint8 and qint4
-  POISE_LAYOUT_OTHER = 5      // layout_name says which; some are decoded, all are listed
+  POISE_LAYOUT_OTHER = 5      // named by layout_name; some are decoded, all are listed
 } poise_layout;
 
 // x = q * delta with q two's complement where min == max; else x = min + q * delta with q unsigned.
@@ -413,25 +413,25 @@ typedef struct poise_tensor_info {
 // Reads no bytes of the tensor.
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error);
 
-// Elements [first, first + count) of the row-major dense tensor, whatever the floating-point type and the layout, as
-// POISE_F32, POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the
-// type's; `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts
-// that Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. A sparse tensor is read again by
-// each call: take as much at once as fits.
+// Elements [first, first + count) of the row-major dense tensor, from any floating-point type and layout, as POISE_F32,
+// POISE_F16 or POISE_BF16 (POISE_BAD_ARGUMENT for others). `size` is that of `out` in bytes: count times the type's;
+// `out` may be NULL when it is 0. POISE_UNSUPPORTED for integers, booleans and complex numbers, and for layouts that
+// Poise does not decode; POISE_INVALID_FILE for stored bytes that break a rule. Each call reads a sparse tensor again:
+// take as much at once as fits.
 poise_status poise_tensor_decode(const poise_tensor* tensor, poise_dtype dtype, uint64_t first, uint64_t count,
                                  void* out, size_t size, poise_error* error);
 
 // The parts in the order of the file, from 0. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
                                   poise_error* error);
-// The part with a role: "data", "values", "scales", ... POISE_NOT_FOUND where there is none.
+// The part with a role: "data", "values", "scales", ... POISE_NOT_FOUND if there is none.
 poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, const poise_part** part,
                                poise_error* error);
 
 typedef enum poise_encoding POISE_ENUM {
-  POISE_ENCODING_ABSENT = 0,  // the bytes are in no file that is there
+  POISE_ENCODING_ABSENT = 0,  // the file that holds the bytes is missing
   POISE_ENCODING_RAW = 1,     // in the file, unchanged
-  POISE_ENCODING_OTHER = 2    // encoding_name says how: "zstd", "zt.zstd-seekable/1", "big-endian", ...
+  POISE_ENCODING_OTHER = 2    // described by encoding_name: "zstd", "zt.zstd-seekable/1", "big-endian", ...
 } poise_encoding;
 
 typedef enum poise_digest_algorithm POISE_ENUM {
@@ -448,13 +448,13 @@ typedef struct poise_part_info {
   poise_text role;
   poise_dtype dtype;
   poise_encoding encoding;
-  poise_text dtype_name;     // Poise's name; of an unknown type the file's
-  poise_text encoding_name;  // "raw", "zstd", or what the file calls it; empty for POISE_ENCODING_ABSENT
+  poise_text dtype_name;     // Poise's name; for an unknown type the file's
+  poise_text encoding_name;  // "raw", "zstd", or the file's name of it; empty for POISE_ENCODING_ABSENT
   uint64_t decoded_size;     // bytes
   uint64_t stored_size;      // bytes in the file; 0 for POISE_ENCODING_ABSENT
-  poise_text file;           // that holds them; empty for POISE_ENCODING_ABSENT
+  poise_text file;           // the file that holds them; empty for POISE_ENCODING_ABSENT
   uint64_t offset;           // in that file; POISE_NO_OFFSET without one
-  poise_text digest;         // as the file spells it; empty for POISE_DIGEST_NONE
+  poise_text digest;         // in the file's spelling; empty for POISE_DIGEST_NONE
   poise_digest_algorithm digest_algorithm;
   int32_t reserved;
 } poise_part_info;
@@ -464,27 +464,27 @@ typedef struct poise_part_info {
         {NULL, 0}, POISE_NO_OFFSET, {NULL, 0}, POISE_DIGEST_NONE, 0                                             \
   }
 
-// Where a file does not tell the decoded size of a compressed part (zTensor 1.x), the first call decodes it once, which
-// can fail as poise_part_read can.
+// If a file lacks the decoded size of a compressed part (zTensor 1.x), the first call decodes it once, which can fail
+// as poise_part_read can.
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error);
-// Borrows all bytes of a part: what the file holds, copied nowhere, not aligned beyond what the format says.
+// Borrows all bytes of a part directly from the file, aligned only as the format requires.
 // POISE_UNSUPPORTED when they cannot be lent: compressed, absent, or opened with POISE_IO_READ.
 poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_error* error);
-// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT outside of the
-// part; POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an encoding that Poise does not
-// know.
+// Copies decoded bytes [offset, offset + size); `out` may be NULL when size is 0. POISE_BAD_ARGUMENT
+// outside the part; POISE_INVALID_FILE for bytes that cannot be decoded; POISE_UNSUPPORTED for an unknown
+// encoding.
 poise_status poise_part_read(const poise_part* part, uint64_t offset, void* out, size_t size, poise_error* error);
 
-// Numbers as codes, without a file: a model of one tensor without a name, whose elements are `numbers` (as many as
-// `dims` say, which is `rank` of them) as poise_convert stores them when options->quantize is `type`: "q4_k", "qint8",
-// "group4:64", ... poise_part_map lends the codes, poise_tensor_decode gives numbers again. *model is freed with
-// poise_model_free. POISE_BAD_ARGUMENT for a type that does not exist, and for recipes; POISE_UNSUPPORTED for numbers
-// that are not finite, and for rows that are not whole blocks or groups.
+// Encodes numbers without a file: makes a model of one unnamed tensor, whose elements are `numbers` (as many as `dims`
+// imply, which has `rank` entries), stored as poise_convert does with options->quantize = `type`: "q4_k", "qint8",
+// "group4:64", ... poise_part_map lends the codes, poise_tensor_decode decodes them. *model is freed with
+// poise_model_free. POISE_BAD_ARGUMENT for an unknown type, and for recipes; POISE_UNSUPPORTED for numbers that are not
+// finite, and for rows that are not whole blocks or groups.
 poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t rank, const char* type,
                             poise_model** model, poise_error* error);
-// The numbers of ggml's blocks, the rows one after the other, as other programs make them too: `count` float32 numbers,
-// as many as `dims` say. POISE_BAD_ARGUMENT for a type that is not one of blocks, for rows that are not whole blocks,
-// and where the elements need another `size` or `count`; POISE_UNSUPPORTED for a type that Poise does not decode.
+// Decodes ggml's blocks, row after row, from any program, into `count` float32 numbers, as many as `dims` imply.
+// POISE_BAD_ARGUMENT for a type that is not one of blocks, for rows that are not whole blocks, and for elements that
+// need another `size` or `count`; POISE_UNSUPPORTED for a type that Poise does not decode.
 poise_status poise_dequantize(const void* blocks, size_t size, const char* type, const uint64_t* dims, size_t rank,
                               float* numbers, size_t count, poise_error* error);
 
@@ -504,17 +504,17 @@ typedef struct poise_verify_report {
   size_t size;
   char format[64];  // "alt-v2"; empty when the file could not be opened
   uint64_t tensors;
-  uint64_t bytes;    // decoded bytes that were looked at
-  uint64_t digests;  // that were checked
-  uint64_t faults;   // the file is good when there are none
+  uint64_t bytes;    // decoded bytes that were read
+  uint64_t digests;  // digests that were checked
+  uint64_t faults;   // the file is good if 0
   uint64_t warnings;
 } poise_verify_report;
 #define POISE_VERIFY_REPORT_INIT \
   { sizeof(poise_verify_report), "", 0, 0, 0, 0, 0 }
 
-// Checks structure, digests and every value. Faults of the file are not a failure of the call: each goes to on_finding
-// (may be NULL) with `user`, in the order of the file, when all have been found. `report` may be NULL. POISE_NOT_FOUND
-// and POISE_BAD_ARGUMENT for the path.
+// Checks structure, digests and every value. A faulty file is not a failure of the call: each finding goes to
+// on_finding (may be NULL) with `user`, in the order of the file, at the end. `report` may be NULL. POISE_NOT_FOUND and
+// POISE_BAD_ARGUMENT for the path.
 poise_status poise_verify(const char* path, const poise_verify_options* options,
                           int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error);
@@ -541,20 +541,20 @@ typedef struct poise_model_hash {
 #define POISE_MODEL_HASH_INIT \
   { sizeof(poise_model_hash), "", "" }
 
-// SHA-256 of every part over decoded bytes, given to on_part (may be NULL) with `user`, sorted by tensor and role.
-// `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or does not have the
-// digest that its file gives.
+// SHA-256 of every part over decoded bytes, passed to on_part (may be NULL) with `user`, sorted by tensor and role.
+// `hash` may be NULL. POISE_INVALID_FILE, naming the tensor, for a part that cannot be decoded or has a wrong digest in
+// its file.
 poise_status poise_hash(const poise_model* model, const poise_hash_options* options,
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error);
 
-// How formats store parts. A format refuses what it does not have (POISE_BAD_ARGUMENT).
+// How formats store parts. POISE_BAD_ARGUMENT for a setting that a format lacks.
 typedef struct poise_storage {
   size_t size;
   const char* dialect;            // alt: "alt.c"; NULL: the canonical form
   poise_digest_algorithm digest;  // of every part
   int32_t zstd_level;             // 0: not compressed
-  uint64_t align;                 // parts begin at multiples of this power of two; 0: the format's own choice
+  uint64_t align;                 // alignment of parts, a power of two; 0: the format's default
   uint64_t shard_size;            // bytes; 0: one file
 } poise_storage;
 #define POISE_STORAGE_INIT \
@@ -580,14 +580,14 @@ typedef struct poise_card {
 #define POISE_CARD_INIT \
   { sizeof(poise_card), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-// What `poise convert` can be told. Patterns are those of a shell: * ? [a-z]. All that the pointers point to is read
+// The options of `poise convert`. Patterns are shell patterns: * ? [a-z]. Everything that the pointers point to is read
 // during the call.
 typedef struct poise_convert_options {
   size_t size;
   const char* format;      // NULL: by the output's extension
   const char* quantize;    // "qint8", "qint4" (":range", ":mse"), "group8", "group4" (":SIZE"), ggml's blocks ("q8_0",
                            // "q4_k", ...) or a mix of them ("q4_k_m", ...); excludes dtype; NULL: nothing
-  const poise_keep* keep;  // goes before dtype and quantize; the first that matches counts
+  const poise_keep* keep;  // takes precedence over dtype and quantize; the first match counts
   size_t keep_count;
   const char* const* only;
   size_t only_count;
@@ -597,13 +597,13 @@ typedef struct poise_convert_options {
   const char* merges;
   const poise_card* card;        // replaces fields of the input's; NULL: none
   const poise_storage* storage;  // NULL: the usual
-  double min_sparsity;           // the part of the elements that has to be zero for `sparse`
+  double min_sparsity;           // the share of zeros from which `sparse` applies
   poise_layout sparse;           // POISE_SPARSE_CSR, POISE_SPARSE_COO; POISE_DENSE: no change
   poise_dtype dtype;  // POISE_F32, POISE_F16, POISE_BF16: for floating-point tensors; POISE_DTYPE_UNKNOWN: no change
   poise_progress progress;
   poise_io io;        // how the input is read
   int32_t overwrite;  // 1: replace an existing output
-  int32_t verify;     // 1: compare the digests of the input with the bytes that are taken; 0: trust them
+  int32_t verify;     // 1: check the digests of the input while it is read; 0: trust it
   int32_t reserved;
   const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format);
                         // NULL: none
@@ -630,10 +630,10 @@ typedef struct poise_convert_report {
     sizeof(poise_convert_report), "", 0, 0, 0, 0, 0.0, { NULL, 0 } \
   }
 
-// Converts a file or directory into a file. The output appears whole or not at all: not when what is taken of the input
-// does not have the digest that the input says (POISE_INVALID_FILE). POISE_NOT_FOUND for the input; POISE_BAD_ARGUMENT
-// for options that make no sense, an output that exists without `overwrite`, and one that is an input;
-// POISE_UNSUPPORTED for what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
+// Converts a file or directory. The output appears whole or not at all. POISE_INVALID_FILE when the bytes read
+// from the input have another digest than it gives. POISE_NOT_FOUND for the input; POISE_BAD_ARGUMENT for
+// invalid options, an output that exists without `overwrite`, and one that is an input; POISE_UNSUPPORTED for
+// what the output's format cannot hold. `report` may be NULL; otherwise free report->details with
 // poise_string_free.
 poise_status poise_convert(const char* input, const char* output, const poise_convert_options* options,
                            poise_convert_report* report, poise_error* error);
@@ -661,48 +661,48 @@ typedef struct poise_tensor_plan {
   const char* name;
   const uint64_t* dims;  // rank of them; NULL when rank is 0
   size_t rank;
-  // Fills bytes [offset, offset + size) of the tensor. Asked for in any order, and for the same bytes more than once
-  // where a format has to see them before it writes them.
+  // Fills bytes [offset, offset + size) of the tensor. Called in any order, and more than once for the same bytes if a
+  // format must see them before it writes them.
   int (*fill)(void* user, uint64_t offset, void* out, size_t size);
   void* user;
-  poise_affine affine;  // of POISE_QINT8 and POISE_QINT4 (packed: two codes a byte), which need one; else ignored
+  poise_affine affine;  // for POISE_QINT8 and POISE_QINT4 (packed: two codes a byte), which need one; else ignored
   poise_dtype dtype;
   int32_t reserved;
 } poise_tensor_plan;
 #define POISE_TENSOR_PLAN_INIT \
   { sizeof(poise_tensor_plan), NULL, NULL, 0, NULL, NULL, {0.0f, 0.0f, 0.0f, 0}, POISE_DTYPE_UNKNOWN, 0 }
 
-// `format` NULL: by the path's extension. Writes nothing yet. POISE_BAD_ARGUMENT for a format that is not written, and
-// for a file that exists without options->overwrite; POISE_NOT_FOUND for a folder that is not there. *writer is freed
+// `format` NULL: by the path's extension. Writes nothing yet. POISE_BAD_ARGUMENT for a format that Poise does not
+// write, and for a file that exists without options->overwrite; POISE_NOT_FOUND for a missing folder. *writer is freed
 // with poise_writer_free.
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error);
-// Card, hyperparameters, vocabulary and attributes of a model, in place of what was set before. Copied.
+// Sets card, hyperparameters, vocabulary and attributes to a model's. Copied.
 poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* from, poise_error* error);
-// Fields that replace what was set before. Copied. POISE_BAD_ARGUMENT, naming the field, for one that breaks a rule of
+// Sets the fields of a card. Copied. POISE_BAD_ARGUMENT, naming the field, for a value that breaks a rule of
 // cards.
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error);
-// A JSON object: a config.json, which is kept whole, and which has to have the hyperparameters of its model_type where
-// Poise knows it. POISE_BAD_ARGUMENT for text that is not such an object.
+// A JSON object: a config.json, kept whole; it must have the hyperparameters of its model_type if Poise knows that.
+// POISE_BAD_ARGUMENT for other texts.
 poise_status poise_writer_set_config(poise_writer* writer, const char* json, poise_error* error);
-// A JSON object of attributes, each of which replaces one of its key. POISE_BAD_ARGUMENT for text that is not such an
-// object.
+// A JSON object of attributes; each replaces the one with the same key. POISE_BAD_ARGUMENT for other
+// texts.
 poise_status poise_writer_set_attributes(poise_writer* writer, const char* json, poise_error* error);
-// Begins a vocabulary without tokens in place of the one before; ignores the counts in it. Tokens get ids in the order
-// in which they are added, merges ranks. Copied. POISE_BAD_ARGUMENT for a kind or a type of token that is none, and for
-// tokens and merges without a vocabulary.
+// Replaces the vocabulary by one without tokens; ignores the counts in it. Tokens get ids, and merges ranks, in the
+// order in which they are added. Copied. POISE_BAD_ARGUMENT for an unknown kind or type of token, and for tokens and
+// merges without a vocabulary.
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error);
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error);
 poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* merge, poise_error* error);
-// Adds a tensor, dense or affine. Copies everything but plan->user. POISE_BAD_ARGUMENT for a name that the file has, an
+// Adds a tensor, dense or affine. Copies everything but plan->user. POISE_BAD_ARGUMENT for a name that is taken, an
 // unknown type, and a shape whose elements overflow.
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error);
-// Adds another model's tensor unchanged, whatever its layout. The writer keeps what it needs of the model.
-// POISE_BAD_ARGUMENT for a name that the file has.
+// Adds another model's tensor unchanged, in any layout. The writer keeps what it needs of the model. POISE_BAD_ARGUMENT
+// for a name that is taken.
 poise_status poise_writer_copy_tensor(poise_writer* writer, const poise_tensor* tensor, poise_error* error);
-// Writes the file, which appears whole or not at all. Afterwards, done or failed, the writer can only be freed.
-// POISE_CANCELLED when a fill returns anything but 0; POISE_UNSUPPORTED for what the format cannot hold;
-// POISE_INVALID_FILE for a copied tensor that cannot be read.
+// Writes the file, which appears whole or not at all. Afterwards the writer can only be freed. POISE_CANCELLED when a
+// fill returns anything but 0; POISE_UNSUPPORTED for what the format cannot hold; POISE_INVALID_FILE for a copied
+// tensor that cannot be read.
 poise_status poise_writer_finish(poise_writer* writer, poise_error* error);
 void poise_writer_free(poise_writer* writer);
 
@@ -711,12 +711,12 @@ void poise_writer_free(poise_writer* writer);
 
 typedef struct poise_tokenizer poise_tokenizer;
 
-// POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for one that contradicts itself. *tokenizer is
-// freed with poise_tokenizer_free.
+// POISE_NOT_FOUND for a model without a vocabulary, POISE_INVALID_FILE for an inconsistent one. *tokenizer is freed
+// with poise_tokenizer_free.
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error);
-// The same from tokenizer files alone: one (tokenizer.json, tokenizer.model, ...), or a directory that holds some,
-// whatever else there is. Also POISE_NOT_FOUND where there are none, POISE_UNSUPPORTED for what Poise does not know,
-// and POISE_IO.
+// The same from tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some
+// of them. Also POISE_NOT_FOUND if there are none, POISE_UNSUPPORTED for what Poise does not know, and
+// POISE_IO.
 poise_status poise_tokenizer_open(const char* path, poise_tokenizer** tokenizer, poise_error* error);
 void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // Encodes without BOS or EOS. `text` has `size` bytes, and may be NULL when that is 0; malformed UTF-8 reads as U+FFFD.
@@ -724,32 +724,32 @@ void poise_tokenizer_free(poise_tokenizer* tokenizer);
 // and for a character without a token.
 poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                     poise_tokens* tokens, poise_error* error);
-// The same with the special tokens that belong around a text: those of the vocabulary's post-processor, else BOS in
-// front where there is one.
+// The same with the special tokens around the text: those of the vocabulary's post-processor, else BOS in front if the
+// vocabulary has it.
 poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenizer, const char* text, size_t size,
                                                  poise_tokens* tokens, poise_error* error);
-// What a chat template makes of a conversation in JSON (docs/chat.md), as text and as tokens: either may be NULL, and
-// is freed with poise_string_free or poise_tokens_free. `jinja`: a template in place of the vocabulary's own; NULL:
-// that. Texts have the sizes that follow them. POISE_UNSUPPORTED where there is no template, POISE_INVALID_FILE for a
-// malformed template or conversation, POISE_BAD_ARGUMENT for a conversation that the template refuses.
+// Renders a conversation in JSON (docs/chat.md) with a chat template, as text and as tokens: either may be NULL, and is
+// freed with poise_string_free or poise_tokens_free. `jinja`: the template; NULL: the vocabulary's. Each text has the
+// size that follows it. POISE_UNSUPPORTED if there is no template, POISE_INVALID_FILE for a malformed template or
+// conversation, POISE_BAD_ARGUMENT for a conversation that the template rejects.
 poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const char* jinja, size_t jinja_size,
                                          const char* conversation, size_t size, poise_string* text,
                                          poise_tokens* tokens, poise_error* error);
-// `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id that the
-// vocabulary does not have.
+// `tokens` may be NULL when count is 0. *text is freed with poise_string_free. POISE_BAD_ARGUMENT for an id outside the
+// vocabulary.
 poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int32_t* tokens, size_t count,
                                     poise_string* text, poise_error* error);
 
-// Decodes token by token. The pieces put together are the text of all tokens; each ends where a character ends.
+// Decodes token by token. The pieces concatenate to the text of all tokens; each ends where a character ends.
 typedef struct poise_stream poise_stream;
 
 // The tokenizer must stay until the stream is freed. *stream is freed with poise_stream_free.
 poise_status poise_stream_create(const poise_tokenizer* tokenizer, poise_stream** stream, poise_error* error);
 void poise_stream_free(poise_stream* stream);
-// *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id that the vocabulary does not
-// have.
+// *text is borrowed until the next call with the stream. POISE_BAD_ARGUMENT for an id outside the
+// vocabulary.
 poise_status poise_stream_add(poise_stream* stream, int32_t token, poise_text* text, poise_error* error);
-// What was held back. The stream then starts over. *text is borrowed until the next call with the stream.
+// The bytes held back so far. The stream then starts over. *text is borrowed until the next call with the stream.
 poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_error* error);
 
 // ---- Running
@@ -760,16 +760,16 @@ typedef struct poise_session poise_session;
 typedef struct poise_session_options {
   size_t size;
   uint64_t threads;  // at most; 0: one per processor
-  uint64_t context;  // positions at most; 0: as many as the model was made for
-  int32_t exact;     // not 0: products with weights are of float32 numbers, and nothing is rounded to integers: slower,
-                     // for comparisons
+  uint64_t context;  // at most; 0: the model's maximum
+  int32_t exact;     // not 0: multiplies weights with float32 numbers, without rounding to integers: slower, for
+                     // comparisons
   int32_t reserved;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
   { sizeof(poise_session_options), 0, 0, 0, 0 }
 
 // POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
-// disagree, POISE_BAD_ARGUMENT for more threads or positions than there can be. *session is freed with
+// disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions. *session is freed with
 // poise_session_free.
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
                                   poise_session** session, poise_error* error);
@@ -778,7 +778,7 @@ void poise_session_free(poise_session* session);
 typedef struct poise_session_info {
   size_t size;
   size_t vocabulary_size;  // the number of logits; the tokenizer may know fewer tokens
-  size_t context;          // positions there is room for
+  size_t context;          // the maximum number of positions
   size_t position;         // tokens fed so far
   int32_t has_tokenizer;   // 0 or 1
   int32_t reserved;
@@ -787,18 +787,18 @@ typedef struct poise_session_info {
   { sizeof(poise_session_info), 0, 0, 0, 0, 0 }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
-// The tokens of a text after BOS, where the vocabulary has one. `text` has `size` bytes, and may be NULL when that is
-// 0. *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
+// The tokens of a text after BOS, if the vocabulary has it. `text` has `size` bytes, and may be NULL when that is 0.
+// *tokens is freed with poise_tokens_free. POISE_UNSUPPORTED for a session without a tokenizer.
 poise_status poise_session_prompt(const poise_session* session, const char* text, size_t size, poise_tokens* tokens,
                                   poise_error* error);
-// Forgets all tokens.
+// Drops all tokens.
 poise_status poise_session_reset(poise_session* session, poise_error* error);
-// Forgets all tokens but the first `position`; feed others to get scores. POISE_BAD_ARGUMENT for more than there are.
+// Drops all tokens after the first `position`; feed more to get scores. POISE_BAD_ARGUMENT beyond the end.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
-// A session with the same tokens that goes on by itself, on the same weights. *fork is freed with poise_session_free.
+// An independent session with the same tokens, on the same weights. *fork is freed with poise_session_free.
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error);
-// Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before anything is computed, for a token
-// that the model does not have or when they do not fit.
+// Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
+// the model lacks or when they do not fit.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
 // The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
@@ -807,15 +807,15 @@ poise_status poise_session_logits(const poise_session* session, const float** lo
 typedef struct poise_log_probability {
   int32_t token;  // -1: there are no more
   int32_t reserved;
-  double log_probability;  // the natural logarithm of the probability that it comes next
+  double log_probability;  // the natural logarithm of its probability
 } poise_log_probability;
 
-// Fills out[count] with the likeliest next tokens, the best first, before any option of poise_generate_options. `out`
-// may be NULL when count is 0. POISE_BAD_ARGUMENT before the first token.
+// Fills out[count] with the likeliest next tokens, the best first, ignoring poise_generate_options. `out` may be NULL
+// when count is 0. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error);
 
-// What is added to a token's score.
+// A number added to a token's score.
 typedef struct poise_logit_bias {
   int32_t token;
   float bias;
@@ -826,18 +826,18 @@ typedef struct poise_generate_options {
   uint64_t max_tokens;
   uint64_t seed;
   int64_t top_k;       // among the k best; 0: all
-  float temperature;   // 0: always the best token
+  float temperature;   // 0: the best token
   float top_p;         // among the fewest that together have this probability
-  int32_t stop_id;     // ends the text; -1: each token that the files name for it
-  int32_t ignore_eos;  // not 0: no token ends the text; stop_id does not count
-  // The order in which these and those above are applied: docs/chat.md
-  float min_p;               // among those that have at least this share of the best one's probability
-  float repetition_penalty;  // divides scores above 0, and multiplies those below, of tokens that the text has; 1: no
-  float presence_penalty;    // is taken from the scores of tokens that were generated,
-  float frequency_penalty;   // and this as often as they were
-  const poise_logit_bias* logit_bias;  // `logit_bias_count` of them
+  int32_t stop_id;     // ends the text; -1: the end tokens that the files name
+  int32_t ignore_eos;  // not 0: no token ends the text, nor does stop_id
+  // docs/chat.md gives the order in which all of these are applied
+  float min_p;               // among those with at least this share of the best one's probability
+  float repetition_penalty;  // divides scores above 0, and multiplies those below, of tokens in the text; 1: no effect
+  float presence_penalty;    // subtracted from the scores of generated tokens,
+  float frequency_penalty;   // and this for each of their occurrences
+  const poise_logit_bias* logit_bias;  // `logit_bias_count` entries
   size_t logit_bias_count;
-  const poise_text* stop;  // `stop_count` texts, each of which ends the text; not empty ones
+  const poise_text* stop;  // `stop_count` texts that end the text; not empty
   size_t stop_count;
 } poise_generate_options;
 #define POISE_GENERATE_OPTIONS_INIT \
@@ -848,26 +848,26 @@ typedef enum poise_stop_reason POISE_ENUM {
   POISE_STOP_MAX_TOKENS = 1,
   POISE_STOP_CONTEXT_FULL = 2,
   POISE_STOP_CALLBACK = 3,
-  POISE_STOP_TEXT = 4  // after the token in whose text one of options.stop ends
+  POISE_STOP_TEXT = 4  // after a token whose text ends one of options.stop
 } poise_stop_reason;
 
 typedef struct poise_generation {
   size_t size;
-  size_t tokens;  // that were generated, with the one that ended the text
+  size_t tokens;  // that were generated, including an end token
   poise_stop_reason reason;
-  int32_t last;  // the last of them, or -1; it has not been fed: feed it to go on
+  int32_t last;  // the last of them, or -1; not fed yet: feed it to continue
 } poise_generation;
 #define POISE_GENERATION_INIT \
   { sizeof(poise_generation), 0, POISE_STOP_END_OF_TEXT, -1 }
 
-// Continues what has been fed, giving each token to on_token (may be NULL) with `user`. Not 0 ends the generation, and
-// the call returns POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and for options that
-// make no sense; POISE_UNSUPPORTED for weights whose scores are not finite.
+// Continues the tokens fed so far, passing each new one to on_token (may be NULL) with `user`. Not 0 ends the
+// generation, and the call returns POISE_OK. `generation` may be NULL. POISE_BAD_ARGUMENT before the first token, and
+// for invalid options; POISE_UNSUPPORTED for weights whose scores are not finite.
 poise_status poise_session_generate(poise_session* session, const poise_generate_options* options,
                                     int (*on_token)(void* user, int32_t token), void* user,
                                     poise_generation* generation, poise_error* error);
-// Starts over, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each but the
-// first. `out` may be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
+// Starts over, feeds all tokens, and fills out[count - 1] with the natural logarithm of the probability of each except
+// the first. `out` may be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
 poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
                                              poise_error* error);
 

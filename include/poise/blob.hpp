@@ -1,6 +1,6 @@
-// Blob: a run of bytes that can be borrowed or copied, wherever it comes from.
+// Blob: a run of bytes that can be borrowed or copied.
 //
-// Raw bytes of a file, compressed bytes, and bytes computed from other blobs (cast, quantized) all have this one face.
+// One interface for raw bytes of a file, compressed bytes, and bytes computed from other blobs (cast, quantized).
 // `size()` and every offset count decoded bytes. Blobs are immutable and safe to read from many threads.
 #pragma once
 
@@ -33,21 +33,21 @@ struct StoredByte {
   std::uint64_t offset = 0;
 };
 
-// What a blob's bytes are made from. Blobs of one size that are made from equal things are equal.
+// The source of a blob's bytes. Blobs of equal size and equal source are equal.
 struct Stored : StoredRange {    // the stored bytes: after compression
-  std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or what the file calls it
-  unsigned swapped = 0;          // bytes of each number that are in the other order; 0: none
+  std::string encoding = "raw";  // "raw", "zstd", "zt.zstd-seekable/1", or the file's name of it
+  unsigned swapped = 0;          // bytes of each number in reversed order; 0: none
 
   friend bool operator==(const Stored&, const Stored&) = default;
 };
 
-// A blob read from front to back.
+// Reads a blob from front to back.
 class BlobStream {
  public:
   virtual ~BlobStream() = default;
-  // Fills `out` from the current position; returns less than asked for only at the end.
+  // Fills `out` from the current position; returns less only at the end.
   virtual std::size_t read(std::span<std::byte> out) = 0;
-  // How many bytes are best asked for at once: a multiple of 16, so that elements stay whole.
+  // The best size of a read: a multiple of 16, so that elements stay whole.
   virtual std::size_t best_read() const { return 256 << 10; }
 };
 
@@ -57,35 +57,36 @@ class Blob {
 
   virtual std::uint64_t size() const = 0;
 
-  // Borrows all bytes, or says it cannot (compressed, computed, or not mapped). Valid while this lives.
+  // Borrows all bytes; nothing if they are compressed, computed, or not mapped. Valid while this
+  // lives.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }
 
-  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is in the blob. Throws io, invalid_file
-  // (a compressed or digested blob is broken) or unsupported (its encoding is not known).
+  // Copies decoded bytes [offset, offset + out.size()). Requires: the range is inside. Throws io, invalid_file (a
+  // compressed or digested blob is broken) or unsupported (an unknown encoding).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
-  // A stream over the whole blob. Compressed blobs that cannot seek are only cheap to read this way.
+  // A stream over the whole blob: the only cheap way to read compressed blobs that cannot seek.
   virtual std::unique_ptr<BlobStream> stream() const;
 
-  // True when read() at any offset costs about the bytes it copies, so that many threads may share the work.
+  // True when read() at any offset costs about as much as its bytes, so that many threads may share the work.
   virtual bool seekable() const { return true; }
 
-  // Bytes that are made together: reads that begin and end at multiples of it make nothing twice.
+  // The size of units that are computed together: reads at multiples of it compute nothing twice.
   virtual std::uint64_t grain() const { return 1; }
 
-  // Where a source holds the very bytes, one after the other, so that the kernel can copy them. Nothing for bytes that
-  // are decoded or computed.
+  // Where a source holds these bytes, contiguous, so that the kernel can copy them. Nothing for decoded and computed
+  // bytes.
   virtual std::optional<StoredRange> raw() const { return std::nullopt; }
 
-  // What a file holds for this blob: its place for messages, its identity for what reads shared bytes once. Nothing for
-  // computed bytes.
-  virtual std::optional<Stored> stored() const;  // by default what raw() says
+  // The bytes of a file behind this blob: a place for messages, and an identity for readers of shared bytes. Nothing
+  // for computed bytes.
+  virtual std::optional<Stored> stored() const;  // default: raw()
 
-  // Where a source holds the number that decoded byte `offset` belongs to, for messages: its first byte there. Nothing
-  // where that cannot be said, as of compressed bytes. Requires: offset < size().
-  virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // by default by what raw() says
+  // Where a source holds the number that decoded byte `offset` belongs to, for messages: its first byte. Nothing if
+  // unknown, as for compressed bytes. Requires: offset < size().
+  virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw()
 
-  // False when no version of the bytes can be had: size() is what a file claims of an encoding that is not known.
+  // False when the bytes cannot be decoded: size() is then a file's claim about an unknown encoding.
   virtual bool decodable() const { return true; }
 
  protected:
@@ -107,10 +108,10 @@ BlobPtr make_memory_blob(std::vector<std::byte> bytes, std::string name);
 // ("the encoding "lz4" is not known to this version of Poise").
 BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
-// Bytes that should be there and are not (the file that holds them is absent): reading them throws not_found.
+// Bytes whose file is missing: reading them throws not_found.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
 
-// Bytes of a source, as part of what holds them: takes no memory of its own.
+// Bytes of a source, stored inline in their owner: allocates nothing.
 class SourceBlob final : public Blob {
  public:
   // Throws internal when the source has fewer bytes.
@@ -135,11 +136,11 @@ class SourceBlob final : public Blob {
   StoredRange place_;
 };
 
-// A blob where it belongs: bytes of a source in place, any other blob by pointer. What it points to is valid while this
-// lives and is not assigned to; a BlobPtr made of it may outlive it.
+// Holds a blob: bytes of a source inline, any other blob by pointer. What it points to is valid until this is destroyed
+// or assigned to; a BlobPtr made from it may outlive it.
 class HeldBlob final : private Blob {
  public:
-  HeldBlob() = default;  // holds none
+  HeldBlob() = default;  // empty
   HeldBlob(SourceBlob blob);
   HeldBlob(BlobPtr blob) : owner_(std::move(blob)) {}
   template <typename Kind>
@@ -165,18 +166,18 @@ class HeldBlob final : private Blob {
   operator BlobPtr() const;
 
  private:
-  static constexpr std::uint64_t kByPointer = UINT64_MAX;  // no source has as many bytes
+  static constexpr std::uint64_t kByPointer = UINT64_MAX;  // more bytes than any source has
 
   bool is_in_place() const { return length_ != kByPointer; }
   SourcePtr source() const { return std::static_pointer_cast<const Source>(owner_); }
 
-  // In place only.
+  // Inline only.
   std::uint64_t size() const override { return length_; }
   std::optional<std::span<const std::byte>> map() const override;
   void read(std::uint64_t offset, std::span<std::byte> out) const override;
   std::optional<StoredRange> raw() const override { return StoredRange{source(), offset_, length_}; }
 
-  std::shared_ptr<const void> owner_;  // the source in place, else the blob
+  std::shared_ptr<const void> owner_;  // the source if inline, else the blob
   std::uint64_t offset_ = 0;
   std::uint64_t length_ = kByPointer;
 };

@@ -18,32 +18,32 @@
 namespace poise {
 
 struct Conversation {
-  Value::Array messages;              // {"role", "content", ...}, as the template wants them
+  Value::Array messages;              // {"role", "content", ...}, in the template's terms
   Value tools = {};                   // null: none
   Value documents = {};               // the same
-  Attributes variables = {};          // others that the template may use: "enable_thinking"
-  bool add_generation_prompt = true;  // ends with what opens the model's answer
+  Attributes variables = {};          // other variables of the template: "enable_thinking"
+  bool add_generation_prompt = true;  // ends with the opening of the model's answer
 };
 
 // JSON: a list of messages, or {"messages", "tools", "documents", "add_generation_prompt", other variables}. Throws
-// invalid_file, naming `name` and the message, for what is no list of objects with a role.
+// invalid_file, naming `name` and the message, unless it is a list of objects with a role.
 Conversation parse_conversation(std::string_view json, const std::string& name);
 
 bool has_chat_template(const Vocabulary& vocabulary);
 
 class ChatTemplate {
  public:
-  // The vocabulary's: of several the one named "tool_use" where `has_tools`, else the one named "default". Throws
-  // unsupported where there is none, and invalid_file, with the line, for one that is malformed.
+  // The vocabulary's template: among several, "tool_use" if `has_tools`, else "default". Throws unsupported if there is
+  // none, and invalid_file, with the line, for a malformed one.
   explicit ChatTemplate(const Vocabulary& vocabulary, bool has_tools = false);
-  // That text, with the vocabulary's special tokens (bos_token, eos_token, ...). `name` opens messages.
+  // A given template with the vocabulary's special tokens (bos_token, eos_token, ...). `name` begins messages.
   ChatTemplate(std::string_view source, const Vocabulary& vocabulary, std::string name = "chat template");
   ~ChatTemplate();
   ChatTemplate(ChatTemplate&&) noexcept;
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
-  // Throws bad_argument, with the line, where the template refuses the conversation or cannot go on, and unsupported
-  // where it takes more steps or memory than any should.
+  // Throws bad_argument, with the line, if the template rejects the conversation or fails, and unsupported if it takes
+  // too many steps or too much memory.
   ChatText render(const Conversation& conversation) const;
 
  private:

@@ -1,4 +1,4 @@
-// convert: a file in one format becomes a file in another; tensors are selected and cast on the way.
+// convert: converts a file to another format, and selects, casts and quantizes tensors.
 //
 // Bytes move once, from the input to the output, in constant memory. Tensors of a layout that the output's format
 // cannot hold become dense: sparse ones with the type of their values, quantized ones f32.
@@ -19,26 +19,26 @@
 namespace poise {
 
 struct ConvertOptions {
-  std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension, or that it is a directory
+  std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension, or because it is a directory
 
-  // Floating-point tensors become this type: f32, f16 or bf16. Without it they keep theirs where the format can hold
-  // them; bf16 becomes f16 where it cannot.
+  // The type for floating-point tensors: f32, f16 or bf16. Without it they keep theirs if the format can hold it; bf16
+  // becomes f16 otherwise.
   std::optional<DType> dtype = {};
 
-  // Floating-point tensors become codes; those of fewer than two dimensions become f32. Excludes dtype.
+  // Codes for floating-point tensors; those of fewer than two dimensions become f32. Excludes dtype.
   std::optional<StoredType> quantize = {};
-  // Or each matrix becomes the type that a recipe of llama-quantize's gives it: "q4_k_m", ... (docs/quantization.md).
-  // Excludes both.
+  // A recipe of llama-quantize, which gives each matrix a type: "q4_k_m", ... (docs/quantization.md). Excludes
+  // both.
   std::string recipe = {};
-  // Weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format). Empty: none.
+  // Weights for the errors of blocks, from llama-imatrix (GGUF, or its older format). Empty: none.
   std::filesystem::path imatrix = {};
 
-  // Dense tensors become sparse_csr (matrices only) or sparse_coo when at least this part of their elements is zero.
+  // Makes dense tensors sparse_csr (matrices only) or sparse_coo if at least min_sparsity of their elements is zero.
   std::optional<Layout> sparse = {};
   double min_sparsity = 0.5;
 
-  // Floating-point tensors whose name matches the pattern become this type instead, whatever dtype and quantize say;
-  // the first pattern that matches counts. Tensors of fewer than two dimensions become f32 where the type is quantized.
+  // Gives floating-point tensors whose name matches the pattern this type, regardless of dtype and quantize; the first
+  // match counts. Tensors of fewer than two dimensions become f32 if the type is quantized.
   struct Keep {
     std::string pattern;
     StoredType type;
@@ -49,19 +49,19 @@ struct ConvertOptions {
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};
 
-  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both, or none of them (empty). They are
-  // inputs, too.
+  // A Tiny Llama's tokenizer files, whose vocabulary replaces the input's: both or neither (empty). They count as
+  // inputs.
   std::filesystem::path vocab = {};
   std::filesystem::path merges = {};
 
-  // Adapters that are merged into the input, in this order, before anything else (<poise/lora.hpp>).
+  // Adapters to merge into the input, in this order, before anything else (<poise/lora.hpp>).
   std::vector<LoraAdapter> lora = {};
 
   // Fields of the card that replace the input's; those left empty stay.
   Card card = {};
 
-  // Every digest that the input has for what is taken of it is compared with the bytes, while they are written; false:
-  // they are trusted.
+  // Checks the input's digests of everything that is taken, during writing; false trusts
+  // them.
   bool verify = true;
 
   ReadOptions read = {};
@@ -72,40 +72,41 @@ struct ConvertOptions {
 struct PlannedTensor {
   std::string name;
   Shape shape;
-  // How its elements are stored: "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1". Where
-  // ConvertOptions::sparse may make it sparse, `to` is how it is stored if it stays dense.
+  // The type of its elements: "bf16", "qint8", "group4:128", "sparse_csr f16", "layout zt.foo/1". If
+  // ConvertOptions::sparse may make it sparse, `to` is the type if it stays dense.
   std::string from;
   std::string to;
   std::uint64_t bytes_in = 0;              // of its parts, decoded
-  std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; nothing where it may become sparse
+  std::optional<std::uint64_t> bytes_out;  // of its parts, before compression; nothing if it may become sparse
 };
 
-// Codes that become float32 numbers, because nothing else is asked for and the output's format does not have them.
+// Codes that are decoded to float32 because the output's format lacks their layout.
 struct DecodedTensors {
   std::size_t tensors = 0;
   std::uint64_t bytes_in = 0;   // of the codes, with their scales
   std::uint64_t bytes_out = 0;  // of the numbers
 };
 
-// What a conversion will do: known from headers alone, before any tensor's bytes are read or written.
+// What a conversion will do, from headers alone.
 struct Plan {
   std::string format;                  // to be written
-  std::filesystem::path output;        // the file that will open the model, or the directory; empty: no path was given
+  std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
   std::vector<PlannedTensor> tensors;  // to be written, in the model's order
-  std::vector<std::string> skipped;    // names of those left out by only and skip
+  std::vector<std::string> skipped;    // names of those that only and skip leave out
   std::vector<Finding> warnings;       // about the input
   std::vector<std::string> losses;     // what the output's format cannot hold
-  // Of all files. Nothing where it depends on the tensors' bytes (compression, sparse layouts) or on where shards end.
+  // Of all files. Nothing if it depends on the tensors' bytes (compression, sparse layouts) or on the ends of shards.
   std::optional<std::uint64_t> bytes_out;
-  bool exact = true;  // false: bytes_out is the most there can be; equal parts are stored once
+  bool exact = true;  // false: bytes_out is an upper bound; equal parts are stored once
   DecodedTensors decoded;
 
   struct Work;
-  std::shared_ptr<Work> work;  // what write() goes on with
+  std::shared_ptr<Work> work;  // for write()
 };
 
-// Plans to write `model` as `format` with `changes`, which name no other format. Throws bad_argument and unsupported as
-// convert() does, for everything that can be known without the tensors' bytes. Requires: the model outlives the plan.
+// Plans to write `model` as `format` with `changes`, which must not name another format. Throws bad_argument
+// and unsupported as convert() does, unless that takes tensors' bytes. Requires: the model outlives the
+// plan.
 Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes = {});
 
 // Plans convert() with the same arguments, and throws what it throws. Opens the input, writes nothing.
@@ -113,21 +114,20 @@ Plan plan(const std::filesystem::path& input, const std::filesystem::path& outpu
 
 struct ConvertReport;
 
-// Carries a plan out, which can be done once. Throws what convert() throws; then there is no output.
+// Carries out a plan, once. Throws what convert() throws; then there is no output.
 ConvertReport write(const Plan& plan, const std::filesystem::path& output);
 
 struct ConvertReport {
   std::string format;  // that was written
-  // What was written: first the file that opens the model, by the name that it got, then the others of its model. Or
-  // the directory.
+  // The written files: first the file that opens the model, then the others. Or the
+  // directory.
   std::vector<std::filesystem::path> outputs;
-  std::size_t tensors = 0;      // written
-  std::size_t skipped = 0;      // by only and skip
-  std::uint64_t bytes_in = 0;   // files read
-  std::uint64_t bytes_out = 0;  // files written
-  std::uint64_t bytes_padding =
-      0;               // zero bytes of these that only align what follows; holes where the file system has them
-  double seconds = 0;  // of wall time
+  std::size_t tensors = 0;          // written
+  std::size_t skipped = 0;          // by only and skip
+  std::uint64_t bytes_in = 0;       // files read
+  std::uint64_t bytes_out = 0;      // files written
+  std::uint64_t bytes_padding = 0;  // zero bytes among these for alignment; holes if the file system has them
+  double seconds = 0;               // of wall time
   std::vector<Finding> warnings;    // about the input
   std::vector<std::string> losses;  // what the output's format cannot hold
 
@@ -136,9 +136,9 @@ struct ConvertReport {
     DType from;
     DType to;
     std::uint64_t values = 0;
-    std::uint64_t to_zero = 0;       // were not zero, are now
+    std::uint64_t to_zero = 0;       // became zero, and were not before
     std::uint64_t to_subnormal = 0;  // fell below the target's normal range
-    std::uint64_t not_finite = 0;    // were infinite or NaN, and still are
+    std::uint64_t not_finite = 0;    // infinite or NaN; they stay so
     double worst_error = 0;          // max |x - cast(x)|
   };
   std::vector<Cast> casts;
@@ -156,10 +156,10 @@ struct ConvertReport {
   DecodedTensors decoded;
 };
 
-// plan() and write() in one. Throws what open() and save() throw; bad_argument when the output is one of the input's
-// files, exists without options.write.overwrite, a pattern matches no tensor, or options contradict each other;
-// invalid_file, naming the tensor, when its bytes do not have the digest that the input says, and io when a file with
-// digests changes meanwhile. Then there is no output.
+// plan() and write() together. Throws what open() and save() throw; bad_argument when the output is one of the input's
+// files or exists without options.write.overwrite, when a pattern matches no tensor, or options contradict each other;
+// invalid_file, naming the tensor, for a wrong digest in the input, and io when a file with digests changes meanwhile.
+// Then there is no output.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options = {});
 

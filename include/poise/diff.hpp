@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// One field of card, config, vocabulary or attributes; "-": it is absent.
+// One field of card, config, vocabulary or attributes; "-" if absent.
 struct FieldDifference {
   std::string field;  // "config.hidden_size"
   std::string a;
@@ -20,21 +20,21 @@ struct FieldDifference {
 };
 
 struct TensorDifference {
-  // What differs first.
+  // The first difference.
   enum class What : std::uint8_t {
     only_in_a,
     only_in_b,
     shape,
-    type,    // how elements are stored, with equal shapes; values tell how far apart they are
-    values,  // alone, or bytes that are not numbers
+    type,    // of storage, with equal shapes; values give the distance
+    values,  // only, or bytes that are not numbers
   };
 
   std::string name;
   What what = What::values;
   std::string a;  // "f16 [4096, 4096]", "q4_k [4096, 4096]"; "-" when absent
   std::string b;
-  // Over elements, where both have the same shape and real numbers, complex ones or integers. Floating-point numbers
-  // are compared in the precision of the wider type, integers exactly.
+  // Over elements, if both have the same shape and real numbers, complex ones or integers. Compares floating-point
+  // numbers in the precision of the wider type, integers exactly.
   struct Values {
     std::uint64_t different = 0;  // elements
     double max_absolute = 0;
@@ -53,11 +53,11 @@ struct DiffReport {
   bool same() const { return fields.empty() && tensors.empty(); }
 };
 
-// Tensors are equal when name, shape, layout, element type and elements are. Of a layout the meaning counts, not the
-// attributes and index types that spell it. NaN equals NaN. Maps are equal when they have equal values under the same
-// keys, in any order. Of two sparse tensors only stored elements are compared. With `verify`, the digests that the
-// models' files have for what is compared are checked: invalid_file, naming the tensor, when one is wrong. Throws what
-// reading the blobs throws, and cancelled.
+// Tensors are equal when name, shape, layout, element type and elements are. Layouts are compared by meaning, not by
+// their attributes and index types. NaN equals NaN. Maps are equal when they have equal values under the same keys, in
+// any order. For two sparse tensors only stored elements are compared. With `verify`, checks the files' digests of what
+// is compared: throws invalid_file, naming the tensor, for a wrong one. Throws what reading the blobs throws, and
+// cancelled.
 DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true);
 
 }  // namespace poise

@@ -15,15 +15,15 @@ enum class DigestAlgorithm : std::uint8_t { none, sha256, crc32c, xxh3, unknown 
 // What a file claims about a part's bytes.
 struct Digest {
   DigestAlgorithm algorithm = DigestAlgorithm::unknown;
-  std::string text;          // as the file spells it: "sha256:9f86..."
-  bool over_stored = false;  // over the stored bytes (zTensor 1.x) rather than the decoded ones (zTensor 2)
+  std::string text;          // in the file's spelling: "sha256:9f86..."
+  bool over_stored = false;  // of the stored bytes (zTensor 1.x) instead of the decoded ones (zTensor 2)
 };
 
-// A digest, or none, in the room of a pointer: a large model has a hundred thousand. Copies share what they hold,
-// whatever thread they are in.
+// An optional digest in the size of a pointer: a large model has a hundred thousand. Copies share their data, in any
+// thread.
 class HeldDigest {
  public:
-  HeldDigest() noexcept = default;  // holds none
+  HeldDigest() noexcept = default;  // empty
   HeldDigest(const Digest& digest) : HeldDigest(digest.algorithm, digest.text, digest.over_stored) {}
   HeldDigest(DigestAlgorithm algorithm, std::string_view text, bool over_stored);
   HeldDigest(const HeldDigest& other) noexcept;
@@ -38,16 +38,16 @@ class HeldDigest {
   explicit operator bool() const { return has_value(); }
   void reset() noexcept;
 
-  // All that follow require: it holds one. Digest and text are made when they are asked for.
+  // Everything below requires a digest. Unpacks it on demand.
   Digest operator*() const;
   std::string text() const { return (**this).text; }
   DigestAlgorithm algorithm() const;
   bool over_stored() const;
-  // Equal for digests of the same algorithm and text that are over the same bytes.
+  // Equal for digests of the same algorithm and text over the same bytes.
   std::span<const std::byte> packed() const;
 
  private:
-  const std::byte* at_ = nullptr;  // among those of others
+  const std::byte* at_ = nullptr;  // in a shared slab
 };
 
 }  // namespace poise

@@ -11,7 +11,7 @@ enum class DType : std::uint8_t {
 #define POISE_DTYPE(name, ...) name,
 #include <poise/dtype.def>
 #undef POISE_DTYPE
-  unknown,  // a type that a file names and Poise does not know: it can be listed, not loaded
+  unknown,  // a type in a file that Poise does not know: listed, not loaded
 };
 
 enum class DTypeKind : std::uint8_t { floating, signed_integer, unsigned_integer, boolean, complex, quantized };

@@ -12,30 +12,30 @@
 namespace poise {
 
 struct AttributeChanges {
-  std::vector<std::pair<std::string, Value>> set;  // replaces what the key had
+  std::vector<std::pair<std::string, Value>> set;  // replaces the value of the key
   std::vector<std::string> erase;
-  // Also where verify() would then find errors and finds none now, the model would lose its configuration or
-  // vocabulary, or other programs alone would see the change.
+  // Also if verify() would then find new errors, the model would lose its configuration or vocabulary, or only other
+  // programs would see the change.
   bool force = false;
 };
 
 struct EditReport {
-  // zTensor 2: a new manifest was appended; the old one stays in the file as bytes that nothing refers to. At every
-  // moment of that the file is either what it was or what it will be, and when it fails it is cut back to what it was.
-  // GGUF whose tensors can stay at their place, because the new header ends in the old one's padding: the bytes that
-  // differ were written over the old ones. Should the process or the machine die meanwhile, readers refuse the file
-  // until the next edit gives it its old bytes again. zTensor 1.1 and 1.2, and other GGUF: the file was written as a
-  // whole and replaced at once; the blobs are copied by the kernel.
+  // zTensor 2: appends a new manifest; the old one stays in the file as unused bytes. At every moment the
+  // file is the old or the new one; a failure cuts it back. GGUF, if the tensors can stay in place because
+  // the new header ends in the old one's padding: overwrites the bytes that differ. If the process or the
+  // machine dies meanwhile, readers reject the file until the next edit restores the old bytes. zTensor 1.1
+  // and 1.2, and other GGUF: writes a new file and replaces the old one at once; the kernel copies the
+  // blobs.
   enum class Way { appended, in_place, rewritten } way = Way::appended;
   std::uint64_t bytes = 0;              // appended, replaced, or of the new file
-  std::vector<std::string> added = {};  // the keys that were set and that the file did not have
+  std::vector<std::string> added = {};  // the new keys among those that were set
 };
 
-// A key of GGUF keeps its type: `set` gives it a number of that type, or text that spells one. A new key has the type
-// that llama.cpp wants of it, where that is known, else that of the value. Arrays of GGUF are not edited.
-// Waits for other edits of the same file, of this process or another. Throws what open() throws; unsupported for
-// formats without attributes; bad_argument when there is nothing to change, a key comes twice or one to erase is not
-// there, the file could not be opened afterwards, or for what `force` is needed; io. The file is what it was then.
+// A key of GGUF keeps its type: `set` needs a number of that type, or text that spells one. A new key has the type that
+// llama.cpp requires, if known, else the value's. Arrays of GGUF are not edited. Waits for other edits of the same
+// file, of this process or another. Throws what open() throws; unsupported for formats without attributes; bad_argument
+// when there is nothing to change, a key is repeated or one to erase is missing, the file could not be opened
+// afterwards, or `force` is needed; io. The file is then unchanged.
 EditReport edit(const std::filesystem::path& path, const AttributeChanges& changes);
 
 }  // namespace poise

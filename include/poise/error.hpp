@@ -1,7 +1,7 @@
 // Every failure of the library is one exception type, poise::Error.
 //
-// The library never prints, aborts or exits. An Error says what kind of failure it was, which file and (where one
-// is known) which byte offset it concerns, and one sentence that names the field, what was expected and what was found.
+// The library never prints, aborts or exits. An Error has the kind of failure, the file and (if known) the byte offset,
+// and one sentence that names the field, what was expected and what was found.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ enum class ErrorKind {
 
 std::string_view to_string(ErrorKind kind);
 
-// What its caller may do about a failure, where the library knows. Messages do not say it: each program has its own
-// words for it.
+// What the caller may do about a failure, if the library knows. Messages omit it: each program has its own words for
+// it.
 struct Remedy {
   enum class Kind : std::uint8_t {
     overwrite,   // WriteOptions::overwrite
-    format,      // write another format: `value`, or any by its name where that is empty
+    format,      // write another format: `value`, or any that the user names if that is empty
     dtype,       // ConvertOptions::dtype: `value`, such as "f32"
     keep,        // ConvertOptions::keep: `value` for `tensor`
     skip,        // ConvertOptions::skip: `tensor`
@@ -48,7 +48,7 @@ struct Remedy {
 
 class Error : public std::runtime_error {
  public:
-  // `what()` becomes "path: message (at 0x1f4)", leaving out what is not known.
+  // `what()` is "path: message (at 0x1f4)", without unknown parts.
   Error(ErrorKind kind, std::string message, std::string path = {}, std::optional<std::uint64_t> offset = {});
 
   ErrorKind kind() const { return kind_; }
@@ -56,9 +56,9 @@ class Error : public std::runtime_error {
   const std::string& path() const { return path_; }
   std::optional<std::uint64_t> offset() const { return offset_; }
 
-  // What may help, the best first. Often empty.
+  // Remedies, the best first. Often empty.
   const std::vector<Remedy>& remedies() const { return remedies_; }
-  // The same error with one more of them.
+  // The same error with one more remedy.
   Error with(Remedy remedy) &&;
 
  private:

@@ -1,4 +1,4 @@
-// Finding: something about a file that its user should know, and the place it is about.
+// Finding: a fact about a file that its user should know, and its place.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ enum class Severity : std::uint8_t {
 
 struct Finding {
   Severity severity = Severity::warning;
-  std::string message;  // one sentence; names tensor and part where it is about one
-  std::string path;     // of the file; empty: not about one of them
+  std::string message;  // one sentence; names tensor and part if it is about one
+  std::string path;     // of the file; empty: not about a file
   std::optional<std::uint64_t> offset;
-  std::string tensor = {};  // that verify() found it in; empty: not known, or not about one
+  std::string tensor = {};  // where verify() found it; empty: unknown, or not about one
 };
 
 }  // namespace poise

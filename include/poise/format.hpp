@@ -1,4 +1,4 @@
-// Formats: reading any file into a Model, and writing a Model in any format.
+// Formats: reads any file into a Model, and writes a Model in any format.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace poise {
 
 struct ReadOptions {
   IoMode io = IoMode::map;
-  // The tensors of quantized directories (GPTQ, AWQ, ...) as they stand. Otherwise those of a matrix are folded into
-  // one, with the same codes.
+  // The tensors of quantized directories (GPTQ, AWQ, ...) as stored. Otherwise those of a matrix are folded into one,
+  // with the same codes.
   bool raw = false;
 };
 
-// What a writer is asked for beyond the model. A format refuses what it does not have (bad_argument).
+// Options of a writer. A format rejects those that it lacks (bad_argument).
 struct WriteOptions {
   bool overwrite = false;                        // replace an existing file
   std::optional<std::string> dialect = {};       // alt: "alt.c"
   std::optional<int> zstd_level = {};            // compress parts
   std::optional<DigestAlgorithm> digest = {};    // of every part
   std::optional<std::uint64_t> align = {};       // blob alignment in bytes
-  std::optional<std::uint64_t> shard_size = {};  // split into files of about that many bytes
+  std::optional<std::uint64_t> shard_size = {};  // split into files of about that size
   Progress progress = {};
 };
 
@@ -48,17 +48,17 @@ struct SaveReport {
 };
 
 // Writes a model as `format` ("alt", "safetensors", ...). The target appears whole or not at all; an existing file is
-// refused unless options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io, cancelled,
-// and whatever reading the model's blobs throws.
-// plan() in <poise/convert.hpp> tells the losses before anything is written.
+// an error without options.overwrite. Throws bad_argument, unsupported (the format cannot hold the model), io,
+// cancelled, and whatever reading the model's blobs throws. plan() in <poise/convert.hpp> gives the losses before
+// anything is written.
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
                 const WriteOptions& options = {});
 
-// The same in the format of the path's extension, or of directories where it ends in a slash or is one. Throws
-// bad_argument, too, when no format has it.
+// The same in the format of the path's extension, or of directories if it ends in a slash or is one. Throws
+// bad_argument, too, for an unknown extension.
 SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options = {});
 
-// Every format: what `poise --help` and the README's table are made of.
+// Every format, for `poise --help` and the README's table.
 struct FormatInfo {
   std::string_view name;         // "alt"
   std::string_view description;  // one line

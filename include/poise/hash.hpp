@@ -20,12 +20,12 @@ struct ModelHash {
   // SHA-256 of the lines "sha256  tensor/part\n" in that order: the same for the same parts in any format and any
   // order.
   std::string model;
-  // Of a zTensor 2 file: its content digest ("xxh3:..." or "sha256:..."), which depends on neither offsets nor
-  // compression nor shards. Empty for other formats.
+  // The content digest of a zTensor 2 file ("xxh3:..." or "sha256:..."), independent of offsets, compression and
+  // shards. Empty for other formats.
   std::string content;
 };
 
-// Throws what reading the blobs throws, cancelled, and invalid_file where a file's digest of a part is wrong.
+// Throws what reading the blobs throws, cancelled, and invalid_file for a wrong digest of a part in a file.
 ModelHash hash(const Model& model, const Progress& progress = {});
 
 }  // namespace poise

@@ -1,7 +1,7 @@
 // LoRA: low-rank adapters, merged into the model that they were trained for.
 //
-// An adapter is a directory as PEFT writes it: adapter_config.json, and adapter_model.safetensors with two thin
-// matrices for each matrix that it changes:
+// An adapter is a directory in PEFT's form: adapter_config.json, and adapter_model.safetensors with two thin matrices
+// for each matrix that it changes:
 //
 //   weight + scale * alpha / rank * B A        (alpha / sqrt(rank) with use_rslora)
 #pragma once
@@ -15,14 +15,14 @@ namespace poise {
 
 struct LoraAdapter {
   std::filesystem::path path;  // of the directory, or of adapter_model.safetensors in it
-  double scale = 1;            // times what the adapter says
+  double scale = 1;            // times the adapter's own scale
 };
 
-// The model with adapters merged, one after the other. Nothing is computed now: a merged matrix is, when it is read,
-// row by row. A dense matrix keeps its type, other matrices become float32. Tensors that an adapter stores whole
-// (modules_to_save, biases) replace the model's.
-// Throws not_found and invalid_file where an adapter cannot be read; unsupported for kinds that are not known (DoRA);
-// invalid_file that lists all of the adapter that does not fit the model. Requires: `scale` is finite.
+// The model with adapters merged, in order. Lazy: reading a merged matrix computes it row by row. A dense matrix
+// keeps its type, other matrices become float32. Tensors that an adapter stores whole (modules_to_save, biases)
+// replace the model's. Throws not_found and invalid_file for an unreadable adapter; unsupported for unknown kinds
+// (DoRA); invalid_file that lists everything in the adapter that does not fit the model. Requires: `scale` is
+// finite.
 Model with_lora(const Model& model, std::span<const LoraAdapter> adapters);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// Model: what every format is read into and written from.
+// Model: the result of every reader and the input of every writer.
 //
 // A Model is small and lazy: names, shapes and blobs that know where their bytes are. A Model that exists is
 // structurally valid; what needs a pass over the data (digests, indices, finite values) is verify() in
@@ -27,11 +27,11 @@
 
 namespace poise {
 
-// The library's own indices.
+// An internal index.
 class TextTable;
 class TokenTexts;
 
-// Where the model comes from. Empty strings: not known.
+// The origin of the model. Empty strings: unknown.
 struct Card {
   std::string model_type;  // "mistral", "llama", "tiny_llama": also decides which transformer runs it
   std::string base_model;  // "mistralai/Mistral-7B-v0.1"
@@ -55,7 +55,7 @@ struct Config {
   std::int64_t num_hidden_layers = 0;
   std::int64_t num_key_value_heads = 0;
   std::int64_t head_dim = 0;
-  std::int64_t vocab_size = 0;      // rows of the embedding; 0 when a format does not say
+  std::int64_t vocab_size = 0;      // rows of the embedding; 0 if the format does not store it
   std::int64_t sliding_window = 0;  // positions; 0 = none
   float rope_theta = 10000.0F;
   float rms_norm_eps = 1e-5F;
@@ -80,15 +80,15 @@ enum class TokenType : std::uint8_t {
 
 std::string_view to_string(TokenType type);
 
-// How text becomes tokens.
+// The algorithm that turns text into tokens.
 enum class VocabularyKind : std::uint8_t {
   sentencepiece_bpe,      // merges by score over characters
   sentencepiece_unigram,  // the cut with the largest sum of scores
   byte_pair,              // Tiny Llama: merges by rank over bytes, within words
-  pipeline,               // as tokenizer.json has it: `pipeline` says how
+  pipeline,               // tokenizer.json's: `pipeline` describes it
 };
 
-// Which texts merge, in rank order. Texts are kept in one arena, left and right next to each other.
+// The texts that merge, by rank. Kept in one arena, left and right next to each other.
 class MergeList {
  public:
   // Left and right. Valid until the next pair is added.
@@ -158,7 +158,7 @@ class MergeList {
   std::string arena_;
 };
 
-// Ids of tokens with a meaning of their own. -1: none.
+// Ids of special tokens. -1: none.
 struct SpecialIds {
   std::int32_t bos_id = -1;
   std::int32_t eos_id = -1;
@@ -171,7 +171,7 @@ struct SpecialIds {
 // All of a vocabulary except its tokens.
 struct VocabularySettings : SpecialIds {
   VocabularyKind kind = VocabularyKind::sentencepiece_bpe;
-  std::int32_t max_length = 0;  // the longest sequence, in tokens; 0: not known
+  std::int32_t max_length = 0;  // the longest sequence, in tokens; 0: unknown
 
   // SentencePiece's normalizer. ALT cannot hold these; its readers assume the values here.
   bool add_dummy_prefix = true;
@@ -181,17 +181,17 @@ struct VocabularySettings : SpecialIds {
   // VocabularyKind::byte_pair and pipeline: left and right text, in rank order.
   MergeList merges;
 
-  // VocabularyKind::pipeline: all of tokenizer.json except tokens and merges (docs/tokenizers.md):
-  // "normalizer", "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and whatever else. Of
-  // SentencePiece: "normalizer", "added_tokens".
+  // VocabularyKind::pipeline: all of tokenizer.json except tokens and merges (docs/tokenizers.md): "normalizer",
+  // "pre_tokenizer", "model", "post_processor", "decoder", "added_tokens" and other keys. For SentencePiece:
+  // "normalizer", "added_tokens".
   Attributes pipeline;
-  // tokenizer_config.json's: text, or a list of named ones. Null: none. Poise keeps it and does nothing with it.
+  // tokenizer_config.json's: text, or a list of named ones. Null: none. Kept, not used.
   Value chat_template;
-  // The other keys of tokenizer_config.json, in its order, where the vocabulary was read with one. Poise keeps them;
-  // tokens and fields above count where the two disagree.
+  // The other keys of tokenizer_config.json, in order, if the vocabulary was read with one. Kept; tokens and fields
+  // above take precedence over them.
   Attributes tokenizer_config;
-  // Texts of other files, by their names in a Hugging Face directory, as they were read:
-  // special_tokens_map.json, chat_template.jinja, ... Poise writes those that still agree with tokens and fields above.
+  // Texts of other files as they were read, by their names in a Hugging Face directory: special_tokens_map.json,
+  // chat_template.jinja, ... Poise writes those that still agree with tokens and fields above.
   Attributes files;
 
   const SpecialIds& special_ids() const { return *this; }
@@ -200,7 +200,7 @@ struct VocabularySettings : SpecialIds {
   friend bool operator==(const VocabularySettings&, const VocabularySettings&) = default;
 };
 
-// Tokens by id, with settings. Text is kept in one arena, so that 32000 tokens are one allocation.
+// Tokens by id, with settings. One arena holds the texts, so that 32000 tokens are one allocation.
 class Vocabulary : public VocabularySettings {
  public:
   Vocabulary() = default;
@@ -221,7 +221,7 @@ class Vocabulary : public VocabularySettings {
   friend bool operator==(const Vocabulary&, const Vocabulary&) = default;
 
  private:
-  // An index that the library keeps, which copies share. It follows from the tokens, so that adding one drops it.
+  // An internal index that copies share. Adding a token drops it, since it follows from the tokens.
   friend class TokenTexts;
   struct Index {
     std::shared_ptr<const TokenTexts> texts;
@@ -239,14 +239,14 @@ class Vocabulary : public VocabularySettings {
   Index index_;
 };
 
-// What a model's main file claims of the bytes of another file.
+// The digest that a model's main file gives for another file.
 struct FileDigest {
   std::string path;  // the name of the Source that holds its parts
   std::string what;  // "shard 00001"
   Digest digest;
 };
 
-// A file of a directory, as it was read.
+// A file of a directory, unchanged.
 struct FileBeside {
   std::string name;
   SourcePtr source;
@@ -258,13 +258,13 @@ struct Origin {
   std::string format;                        // "alt-v2", "safetensors", "huggingface", ...
   std::uint64_t size = 0;                    // bytes of all files
   std::vector<std::filesystem::path> files;  // every file that was opened
-  std::string recipe = {};  // by which its tensors got their types, where a GGUF file names one: "q4_k_m"
-  std::vector<FileDigest> file_digests = {};  // of those of them that have one as a whole
-  // By key, the types of attributes that the format has several types for where their values do not tell: "u8",
-  // "[i16]". Its own writer keeps them.
+  std::string recipe = {};  // the recipe that chose its tensors' types, if a GGUF file names one: "q4_k_m"
+  std::vector<FileDigest> file_digests = {};  // of files with a digest of the whole file
+  // By key, the types of attributes that their values do not determine: "u8", "[i16]". The format's own writer keeps
+  // them.
   std::map<std::string, std::string> attribute_types = {};
-  // Of a directory: the files of its tokenizer, and generation_config.json. What a model has unchanged from them is
-  // written as the same bytes.
+  // For a directory: the files of its tokenizer, and generation_config.json. Unchanged content is written as the same
+  // bytes.
   std::vector<FileBeside> beside = {};
 };
 
@@ -272,13 +272,13 @@ struct Origin {
 struct ModelHeader {
   Origin origin;
   Card card;
-  // The hyperparameters. Empty where the model has none, or is of a family that Poise does not know.
+  // The hyperparameters. Empty if the model has none, or is of an unknown family.
   std::optional<Config> config;
-  // The whole of config.json, in its order, where the model was made from one. `config` counts where the two disagree.
+  // The whole config.json, in order, if there was one. `config` takes precedence.
   Attributes config_json;
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
-  std::vector<Finding> warnings;  // what the reader accepted although the canonical form of the format looks different
+  std::vector<Finding> warnings;  // what the reader accepted although it is not the format's canonical form
 };
 
 class Model : public ModelHeader {
@@ -295,10 +295,10 @@ class Model : public ModelHeader {
   // parts in all or a rank of 64.
   const Tensor& add(Tensor tensor);
 
-  // Makes room for that many tensors, so that adding them is quick.
+  // Reserves space for that many tensors.
   void reserve(std::size_t tensors);
 
-  // Puts tensors into another order: the i-th becomes the one that is order[i]-th now. Requires: each place once.
+  // Reorders tensors: the i-th becomes the one that is order[i]-th now. Requires: a permutation.
   void reorder(const std::vector<std::uint32_t>& order);
 
   // In file order.
@@ -309,15 +309,15 @@ class Model : public ModelHeader {
   const Tensor* find(std::string_view name) const;
 
  private:
-  std::deque<Tensor> tensors_;  // a deque, so that a tensor stays where it is
+  std::deque<Tensor> tensors_;  // a deque, so that tensors do not move
   std::size_t parts_ = 0;
-  std::shared_ptr<TextTable> by_name_;  // null: no tensors. Nobody shares it, but its type may stay unknown here.
+  std::shared_ptr<TextTable> by_name_;  // null: no tensors. Not shared, but its type may be incomplete here
 };
 
-// The hyperparameters as config.json has them: {"model_type": "mistral", "hidden_size": 4096, ...}.
+// The hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.
 Attributes config_to_attributes(const Config& config, const std::string& model_type);
-// Everything that is known of a model's configuration: config.json with all its keys, then the hyperparameters that it
-// leaves to defaults. Empty when the model has neither.
+// The complete configuration of a model: config.json with all its keys, then the defaults of missing hyperparameters.
+// Empty when the model has neither.
 Attributes whole_config(const Model& model);
 Attributes card_to_attributes(const Card& card);
 

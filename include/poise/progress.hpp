@@ -1,4 +1,4 @@
-// Progress: how long calls report what they have done, and how a caller stops them.
+// Progress: reports the progress of long calls, and lets a caller stop them.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace poise {
 struct ProgressEvent {
   std::uint64_t done = 0;   // bytes
   std::uint64_t total = 0;  // bytes
-  std::string_view item;    // the tensor being worked on; valid during the call
+  std::string_view item;    // the current tensor; valid during the call
 };
 
-// Returns false to cancel; the call then throws Error{cancelled} and leaves no output. Called from one thread at a
-// time, often: after at most a few megabytes.
+// Returns false to cancel; the call then throws Error{cancelled} and leaves no output. Called by one thread at a time,
+// after at most a few megabytes.
 using Progress = std::function<bool(const ProgressEvent&)>;
 
 }  // namespace poise

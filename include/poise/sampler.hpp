@@ -1,8 +1,8 @@
 // Sampler: picks the next token from a model's scores.
 //
-// What changes the scores comes first: logit_bias, repetition_penalty, then presence_penalty and frequency_penalty. At
-// temperature 0 the best token is taken then. Otherwise the scores are divided by the temperature, and what is chosen
-// among is narrowed by top_k, top_p and min_p, one after the other.
+// First the scores change: logit_bias, repetition_penalty, then presence_penalty and frequency_penalty. At temperature
+// 0 the best token is chosen. Otherwise scores are divided by the temperature, and top_k, top_p and min_p narrow the
+// choice, in this order.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ struct SamplingOptions {
   std::int64_t top_k = 0;  // among the k best only; 0: all
   float top_p = 1;         // among the fewest that together have this probability
   std::uint64_t seed = 0;
-  float min_p = 0;               // among those that have at least this share of the best one's probability
-  float repetition_penalty = 1;  // divides scores above 0, and multiplies those below, of tokens that the text has
-  float presence_penalty = 0;    // is taken from the scores of tokens that were generated,
-  float frequency_penalty = 0;   // and this as often as they were
-  std::vector<std::pair<TokenId, float>> logit_bias = {};  // is added to the scores of these tokens
+  float min_p = 0;               // among those with at least this share of the best one's probability
+  float repetition_penalty = 1;  // divides scores above 0, and multiplies those below, of tokens in the text
+  float presence_penalty = 0;    // subtracted from the scores of generated tokens,
+  float frequency_penalty = 0;   // and this for each of their occurrences
+  std::vector<std::pair<TokenId, float>> logit_bias = {};  // added to the scores of these tokens
 };
 
 // The natural logarithm of a token's probability.
@@ -32,7 +32,7 @@ struct TokenLogProbability {
   TokenId token = -1;
   double log_probability = 0;
 };
-// The best `count` of them for a model's scores, before any option of the sampler; of equal ones the lower id first.
+// The best `count` of them for a model's scores, without sampling options; of equal ones the lower id first.
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count);
 // Of one token. Requires: the scores have it.
 double log_probability(std::span<const float> logits, TokenId token);
@@ -40,10 +40,10 @@ double log_probability(std::span<const float> logits, TokenId token);
 // The same options and scores give the same tokens on every machine.
 class Sampler {
  public:
-  // Throws bad_argument for options that make no sense.
+  // Throws bad_argument for invalid options.
   explicit Sampler(const SamplingOptions& options = {});
 
-  // Tokens that the text has before what is sampled, for repetition_penalty.
+  // Adds tokens of the text before the sampled ones, for repetition_penalty.
   void see(std::span<const TokenId> tokens);
 
   // A token id: an index into `logits`. Of equal scores the lower id goes first. Throws unsupported, naming the token,
@@ -66,7 +66,7 @@ class Sampler {
   std::vector<Candidate> candidates_;
   std::vector<float> adjusted_;
   std::vector<bool> seen_;                // by id: in the text, or generated
-  std::vector<std::uint32_t> generated_;  // by id: how often
+  std::vector<std::uint32_t> generated_;  // by id: number of occurrences
 };
 
 }  // namespace poise

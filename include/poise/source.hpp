@@ -1,6 +1,6 @@
 // Source: an immutable range of bytes with a name - a mapped file, a file read with pread, or memory.
 //
-// Sources are safe to use from many threads. They are shared: everything that refers into a file keeps its Source
+// Thread-safe and shared: everything that refers to a file keeps its Source
 // alive.
 #pragma once
 
@@ -14,8 +14,8 @@
 
 namespace poise {
 
-// How files are read. `map` borrows the page cache and copies nothing; a file that another program truncates meanwhile
-// then raises SIGBUS. `read` copies with pread, and a truncated file is an Error.
+// How files are read. `map` borrows the page cache and copies nothing; SIGBUS if another program truncates the file.
+// `read` copies with pread; a truncated file is an Error.
 enum class IoMode { map, read };
 
 class Source {
@@ -30,11 +30,11 @@ class Source {
   // Takes over `bytes`; Errors show `name` as the path.
   static std::shared_ptr<const Source> from_memory(std::vector<std::byte> bytes, std::string name);
 
-  // The path as it was given, or the name of a memory source.
+  // The given path, or the name of a memory source.
   const std::string& name() const { return name_; }
   std::uint64_t size() const { return size_; }
 
-  // All bytes, when they can be borrowed: never for IoMode::read. Empty for an empty source. Valid while this lives.
+  // All bytes, if they can be borrowed: never for IoMode::read. Empty for an empty source. Valid while this lives.
   virtual bool mapped() const = 0;
   virtual std::span<const std::byte> bytes() const = 0;
 
@@ -44,7 +44,7 @@ class Source {
   // The file's descriptor for kernel copies, or -1.
   virtual int descriptor() const { return -1; }
 
-  // Tells the kernel that [offset, offset + length) is wanted soon, or not again. Hints: they never fail.
+  // Hints to the kernel that [offset, offset + length) is needed soon, or no more. Never fails.
   virtual void will_need(std::uint64_t offset, std::uint64_t length) const;
   virtual void done_with(std::uint64_t offset, std::uint64_t length) const;
 

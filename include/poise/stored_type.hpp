@@ -1,5 +1,5 @@
-// StoredType: how a tensor's elements are to be stored - as floating-point numbers, as codes with one scale per tensor,
-// or as codes with a scale and a zero point per group, or as ggml's blocks.
+// StoredType: the storage of a tensor's elements: floating-point numbers, codes with one scale per tensor, codes with a
+// scale and a zero point per group, or ggml's blocks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// Where the codes of a quantized tensor end (docs/formats/alt.md).
+// The range of the codes of a quantized tensor (docs/formats/alt.md).
 enum class ScaleRule : std::uint8_t {
   largest,        // symmetric, the largest magnitude gets the largest code: nothing is clipped
   range,          // from the smallest value to the largest: unsigned codes
@@ -22,7 +22,7 @@ enum class ScaleRule : std::uint8_t {
 // unsigned (zTensor 1.1's quantized_group).
 struct Groups {
   unsigned bits = 0;  // 4 or 8; 0: no groups
-  // Codes in a group. Rows that are not a multiple of it take the half, or the half of that, and so on.
+  // Codes in a group. If a row is not a multiple of it, its groups have half the size, or a quarter, and so on.
   std::uint64_t size = 128;
   friend bool operator==(const Groups&, const Groups&) = default;
 };
@@ -31,10 +31,10 @@ struct Groups {
 bool is_group_size(const Groups& groups);
 
 struct StoredType {
-  DType dtype = DType::f32;  // f32, f16, bf16, qint8 or qint4; i32 for groups, whose words those are; u8 for blocks
+  DType dtype = DType::f32;  // f32, f16, bf16, qint8 or qint4; i32 for groups, the type of their words; u8 for blocks
   ScaleRule scale = ScaleRule::largest;  // of qint8 and qint4
   Groups groups = {};
-  std::string_view blocks = {};  // ggml's type, by a name that lives on: "q4_k"; empty: none
+  std::string_view blocks = {};  // ggml's name, in static memory: "q4_k"; empty: none
 
   bool grouped() const { return groups.bits != 0; }
   bool quantized() const { return grouped() || !blocks.empty() || dtype == DType::qint8 || dtype == DType::qint4; }
@@ -45,7 +45,7 @@ struct StoredType {
 std::optional<StoredType> stored_type_from_name(std::string_view name);
 std::string to_string(const StoredType& type);
 
-// What storing values as codes did to them.
+// The loss of storing values as codes.
 struct QuantizationError {
   std::uint64_t values = 0;
   double worst = 0;           // max |x - decoded|
@@ -54,7 +54,7 @@ struct QuantizationError {
 
   void merge(const QuantizationError& other);
   double rms() const;  // of the error; 0 without values
-  // 10 log10(squared_values / squared_error); infinite where nothing was lost.
+  // 10 log10(squared_values / squared_error); infinite without a loss.
   double signal_to_noise_db() const;
 };
 

@@ -39,43 +39,43 @@ enum class Layout : std::uint8_t {
   sparse_coo,       // values, coords
   quantized_group,  // packed_weight, scales, zeros
   affine,           // data, with one Affine for the whole tensor (ALT's qint8 and qint4)
-  other,            // named by TensorLayout::name(): ggml's blocks, MX, and what Poise does not know
+  other,            // named by TensorLayout::name(): ggml's blocks, MX, and unknown layouts
 };
 
 std::string_view to_string(Layout layout);
-// Layout::other for every other name; affine has none.
+// Layout::other for every other name; affine has no name.
 Layout layout_from_name(std::string_view name);
 
 struct Part {
   Name role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
-  Boxed<std::string> spelling = {};  // of the type in the file, where it is not to_string(dtype)
-  HeldBlob blob;                     // holds one
+  Boxed<std::string> spelling = {};  // the type's name in the file, if it is not to_string(dtype)
+  HeldBlob blob;                     // not empty
   HeldDigest digest = {};
 
-  // The type as the file spells it.
+  // The type's name in the file.
   std::string_view type_name() const { return spelling ? std::string_view(*spelling) : to_string(dtype); }
-  // The type as Poise calls it; one that it does not know as the file spells it.
+  // Poise's name of the type, or the file's if Poise does not know it.
   std::string_view shown_type() const { return dtype == DType::unknown ? type_name() : to_string(dtype); }
 };
 
-// What Part::spelling is for a type that a file spells that way.
+// Part::spelling for a type with that name in a file.
 Boxed<std::string> spelling_of(DType dtype, std::string_view spelled);
 
-// The scale of an affine tensor: known from a file, or found by a pass over the data when it is first asked for.
+// The scale of an affine tensor: from a file, or computed by a pass over the data on first use.
 class AffineSource {
  public:
   virtual ~AffineSource() = default;
   virtual Affine get() const = 0;
-  // get().packed, which is known without a pass.
+  // get().packed, known without a pass.
   virtual bool packed() const { return get().packed; }
-  // What get().ranged() is to be, which is known without a pass, too; a tensor of equal elements has no range.
+  // Whether get().ranged() is asked for, known without a pass, too; a tensor of equal elements has no range.
   virtual bool ranged() const { return get().ranged(); }
-  // Where the file that the tensor was read from holds the scale, if it does.
+  // Where the tensor's file holds the scale, if it does.
   virtual std::optional<std::uint64_t> position() const { return std::nullopt; }
 };
 
-// How a tensor's parts make up its elements: the kind, and the scheme that readers find once in a file's words.
+// How a tensor's parts make up its elements: the kind, and the scheme that the reader finds in the file's attributes.
 class TensorLayout {
  public:
   struct Sparse {
@@ -89,24 +89,24 @@ class TensorLayout {
   TensorLayout(Sparse sparse) : scheme_(Scheme(sparse)) {}
   // Requires: not null.
   TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(Scheme(std::move(affine))) {}
-  // For the library: a layout with a scheme of its own, such as the bits and sizes of groups. Users get one from
-  // read_layout(). `name` outlives the layout.
+  // Internal: a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout(). `name`
+  // outlives the layout.
   static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme, Layout kind = Layout::other);
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
   Layout kind() const;
   operator Layout() const { return kind(); }
-  // "dense", "sparse_csr", ...; of Layout::other as the file spells it.
+  // "dense", "sparse_csr", ...; for Layout::other the file's name.
   std::string_view name() const;
 
   // Null for other kinds.
   const AffineSource* affine() const;
-  // For the library: what described() was given; null for other layouts.
+  // Internal: the argument of described(); null for other layouts.
   const void* scheme() const;
   // The layout is listed and carried, not interpreted.
   bool is_carried() const { return get_if<Other>() != nullptr; }
-  // The file says of these that columns ascend. False for other kinds.
+  // The file promises that columns ascend. False for other kinds.
   bool is_ascending() const;
 
  private:
@@ -136,15 +136,15 @@ struct Tensor {
   // The part with that role; throws not_found naming tensor and role.
   const Part& require(std::string_view role) const;
 
-  // Elements of the logical shape. Requires: the reader has checked that the product fits (it always has).
+  // Elements of the logical shape. Requires: the product fits, which every reader checks.
   std::uint64_t elements() const;
-  // Decoded bytes of all parts; UINT64_MAX where they claim more.
+  // Decoded bytes of all parts; UINT64_MAX on overflow.
   std::uint64_t size_bytes() const;
 };
 
-// What a layout of that name makes of the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
-// "quantized_group" (in the words of zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", "gguf.<type>/1",
-// "poise.<type>.columns/1", or another, which is carried only. Throws invalid_file (without path) naming tensor and
+// The layout of that name, read from the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
+// "quantized_group" (with attributes of zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", "gguf.<type>/1",
+// "poise.<type>.columns/1", or another, which is only carried. Throws invalid_file (without path) naming tensor and
 // attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 

@@ -6,7 +6,7 @@
 //   poise::TinyLlamaModel loaded;
 //   loaded.load_model_weights("model_weights.bin");    // must have the configuration of `loaded`
 //
-// For everything else - converting, verifying, zero-copy access - such a file is a Model like any other: poise::open().
+// For everything else - converting, verifying, zero-copy access - use such a file as a Model: poise::open().
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,9 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
-// What the document's loader throws for a file that is not found, that has another magic number, version, configuration
-// or dimensions, that is cut off or has more than it should, or that cannot be read. kind(), path() and offset() say
-// which and where; the message names layer, matrix, what was expected and what was found.
+// Thrown by the document's loader for a file that is missing, has another magic number, version, configuration or
+// dimensions, is too short or too long, or cannot be read. kind(), path() and offset() tell which and where; the
+// message names layer, matrix, what was expected and what was found.
 class FileIOException : public Error {
  public:
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
@@ -46,11 +46,11 @@ class FileIOException : public Error {
 
 class TinyLlamaModel {
  public:
-  // Weights drawn from a normal distribution with standard deviation 0.02 (norms 1, biases 0), always the same ones.
-  // Throws bad_argument for a configuration that makes no sense: a size below 1, heads that do not divide the
+  // Weights drawn from a normal distribution with standard deviation 0.02 (norms 1, biases 0), the same every
+  // time. Throws bad_argument for an invalid configuration: a size below 1, heads that do not divide the
   // dimension.
   explicit TinyLlamaModel(const ModelConfig& config = {});
-  // The model in a file, whatever its configuration. Throws FileIOException.
+  // The model in a file, with any configuration. Throws FileIOException.
   static TinyLlamaModel from_file(const std::filesystem::path& path);
   ~TinyLlamaModel();
   TinyLlamaModel(TinyLlamaModel&&) noexcept;
@@ -58,27 +58,27 @@ class TinyLlamaModel {
 
   const ModelConfig& config() const;
 
-  // Writes header and weights; an existing file is replaced, whole or not at all. Throws FileIOException.
+  // Writes header and weights; replaces an existing file, whole or not at all. Throws FileIOException.
   void save_model_weights(const std::filesystem::path& path) const;
-  // Takes over the weights of a file whose seven numbers are those of config(). They stay where they are, in the mapped
-  // file. Throws FileIOException, and then this model is what it was before.
+  // Takes the weights of a file whose seven numbers equal config(). They stay in the mapped file. On a FileIOException
+  // the model is unchanged.
   void load_model_weights(const std::filesystem::path& path);
 
-  // vocab.txt and merges.txt. Throws FileIOException, for more tokens than vocab_size as well.
+  // vocab.txt and merges.txt. Throws FileIOException, also for more tokens than vocab_size.
   void load_tokenizer(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 
-  // Logits [tokens, vocab_size], row t those of what follows token t. Throws bad_argument for no tokens, for one out of
+  // Logits [tokens, vocab_size]; row t predicts the token after t. Throws bad_argument for no tokens, for one out of
   // range, and for more than max_seq_length.
   std::vector<float> forward(std::span<const TokenId> tokens);
 
-  // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions: the continuation alone.
-  // Throws unsupported without a tokenizer.
+  // Continues a text, with <bos> first, until <eos>, max_tokens or the end of the positions; returns only the
+  // continuation. Throws unsupported without a tokenizer.
   std::string generate(std::string_view prompt, std::size_t max_tokens = 100, const SamplingOptions& sampling = {});
-  // The same with token ids, to which nothing is added.
+  // The same with token ids, and nothing added.
   std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100,
                                 const SamplingOptions& sampling = {});
 
-  // The weights as any other model.
+  // The weights as a Model.
   const Model& model() const;
 
  private:
@@ -87,7 +87,7 @@ class TinyLlamaModel {
   std::unique_ptr<State> state_;
 };
 
-// vocab.txt and merges.txt as a vocabulary that any Model may hold. Throws not_found, io, and invalid_file naming the
+// vocab.txt and merges.txt as a vocabulary for any Model. Throws not_found, io, and invalid_file naming the
 // line.
 Vocabulary read_tiny_llama_vocabulary(const std::filesystem::path& vocab, const std::filesystem::path& merges);
 

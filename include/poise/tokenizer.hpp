@@ -1,10 +1,10 @@
 // Tokenizer: text to token ids and back, as a model's vocabulary defines them.
 //
-// For SentencePiece vocabularies the ids and the text are those of the SentencePiece library, for any bytes: malformed
+// With SentencePiece vocabularies, ids and text equal those of the SentencePiece library, for any bytes: malformed
 // UTF-8 reads as U+FFFD, characters without a token become byte tokens or the unknown token. The text of control tokens
-// ("<s>") is matched in a prompt only where added tokens are listed. For vocabularies of tokenizer.json they are those
-// of Hugging Face's library, which does find the texts of added tokens in a prompt (docs/tokenizers.md). A const
-// Tokenizer is safe to use from many threads.
+// ("<s>") is found in a prompt only if added tokens are listed. With vocabularies of tokenizer.json they equal those of
+// Hugging Face's library, which does find the texts of added tokens in a prompt (docs/tokenizers.md). A const Tokenizer
+// is thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +23,17 @@ namespace poise {
 
 class TextDecoder;
 
-// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory that holds some.
-// Nothing where there is none of them, whatever else there is. Throws io, and invalid_file and unsupported for a file
-// that is none or holds what Poise does not know.
+// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of them.
+// Nothing if there are none. Throws io, and invalid_file and unsupported for a file that is invalid or has unknown
+// features.
 std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoMode io = IoMode::map);
 
 using TokenId = std::int32_t;
 
-// What decoding makes of BOS, EOS and other control tokens.
+// How decoding treats BOS, EOS and other control tokens.
 enum class SpecialTokens { hidden, shown };
 
-// What a chat template makes of messages: a text, and which of its bytes the messages brought.
+// The text that a chat template makes from messages, and which of its bytes come from messages.
 struct ChatText {
   std::string text;
   std::string from_messages = {};  // empty: none; else a byte for each byte of the text, 1 for those
@@ -41,30 +41,30 @@ struct ChatText {
 
 class Tokenizer {
  public:
-  // Throws invalid_file when the vocabulary contradicts itself.
+  // Throws invalid_file for an inconsistent vocabulary.
   explicit Tokenizer(Vocabulary vocabulary);
   ~Tokenizer();
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
   // The ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for normalizers of SentencePiece
-  // that a vocabulary names and does not hold, for a character when there are neither byte tokens nor an
-  // unknown token, and for a regular expression of the vocabulary that takes longer on this text than any should.
+  // that a vocabulary names but lacks, for a character without a token when there are neither byte tokens nor an
+  // unknown token, and for a regular expression of the vocabulary that takes too long on this text.
   std::vector<TokenId> encode(std::string_view text) const;
-  // The same with the special tokens that belong around it: those of the vocabulary's post-processor, else BOS in front
-  // where there is one.
+  // The same with the special tokens around it: those of the vocabulary's post-processor, else BOS in front if the
+  // vocabulary has it.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
-  // The ids of a text that a chat template has made. Special tokens are found where the template spells them, also
-  // those of a vocabulary that lists no added tokens; none is found that has a byte from a message. None is put around
-  // the text: the template spells them all.
+  // The ids of a chat template's text. Finds special tokens where the template spells them, also if the vocabulary
+  // lists no added tokens, and never in bytes from a message. Puts none around the text: the template spells them
+  // all.
   std::vector<TokenId> encode(const ChatText& text) const;
 
-  // The text of ids; valid UTF-8 if the vocabulary is. The space that encode() puts in front is taken away. Throws
+  // The text of ids; valid UTF-8 if the vocabulary is. Removes the space that encode() puts in front. Throws
   // bad_argument for an id outside the vocabulary.
   std::string decode(std::span<const TokenId> tokens, SpecialTokens special = SpecialTokens::hidden) const;
 
-  // A token as the vocabulary spells it. Throws bad_argument for an id outside the vocabulary.
+  // A token in the vocabulary's spelling. Throws bad_argument for an id outside the vocabulary.
   std::string_view piece(TokenId token) const;
 
   const Vocabulary& vocabulary() const;
@@ -75,8 +75,8 @@ class Tokenizer {
   std::unique_ptr<const Tables> tables_;
 };
 
-// Decodes token by token. The pieces it returns, put together, are what decode() returns for all tokens, and each of
-// them ends where a character ends. Requires: the tokenizer outlives the stream.
+// Decodes token by token. The pieces concatenate to decode() of all tokens; each ends where a character ends. Requires:
+// the tokenizer outlives the stream.
 class TextStream {
  public:
   explicit TextStream(const Tokenizer& tokenizer, SpecialTokens special = SpecialTokens::hidden);
@@ -86,7 +86,7 @@ class TextStream {
 
   // The text that is certain after this token; may be empty. Throws bad_argument for an id outside the vocabulary.
   std::string add(TokenId token);
-  // What was held back. The stream then starts over.
+  // The bytes held back so far. The stream then starts over.
   std::string finish();
 
  private:
@@ -94,7 +94,7 @@ class TextStream {
 
   const Tokenizer::Tables* tables_;
   std::unique_ptr<TextDecoder> decoder_;
-  std::string text_;  // decoded, not handed out yet
+  std::string text_;  // decoded, not returned yet
 };
 
 }  // namespace poise

@@ -30,7 +30,7 @@ class Attributes {
   Attributes& operator=(const Attributes&);
   Attributes& operator=(Attributes&&) noexcept;
   ~Attributes();
-  // Takes entries over in their order. Requires: every key comes once.
+  // Takes entries in order. Requires: unique keys.
   static Attributes from_unique(std::vector<Entry> entries);
 
   const Value* find(std::string_view key) const;  // nullptr when absent
@@ -47,14 +47,14 @@ class Attributes {
  private:
   const std::vector<Entry>& entries() const;
 
-  Boxed<std::vector<Entry>> entries_;  // none: empty, as most tensors have it
+  Boxed<std::vector<Entry>> entries_;  // none: empty, as in most tensors
 };
 
 class Value {
  public:
   using Bytes = std::vector<std::byte>;
   using Array = std::vector<Value>;
-  // A map some of whose keys are not text, which CBOR allows inside attributes.
+  // A map with keys other than text, which CBOR allows inside attributes.
   using Pairs = std::vector<std::pair<Value, Value>>;
   using Storage = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Bytes, Array,
                                Attributes, Pairs>;
@@ -63,7 +63,7 @@ class Value {
   Value(std::nullptr_t) : storage_(nullptr) {}
   Value(bool value) : storage_(value) {}
   Value(int value) : Value(static_cast<std::int64_t>(value)) {}
-  // A non-negative integer is always held as std::uint64_t, so that equal numbers are equal values.
+  // A non-negative integer is always stored as std::uint64_t, so that equal numbers are equal values.
   Value(std::int64_t value);
   Value(std::uint64_t value) : storage_(value) {}
   Value(double value) : storage_(value) {}

@@ -1,4 +1,4 @@
-// Numbers in and out of tensors, whatever their layout and element type.
+// Numbers in and out of tensors of any layout and element type.
 //
 //   const poise::Model model = poise::open("model.alt");
 //   const std::vector<float> norm = poise::values(*model.find("model.norm.weight"));
@@ -23,26 +23,26 @@
 
 namespace poise {
 
-// All elements in row-major order, decoded: bf16, codes with scales, and sparse tensors alike. Throws unsupported,
-// naming the tensor and how it is stored, for integers, booleans, complex numbers and layouts that are not decoded, and
-// for a finite number that float32 cannot hold; and what reading the blobs throws.
+// All elements in row-major order, decoded: bf16, codes with scales, and sparse tensors. Throws unsupported, naming the
+// tensor and its storage, for integers, booleans, complex numbers and layouts that are not decoded, and for a finite
+// number that float32 cannot hold; and what reading the blobs throws.
 std::vector<float> values(const Tensor& tensor);
 
-// Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. A sparse
-// tensor is read again by each call: take as many at once as fit.
+// Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. Each call
+// reads a sparse tensor again: take as many at once as fit.
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
 
-// A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when the shape has another
-// number of them.
+// A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when their number does not
+// fit the shape.
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
 
-// The same elements as codes, computed now and kept in memory, as a conversion would store them. Throws bad_argument
-// for a type without codes; unsupported, naming the tensor, for elements that values() refuses or that are not finite,
-// and for rows that are not whole blocks or groups; and what reading the blobs throws.
+// The same elements as codes in memory, computed now as a conversion would. Throws bad_argument for a type without
+// codes; unsupported, naming the tensor, for elements that values() rejects or that are not finite, and for rows that
+// are not whole blocks or groups; and what reading the blobs throws.
 Tensor quantized(const Tensor& tensor, const StoredType& type);
 
-// A tensor of ggml's blocks as other programs make them: the rows one after the other. type: its name, "q4_k". Throws
-// bad_argument for another type, for rows that are not whole blocks, and where the shape needs other bytes.
+// A tensor of ggml's blocks from another program, row after row. type: its name, "q4_k". Throws bad_argument for
+// another type, for rows that are not whole blocks, and for a number of bytes that does not fit the shape.
 Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, std::vector<std::byte> blocks);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// verify: everything about a file that can be wrong, found by reading all of it.
+// verify: reads all of a file and finds all of its faults.
 #pragma once
 
 #include <cstdint>
@@ -14,22 +14,23 @@ namespace poise {
 struct VerifyReport {
   std::string format;  // "alt-v2"; empty when the file could not be opened
   std::size_t tensors = 0;
-  std::uint64_t bytes = 0;       // decoded bytes that were looked at
-  std::size_t digests = 0;       // of parts, that were checked
+  std::uint64_t bytes = 0;       // decoded bytes that were read
+  std::size_t digests = 0;       // of parts that were checked
   std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
-  std::size_t checksums = 0;     // of members of archives, that were checked
-  bool has_digests = false;      // where false, bytes that changed to other valid ones do not show
+  std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
+  std::size_t checksums = 0;     // of members of archives that were checked
+  bool has_digests = false;      // false: changed bytes that are still valid do not show
   std::vector<Finding>
-      faults;  // errors and warnings in file order: all of them, of bytes that tensors share at the first of these
+      faults;  // errors and warnings in file order: all of them; for shared bytes, at their first tensor
 
   std::size_t errors() const;
   std::size_t warnings() const;
 };
 
-// Structure, agreement of configuration, vocabulary and shapes, whether the model's family can plan how it computes (a
-// warning where the configuration is sound and Poise does not follow it), digests, and every value: booleans are 0 or
-// 1; floating-point values that are not finite, which every format allows, are warnings. What is wrong with the file
-// becomes a finding; not_found, io, bad_argument (the path is not a file) and cancelled are thrown.
+// Checks structure, agreement of configuration, vocabulary and shapes, whether the model's family can plan the
+// computation (a warning if Poise does not implement a valid configuration), digests, and every value: booleans are 0
+// or 1; floating-point values that are not finite, which every format allows, are warnings. Faults of the file are
+// findings; throws not_found, io, bad_argument (the path is not a file) and cancelled.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

@@ -1,11 +1,11 @@
-// Weights: what the sessions of one model share. Loaded once, it never changes.
+// Weights: what the sessions of one model share. Loaded once and constant.
 //
 //   const auto weights = poise::load_weights(poise::open("model.alt"));
 //   poise::Session one(weights);
 //   poise::Session another(weights);    // of another thread, perhaps; only its cache takes memory
 //
-// Weights borrow the mapped bytes of the model's blobs and keep them alive; the Model itself may go. A const Weights is
-// safe to use from many threads, and so are sessions on it, each from one thread at a time.
+// Weights borrow the mapped bytes of the model's blobs and keep them alive; the Model itself may be destroyed. A const
+// Weights is thread-safe; sessions on it may run in parallel, each in one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace poise {
 
 class Weights {
  public:
-  struct Parts;  // the library's own
+  struct Parts;  // internal
   explicit Weights(std::unique_ptr<const Parts> parts);
   ~Weights();
   Weights(const Weights&) = delete;
@@ -36,8 +36,8 @@ class Weights {
   std::unique_ptr<const Parts> parts_;
 };
 
-// Checks the model and gets its weights ready; what Poise multiplies as stored stays where it is. Throws unsupported,
-// saying what the model lacks or what it has that Poise does not run; invalid_file, listing every disagreement between
+// Checks the model and prepares its weights; does not copy what Poise multiplies in stored form. Throws unsupported,
+// naming what the model lacks or what Poise does not run; invalid_file, listing every disagreement between
 // configuration, vocabulary and tensors; and what reading its blobs throws.
 std::shared_ptr<const Weights> load_weights(const Model& model);
 

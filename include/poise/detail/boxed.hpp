@@ -1,4 +1,4 @@
-// Boxed: a value that may be absent, and takes the room of a pointer then. For what few of many objects have.
+// Boxed: an optional value that takes only a pointer when absent. For rare fields of many objects.
 #pragma once
 
 #include <memory>

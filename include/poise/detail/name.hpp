@@ -1,4 +1,4 @@
-// Name: a short text that seldom changes, in half the room of a std::string: what tensors and their parts are called.
+// Name: a short text that seldom changes, in half the space of a std::string: names of tensors and parts.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace poise {
 
-// A text that owns its bytes, with a zero byte after them. It reads as a std::string_view, and as a std::string where
-// one is asked for; a text changes only as a whole. A large model has a hundred thousand, so those that every model has
-// ("data", "scales", ...) take no memory of their own.
+// A text that owns its bytes, with a zero byte after them. It converts to std::string_view and std::string; assignment
+// replaces the whole text. A large model has a hundred thousand, so names that every model has ("data", "scales", ...)
+// allocate nothing.
 class Name : public std::string_view {
  public:
   Name() noexcept;

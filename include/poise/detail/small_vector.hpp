@@ -1,4 +1,4 @@
-// SmallVector: a vector that holds its first elements itself, so that a short one takes no memory of its own.
+// SmallVector: a vector that stores its first elements inline, so that a short one allocates nothing.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace poise {
 
-// The part of std::vector's interface that shapes and parts need, with the same meaning and the same guarantees; only
-// moving invalidates iterators and references into a vector of at most `kInside` elements. At most 2^32 - 1 elements.
+// The part of std::vector's interface that shapes and parts need, with the same guarantees; except that moving a vector
+// of at most `kInside` elements invalidates iterators and references. At most 2^32 - 1 elements.
 template <typename T, std::size_t kInside>
 class SmallVector {
  public:
@@ -78,7 +78,7 @@ class SmallVector {
     if (size_ < capacity_) {
       std::construct_at(data() + size_, std::forward<Arguments>(arguments)...);
     } else {
-      T made(std::forward<Arguments>(arguments)...);  // before what it may be made of moves
+      T made(std::forward<Arguments>(arguments)...);  // before anything that it may be made from moves
       move_to(std::max<std::size_t>(2 * std::size_t{capacity_}, 2));
       std::construct_at(data() + size_, std::move(made));
     }
@@ -99,7 +99,7 @@ class SmallVector {
   void clear() { shrink_to(0); }
   void resize(std::size_t count, const T& value = T()) {
     if (count <= size_) return shrink_to(count);
-    const T item = value;  // before what it may be moves
+    const T item = value;  // before it may move
     reserve(count);
     while (size_ < count) emplace_back(item);
   }
