@@ -17,7 +17,6 @@ struct VerifyReport {
   std::uint64_t bytes = 0;       // decoded bytes that were read
   std::size_t digests = 0;       // of parts that were checked
   std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
-  std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
   std::size_t checksums = 0;     // of members of archives that were checked
   bool has_digests = false;      // false: changed bytes that are still valid do not show
   std::vector<Finding>
