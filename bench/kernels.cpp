@@ -1,9 +1,8 @@
-// The kernels alone, in the cache: what a core does when memory does not limit it, and what it could do.
+// The kernels alone, in the cache: the speed of a core without memory limits, next to its theoretical limit.
 //
-//   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, as Highway names it, instead of the best
+//   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, named as in Highway, instead of the best
 //
-// And, by the names of in_memory/..., with weights that no cache holds, by one and two threads, beside what reading
-// them takes.
+// The names in_memory/... use weights that no cache holds, with one and two threads, next to the time of reading them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +31,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 double MultiplyAndAdd(float* numbers) {
   const hn::ScalableTag<float> tag;
   const auto factor = hn::Set(tag, numbers[0]);
-  // Unlike numbers, or compilers do the work once.
+  // Different numbers, or compilers compute only one.
   const auto start = [&](float number) HWY_ATTR { return hn::Set(tag, numbers[1] + number); };
   auto a = start(0), b = start(1), c = start(2), d = start(3), e = start(4), f = start(5), g = start(6), h = start(7),
        i = start(8), j = start(9);
@@ -70,7 +69,7 @@ double multiply_and_add(float* numbers) { return HWY_DYNAMIC_DISPATCH(MultiplyAn
 
 namespace {
 
-// What the units for float32 can do, from registers alone.
+// The limit of the float32 units, with registers only.
 void limit(benchmark::State& state) {
   float numbers[2] = {0.5F, 1.0F};
   double operations = 0;
@@ -87,7 +86,7 @@ constexpr std::size_t kRows = 512;
 constexpr std::size_t kColumns = 2048;
 constexpr std::size_t kGroup = 128;
 
-// Products of a matrix with one token or more; bytes are those of the weights.
+// Products of a matrix with one or more tokens; bytes are those of the weights.
 void multiply(benchmark::State& state, Storage storage, double bytes_each) {
   const auto tokens = static_cast<std::size_t>(state.range(0));
   const std::vector<std::byte> weights(kRows * kColumns * 4, std::byte{0x11});
@@ -122,7 +121,7 @@ BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(256);
 
 constexpr std::size_t kInMemory = std::size_t{256} << 20;  // bytes
 
-// Rows of a block type that are random but no more, again and again; nothing without a type.
+// Random rows of a block type, repeated; nothing without a type.
 void fill(std::vector<std::byte>& weights, const poise::BlockType* type) {
   if (type == nullptr) return std::fill(weights.begin(), weights.end(), std::byte{0x11});
   std::mt19937 random(1);
@@ -134,7 +133,7 @@ void fill(std::vector<std::byte>& weights, const poise::BlockType* type) {
     std::memcpy(weights.data() + i, rows.data(), std::min(rows.size(), weights.size() - i));
 }
 
-// The same with blocks.
+// The same for blocks.
 void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
   const auto tokens = static_cast<std::size_t>(state.range(0));
   std::vector<std::byte> weights(kRows * kColumns / type.elements * type.bytes);
@@ -155,7 +154,7 @@ void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// One token and weights in memory, a part for each thread.
+// One token and weights in memory; each thread has a part.
 void multiply_in_memory(benchmark::State& state, Storage storage, const poise::BlockType* type) {
   static std::vector<std::byte> weights;
   if (state.thread_index() == 0) {
@@ -184,7 +183,7 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(rows * row_bytes));
 }
 
-// Nothing but reading.
+// Reads only.
 void read_memory(benchmark::State& state) {
   static std::vector<std::byte> bytes;
   if (state.thread_index() == 0) bytes.assign(kInMemory, std::byte{0x11});

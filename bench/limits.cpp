@@ -5,8 +5,7 @@
 //   poise_limits model-sum MODEL THREADS   the words of every tensor, through Blob::map()
 //   poise_limits model-copy MODEL THREADS  every tensor, through Blob::read()
 //
-// Prints the bytes and the seconds of two passes: `first` over a fresh mapping, `again` over pages that are mapped
-// already.
+// Prints the bytes and the seconds of two passes: `first` over a fresh mapping, `again` over mapped pages.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -31,7 +30,7 @@ using Bytes = std::span<const std::byte>;
 
 constexpr std::size_t kChunk = std::size_t{4} << 20;
 
-// A chunk of something that can be summed in place or copied.
+// Part of a file, to be summed in place or copied.
 struct Chunk {
   std::function<Bytes()> view;
   std::function<void(std::span<std::byte>)> copy;
@@ -101,7 +100,7 @@ double pass(const std::vector<Chunk>& chunks, unsigned threads, bool copy) {
   work(buffers[0]);
   for (std::thread& helper : helpers) helper.join();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-  if (total == 1) std::puts("");  // the sum has to be computed
+  if (total == 1) std::puts("");  // uses the sum, so that it is computed
   return seconds.count();
 }
 

@@ -58,7 +58,7 @@ int main(int count, char** arguments) try {
     std::ifstream file(path, std::ios::binary);
     const std::string text(std::istreambuf_iterator<char>(file), {});
     std::size_t tokens = 0;
-    // A tokenizer of its own each round: what it remembers of the text would flatter it.
+    // A new tokenizer each round, without a cache of the text.
     double encoding = 1e9;
     for (int round = 0; round < 5; ++round) {
       const poise::Tokenizer fresh(*vocabulary);

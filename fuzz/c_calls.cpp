@@ -1,7 +1,6 @@
-// The calls of poise.h in any order. The first byte tells the length of a program, the next bytes are the program, and
-// the rest is the file that is opened. Each step of the program makes one call, with arguments from the bytes after it:
-// numbers of all sizes, handles that are NULL or not, texts. The program keeps to the rules of poise.h: nothing is used
-// when what it was borrowed from is freed.
+// Calls poise.h in any order. The first byte gives the length of a program, the next bytes are the program, and the
+// rest is the file to open. Each step makes one call, with arguments from the following bytes: numbers of all sizes,
+// handles that are NULL or not, texts. The program keeps the rules of poise.h: it uses nothing after freeing the owner.
 #include <poise.h>
 
 #include <algorithm>
@@ -42,7 +41,7 @@ class Program {
     return value;
   }
 
-  // Mostly small, sometimes at the edge of what there is.
+  // Mostly small, sometimes at the limit.
   std::uint64_t number() {
     const std::uint8_t choice = byte();
     if (choice < 208) return choice % 8;
@@ -85,14 +84,14 @@ class Program {
     return found == slots.end() ? chosen : *found;
   }
 
-  // Which of `count` calls to make with a handle; the first, which makes it, mostly where there is none.
+  // Which of `count` calls to make with a handle; mostly the first, which makes it, if there is none.
   unsigned call(const void* handle, unsigned count) {
     return handle == nullptr && byte() % 16 != 0 ? 0 : byte() % count;
   }
 
   poise_error* error() { return byte() % 8 == 0 ? nullptr : &error_; }
 
-  // The status of a call and its error belong together.
+  // Checks that the status of a call and its error agree.
   bool good(poise_status status, const poise_error* error) {
     if (status < POISE_OK || status > POISE_INTERNAL) report(fmt::format("{} is no status", static_cast<int>(status)));
     if (error != nullptr && error->kind != status) report("the error has another kind than the status");
@@ -116,7 +115,7 @@ class Program {
     poise_model*& model = slot(models_);
     poise_model_free(model);
     model = nullptr;
-    attributes_ = nullptr;  // it may have been that model's
+    attributes_ = nullptr;  // may belong to that model
     tensor_ = nullptr;
   }
 
@@ -200,7 +199,7 @@ class Program {
     }
   }
 
-  // What the tensor at hand says of itself; zeros without one.
+  // The description of the current tensor; zeros without one.
   poise_tensor_info described() {
     poise_error* const to = error();
     poise_tensor_info info = POISE_TENSOR_INFO_INIT;
@@ -223,7 +222,7 @@ class Program {
     good(poise_part_read(part, number(), out.data(), size, to), to);
   }
 
-  // AddressSanitizer sees whether what was lent is there.
+  // AddressSanitizer checks that lent bytes exist.
   static void touch(poise_bytes bytes) {
     const auto* data = static_cast<const volatile char*>(bytes.data);
     (void)data[0];
@@ -255,7 +254,7 @@ class Program {
     return static_cast<Program*>(user)->byte() % 4 == 0;
   }
 
-  // Does it decode to few enough bytes to read all of them?
+  // True if it decodes to few enough bytes to read all of them.
   bool small(const poise_model* model) {
     const poise_tensor* tensor = nullptr;
     std::uint64_t left = poise::fuzz::kMostBytes;
@@ -265,7 +264,7 @@ class Program {
     return true;
   }
 
-  // The same of a tensor, with so many bytes left; takes its own off.
+  // The same for a tensor; subtracts its bytes from `left`.
   static bool small(const poise_tensor* tensor, std::uint64_t& left) {
     const poise_part* part = nullptr;
     poise_part_info info = POISE_PART_INFO_INIT;
@@ -351,7 +350,7 @@ class Program {
     return offset > 1U << 20 ? 1 : 0;
   }
 
-  // One of those that there are, or none.
+  // An existing name, or none.
   const char* format_name() {
     poise_format format = POISE_FORMAT_INIT;
     if (poise_format_at(byte() % 16, &format, nullptr) != POISE_OK) return nullptr;

@@ -1,7 +1,6 @@
-// An edit of a zTensor or GGUF file. The first byte tells the length of the changes, and the rest is the file. A change
-// is a line: "key=text" sets a key, "-key" erases it, and "!" forces the edit. An edit that is refused leaves every
-// byte as it was; after one that is made the file opens, its tensors have the bytes that they had, and its keys are
-// those asked for.
+// Edits a zTensor or GGUF file. The first byte gives the length of the changes, and the rest is the file. A change is a
+// line: "key=text" sets a key, "-key" erases it, and "!" forces the edit. A rejected edit leaves every byte as it was;
+// after a successful one the file opens, its tensors have the same bytes, and its keys are as requested.
 #include <poise/edit.hpp>
 
 #include <algorithm>
@@ -45,7 +44,7 @@ std::vector<char> bytes_in(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// An edit must not change the parts. This reads those that are small enough.
+// Reads the parts that are small enough: an edit must not change them.
 std::vector<std::string> tensors_of(const Model& model) {
   std::vector<std::string> all;
   std::uint64_t left = fuzz::kMostBytes;
@@ -66,7 +65,7 @@ std::vector<std::string> tensors_of(const Model& model) {
   return all;
 }
 
-// What is compared of the file before and after.
+// The content to compare before and after.
 struct Content {
   explicit Content(const fs::path& path) {
     const Opened opened = open_with_format(path, {});
@@ -82,7 +81,7 @@ struct Content {
   std::map<std::string, std::string> keys;  // with their values
 };
 
-// Keys that were to be changed are there or not; the others have their values.
+// Changed keys are there or not, as requested; the others have their values.
 void expect_keys(const Content& before, const Content& after, const AttributeChanges& changes) {
   auto keys = before.keys;
   for (const std::string& key : changes.erase) keys.erase(key);
@@ -99,7 +98,7 @@ void expect_edited(const std::optional<Content>& before, const fs::path& path, c
     const Content after(path);
     if (!before) return;
     expect_keys(*before, after, changes);
-    // The names of tensors and the order of their rows follow from these.
+    // The names of tensors and the order of their rows depend on these.
     const bool same_family = before->model_type == after.model_type && before->config == after.config;
     if (same_family && before->tensors != after.tensors) fuzz::report("an edit has changed tensors");
   } catch (const Error& error) {

@@ -1,5 +1,5 @@
-// A file of any registered format, of the next one, too: the input is the name of a format, a line end, and the file,
-// which is read as that format whatever its first bytes are.
+// A file of any registered format: the input is the name of a format, a line end, and the file, which is read as that
+// format whatever its first bytes are.
 #include <string_view>
 
 #include <fmt/format.h>

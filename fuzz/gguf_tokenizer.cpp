@@ -1,6 +1,6 @@
-// The tokenizer that the metadata of a GGUF file describe: a JSON object of keys and values that a file is made of, the
-// byte 0x1e, a text that is encoded and decoded. In lists of the tokenizer's own types mutations keep their lengths
-// right; the target `format` has files whose bytes are mutated.
+// The tokenizer in the metadata of a GGUF file: a JSON object of keys and values for the file, the byte 0x1e, a text to
+// encode and decode. Mutations keep the lengths of lists of the tokenizer's types; the target `format` mutates the
+// bytes of files.
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
@@ -17,7 +17,7 @@ using namespace poise;
 
 namespace {
 
-// As llama.cpp writes the key; nothing where it has none.
+// The type that llama.cpp writes; nothing for unknown keys.
 std::optional<gguf::EntryType> type_of(std::string_view key) {
   if (!key.starts_with(gguf::kTokenizer)) return std::nullopt;
   const std::string_view name = key.substr(gguf::kTokenizer.size());
@@ -29,7 +29,7 @@ std::optional<gguf::EntryType> type_of(std::string_view key) {
   return type ? std::optional(gguf::EntryType{*type}) : std::nullopt;
 }
 
-// A list with its integers as floating-point numbers.
+// Converts the integers of a list to floating-point numbers.
 Value with_reals(const Value& value) {
   const auto* list = value.get_if<Value::Array>();
   if (list == nullptr) return value;
@@ -41,7 +41,7 @@ Value with_reals(const Value& value) {
   return numbers;
 }
 
-// Returns nothing for any other text.
+// Nothing for any other text.
 std::optional<std::vector<std::byte>> file_of(std::string_view json) {
   Value value;
   try {

@@ -1,6 +1,6 @@
-// A Hugging Face directory: config.json, model.safetensors.index.json, README.md and tokenizer.model, the byte 0x1e
-// between them, beside weights that fit the seeds. Without an index the weights are one file. What opens is written
-// again.
+// A Hugging Face directory: config.json, model.safetensors.index.json, README.md and tokenizer.model, separated by the
+// byte 0x1e, next to weights that fit the seeds. Without an index the weights are one file. Writes again whatever
+// opens.
 #include <array>
 
 #include <poise/format.hpp>

@@ -1,5 +1,4 @@
-// A Hugging Face model of a few numbers: the weights beside which the texts of a directory are fuzzed, and texts that
-// fit them.
+// A Hugging Face model of a few numbers: weights for fuzzing the texts of a directory, and texts that fit them.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +11,7 @@ namespace poise::fuzz {
 // model.safetensors, or two shards named as Hugging Face names them.
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
 
-// The whole of it, with a vocabulary.
+// The complete model, with a vocabulary.
 Model huggingface_model();
 
 std::string huggingface_config();

@@ -1,4 +1,4 @@
-// A file of importances, of GGUF or of llama-imatrix' older format, asked for the weights of a few tensors.
+// An importance matrix, in GGUF or llama-imatrix' older format, asked for the weights of a few tensors.
 #include <array>
 
 #include "formats/gguf/imatrix.hpp"

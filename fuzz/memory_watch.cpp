@@ -1,5 +1,5 @@
-// Replaces the global operators new and delete, which is where the library's memory comes from. What C libraries ask
-// malloc for is bounded by their own limits and by libFuzzer's -malloc_limit_mb.
+// Replaces the global operators new and delete, which allocate the library's memory. The limits of C libraries and
+// libFuzzer's -malloc_limit_mb bound the rest.
 #include "memory_watch.hpp"
 
 #include <malloc.h>

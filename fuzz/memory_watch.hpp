@@ -1,11 +1,11 @@
-// MemoryWatch: how much memory C++ code holds, counted where it is asked for.
+// MemoryWatch: counts the memory that C++ code holds.
 #pragma once
 
 #include <cstdint>
 
 namespace poise::fuzz {
 
-// While one lives, memory beyond `limit` bytes ends the program in the allocation that asks for it. One at a time.
+// While one lives, an allocation beyond `limit` bytes ends the program. One at a time.
 class MemoryWatch {
  public:
   explicit MemoryWatch(std::uint64_t limit);

@@ -22,7 +22,7 @@ std::uint64_t decoded_bytes(const Model& model) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto path = fuzz::scratch_directory() / "input";
   fuzz::write_file(path, fuzz::bytes_of(data, size));
-  bool small = false;  // does it decode to few enough bytes to read all of them?
+  bool small = false;  // decodes to few enough bytes to read all of them
   fuzz::expect_sound(size, [&] {
     const Model model = open(path);
     fuzz::use(model);

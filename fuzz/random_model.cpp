@@ -67,7 +67,7 @@ Config random_config(Dice& dice) {
   return config;
 }
 
-// Types are those that the ids and the texts call for, so that no reader takes the numbering for another one.
+// Types fit the ids and texts, so that no reader detects another numbering.
 Vocabulary random_vocabulary(Dice& dice) {
   Vocabulary vocabulary;
   vocabulary.max_length = static_cast<std::int32_t>(dice.below(5000));
@@ -131,7 +131,7 @@ Tensor random_tensor(Dice& dice, const std::string& name) {
     }
     case 3:
     case 4: {
-      // every type but the two that need a scale
+      // every type except the two that need a scale
       const auto dtype = static_cast<DType>(dice.below(static_cast<std::uint64_t>(DType::qint8)));
       return dense(dice, name, random_shape(dice), dtype);
     }

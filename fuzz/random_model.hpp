@@ -1,4 +1,4 @@
-// Models made of bytes: the same bytes give the same model, whatever they are.
+// Models made from bytes, deterministically.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace poise::fuzz {
 
-// Choices drawn from bytes; 0 once they are used up.
+// Choices drawn from bytes; 0 at their end.
 class Dice {
  public:
   explicit Dice(Bytes bytes) : bytes_(bytes) {}
@@ -21,14 +21,14 @@ class Dice {
   bool chance() { return (byte() & 1U) != 0; }
   std::uint64_t number();  // of 64 bits, small ones most of all
   float real();            // finite
-  std::string text();      // UTF-8, now and then with what formats find hard
+  std::string text();      // UTF-8, sometimes difficult for formats
 
  private:
   Bytes bytes_;
 };
 
-// Tensors of every layout and element type, a card, a configuration, a vocabulary and attributes, each there or not.
-// One in eight is a whole Tiny Llama.
+// Tensors of every layout and element type, a card, a configuration, a vocabulary and attributes, each optional. One in
+// eight is a whole Tiny Llama.
 Model random_model(Dice& dice);
 
 }  // namespace poise::fuzz

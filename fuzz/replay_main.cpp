@@ -1,5 +1,5 @@
-// Runs a fuzz target without libFuzzer, once for every file given and every file below a directory given. A finding
-// ends the program; the file that it was in is the last one named.
+// Runs a fuzz target without libFuzzer, once for every given file and every file below a given directory. A finding
+// ends the program; it is in the last file named.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

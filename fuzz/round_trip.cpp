@@ -1,5 +1,5 @@
-// A model made of the bytes, written in each format that can hold it, read again: it is the same model, and written
-// again the same file.
+// Makes a model from the bytes, writes it in each format that can hold it, and reads it again: the model is the same,
+// and writing it again gives the same file.
 #include <string>
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 using Options = WriteOptions;
 
-// What the formats differ in has been chosen before: each takes what it honours.
+// Random options; each format gets those that it honours.
 Options random_options(fuzz::Dice& dice, const Format& format) {
   Options options;
   if (format.options.zstd_level && dice.chance()) options.zstd_level = 1;
@@ -37,17 +37,17 @@ std::vector<std::byte> written(const Model& model, const Format& format, const O
   return output.take();
 }
 
-// In any order of their keys.
+// Ignores the order of keys.
 bool same(const Attributes& a, const Attributes& b) { return cbor::encode(a) == cbor::encode(b); }
 
-// GGUF has vectors of a family that llama.cpp knows as float32, as it wants them.
+// GGUF stores vectors of known families as float32, as llama.cpp requires.
 bool is_widened(const Tensor& tensor, const Part& before, const Part& after) {
   return tensor.layout == Layout::dense && tensor.shape.size() < 2 && is_floating(before.dtype) &&
          info(before.dtype).bits < 32 && after.dtype == DType::f32;
 }
 
-// The parts, and everything else that every format that holds the layout keeps.
-// ALT packs codes of four bits, two to a byte.
+// Compares the parts, and everything else that every format with the layout keeps. ALT packs codes of four bits, two to
+// a byte.
 std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool lossless) {
   const Tensor a = with_packed_codes(unpacked_a);
   const Tensor b = with_packed_codes(unpacked_b);
@@ -56,7 +56,7 @@ std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool 
   if ((a.layout.affine() != nullptr ? a.layout.affine()->get() : Affine{}) !=
       (b.layout.affine() != nullptr ? b.layout.affine()->get() : Affine{}))
     return "scale";
-  // The two versions of zTensor describe groups in different words.
+  // The two versions of zTensor describe groups with different attributes.
   if (lossless && a.layout != Layout::quantized_group && !same(a.attributes, b.attributes)) return "attributes";
   if (a.parts.size() != b.parts.size()) return "number of parts";
   for (const Part& part : a.parts) {
@@ -70,7 +70,7 @@ std::string difference(const Tensor& unpacked_a, const Tensor& unpacked_b, bool 
   return {};
 }
 
-// ALT and safetensors' metadata know the number of rows from elsewhere.
+// ALT and safetensors' metadata take the number of rows from elsewhere.
 std::optional<Config> without_rows(std::optional<Config> config) {
   if (config) config->vocab_size = 0;
   return config;
@@ -78,7 +78,7 @@ std::optional<Config> without_rows(std::optional<Config> config) {
 
 std::string difference(const Model& a, const Model& b, bool lossless) {
   if (a.size() != b.size()) return fmt::format("{} tensors, {} expected", b.size(), a.size());
-  const bool is_alone = !lossless && a.size() == 1;  // and may have lost its name
+  const bool is_alone = !lossless && a.size() == 1;  // may have lost its name
   for (const Tensor& tensor : a.tensors()) {
     const Tensor* other = is_alone ? &b.tensors().front() : b.find(tensor.name);
     if (other == nullptr) return fmt::format("tensor {}: absent", tensor.name);

@@ -1,4 +1,4 @@
-// safetensors. Mutations seldom leave the header's length right: each input is read unchanged, and with the length that
+// safetensors. Mutations seldom keep the header's length right: reads each input unchanged, and with the length that
 // ends the header after its last brace.
 #include <string_view>
 

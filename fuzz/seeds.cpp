@@ -1,4 +1,4 @@
-// Writes what the fuzz targets begin with:
+// Writes the initial corpora of the fuzz targets:
 //
 //   fuzz_seeds DIRECTORY FINDINGS
 //
@@ -54,8 +54,7 @@ class SeedWriter {
     seed(target, name, fuzz::bytes_of(text));
   }
 
-  // A file of a format: a seed of the format's own target, where it has one, and of those that take files of all
-  // formats.
+  // A file of a format: a seed of the format's own target, if it has one, and of the targets for files of all formats.
   void file(std::string_view format, const std::string& name, fuzz::Bytes bytes) {
     const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const std::string full_name = fmt::format("{}-{}", format, name);
@@ -67,7 +66,7 @@ class SeedWriter {
     formats_.emplace(format);
   }
 
-  // Fails for a format of files that has no seed.
+  // Fails for a format of files without a seed.
   void expect_all_formats() const {
     for (const Format* format : all_formats()) {
       if (format->info.extension.empty() || formats_.contains(format->info.name)) continue;
@@ -88,14 +87,14 @@ class SeedWriter {
   }
 
  private:
-  // What c_calls does with a file: as many random calls as there can be.
+  // A program for c_calls: the maximum number of random calls.
   std::string program() {
     std::string steps(256, '\xff');
     for (std::size_t i = 1; i < steps.size(); ++i) steps[i] = static_cast<char>(random_());
     return steps;
   }
 
-  // Edits that most files allow, that few do, and that need to be forced.
+  // Edits that most files allow, that few do, and that need `force`.
   void edits(const std::string& name, const std::string& file) {
     constexpr std::size_t kMostBytes = 9000;  // every run opens the file several times
     const bool whole = name.find("whole") != std::string::npos;
@@ -127,7 +126,7 @@ std::vector<std::byte> written(const Model& model, const Format& format, const W
   return output.take();
 }
 
-// One model in one format with each set of options that the format has; formats refuse what they cannot hold.
+// One model in one format with each set of the format's options; formats reject what they cannot hold.
 void write_model_seeds(SeedWriter& seeds, const Model& model, const Format& format, const std::string& name) {
   std::vector<WriteOptions> variants(1);
   if (format.options.align) variants[0].align = std::min<std::uint64_t>(format.options.align->usual, 4096);
@@ -155,7 +154,7 @@ void write_random_seeds(SeedWriter& seeds) {
     seeds.seed("round_trip", fmt::format("{:02}", number), bytes);
     fuzz::Dice dice(bytes);
     const Model model = fuzz::random_model(dice);
-    Model alone;  // what formats of one array hold
+    Model alone;  // for formats of one array
     if (model.size() > 0) alone.add(model.tensors().front());
     for (const Format* format : all_formats()) {
       if (format->prepare == nullptr || format->refusal_to_replace != nullptr) continue;
@@ -174,8 +173,8 @@ void write_whole_model(SeedWriter& seeds) {
   }
 }
 
-// A file of an older zTensor, which nothing writes any more: magic, a blob of four float32 at 64, its CBOR index, the
-// size of that, and the magic again from 1.1 on.
+// A file of an older zTensor, which Poise does not write: magic, a blob of four float32 at 64, its CBOR index, the size
+// of that, and the magic again from 1.1 on.
 std::vector<std::byte> older_ztensor(std::string_view magic, const Value& index) {
   const std::string manifest = cbor::encode(index);
   ByteWriter file;
@@ -214,7 +213,7 @@ std::string number_word(std::uint64_t value, std::size_t bytes) {
   return word;
 }
 
-// Weights of llama2.c, which nothing here writes: of one layer, of dimension 2, all zeros. Versions 0 to 2.
+// Weights of llama2.c, which Poise does not write: one layer of dimension 2, all zeros. Versions 0 to 2.
 void write_llama2c_seeds(SeedWriter& seeds) {
   ByteWriter tokenizer;  // of three tokens
   tokenizer.u32(5);
@@ -231,7 +230,7 @@ void write_llama2c_seeds(SeedWriter& seeds) {
     }
     for (const int size : {2, 2, 1, 1, 1, 3, 4}) file.i32(size);
     if (version > 0) {
-      file.u8(1);  // the output matrix is the embedding
+      file.u8(1);  // the embedding is the output matrix
       if (version == 2) file.i32(2);
       file.zeros(256 - file.size());
     }
@@ -255,7 +254,7 @@ void write_pickle_seeds(SeedWriter& seeds) {
   }
 }
 
-// A tokenizer of each algorithm that GGUF names.
+// A tokenizer for each algorithm of GGUF.
 void write_template_seeds(SeedWriter& seeds) {
   seeds.seed(
       "template", "chatml",

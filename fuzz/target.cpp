@@ -33,7 +33,7 @@ void read_part(const Part& part) {
   }
 }
 
-// Pieces in any order must be readable, too.
+// Random reads must work, too.
 void read_ends(const Part& part) {
   if (part.blob->size() == 0 || part.blob->size() > kMostBytes || !part.blob->seekable()) return;
   std::byte last{};

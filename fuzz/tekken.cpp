@@ -1,4 +1,4 @@
-// tekken.json, the byte 0x1e, a text that is encoded and decoded.
+// tekken.json, the byte 0x1e, a text to encode and decode.
 #include "tokenizer/files/tekken.hpp"
 
 #include "target.hpp"

@@ -20,7 +20,7 @@ const Value& conversation() {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view source(reinterpret_cast<const char*>(data), size);
-  // What a template may make does not depend on its size.
+  // The output of a template does not depend on its size.
   const jinja::Limits limits = {.steps = 100'000, .bytes = 8 << 20, .output = 1 << 20};
   fuzz::expect_sound(size, [&] {
     const jinja::Template parsed(source, "template");

@@ -1,4 +1,4 @@
-// tokenizer.json, the byte 0x1e, a text that is encoded and decoded.
+// tokenizer.json, the byte 0x1e, a text to encode and decode.
 #include "tokenizer/files/tokenizer_json.hpp"
 
 #include "target.hpp"

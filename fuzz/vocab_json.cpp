@@ -1,6 +1,5 @@
 // GPT-2's tokenizer files in a directory: vocab.json, merges.txt, tokenizer_config.json, special_tokens_map.json,
-// added_tokens.json and a text that is encoded and decoded, the byte 0x1e between them. An empty text is a file that is
-// not there.
+// added_tokens.json and a text to encode and decode, separated by the byte 0x1e. An empty text means a missing file.
 #include <array>
 
 #include <poise/tokenizer.hpp>

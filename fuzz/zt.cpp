@@ -1,5 +1,5 @@
-// zTensor 0.1, 1.x and 2. A manifest of version 2 is guarded by a hash that no mutation leaves right: such an input is
-// read as it is, and with the hash of what its manifest has become.
+// zTensor 0.1, 1.x and 2. A hash guards a manifest of version 2, and mutations break it: reads such an input unchanged,
+// and with the right hash.
 #include <poise/format.hpp>
 
 #include "bytes/little_endian.hpp"

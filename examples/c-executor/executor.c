@@ -1,10 +1,10 @@
-// A Mistral executor in plain C. Poise opens the file, checks it and lends its bytes; everything else is here: the
+// A Mistral executor in plain C. Poise opens the file, checks it and lends its bytes; this file has the rest: the
 // tokenizer, the transformer and the loop that always takes the best token.
 //
 //   executor MODEL PROMPT [TOKENS]
 //
-// MODEL is an .alt file (or any other that Poise opens) with weights in f32, f16, or qint8. The weights stay where they
-// are, in the mapped file; memory is used for the keys and values of the positions so far and a few vectors.
+// MODEL is an .alt file (or any other that Poise opens) with weights in f32, f16, or qint8. The weights stay in the
+// mapped file; memory is used for the keys and values of the positions so far and a few vectors.
 #include <math.h>
 #include <poise.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static void die(const char* format, ...) {
 
 static poise_error error;
 
-// Every call of Poise says whether it worked; here there is nothing to do when it did not.
+// Every call of Poise returns a status; this program ends on an error.
 static void must(poise_status status) {
   if (status != POISE_OK) die("%s%s%s", error.path, error.path[0] ? ": " : "", error.message);
 }
@@ -62,7 +62,7 @@ static float f16_at(const unsigned char* bytes, size_t index) {
   return bits >> 15 ? -magnitude : magnitude;
 }
 
-static float half_table[65536];  // f16_at of every number: a table is quicker than arithmetic
+static float half_table[65536];  // f16_at of every number: faster than arithmetic
 
 static void make_half_table(void) {
   for (unsigned bits = 0; bits < 65536; ++bits) {
@@ -73,7 +73,7 @@ static void make_half_table(void) {
 
 static size_t bytes_each(poise_dtype dtype) { return dtype == POISE_F32 ? 4 : dtype == POISE_F16 ? 2 : 1; }
 
-// The weight of that name, which must have this shape. A vector is a matrix of one row.
+// The weight with that name, which must have this shape. A vector is a matrix of one row.
 static matrix load(const poise_model* model, size_t rows, size_t columns, const char* format, ...) {
   char name[128];
   va_list arguments;
@@ -186,7 +186,7 @@ static transformer open_transformer(const poise_model* model, size_t positions) 
   t.vocabulary = number(config, "vocab_size");
   t.context = number(config, "max_position_embeddings");
   if (positions < t.context) t.context = positions;
-  int64_t window;  // null where every position sees all before it
+  int64_t window;  // null: every position sees all before it
   t.window = poise_attributes_get_integer(config, "sliding_window", &window, NULL) == POISE_OK && window > 0
                  ? (size_t)window
                  : t.context;
@@ -244,7 +244,7 @@ static void rms_norm(const matrix* weight, const float* x, float eps, float* out
   for (size_t i = 0; i < weight->columns; ++i) out[i] *= x[i] * factor;
 }
 
-// Rotary embedding: in each head, element i of the first half turns with element i of the second.
+// Rotary embedding: in each head, rotates element i of the first half with element i of the second.
 static void rotate(const transformer* t, float* x, size_t heads, size_t position) {
   const size_t half = t->head_size / 2;
   for (size_t i = 0; i < half; ++i) {
@@ -261,7 +261,7 @@ static void rotate(const transformer* t, float* x, size_t heads, size_t position
   }
 }
 
-// One head looks back: out = softmax(query . keys / sqrt(size)) . values, over the positions that it sees.
+// Attention of one head: out = softmax(query . keys / sqrt(size)) . values, over the positions that it sees.
 static void attend(const transformer* t, const layer* at, size_t position, size_t head) {
   const size_t first = position < t->window ? 0 : position + 1 - t->window;
   const size_t width = t->kv_heads * t->head_size;
@@ -290,7 +290,7 @@ static void add(float* x, const float* y, size_t size) {
   for (size_t i = 0; i < size; ++i) x[i] += y[i];
 }
 
-// The token at a position goes through all layers; t->logits become the scores of the token after it.
+// Runs the token at a position through all layers; t->logits become the scores of the next token.
 static void forward(transformer* t, int32_t token, size_t position) {
   const size_t kv_width = t->kv_heads * t->head_size;
   if (token < 0 || (size_t)token >= t->vocabulary) die("token %d is out of range", (int)token);
@@ -331,7 +331,7 @@ typedef struct tokenizer {
   int32_t bytes[256];  // ids of the byte tokens, or -1
 } tokenizer;
 
-static const poise_token* compared;  // qsort() hands nothing through
+static const poise_token* compared;  // qsort() takes no context
 
 static int compare(poise_text a, poise_text b) {
   const int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
@@ -405,9 +405,9 @@ static char* with_space_symbols(const tokenizer* t, const char* text, size_t* si
 
 static size_t character_size(unsigned char lead) { return lead < 0xc0 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4; }
 
-// Byte pair encoding: the text falls into characters, and the two neighbours whose concatenation is the token with the
-// highest score become one, until no neighbours make a token. Returns the number of ids in `out`, which has room for
-// one per byte and BOS.
+// Byte pair encoding: splits the text into characters, and joins the two neighbours whose concatenation is the token
+// with the highest score, until no neighbours make a token. Returns the number of ids in `out`, which has space for one
+// per byte and BOS.
 static size_t encode(const tokenizer* t, const char* prompt, int32_t* out) {
   size_t size;
   char* text = with_space_symbols(t, prompt, &size);

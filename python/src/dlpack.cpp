@@ -57,8 +57,8 @@ constexpr std::array kTypes = {
     Row{DType::f8_e5m2fnuz, {13, 8, 1}},      Row{DType::f8_e8m0, {14, 8, 1}},
 };
 
-// What the elements are for consumers that know numbers only by their width: torch 1.13 knows no unsigned ones but u8,
-// no 8-bit floats and no bool here.
+// The element type for consumers that know numbers only by width: torch 1.13 has no unsigned types but u8, no 8-bit
+// floats and no bool here.
 DLDataType as_bits(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(info(dtype).bits);
   return bits == 8 ? DLDataType{kUInt, 8, 1} : DLDataType{kInt, bits, 1};
@@ -81,7 +81,7 @@ struct Exported {
 
 void delete_exported(DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); }
 
-// A capsule that was not consumed.
+// Destroys a capsule that was not consumed.
 void end_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kFresh) == 0) return;
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kFresh));
@@ -103,7 +103,7 @@ DType dtype_of(const DLDataType& type) {
                                      type.bits, type.lanes));
 }
 
-// Copies elements that may be in any order, row by row.
+// Copies elements in any order, row by row.
 void copy_strided(const DLTensor& from, std::size_t dimension, const std::byte* in, std::size_t width,
                   std::byte*& out) {
   if (dimension == static_cast<std::size_t>(from.ndim)) {
@@ -126,8 +126,7 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// (dtype, shape, Memory) of a capsule, which is used up: its memory, or a copy where the elements are not in row-major
-// order.
+// (dtype, shape, Memory) of a capsule, which it consumes: its memory, or a copy if the elements are not row-major.
 py::tuple consume(const py::object& object) {
   if (PyCapsule_IsValid(object.ptr(), kFresh) == 0)
     throw py::buffer_error("this is no DLPack capsule, or it has been used already");

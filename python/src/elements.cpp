@@ -9,11 +9,11 @@ namespace poise::python {
 namespace {
 
 constexpr std::uint64_t kLongRead = 16 << 20;      // elements: some hundredths of a second
-constexpr std::uint64_t kWorthMapping = 64 << 10;  // bytes; fewer are copied in less time
+constexpr std::uint64_t kWorthMapping = 64 << 10;  // bytes; copying fewer is faster
 
 bool is_known(DType dtype) { return dtype != DType::unknown && info(dtype).kind != DTypeKind::quantized; }
 
-// Do the elements have a byte of their own each?
+// True if each element has its own bytes.
 bool has_bytes(DType dtype) { return info(dtype).bits >= 8; }
 
 std::vector<std::uint64_t> scaled(std::vector<std::uint64_t> strides, std::uint64_t width) {
@@ -26,7 +26,7 @@ Strided packed(const Strided& place) {
   return Strided::whole(shape);
 }
 
-// Elements of half a byte, the even one in the low half, as a byte each.
+// Elements of half a byte, the even one in the low half, as one byte each.
 Memory read_halves(const Blob& blob, const Strided& place) {
   const std::uint64_t extent = place.extent();
   Memory out = make_memory(place.count());
@@ -72,7 +72,7 @@ std::optional<Placed> HeldElements::mapped() const {
   const auto bytes = data.blob->map();
   if (!bytes) return std::nullopt;
   const std::uint64_t width = info(*type).bits / 8;
-  auto* first = const_cast<std::byte*>(bytes->data());  // NOLINT: Memory says that it is read-only
+  auto* first = const_cast<std::byte*>(bytes->data());  // Memory is marked read-only
   const auto raw = data.blob->raw();
   std::optional<Placed> result(std::in_place);
   result->memory = {first, bytes->size(), false,

@@ -1,4 +1,4 @@
-// Elements: a tensor's elements, or a slice of them, as Python sees them.
+// Elements: a tensor's elements, or a slice of them, for Python.
 #pragma once
 
 #include <memory>
@@ -13,36 +13,35 @@
 
 namespace poise::python {
 
-// Memory, and where the elements are in it.
+// Memory, and the places of the elements in it.
 struct Placed {
   Memory memory;
   std::uint64_t offset = 0;            // bytes
   std::vector<std::uint64_t> strides;  // bytes
 };
 
-// A tensor's elements, or a slice of them, of a model that stays open meanwhile. Needs no GIL, unless said otherwise.
+// A tensor's elements, or a slice of them; keeps its model open. Needs no GIL, unless stated.
 struct HeldElements {
   std::shared_ptr<const Model> model;
   const Tensor* tensor = nullptr;
   Strided place;
 
-  // The type that elements have when they are read as they are: f32 for codes; nothing where they are not known to be
-  // numbers.
+  // The type of the elements when read unchanged: f32 for codes; nothing if they are not known to be numbers.
   std::optional<DType> dtype() const;
-  // dtype(); throws unsupported where there is none.
+  // dtype(); throws unsupported if there is none.
   DType require_dtype() const;
 
-  // The elements in the mapped file, read-only; nothing where their bytes are others (codes, compressed, less than a
+  // The elements in the mapped file, read-only; nothing if their bytes differ from it (codes, compressed, less than a
   // byte each, not mapped).
   std::optional<Placed> mapped() const;
-  // The same to write to, for the caller alone: private pages of the file, or a copy. Nothing as above.
+  // The same, writable: private pages of the file, or a copy. Nothing as above.
   std::optional<Placed> writable() const;
-  // A copy in row-major order, as they are or as f32, f16 or bf16; f4 as one byte each. Throws unsupported, and what
+  // A copy in row-major order, unchanged or as f32, f16 or bf16; f4 as one byte each. Throws unsupported, and what
   // reading throws. `stopped`: see read_strided().
   Memory read(std::optional<DType> as, const std::function<bool()>& stopped = {}) const;
 };
 
-// The same for Python, which may close the model at any time.
+// The same for a model that Python may close at any time.
 class Elements {
  public:
   Elements(std::shared_ptr<OpenModel> owner, const Tensor& tensor)
@@ -60,11 +59,11 @@ class Elements {
   Strided place_;
 };
 
-// elements.read(as), which Ctrl-C ends where it takes long. Requires: the GIL.
+// elements.read(as); Ctrl-C stops it if it takes long. Requires: the GIL.
 Memory read_patiently(const HeldElements& elements, std::optional<DType> as);
 
-// A DLPack capsule of memory of its own, of the elements as `as` (nothing: as they are). `bits`: types that consumers
-// may not know as integers. Requires: the GIL.
+// A DLPack capsule that owns a copy of the elements as `as` (nothing: unchanged). `bits`: as integers if consumers may
+// not know the type. Requires: the GIL.
 py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, bool bits);
 
 void declare_dlpack(py::module_& module);

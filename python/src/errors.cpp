@@ -1,4 +1,4 @@
-// Exceptions of the library become those of poise/_errors.py.
+// Maps exceptions of the library to those of poise/_errors.py.
 #include <exception>
 
 #include "face.hpp"

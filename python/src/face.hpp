@@ -1,5 +1,4 @@
-// What the parts of the extension share: its namespace, text in and out of Python, and one function a part that
-// declares it.
+// What the parts of the extension share: the namespace, conversions of text, and the functions that declare the parts.
 #pragma once
 
 #include <cstdint>
@@ -36,19 +35,18 @@ void declare_runtime(py::module_& module);
 [[noreturn]] void refuse(std::string message);  // bad_argument
 std::string short_repr(py::handle object);      // for an error
 
-// Files may hold any bytes where text belongs: those that are no UTF-8 become lone surrogates, as in Python's own file
-// names, and back.
+// Text that may be invalid UTF-8: invalid bytes become lone surrogates, as in Python's file names.
 py::str text(std::string_view utf8);
 std::string utf8(py::handle text);
-// The same for a name to look for: nothing for what is no text, or none that a file could hold.
+// The same for a name to find: nothing for other objects, and for texts that no file can hold.
 std::optional<std::string> name_from(py::handle object);
-// str, bytes or os.PathLike, as Python's own open() takes them. Throws what it raises.
+// str, bytes or os.PathLike, as for Python's open(). Throws what it raises.
 std::filesystem::path path_from(py::handle object);
 
-// An integer of Python's or numpy's, or of whatever else is an index. Throws TypeError for what is none.
+// An integer of Python or numpy, or another index. Throws TypeError for other objects.
 py::int_ integer_from(std::string_view name, py::handle given);
-// The same, from `least` on. Throws TypeError for what is none, and bad_argument for one that
-// is out of range: "seed is -1, expected an integer from 0 to 18446744073709551615".
+// The same, from `least` on. Throws TypeError for other objects, and bad_argument out of range: "seed is -1, expected
+// an integer from 0 to 18446744073709551615".
 template <typename Number>
 Number whole(std::string_view name, py::handle given, Number least = std::numeric_limits<Number>::min()) {
   const py::int_ number = integer_from(name, given);
@@ -63,7 +61,7 @@ Number whole(std::string_view name, py::handle given, Number least = std::numeri
 
 // Python's True and False, or numpy's.
 bool is_boolean(py::handle object);
-// Which of them it is. Throws TypeError for what is neither.
+// Its value. Throws TypeError for other objects.
 bool truth(std::string_view name, py::handle given);
 
 py::object to_python(const Value& value);
@@ -71,11 +69,11 @@ py::dict to_python(const Attributes& attributes);
 // Throws bad_argument for what files cannot hold.
 Attributes attributes_from(const py::dict& dict);
 
-// The vocabulary of a Vocabulary, a Tokenizer or an OpenModel. Throws TypeError for others, and unsupported where there
-// is none.
+// The vocabulary of a Vocabulary, a Tokenizer or an OpenModel. Throws TypeError for others, and unsupported if it has
+// none.
 Vocabulary vocabulary_from(const py::object& given);
 
-// Replaces fields of a card. Throws bad_argument for one that there is not, and TypeError for what is no text.
+// Replaces fields of a card. Throws bad_argument for an unknown field, and TypeError for a value other than text.
 void set_card(const py::dict& fields, Card& card);
 
 py::object to_python(const Finding& finding);
@@ -84,12 +82,12 @@ py::object optional_number(std::optional<std::uint64_t> number);  // None for no
 // Throws bad_argument.
 DType dtype_from(std::string_view name);
 
-// A model that Python opened, until it closes it. Used under the GIL.
+// A model opened by Python, until it is closed. Used under the GIL.
 class OpenModel {
  public:
   explicit OpenModel(Model model) : model_(std::make_shared<const Model>(std::move(model))) {}
 
-  // Throws bad_argument when it is closed. What is returned stays valid whatever Python does.
+  // Throws bad_argument when it is closed. The result stays valid.
   std::shared_ptr<const Model> use() const {
     if (!model_) refuse("the model is closed");
     return model_;

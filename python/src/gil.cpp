@@ -24,8 +24,7 @@ Released::~Released() {
 }
 
 Taken::Taken() {
-  if (is_ending() && PyGILState_GetThisThreadState() == nullptr)
-    sleep_for_ever();  // there is nothing left to make a state of
+  if (is_ending() && PyGILState_GetThisThreadState() == nullptr) sleep_for_ever();  // the interpreter is gone
   state_ = surviving([] { return PyGILState_Ensure(); });
 }
 

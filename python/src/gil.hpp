@@ -1,4 +1,4 @@
-// Released and Taken: Python's lock given back for a while, and taken for a while.
+// Released and Taken: release and take Python's lock for a scope.
 #pragma once
 
 #include <cxxabi.h>
@@ -7,14 +7,14 @@
 
 namespace poise::python {
 
-// A thread may want the lock when the interpreter has ended: a daemon thread that was in a call. It never gets it.
-// Python before 3.14 ends that thread by unwinding its stack, which neither pybind11's own guards nor the library
-// survive, and the process with them; here it sleeps until the process is gone, as since 3.14.
+// A thread may want the lock after the interpreter has ended: a daemon thread in a call. It never gets it. Python
+// before 3.14 ends that thread by unwinding its stack, which neither pybind11's guards nor the library survive; here it
+// sleeps until the process ends, as since 3.14.
 
 [[noreturn]] void sleep_for_ever();
 
-// Does what takes the lock, if only between two steps of a Python function that it calls. The work may own nothing of
-// Python's: its own objects are destroyed on the way here, without the lock.
+// Runs work that takes the lock, perhaps between two steps of a Python function. The work may not own Python objects:
+// its own objects are destroyed during unwinding, without the lock.
 template <typename Work>
 auto surviving(Work&& work) {
 #ifdef __GLIBCXX__
@@ -28,7 +28,7 @@ auto surviving(Work&& work) {
 #endif
 }
 
-// Has the interpreter begun to end?
+// True once the interpreter has begun to end.
 bool is_ending();
 
 class Released {
@@ -42,7 +42,7 @@ class Released {
   PyThreadState* state_;
 };
 
-// On any thread, whether it has the lock or not.
+// On any thread, with or without the lock.
 class Taken {
  public:
   Taken();

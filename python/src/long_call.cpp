@@ -36,8 +36,7 @@ Progress LongCall::progress() {
     const Taken taken;
     try {
       const py::tuple arguments = py::make_tuple(event.done, event.total, text(event.item));
-      // Nothing of Python's may be destroyed where the stack is unwound: no object of C++ between the call and
-      // surviving().
+      // Unwinding must not destroy Python objects: there is no C++ object between the call and surviving().
       PyObject* const called = surviving([&] { return PyObject_CallObject(callback_.ptr(), arguments.ptr()); });
       if (called == nullptr) throw py::error_already_set();
       const auto answer = py::reinterpret_steal<py::object>(called);
@@ -74,7 +73,7 @@ void LongCall::execute(const std::function<void()>& work) {
           done = true;
           changed.notify_one();
         });
-      } catch (const std::system_error&) {  // no more threads: done here, deaf to signals
+      } catch (const std::system_error&) {  // no more threads: runs here, without signals
       }
     }
     if (!worker.joinable()) {

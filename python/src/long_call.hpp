@@ -1,5 +1,4 @@
-// LongCall: work that is done without the GIL, tells Python of its progress, and ends when Python says so or Ctrl-C is
-// pressed.
+// LongCall: runs work without the GIL, reports progress to Python, and stops when Python or Ctrl-C asks for it.
 #pragma once
 
 #include <functional>
@@ -13,18 +12,18 @@
 
 namespace poise::python {
 
-// Python runs signal handlers on its main thread only, and the library reports progress from any. So, called on the
-// main thread, the work is done on another while the main one listens for signals.
+// Python runs signal handlers on its main thread only, and the library reports progress from any. So a call on the main
+// thread runs the work on another one and handles signals meanwhile.
 class LongCall {
  public:
-  // `progress` is None, or is called with (done, total, item): False stops the work, and so does what it raises.
+  // `progress` is None, or is called with (done, total, item): False or an exception stops the work.
   explicit LongCall(py::object progress = py::none()) : callback_(std::move(progress)) {}
 
-  // What the work hands to the library.
+  // The callback for the library.
   Progress progress();
-  // Should the work end? For work that reports no progress.
+  // True when the work should end. For work that reports no progress.
   bool stopped() const { return stop_.stop_requested(); }
-  // The same for work that takes one.
+  // The same as a token.
   std::stop_token stop() const { return stop_.get_token(); }
 
   // Throws what Python raised meanwhile, else what the work throws. Requires: the GIL.
@@ -43,7 +42,7 @@ class LongCall {
  private:
   void execute(const std::function<void()>& work);
   void listen(const std::function<bool()>& wait);
-  void keep_error();  // that Python has set; the first one counts
+  void keep_error();  // Python's current one; the first counts
 
   py::object callback_;
   std::stop_source stop_;

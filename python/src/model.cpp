@@ -1,4 +1,4 @@
-// Models: opened, made of arrays, and what they hold beside tensors.
+// Models: opening, making from arrays, and everything besides tensors.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ Shape shape_from(const py::handle& sizes) {
   return shape;
 }
 
-// One of the tensors of a new model: another model's Tensor, or (dtype, shape, buffer).
+// A tensor of a new model: another model's Tensor, or (dtype, shape, buffer).
 Tensor tensor_from(const std::string& name, const py::handle& given) {
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().tensor();
@@ -75,8 +75,8 @@ void replace_vocabulary(Model& model, const py::object& with) {
   model.vocabulary = vocabulary_from(with);
 }
 
-// A model of arrays. `like`: a model whose card, configuration, vocabulary and attributes it gets; `attributes` and
-// `vocabulary` replace those, keys of `config` and fields of `card` theirs.
+// Makes a model from arrays. `like`: a model that gives card, configuration, vocabulary and attributes; `attributes`
+// and `vocabulary` replace those, `config` and `card` replace single keys and fields.
 Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, const std::optional<Owner>& like,
             const std::optional<py::dict>& config, const std::optional<py::dict>& card, const py::object& vocabulary) {
   Model model;
@@ -112,8 +112,8 @@ py::list names(const OpenModel& owner) {
   return result;
 }
 
-// All tensors at once, for callers that want the whole file: (name, dtype, shape, (Memory, offset) or None). Of each
-// file there is one Memory: the mapping, or private pages of it. None: the tensor is to be read by itself.
+// All tensors at once, for callers that need the whole file: (name, dtype, shape, (Memory, offset) or None). One Memory
+// for each file: the mapping, or private pages of it. None: read the tensor separately.
 py::list all_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.use();
   std::vector<std::pair<const Source*, py::object>> files;
@@ -123,7 +123,7 @@ py::list all_mapped(const OpenModel& owner, bool writable) {
     }
     py::object made = py::none();
     if (!writable && source->mapped()) {
-      auto* first = const_cast<std::byte*>(source->bytes().data());  // NOLINT: Memory says that it is read-only
+      auto* first = const_cast<std::byte*>(source->bytes().data());  // Memory is marked read-only
       made = py::cast(Memory{first, source->size(), false, source});
     } else if (writable && source->descriptor() >= 0 && source->mapped()) {
       made = py::cast(map_privately(*source, 0, source->size()));
@@ -157,7 +157,7 @@ py::object vocabulary(const OpenModel& owner) {
   if (!model->vocabulary) return py::none();
   return py::cast(
       std::shared_ptr<Vocabulary>(std::const_pointer_cast<Model>(model),
-                                  const_cast<Vocabulary*>(&*model->vocabulary)));  // NOLINT: pybind11 holds no const
+                                  const_cast<Vocabulary*>(&*model->vocabulary)));  // pybind11 has no const holders
 }
 
 std::string_view name_of(VocabularyKind kind) {

@@ -1,4 +1,4 @@
-// The extension module poise._poise: what the package poise is made of. Python's side is in ../poise.
+// The extension module poise._poise, for the Python package in ../poise.
 #include "face.hpp"
 
 PYBIND11_MODULE(_poise, module) {

@@ -1,5 +1,5 @@
-// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options come as a dict, whose keys Python's
-// functions name; reports go as dicts.
+// Operations on whole files: convert, save, plan, verify, hash, diff, edit. Options are a dict, whose keys Python's
+// functions name; reports are dicts.
 #include <array>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using Owner = std::shared_ptr<OpenModel>;
 
-// An argument that is not None.
+// An argument other than None.
 class Given {
  public:
   Given(std::string_view name, py::object value) : name_(name), value_(std::move(value)) {}
@@ -43,7 +43,7 @@ class Given {
   std::string text() const { return as<std::string>("text"); }
   // Throws bad_argument.
   [[noreturn]] void refuse(std::string_view expected) const { python::refuse(message(expected)); }
-  // One of a few words. Throws bad_argument for others.
+  // One of a few names. Throws bad_argument for others.
   template <typename Choice>
   Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
     const std::string word = in_small_letters(text());
@@ -108,8 +108,8 @@ void add_lora(const Given& given, ConvertOptions& to) {
 
 IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
-// The keywords that convert(), save() and plan() of poise/_operations.py share. A later one may need what an earlier
-// one sets.
+// The keywords that convert(), save() and plan() of poise/_operations.py share. A later one may need the value of an
+// earlier one.
 struct Option {
   std::string_view name;
   void (*set)(const Given& given, ConvertOptions& to);
@@ -158,7 +158,7 @@ constexpr std::array kOptions = std::to_array<Option>({
     {"io", [](const Given& given, ConvertOptions& to) { to.read.io = io_from(given); }},
 });
 
-// Requires: every key is the name of an option.
+// Requires: every key names an option.
 ConvertOptions options_from(const py::dict& given) {
   ConvertOptions to;
   for (const Option& option : kOptions) {
@@ -226,12 +226,12 @@ py::dict to_python(const Plan& plan) {
                   "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
 }
 
-// The format of an output: the named one, or that of its name.
+// The named format, or the one of the output's name.
 std::string format_of(const fs::path& output, const std::string& named) {
   return std::string((named.empty() ? output_format(output) : format_by_name(named)).info.name);
 }
 
-// Adds what verify() will fault in a model whose configuration may be another one than its file's.
+// Adds the faults that verify() will find in a model whose configuration may differ from its file's.
 void warn_of_headers(const Model& model, std::vector<Finding>& warnings) {
   std::size_t errors = 0;
   std::string first;
@@ -359,7 +359,7 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   return py::dict("way"_a = way, "bytes"_a = report.bytes, "added"_a = texts(report.added));
 }
 
-// The one tensor of a model as codes, in a model of its own.
+// Quantizes the only tensor of a model; makes another model of it.
 Owner quantize_tensor(const Owner& owner, const py::object& type, const py::object& group_size) {
   const std::string name = utf8(type);
   const auto model = owner->use();

@@ -31,7 +31,7 @@ py::str shown(const std::string& utf8) {
 
 // ---- tokenizers ----
 
-// Of a model, of the weights that have it, or of tokenizer files alone.
+// From a model, from weights, or from tokenizer files.
 class PyTokenizer {
  public:
   explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer)
@@ -40,7 +40,7 @@ class PyTokenizer {
   const Tokenizer* operator->() const { return tokenizer_.get(); }
   const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
 
-  // The first token that is spelled so. Requires: no GIL.
+  // The first token with that spelling. Requires: no GIL.
   std::optional<TokenId> id(std::string_view piece) const {
     std::call_once(ids_->made, [&] {
       const std::size_t size = tokenizer_->vocabulary().size();
@@ -61,7 +61,7 @@ class PyTokenizer {
   std::shared_ptr<Ids> ids_;
 };
 
-// Token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for what is none.
+// Token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for other objects.
 Tokens tokens_from(py::handle given) {
   if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()))
     throw py::type_error(
@@ -114,7 +114,7 @@ Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool speci
   return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text);
 }
 
-// The ids of a text, or a list of those of each text.
+// The ids of a text, or for a list of texts a list of their ids.
 py::object encode(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
   const bool special = truth("special", with_special);
   if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
@@ -125,7 +125,7 @@ py::object encode(const PyTokenizer& tokenizer, const py::object& given, const p
   return all;
 }
 
-// What a chat template makes of messages: the text and its ids.
+// Renders messages with a chat template: the text and its ids.
 py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, const py::object& tools,
                       const py::object& documents, const py::object& jinja, const py::object& add_generation_prompt,
                       const py::kwargs& variables) {
@@ -232,25 +232,25 @@ void declare_tokenizer(py::module_& module) {
 
 using WeightsPtr = std::shared_ptr<const Weights>;
 
-// pybind11 holds no const.
+// pybind11 has no const holders.
 struct PyWeights {
   WeightsPtr weights;
 };
 
-// A session, and what its text is so far: the tokens that were fed, and the one that was generated last, which is fed
-// when the text goes on. Used by one thread at a time.
+// A session and its text: the tokens fed so far, and the last generated one, which is fed when the text continues. Used
+// by one thread at a time.
 class Story {
  public:
   Story(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
-  // A text that goes on from here by itself.
+  // An independent copy.
   Story(const Story& other)
       : session_(other.session_.fork()), fed_(other.fed_), unfed_(other.unfed_), state_(other.state_) {}
 
   const Session& session() const { return session_; }
   const Tokens& fed() const { return fed_; }
-  // The token that was generated last, unless something was fed since.
+  // The last generated token, unless something was fed since.
   std::optional<TokenId> unfed() const { return unfed_; }
-  // Another number after every change.
+  // Changes with every change of the text.
   std::uint64_t state() const { return state_; }
 
   void reset() {
@@ -265,22 +265,22 @@ class Story {
     turn_to({});
   }
 
-  // Appends tokens, and nothing else.
+  // Appends only tokens.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
     append(tokens, stop);
     turn_to({});
   }
 
-  // A text that begins here, or goes on.
+  // Encodes a text that begins or continues here.
   Tokens encode(std::string_view text) const {
     const bool begins = session_.position() == 0 && !unfed_;
     return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
   }
 
-  // Is there no position left for the token that was generated last?
+  // True if there is no position left for the last generated token.
   bool is_full() const { return unfed_ && session_.position() == session_.context(); }
 
-  // Appends the token that was generated last, then `tokens`.
+  // Appends the last generated token, then `tokens`.
   void go_on(Tokens tokens, const std::stop_token& stop = {}) {
     if (unfed_) tokens.insert(tokens.begin(), *unfed_);
     append(tokens, stop);
@@ -310,7 +310,7 @@ class Story {
     if (!tokens.empty()) unfed_.reset();
   }
 
-  // Feeds tokens: all, or the first of them where that is stopped.
+  // Feeds tokens: all, or the first ones if stopped.
   template <typename Feed>
   void keeping_account(std::span<const TokenId> tokens, const Feed& feed) {
     const std::size_t before = session_.position();
@@ -330,8 +330,7 @@ class Story {
   std::uint64_t state_ = 0;
 };
 
-// A session that threads use one after the other. Its mutex is taken without the GIL, or a thread that waits for it
-// would keep the one that has it from going on.
+// A session that threads use in turn. Take its mutex without the GIL: a waiting thread would block the owner.
 class PySession {
  public:
   PySession(WeightsPtr weights, const SessionOptions& options)
@@ -340,7 +339,7 @@ class PySession {
       tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
   }
 
-  // A session that goes on by itself. Requires: no GIL.
+  // An independent session. Requires: no GIL.
   std::shared_ptr<PySession> fork() {
     const std::lock_guard lock(mutex_);
     return std::shared_ptr<PySession>(new PySession(*this));
@@ -357,12 +356,12 @@ class PySession {
   const WeightsPtr& shared_weights() const { return weights_; }
   // Throws unsupported when the model has no vocabulary.
   const PyTokenizer& tokenizer() const {
-    if (!tokenizer_) (void)weights_->tokenizer();  // which throws
+    if (!tokenizer_) (void)weights_->tokenizer();  // throws
     return *tokenizer_;
   }
 
  private:
-  // Requires: the other one's mutex is taken.
+  // Requires: the mutex of `other` is locked.
   PySession(const PySession& other) : weights_(other.weights_), tokenizer_(other.tokenizer_), story_(other.story_) {}
 
   std::mutex mutex_;
@@ -393,12 +392,12 @@ Memory logits(PySession& session) {
   });
 }
 
-constexpr std::size_t kLooksBack = 1024;  // tokens, which are decoded in less than a millisecond
+constexpr std::size_t kLooksBack = 1024;  // tokens; decoding them takes less than a millisecond
 
-// One text that a session generates, a token at a time: what Session::generate() does, for a caller who asks.
+// One text that a session generates, token by token: Session::generate() for a caller that asks.
 class Generator {
  public:
-  // The prompt: `text`, and then `prompt`.
+  // The prompt: `text`, then `prompt`.
   Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
             const GenerateOptions& options)
       : session_(std::move(session)),
@@ -414,7 +413,7 @@ class Generator {
         refuse(fmt::format("logit_bias: token {} is out of range: the model has {} tokens", token,
                            weights.vocabulary_size()));
     }
-    if (!options.stop.empty()) (void)weights.tokenizer();  // throws where there is no text
+    if (!options.stop.empty()) (void)weights.tokenizer();  // throws without a vocabulary
     if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
       refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
     }
@@ -446,7 +445,7 @@ class Generator {
     return py::make_tuple(*token, shown(piece));
   }
 
-  // What was held back of the tokens it gave.
+  // The bytes held back for its tokens.
   py::str finish() { return stream_ && gave_ ? shown(stops_.add(stream_->finish()) + stops_.finish()) : py::str(""); }
   std::string_view reason() const { return reason_; }
 
@@ -462,7 +461,7 @@ class Generator {
     if (!session_->weights().has_tokenizer()) return;
     stream_.emplace(session_->weights().tokenizer());
     const Tokens& fed =
-        story.fed();  // the last ones decide on the space before the first word, and on a character's first bytes
+        story.fed();  // they determine the space before the first word, and the first bytes of a character
     for (const TokenId token : std::span(fed).last(std::min(fed.size(), kLooksBack))) {
       if (static_cast<std::size_t>(token) < choices_) stream_->add(token);
     }
@@ -499,7 +498,7 @@ class Generator {
   bool ignores_eos_;
   StopTexts stops_;
   std::size_t choices_ = 0;
-  std::uint64_t state_ = 0;  // where the session was left
+  std::uint64_t state_ = 0;  // after the last token
   bool gave_ = false;
   std::string_view reason_ = "max_tokens";
 };
@@ -513,7 +512,7 @@ float real(std::string_view name, const py::object& given) {
   return static_cast<float>(number);
 }
 
-// The options that came later, by name.
+// The options of later versions, by name.
 void take_options(const py::dict& given, GenerateOptions& options) {
   SamplingOptions& sampling = options.sampling;
   sampling.min_p = real("min_p", given["min_p"]);

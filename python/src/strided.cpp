@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::uint64_t kPiece = 4 << 20;    // bytes that a thread reads at once
 constexpr std::uint64_t kWindow = 1 << 20;   // bytes read to pick some of them
-constexpr std::uint64_t kWorthALook = 4096;  // runs from here on are read by themselves
+constexpr std::uint64_t kWorthALook = 4096;  // longer runs are read separately
 
 using Stopped = std::function<bool()>;
 
 bool should_stop(const Stopped& stopped) { return stopped && stopped(); }
 
-// Reads [offset, offset + size): where the blob can seek, with all processors.
+// Reads [offset, offset + size); on all processors if the blob can seek.
 void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint64_t size, const Stopped& stopped) {
   if (size == 0) return;
   if (!blob.seekable() && offset == 0 && size == blob.size())
@@ -35,7 +35,7 @@ void read_run(const Blob& blob, std::uint64_t offset, std::byte* out, std::uint6
   });
 }
 
-// What is read of one run of equal steps: `count` runs of `run` bytes, `step` bytes apart, from `offset` on.
+// The reads of one run of equal steps: `count` runs of `run` bytes, `step` bytes apart, from `offset` on.
 struct Comb {
   std::uint64_t offset = 0;
   std::uint64_t run = 0;
@@ -92,7 +92,7 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   const std::uint64_t count = elements.count();
   if (count == 0) return;
   if (elements.is_run()) return read_run(blob, elements.first * width, out, count * width, stopped);
-  if (!blob.map() && !blob.seekable()) {  // each read would begin at the front
+  if (!blob.map() && !blob.seekable()) {  // each read would start at the front
     std::vector<std::byte> bytes(static_cast<std::size_t>(elements.extent() * width));
     read_run(blob, elements.first * width, bytes.data(), bytes.size(), stopped);
     Strided inside = elements;
@@ -104,7 +104,7 @@ void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements
   while (inner > 0 && (elements.shape[inner - 1] == 1 || elements.strides[inner - 1] == run))
     run *= elements.shape[--inner];
   const std::size_t outer =
-      inner - 1;  // the dimension of the comb; those before it are counted through. It is no run: inner > 0
+      inner - 1;  // dimension of the comb; the code loops over those before it. inner > 0, since it is not one run
   Comb comb{.offset = 0, .run = run * width, .step = elements.strides[outer] * width, .count = elements.shape[outer]};
   std::vector<std::uint64_t> index(outer, 0);
   std::vector<std::byte> window;

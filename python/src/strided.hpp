@@ -1,4 +1,4 @@
-// Strided: which elements of a row-major array a slice takes, and how they are read without the others.
+// Strided: the elements of a row-major array that a slice takes, and how to read only them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace poise::python {
 
-// Elements of a row-major array: of each dimension `shape` of them, `strides` elements apart (at least 1), from element
+// Elements of a row-major array: in each dimension `shape` of them, `strides` elements apart (at least 1), from element
 // `first` on.
 struct Strided {
   std::uint64_t first = 0;
@@ -21,16 +21,15 @@ struct Strided {
   static Strided whole(const Shape& shape);
 
   std::uint64_t count() const;
-  // Are the elements one after the other?
+  // True if the elements are contiguous.
   bool is_run() const;
   // Elements from the first to the last one, both included; 0 for none.
   std::uint64_t extent() const;
 };
 
-// Copies the elements, of `width` bytes each, to `out`, in row-major order; of a blob that can seek about as many bytes
-// are read as are wanted. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob holds them; `out`
-// has room. When `stopped` (which may be empty, and is asked on many threads) says so, it ends early, and what `out`
-// has is chance.
+// Copies the elements, of `width` bytes each, to `out`, in row-major order; from a seekable blob reads not much more
+// than them. Throws what reading the blob throws, and std::bad_alloc. Requires: the blob holds them; `out` has space.
+// When `stopped` (may be empty; called from many threads) returns true, ends early with undefined contents of `out`.
 void read_strided(const Blob& blob, std::uint64_t width, const Strided& elements, std::byte* out,
                   const std::function<bool()>& stopped = {});
 

@@ -30,7 +30,7 @@ Elements at(const Owner& owner, std::size_t index) {
   return {owner, model->tensors()[index]};
 }
 
-// Takes key after key of a subscript and narrows one dimension after the other.
+// Applies the keys of a subscript, narrowing one dimension after another.
 class Slicer {
  public:
   explicit Slicer(const Strided& from) : from_(from) { result_.first = from.first; }
@@ -50,7 +50,7 @@ class Slicer {
       }
     }
     keep(from_.shape.size() - dimension_);
-    if (result_.count() == 0) result_.first = 0;  // which a tensor of no elements has not
+    if (result_.count() == 0) result_.first = 0;  // an empty tensor has no first element
     return std::move(result_);
   }
 
@@ -71,7 +71,7 @@ class Slicer {
       if (count > 0) result_.first += static_cast<std::uint64_t>(start) * stride;
       return add(static_cast<std::uint64_t>(count), count > 1 ? stride * static_cast<std::uint64_t>(step) : stride);
     }
-    // Booleans are integers, too, and mean something else to numpy.
+    // Booleans are integers, too, but have another meaning in numpy.
     if (is_boolean(key) || PyIndex_Check(key.ptr()) == 0) {
       throw py::type_error(fmt::format("tensors take integers, slices and ... as indices, not {}; .numpy() takes more",
                                        Py_TYPE(key.ptr())->tp_name));
@@ -105,8 +105,8 @@ py::tuple tuple_of(const std::vector<std::uint64_t>& numbers) {
   return result;
 }
 
-// (dtype, shape, Memory, offset, strides): the elements where they are mapped; Memory None: they are to be read.
-// Strides None: row-major.
+// (dtype, shape, Memory, offset, strides): the elements if they are mapped; Memory None: they must be read. Strides
+// None: row-major.
 py::tuple view(const Elements& of) {
   const HeldElements held = of.hold();
   const py::str dtype = text(to_string(held.require_dtype()));
@@ -116,13 +116,13 @@ py::tuple view(const Elements& of) {
   return py::make_tuple(dtype, tuple_of(held.place.shape), std::move(placed->memory), placed->offset, strides);
 }
 
-// A copy in row-major order, as files have it.
+// A copy in row-major order, packed as in files.
 Memory packed(const Elements& of) {
   const HeldElements held = of.hold();
   Memory memory = read_patiently(held, std::nullopt);
   if (info(held.require_dtype()).bits != 4) return memory;
   const std::uint64_t count = held.place.count();
-  std::byte* const bytes = memory.data;  // an element each; two are to share one
+  std::byte* const bytes = memory.data;  // one element each; packs two into one
   for (std::uint64_t i = 0; i < count; i += 2)
     bytes[i / 2] = bytes[i] | (i + 1 < count ? bytes[i + 1] << 4 : std::byte{});
   memory.size = (count + 1) / 2;
@@ -131,7 +131,7 @@ Memory packed(const Elements& of) {
 
 // ---- the buffer protocol ----
 
-// struct's letters for numbers that Python knows.
+// struct's letters for types that Python knows.
 const char* format_of(DType dtype) {
   switch (dtype) {
     case DType::f64: return "d";
@@ -187,7 +187,7 @@ int lend(PyObject* self, Py_buffer* view, int flags) {
     view->len = static_cast<Py_ssize_t>(held.place.count() * width);
     view->readonly = 1;
     view->itemsize = static_cast<Py_ssize_t>(width);
-    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;  // NOLINT: the protocol's own
+    view->format = (flags & PyBUF_FORMAT) != 0 ? const_cast<char*>(format) : nullptr;  // the protocol has no const
     const bool shaped = (flags & PyBUF_ND) != 0;
     view->ndim = shaped ? static_cast<int>(lent->shape.size()) : 1;
     view->shape = shaped ? lent->shape.data() : nullptr;
@@ -208,7 +208,7 @@ void give_back(PyObject*, Py_buffer* view) { delete static_cast<Lent*>(view->int
 
 PyObject* item_for_c(PyObject* self, Py_ssize_t index) { return PyObject_CallMethod(self, "_item", "n", index); }
 
-// Gives C code that takes instances of a class for sequences what their _item() gives, and not their __getitem__().
+// Makes C code that treats instances of a class as sequences use their _item() instead of __getitem__().
 void give_items(const py::type& type) {
   if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()),
                         reinterpret_cast<PyTypeObject*>(py::type::of<Elements>().ptr())))
@@ -234,7 +234,7 @@ py::list parts(const Elements& of) {
   return result;
 }
 
-// All decoded bytes of a part: those of the file where they can be lent, else a copy.
+// All decoded bytes of a part: the file's if they can be lent, else a copy.
 Memory part_bytes(const Elements& of, const py::object& given) {
   const std::string role = utf8(given);
   const auto tensor = of.tensor();

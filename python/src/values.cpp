@@ -1,4 +1,4 @@
-// Text, plain data and findings, from the library to Python and back.
+// Converts text, plain data and findings between the library and Python.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace poise::python {
 namespace {
 
-constexpr int kDeepest = 64;  // as files are read
+constexpr int kDeepest = 64;  // the limit of readers
 
 struct CardField {
   std::string_view name;
@@ -31,7 +31,7 @@ py::object taken(PyObject* made) {
   return py::reinterpret_steal<py::object>(made);
 }
 
-// `name`: of what the value is of, for errors.
+// `name`: the owner of the value, for errors.
 Value value_from(py::handle object, const std::string& name, int depth);
 
 Attributes attributes_from(const py::dict& dict, const std::string& name, int depth) {
@@ -44,7 +44,7 @@ Attributes attributes_from(const py::dict& dict, const std::string& name, int de
   return result;
 }
 
-// numpy's floating-point scalars that are no float of Python's.
+// numpy's floating-point scalars that are not instances of Python's float.
 bool is_short_float(py::handle object) {
   const std::string_view type = Py_TYPE(object.ptr())->tp_name;
   return type == "numpy.float16" || type == "numpy.float32";
