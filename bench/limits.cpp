@@ -122,9 +122,9 @@ int run(const std::string& job, const char* path, unsigned threads) {
   std::uint64_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.size;
   const double first = pass(chunks, threads, copy);
-  const double again = pass(chunks, threads, copy);
+  const double second = pass(chunks, threads, copy);
   std::printf("{\"bytes\": %llu, \"first\": %.6f, \"again\": %.6f}\n", static_cast<unsigned long long>(bytes), first,
-              again);
+              second);
   return 0;
 }
 

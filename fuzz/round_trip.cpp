@@ -104,10 +104,10 @@ void round_trip(const Model& model, const Format& format, const Options& options
   }
   const bool lossless = losses_of(model, format, options).empty();
   try {
-    const Model again = open(fuzz::source(file, fmt::format("fuzz{}", format.info.extension)));
-    if (const std::string what = difference(model, again, lossless); !what.empty())
+    const Model reread = open(fuzz::source(file, fmt::format("fuzz{}", format.info.extension)));
+    if (const std::string what = difference(model, reread, lossless); !what.empty())
       fuzz::report(fmt::format("{}: {} differs", format.info.name, what));
-    if (written(again, format, options) != file)
+    if (written(reread, format, options) != file)
       fuzz::report(fmt::format("{}: written again, the file differs", format.info.name));
   } catch (const Error& error) {
     fuzz::report(fmt::format("{}: its own file: {}", format.info.name, error.what()));

@@ -239,11 +239,11 @@ void write_llama2c_seeds(SeedWriter& seeds) {
     const std::size_t rotary = version == 0 ? 2 * 4 : 0;
     file.zeros(4 * (norms + rotary) + (version == 2 ? matrices + 4 * matrices / 2 : 4 * matrices));
     seeds.file("llama2c", fmt::format("version-{}", version), file.bytes());
-    ByteWriter both;
-    both.u16(static_cast<std::uint16_t>(tokenizer.size()));
-    both.append(tokenizer.bytes());
-    both.append(file.bytes());
-    seeds.seed("llama2c", fmt::format("version-{}", version), both.bytes());
+    ByteWriter files;
+    files.u16(static_cast<std::uint16_t>(tokenizer.size()));
+    files.append(tokenizer.bytes());
+    files.append(file.bytes());
+    seeds.seed("llama2c", fmt::format("version-{}", version), files.bytes());
   }
 }
 

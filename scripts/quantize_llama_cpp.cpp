@@ -34,14 +34,14 @@ std::deque<Weights> read_weights(const char* path) {
   std::ifstream in(path, std::ios::binary);
   std::deque<Weights> all;
   for (std::int32_t left = number(in); in && left > 0; --left) {
-    Weights& one = all.emplace_back();
-    one.name.resize(static_cast<std::size_t>(number(in)));
-    in.read(one.name.data(), static_cast<std::streamsize>(one.name.size()));
+    Weights& entry = all.emplace_back();
+    entry.name.resize(static_cast<std::size_t>(number(in)));
+    in.read(entry.name.data(), static_cast<std::streamsize>(entry.name.size()));
     const auto calls = static_cast<float>(number(in));
-    one.values.resize(static_cast<std::size_t>(number(in)));
-    in.read(reinterpret_cast<char*>(one.values.data()),
-            static_cast<std::streamsize>(one.values.size() * sizeof(float)));
-    for (float& value : one.values) value /= calls;
+    entry.values.resize(static_cast<std::size_t>(number(in)));
+    in.read(reinterpret_cast<char*>(entry.values.data()),
+            static_cast<std::streamsize>(entry.values.size() * sizeof(float)));
+    for (float& value : entry.values) value /= calls;
   }
   return all;
 }
@@ -60,7 +60,8 @@ int main(int count, char** arguments) {
   std::vector<llama_model_imatrix_data> imatrix;
   if (count == 6) {
     weights = read_weights(arguments[5]);
-    for (const Weights& one : weights) imatrix.push_back({one.name.c_str(), one.values.data(), one.values.size()});
+    for (const Weights& entry : weights)
+      imatrix.push_back({entry.name.c_str(), entry.values.data(), entry.values.size()});
     imatrix.push_back({nullptr, nullptr, 0});
     params.imatrix = imatrix.data();
   }

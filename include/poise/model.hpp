@@ -133,9 +133,9 @@ class MergeList {
   std::size_t size() const { return ends_.size(); }
   // Requires: rank < size().
   value_type operator[](std::size_t rank) const {
-    const std::string_view both = joined(rank);
+    const std::string_view text = joined(rank);
     const std::size_t left = ends_[rank].left - begin_of(rank);
-    return {both.substr(0, left), both.substr(left)};
+    return {text.substr(0, left), text.substr(left)};
   }
   // Left and right as one text. Requires: rank < size().
   std::string_view joined(std::size_t rank) const {

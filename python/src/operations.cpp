@@ -100,9 +100,9 @@ void add_kept(const Given& given, ConvertOptions& to) {
 void add_lora(const Given& given, ConvertOptions& to) {
   if (!given.is_dict()) return to.lora.push_back({given.path(), 1});
   for (const auto& [path, scale] : given.dict("a path or a dict of paths to scales")) {
-    const Given one("lora", py::reinterpret_borrow<py::object>(scale));
+    const Given adapter_scale("lora", py::reinterpret_borrow<py::object>(scale));
     to.lora.push_back(
-        {path_from(py::reinterpret_borrow<py::object>(path)), one.as<double>("a dict of paths to scales")});
+        {path_from(py::reinterpret_borrow<py::object>(path)), adapter_scale.as<double>("a dict of paths to scales")});
   }
 }
 
@@ -197,10 +197,11 @@ py::dict to_python(const ConvertReport& report) {
                           "not_finite"_a = cast.not_finite, "worst_error"_a = cast.worst_error));
   }
   py::list quantized;
-  for (const auto& one : report.quantized) {
-    quantized.append(py::dict("tensor"_a = text(one.tensor), "type"_a = text(to_string(one.type)),
-                              "bytes_in"_a = one.bytes_in, "bytes_out"_a = one.bytes_out, "worst"_a = one.error.worst,
-                              "rms"_a = one.error.rms(), "signal_to_noise_db"_a = one.error.signal_to_noise_db()));
+  for (const auto& tensor : report.quantized) {
+    quantized.append(py::dict("tensor"_a = text(tensor.tensor), "type"_a = text(to_string(tensor.type)),
+                              "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = tensor.bytes_out,
+                              "worst"_a = tensor.error.worst, "rms"_a = tensor.error.rms(),
+                              "signal_to_noise_db"_a = tensor.error.signal_to_noise_db()));
   }
   py::list outputs;
   for (const std::filesystem::path& path : report.outputs) outputs.append(text(path.string()));

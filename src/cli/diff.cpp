@@ -92,13 +92,13 @@ void print_json(const DiffReport& report) {
   json->key("tensors");
   json->begin_array();
   for (const TensorDifference& tensor : report.tensors) {
-    Attributes one{{"name", tensor.name}, {"what", to_string(tensor.what)}, {"a", tensor.a}, {"b", tensor.b}};
+    Attributes entry{{"name", tensor.name}, {"what", to_string(tensor.what)}, {"a", tensor.a}, {"b", tensor.b}};
     if (tensor.values) {
-      one.set("different", tensor.values->different);
-      one.set("max_abs", tensor.values->max_absolute);
-      one.set("rms", tensor.values->rms);
+      entry.set("different", tensor.values->different);
+      entry.set("max_abs", tensor.values->max_absolute);
+      entry.set("rms", tensor.values->rms);
     }
-    json->value(one);
+    json->value(entry);
     json.flush();
   }
   json->end_array();

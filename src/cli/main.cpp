@@ -46,7 +46,8 @@ int report(const poise::Error& error) {
 
 // CLI11 adds a type to the name of an argument: "PATH TEXT".
 void name_arguments_once(CLI::App& command) {
-  for (CLI::Option* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); }))
+  for (CLI::Option* option :
+       command.get_options([](const CLI::Option* candidate) { return candidate->get_positional(); }))
     option->type_name("");
 }
 

@@ -62,13 +62,13 @@ void print_perplexity(Session& session, const std::string& file, const std::stri
     ++texts;
     const std::vector<double> log_probabilities = session.log_probabilities(tokens);
     for (std::size_t i = 0; i < log_probabilities.size(); ++i) {
-      const double one = log_probabilities[i];
-      if (!std::isfinite(one)) {
+      const double log_probability = log_probabilities[i];
+      if (!std::isfinite(log_probability)) {
         refuse_what_is_not_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},",
                                               texts, i + 1, tokens[i + 1]),
-                                  one, path);
+                                  log_probability, path);
       }
-      total -= one;
+      total -= log_probability;
       ++count;
     }
     meter.advance(text.size(), fmt::format("text {}", texts));

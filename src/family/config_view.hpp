@@ -15,10 +15,10 @@ namespace poise {
 class ConfigView {
  public:
   // Without keys all of them have their defaults.
-  ConfigView(const Config& its)
-      : ConfigView(its, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
-  ConfigView(const Config& its, const Attributes& keys_of_json, std::size_t its_form = 0)
-      : config(its), json(keys_of_json), form(its_form) {}
+  ConfigView(const Config& view_config)
+      : ConfigView(view_config, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
+  ConfigView(const Config& view_config, const Attributes& keys_of_json, std::size_t form_index = 0)
+      : config(view_config), json(keys_of_json), form(form_index) {}
 
   ConfigKeys keys() const { return {json, no_path()}; }
 

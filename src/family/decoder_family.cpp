@@ -101,9 +101,9 @@ DecoderPlan decoder_plan(const ConfigView& view, const RopeOptions& rope) {
   plan.mlp = {{"mlp.gate_proj", mlp_bias}, {"mlp.up_proj", mlp_bias}};
   plan.down = {"mlp.down_proj", mlp_bias};
   const Attributes* scaling = rope_scaling(view);
-  RopeOptions its = rope;
-  its.theta = config.rope_theta;
-  plan.ropes.push_back(rope_plan(view, scaling, its));
+  RopeOptions options = rope;
+  options.theta = config.rope_theta;
+  plan.ropes.push_back(rope_plan(view, scaling, options));
   if (scaling == nullptr) plan.rope_divisors = "rope_freqs.weight";
   plan.layers.assign(as_size(config.num_hidden_layers), {.window = as_size(config.sliding_window)});
   return plan;

@@ -110,16 +110,16 @@ constexpr TensorTable decoder_table(std::span<const TensorRow> layer) {
 }
 
 // Fills in what most families share and this one does not set.
-constexpr Family decoder_family(Family its) {
-  if (its.hidden_act.empty()) its.hidden_act = "silu";
-  const bool alone = its.nested.empty();
-  its.prefixes = alone ? std::span<const std::string_view>(kDecoderPrefixes) : kTextPrefixes;
-  its.spellings = alone ? std::span<const NameBeginning>(kDecoderSpellings) : kTextSpellings;
-  its.computed = kDecoderComputed;
-  its.embedding = kDecoderEmbedding;
-  its.output = kDecoderOutput;
-  if (its.reformed == nullptr) its.reformed = text_model;
-  return its;
+constexpr Family decoder_family(Family family) {
+  if (family.hidden_act.empty()) family.hidden_act = "silu";
+  const bool alone = family.nested.empty();
+  family.prefixes = alone ? std::span<const std::string_view>(kDecoderPrefixes) : kTextPrefixes;
+  family.spellings = alone ? std::span<const NameBeginning>(kDecoderSpellings) : kTextSpellings;
+  family.computed = kDecoderComputed;
+  family.embedding = kDecoderEmbedding;
+  family.output = kDecoderOutput;
+  if (family.reformed == nullptr) family.reformed = text_model;
+  return family;
 }
 
 // Llama's: RMS norms before attention and feed-forward network; all layers alike, with the configuration's window. Two

@@ -173,7 +173,7 @@ const Type& type_named(std::string_view name) {
   const auto* type = std::ranges::find(kTypes, name, &Type::name);
   if (type != kTypes.end()) return *type;
   std::vector<std::string_view> names;
-  for (const Type& one : kTypes) names.push_back(one.name);
+  for (const Type& row : kTypes) names.push_back(row.name);
   refuse(fmt::format("rope_scaling's type is \"{}\", only {} are supported", name, fmt::join(names, ", ")),
          ErrorKind::unsupported);
 }

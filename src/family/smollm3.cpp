@@ -24,16 +24,16 @@ Config read_config(const ConfigKeys& keys) {
   return config;
 }
 
-bool turns(const ConfigView& view, std::int64_t layer) {
+bool rotates_layer(const ConfigView& view, std::int64_t layer) {
   if (const Value::Array* rope = view.keys().list("no_rope_layers")) {
-    const Value& turned = (*rope)[static_cast<std::size_t>(layer)];
-    return !(turned == Value(0) || turned == Value(false));
+    const Value& rotates = (*rope)[static_cast<std::size_t>(layer)];
+    return !(rotates == Value(0) || rotates == Value(false));
   }
   return (layer + 1) % view.keys().integer("no_rope_layer_interval").value_or(4) != 0;
 }
 
 bool is_sliding(const ConfigView& view, std::int64_t layer) {
-  return view.config.sliding_window > 0 && !turns(view, layer);
+  return view.config.sliding_window > 0 && !rotates_layer(view, layer);
 }
 
 void check_layers(const ConfigView& view) {
@@ -52,7 +52,7 @@ DecoderPlan plan(const ConfigView& view) {
   DecoderPlan plan = decoder_plan(view);
   set_windows(plan, view, sliding_layers(view, is_sliding));
   for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
-    if (!turns(view, static_cast<std::int64_t>(layer))) plan.layers[layer].rope = std::nullopt;
+    if (!rotates_layer(view, static_cast<std::int64_t>(layer))) plan.layers[layer].rope = std::nullopt;
   }
   return plan;
 }

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
 
-std::string some(const std::vector<std::string>& names) {
+std::string first_names(const std::vector<std::string>& names) {
   constexpr std::size_t kNamed = 3;
   const std::size_t named = std::min(names.size(), kNamed);
   const std::string more = names.size() > named ? fmt::format(" and {} more", names.size() - named) : "";
@@ -42,7 +42,7 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
   text.set("model_type", family.text_type);
   if (!lost.empty())
     losses.push_back(fmt::format(
-        "the text model alone is written; what the configuration says of the others is lost: {}", some(lost)));
+        "the text model alone is written; what the configuration says of the others is lost: {}", first_names(lost)));
   return text;
 }
 
@@ -76,7 +76,7 @@ std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool
   if (!others.empty()) {
     const std::string count =
         others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
-    result.losses.push_back(fmt::format("the text model alone is written; {} lost: {}", count, some(others)));
+    result.losses.push_back(fmt::format("the text model alone is written; {} lost: {}", count, first_names(others)));
   }
   return result;
 }

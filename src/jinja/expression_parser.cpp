@@ -42,12 +42,12 @@ ExpressionPtr ExpressionParser::finished(Expression expression) const {
 }
 
 ExpressionPtr ExpressionParser::binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right, std::string name) {
-  Expression both = node(kind);
-  both.line = left->line;
-  both.name = std::move(name);
-  both.operands.push_back(std::move(left));
-  both.operands.push_back(std::move(right));
-  return finished(std::move(both));
+  Expression operation = node(kind);
+  operation.line = left->line;
+  operation.name = std::move(name);
+  operation.operands.push_back(std::move(left));
+  operation.operands.push_back(std::move(right));
+  return finished(std::move(operation));
 }
 
 ExpressionPtr ExpressionParser::expression() {

@@ -41,9 +41,9 @@ Dict dict_from(Interpreter& in, Parameters& given) {
       dict = **other;
     } else {
       for (const Object& item : items_of(in.budget(), from)) {
-        const std::vector<Object> both = items_of(in.budget(), item);
-        if (both.size() != 2) fail("dictionary update sequence needs pairs");
-        dict.set(in.budget(), both[0], both[1]);
+        const std::vector<Object> pair = items_of(in.budget(), item);
+        if (pair.size() != 2) fail("dictionary update sequence needs pairs");
+        dict.set(in.budget(), pair[0], pair[1]);
       }
     }
   }

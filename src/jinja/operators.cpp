@@ -126,11 +126,11 @@ Object sum(Budget& budget, const Object& left, const Object& right) {
   if (left.text() != nullptr && right.text() != nullptr) {
     budget.charge(2 * (left.text()->size() + right.text()->size()));
     const bool is_markup = left.text()->is_markup || right.text()->is_markup;
-    Text both;
-    append(both, is_markup ? escaped(*left.text()) : *left.text());
-    append(both, is_markup ? escaped(*right.text()) : *right.text());
-    both.is_markup = is_markup;
-    return both;
+    Text joined;
+    append(joined, is_markup ? escaped(*left.text()) : *left.text());
+    append(joined, is_markup ? escaped(*right.text()) : *right.text());
+    joined.is_markup = is_markup;
+    return joined;
   }
   if ((left.is<List>() && right.is<List>()) || (left.is<Tuple>() && right.is<Tuple>())) {
     std::vector<Object> items = *left.sequence();

@@ -207,11 +207,11 @@ Object filter_urlencode(Interpreter& in, const Object& value, Parameters& given)
   std::vector<Object> pairs;
   const Object items = value.is<DictPtr>() ? Object(DictView{DictView::Of::items, *value.get_if<DictPtr>()}) : value;
   for (const Object& item : items_of(in.budget(), items)) {
-    const std::vector<Object> both = items_of(in.budget(), item);
-    if (both.size() != 2) fail("filter 'urlencode' needs pairs");
-    Text pair = url_quoted(in.budget(), both[0], true);
+    const std::vector<Object> key_and_value = items_of(in.budget(), item);
+    if (key_and_value.size() != 2) fail("filter 'urlencode' needs pairs");
+    Text pair = url_quoted(in.budget(), key_and_value[0], true);
     append(pair, "=");
-    append(pair, url_quoted(in.budget(), both[1], true));
+    append(pair, url_quoted(in.budget(), key_and_value[1], true));
     pairs.emplace_back(std::move(pair));
   }
   return joined(in.budget(), Text{"&"}, pairs);
@@ -232,9 +232,9 @@ Object filter_tojson(Interpreter& in, const Object& value, Parameters& given) {
     fail("the indent of filter 'tojson' has to be an integer or a text");
   }
   if (!separators.is_none()) {
-    const std::vector<Object> both = items_of(in.budget(), separators);
-    if (both.size() != 2) fail("filter 'tojson' needs two separators");
-    style.separators = {to_text(in.budget(), both[0]), to_text(in.budget(), both[1])};
+    const std::vector<Object> texts = items_of(in.budget(), separators);
+    if (texts.size() != 2) fail("filter 'tojson' needs two separators");
+    style.separators = {to_text(in.budget(), texts[0]), to_text(in.budget(), texts[1])};
   }
   return json_text(in.budget(), value, style);
 }

@@ -23,7 +23,7 @@ class Search {
 
  private:
   bool in(const std::vector<ExpressionPtr>& all) const {
-    return std::ranges::any_of(all, [&](const ExpressionPtr& one) { return in(one); });
+    return std::ranges::any_of(all, [&](const ExpressionPtr& expression) { return in(expression); });
   }
 
   bool in(const ExpressionPtr& of) const {

@@ -64,9 +64,9 @@ class SentencePieceBpe final : public SentencePieceEncoder {
 
   std::vector<std::string_view> merged(std::string_view word) const {
     return merge_symbols(symbols(word), [this](std::string_view left, std::string_view right) -> std::optional<double> {
-      const std::string_view both(left.data(), left.size() + right.size());
-      if (both.size() > longest_piece()) return std::nullopt;
-      const auto found = pieces().find(both);
+      const std::string_view joined(left.data(), left.size() + right.size());
+      if (joined.size() > longest_piece()) return std::nullopt;
+      const auto found = pieces().find(joined);
       return found ? std::optional(score(*found)) : std::nullopt;
     });
   }
@@ -75,11 +75,11 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     // For each unused token, the length of the left one of the two that it was last merged from.
     std::unordered_map<std::string_view, std::size_t> splits;
     const auto priority = [&](std::string_view left, std::string_view right) -> std::optional<double> {
-      const std::string_view both(left.data(), left.size() + right.size());
-      if (both.size() > longest_piece()) return std::nullopt;
-      const auto found = pieces().find(both);
+      const std::string_view joined(left.data(), left.size() + right.size());
+      if (joined.size() > longest_piece()) return std::nullopt;
+      const auto found = pieces().find(joined);
       if (!found) return std::nullopt;
-      if (type(*found) == TokenType::unused) splits[both] = left.size();
+      if (type(*found) == TokenType::unused) splits[joined] = left.size();
       return score(*found);
     };
     for (const std::string_view piece : merge_symbols(symbols(normalized), priority)) resegment(piece, splits, output);

@@ -125,12 +125,12 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
     const std::uint64_t each = rows_a_matrix();
     while (count > 0) {
-      const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
-      type_.encode({numbers, some, row_, weights_of(first)}, out);
-      first += some;
-      count -= some;
-      numbers += some * row_;
-      out += some * row_bytes_;
+      const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
+      type_.encode({numbers, rows, row_, weights_of(first)}, out);
+      first += rows;
+      count -= rows;
+      numbers += rows * row_;
+      out += rows * row_bytes_;
     }
   }
 

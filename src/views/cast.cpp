@@ -30,8 +30,8 @@ void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
   std::array<float, 16> table{};
   for (std::uint32_t code = 0; code < table.size(); ++code) table[code] = decode_float(DType::f4_e2m1, code);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto both = std::to_integer<unsigned>(in[(first + i) / 2]);
-    out[i] = table[(first + i) % 2 == 0 ? both & 15 : both >> 4];
+    const auto codes = std::to_integer<unsigned>(in[(first + i) / 2]);
+    out[i] = table[(first + i) % 2 == 0 ? codes & 15 : codes >> 4];
   }
 }
 

@@ -281,10 +281,10 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
       std::size_t end = begin;
       for (; end < scales.size() && scales[end].half != 0; ++end)
         factors[end] = {decode_f16(scales[end].half), scales[end].zero};
-      const auto some = numbers.subspan(begin * size, (end - begin) * size);
+      const auto run = numbers.subspan(begin * size, (end - begin) * size);
       if (end > begin)
-        error.merge(quantize_groups_linear(some, std::span(factors).subspan(begin, end - begin),
-                                           scales_->largest_code(), codes + begin * size));
+        error.merge(quantize_groups_linear(run, std::span(factors).subspan(begin, end - begin), scales_->largest_code(),
+                                           codes + begin * size));
       for (; end < scales.size() && scales[end].half == 0; ++end) {
         std::fill_n(codes + end * size, size, static_cast<std::byte>(scales[end].zero));
         for (const float number : numbers.subspan(end * size, size)) error.merge(all_of(static_cast<double>(number)));

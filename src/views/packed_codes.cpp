@@ -102,22 +102,22 @@ class CodesBlob final : public Blob {
     const unsigned per_byte = 8 / bits_;
     const std::uint64_t first = offset * per_byte;
     const std::uint64_t left = codes_.rows * codes_.columns - first;
-    std::vector<std::uint8_t> some(out.size() * per_byte, 0);
-    codes.copy(first, std::span(some).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, some.size()))));
+    std::vector<std::uint8_t> values(out.size() * per_byte, 0);
+    codes.copy(first, std::span(values).first(static_cast<std::size_t>(std::min<std::uint64_t>(left, values.size()))));
     for (std::size_t i = 0; i < out.size(); ++i) {
       unsigned packed = 0;
-      for (unsigned j = 0; j < per_byte; ++j) packed |= unsigned{some[i * per_byte + j]} << bits_ * j;
+      for (unsigned j = 0; j < per_byte; ++j) packed |= unsigned{values[i * per_byte + j]} << bits_ * j;
       out[i] = static_cast<std::byte>(packed);
     }
   }
 
   void make_numbers(const Codes& codes, std::uint64_t offset, std::span<std::byte> out) const {
     const std::uint64_t first = offset / 2;
-    std::vector<std::uint8_t> some(static_cast<std::size_t>((offset + out.size() + 1) / 2 - first));
-    codes.copy(first, some);
+    std::vector<std::uint8_t> values(static_cast<std::size_t>((offset + out.size() + 1) / 2 - first));
+    codes.copy(first, values);
     for (std::size_t i = 0; i < out.size(); ++i) {
       const std::uint64_t at = offset + i;
-      const unsigned number = numbers_[some[static_cast<std::size_t>(at / 2 - first)]];
+      const unsigned number = numbers_[values[static_cast<std::size_t>(at / 2 - first)]];
       out[i] = static_cast<std::byte>(number >> 8 * (at % 2) & 0xffU);
     }
   }

@@ -123,13 +123,13 @@ class Bands {
       blob.read(position, all);
       return copy_columns(all.data(), across, rows_, item_, to, static_cast<std::size_t>(rows_.count * item_));
     }
-    std::vector<std::byte> some(kAtOnce * row_bytes);
+    std::vector<std::byte> rows(kAtOnce * row_bytes);
     for (std::uint64_t r = 0; r < rows_.count; r += kAtOnce) {
       const std::uint64_t count = std::min(kAtOnce, rows_.count - r);
       for (std::uint64_t i = 0; i < count; ++i)
-        blob.read(moved(position, r + i, rows_.stride), std::span(some).subspan(i * row_bytes, row_bytes));
+        blob.read(moved(position, r + i, rows_.stride), std::span(rows).subspan(i * row_bytes, row_bytes));
       const Dimension down{count, static_cast<std::int64_t>(row_bytes)};
-      copy_columns(some.data(), across, down, item_, to + r * item_, static_cast<std::size_t>(rows_.count * item_));
+      copy_columns(rows.data(), across, down, item_, to + r * item_, static_cast<std::size_t>(rows_.count * item_));
     }
   }
 
@@ -242,10 +242,10 @@ class StridedBlob final : public Blob {
     const std::int64_t stride = dimensions_[d].stride;
     std::uint64_t index = first / inner;
     if (const std::uint64_t passed = first % inner; passed != 0) {
-      const std::uint64_t some = std::min(count, inner - passed);
-      copy(elements, d + 1, moved(position, index++, stride), passed, some, to);
-      to += some * item_;
-      count -= some;
+      const std::uint64_t taken = std::min(count, inner - passed);
+      copy(elements, d + 1, moved(position, index++, stride), passed, taken, to);
+      to += taken * item_;
+      count -= taken;
     }
     if (const std::uint64_t whole = count / inner; whole != 0) {
       Dimensions box(dimensions_.begin() + static_cast<std::ptrdiff_t>(d), dimensions_.end());

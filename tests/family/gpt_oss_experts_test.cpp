@@ -149,9 +149,10 @@ TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   const Model separate = made(model, WeightReader::llama_cpp);
   EXPECT_EQ(separate.find(named("0.gate_proj.weight"))->layout.name(), "gguf.mxfp4/1");
   EXPECT_EQ(separate.config_json.find("quantization_config"), nullptr);
-  const Model again = made(separate, WeightReader::transformers);
-  expect_equal(again, model);
-  EXPECT_EQ(*again.config_json.find("quantization_config")->get_if<Attributes>()->find("quant_method"), Value("mxfp4"));
+  const Model reread = made(separate, WeightReader::transformers);
+  expect_equal(reread, model);
+  EXPECT_EQ(*reread.config_json.find("quantization_config")->get_if<Attributes>()->find("quant_method"),
+            Value("mxfp4"));
   EXPECT_FALSE(reformed(model, WeightReader::any, false));
   EXPECT_FALSE(reformed(model, WeightReader::transformers, false));
 }
@@ -184,8 +185,8 @@ TEST(GptOssExperts, OtherMethodsAreNotFollowed) {
 TEST(GptOssExperts, TensorsThatDoNotFitEachOtherAreNamed) {
   std::mt19937 random(4);
   const Tensor blocks = bytes("a_blocks", {2, 4, 1, 16}, random, 0, 256);
-  const auto problem = [&](const Tensor& one, const Tensor& other) {
-    return error_of([&] { joined_mx(one, other); }).message();
+  const auto problem = [&](const Tensor& first, const Tensor& other) {
+    return error_of([&] { joined_mx(first, other); }).message();
   };
   EXPECT_THAT(problem(blocks, bytes("a_scales", {2, 3, 1}, random, 0, 256)),
               HasSubstr("a_scales: its shape is [2, 3, 1], expected a scale for each block of a_blocks"));

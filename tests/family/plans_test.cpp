@@ -209,9 +209,9 @@ TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
        "swiglu_limit is 6, only 7 is supported"},
       {"gpt2", R"("n_embd": 65, )", "a GPT-2 has as many heads of keys as of queries"},
   };
-  for (const Case& one : cases)
-    EXPECT_THAT(refusal(one.model_type, one.more), HasSubstr(std::string(one.message)))
-        << one.model_type << " " << one.more;
+  for (const Case& test_case : cases)
+    EXPECT_THAT(refusal(test_case.model_type, test_case.more), HasSubstr(std::string(test_case.message)))
+        << test_case.model_type << " " << test_case.more;
 }
 
 // As GemmaMLP and Gemma2MLP of transformers have it.

@@ -57,13 +57,13 @@ TEST(WholeConfig, TheSwitchOfAWindowFollowsFromTheWindow) {
 
 TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   Model model = model_of(kMistral);
-  Model again;
-  again.attributes = text_attributes(model);
-  EXPECT_EQ(*again.attributes.find("poise.config"), Value(kWhole));
-  take_text_attributes(again);
-  EXPECT_EQ(again.config, model.config);
-  EXPECT_EQ(to_json(whole_config(again)), kWhole);
-  EXPECT_EQ(normal_config(again), normal_config(model));
+  Model reread;
+  reread.attributes = text_attributes(model);
+  EXPECT_EQ(*reread.attributes.find("poise.config"), Value(kWhole));
+  take_text_attributes(reread);
+  EXPECT_EQ(reread.config, model.config);
+  EXPECT_EQ(to_json(whole_config(reread)), kWhole);
+  EXPECT_EQ(normal_config(reread), normal_config(model));
 }
 
 TEST(WholeConfig, WithoutOtherKeysTheHyperparametersAreWrittenAsEver) {
@@ -80,10 +80,10 @@ TEST(WholeConfig, WhatAProgramSetsCounts) {
   EXPECT_EQ(model.config->rope_theta, 5000);
   model.config->rope_theta = 7000;
   model.config->num_hidden_layers = 3;
-  Model again;
-  take_config(again, whole_config(model), "test");
-  EXPECT_EQ(again.config, model.config);
-  EXPECT_THAT(other_config_keys(again), ElementsAre("extra", "rope_parameters"));
+  Model reread;
+  take_config(reread, whole_config(model), "test");
+  EXPECT_EQ(reread.config, model.config);
+  EXPECT_THAT(other_config_keys(reread), ElementsAre("extra", "rope_parameters"));
 }
 
 TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
@@ -93,11 +93,11 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
   EXPECT_FALSE(model.config);
   EXPECT_EQ(to_json(whole_config(model)), kGpt);
   EXPECT_THAT(other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));
-  Model again;
-  again.attributes = text_attributes(model);
-  take_text_attributes(again);
-  EXPECT_FALSE(again.config);
-  EXPECT_EQ(again.config_json, model.config_json);
+  Model reread;
+  reread.attributes = text_attributes(model);
+  take_text_attributes(reread);
+  EXPECT_FALSE(reread.config);
+  EXPECT_EQ(reread.config_json, model.config_json);
 }
 
 // A Config of such a family, which formats with hyperparameters of their own give, comes back as one.
@@ -106,11 +106,11 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsUnderstoodWhereNothingIsLeftToDefault
   model.card.model_type = "other";
   model.config = Config{};
   model.config->hidden_size = 8;
-  Model again;
-  again.attributes = text_attributes(model);
-  take_text_attributes(again);
-  EXPECT_EQ(again.config, model.config);
-  EXPECT_EQ(to_json(whole_config(again)), to_json(whole_config(model)));
+  Model reread;
+  reread.attributes = text_attributes(model);
+  take_text_attributes(reread);
+  EXPECT_EQ(reread.config, model.config);
+  EXPECT_EQ(to_json(whole_config(reread)), to_json(whole_config(model)));
 }
 
 TEST(WholeConfig, NamesTheKeyThatIsWrong) {

@@ -133,13 +133,13 @@ TEST_P(Conformance, IsRecognisedByItsContent) {
 TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
   if (is_a_directory() || format().read == nullptr) return;
   EXPECT_NO_THROW(refuse_what_is_no_model(sound_input()));
-  const auto told = [&](std::string_view text) {
+  const auto reported = [&](std::string_view text) {
     return support::error_of([&] { open(support::source(text, file_name())); }).message();
   };
-  EXPECT_EQ(told(""), "the file is empty");
+  EXPECT_EQ(reported(""), "the file is empty");
   for (const Lookalike& lookalike : lookalikes()) {
     const std::string start = std::string(lookalike.start) + std::string(64, ' ');
-    EXPECT_EQ(told(start), lookalike.message);
+    EXPECT_EQ(reported(start), lookalike.message);
   }
 }
 
@@ -166,11 +166,11 @@ void Conformance::expect_directory_is_read(const Model& model) const {
     EXPECT_EQ(format().refusal_to_replace({file, "config.json"}), "")
         << "a directory that has been written could not be replaced";
   const support::TemporaryDirectory directory;
-  const Model again = support::read(files, directory.path());
-  EXPECT_EQ(again.origin.format, name());
-  expect_same_tensors(model, again);
-  EXPECT_TRUE(!losses_of(model, format(), {}).empty() || diff(model, again).same());
-  EXPECT_EQ(support::written_files(again, format()), files) << "written again, the files differ";
+  const Model reread = support::read(files, directory.path());
+  EXPECT_EQ(reread.origin.format, name());
+  expect_same_tensors(model, reread);
+  EXPECT_TRUE(!losses_of(model, format(), {}).empty() || diff(model, reread).same());
+  EXPECT_EQ(support::written_files(reread, format()), files) << "written again, the files differ";
 }
 
 TEST_P(Conformance, ReadsWhatItWrites) {
@@ -179,10 +179,10 @@ TEST_P(Conformance, ReadsWhatItWrites) {
   const Model model = sound_model();
   if (is_a_directory()) return expect_directory_is_read(model);
   const auto file = support::written(model, format());
-  const Model again = support::read(file, file_name());
-  expect_same_tensors(model, again);
-  EXPECT_TRUE(!losses_of(model, format(), {}).empty() || diff(model, again).same());
-  EXPECT_EQ(support::written(again, format()), file) << "written again, the file differs";
+  const Model reread = support::read(file, file_name());
+  expect_same_tensors(model, reread);
+  EXPECT_TRUE(!losses_of(model, format(), {}).empty() || diff(model, reread).same());
+  EXPECT_EQ(support::written(reread, format()), file) << "written again, the file differs";
 }
 
 // Of a long file, some places.

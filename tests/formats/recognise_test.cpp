@@ -129,7 +129,7 @@ TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
 }
 
 TEST(Recognise, WhatIsNoModelIsToldLast) {
-  const auto told = [](std::string_view text) {
+  const auto error_about = [](std::string_view text) {
     try {
       refuse_what_is_no_model(memory(text));
     } catch (const Error& error) {
@@ -137,10 +137,10 @@ TEST(Recognise, WhatIsNoModelIsToldLast) {
     }
     return std::string("nothing");
   };
-  EXPECT_THAT(told("PK\x03\x04"), HasSubstr("zip archive"));
-  EXPECT_THAT(told(tar_header()), HasSubstr("tar archive"));
-  EXPECT_THAT(told("\x1f\x8b"), HasSubstr("gzip archive"));
-  EXPECT_EQ(told("a model, for all that is known"), "nothing");
+  EXPECT_THAT(error_about("PK\x03\x04"), HasSubstr("zip archive"));
+  EXPECT_THAT(error_about(tar_header()), HasSubstr("tar archive"));
+  EXPECT_THAT(error_about("\x1f\x8b"), HasSubstr("gzip archive"));
+  EXPECT_EQ(error_about("a model, for all that is known"), "nothing");
   EXPECT_THROW(open(Source::from_memory(std::vector<std::byte>(4), "x.safetensors")), Error);
 }
 

@@ -77,9 +77,9 @@ TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
     EXPECT_THAT(losses(model, *format),
                 ElementsAre(HasSubstr("nan, map become JSON text, in which nan, map have NaN or "
                                       "Infinity, as Python spells them")));
-    const Model again = support::read(support::written(model, *format), "test.zt");
-    EXPECT_EQ(*again.attributes.find("nan"), Value("NaN"));
-    EXPECT_EQ(*again.attributes.find("map"), Value(R"({"list":[1.5,-Infinity,Infinity]})"));
+    const Model reread = support::read(support::written(model, *format), "test.zt");
+    EXPECT_EQ(*reread.attributes.find("nan"), Value("NaN"));
+    EXPECT_EQ(*reread.attributes.find("map"), Value(R"({"list":[1.5,-Infinity,Infinity]})"));
   }
   EXPECT_THAT(losses(model, format_by_name("gguf")),
               testing::Contains(HasSubstr("map becomes JSON text, in which map has NaN or Infinity")));
@@ -95,9 +95,9 @@ TEST(Findings, Zt1KeepsTheOrderOfTensorsWithoutBytes) {
   model.add(floats("z", {0}));
   model.add(floats("a", {3}));
   const auto file = support::written(model, kZtensor1);
-  const Model again = open(Source::from_memory(file, "test.zt"));
-  EXPECT_EQ(again.tensors()[0].name, "z");
-  EXPECT_EQ(support::written(again, kZtensor1), file);
+  const Model reread = open(Source::from_memory(file, "test.zt"));
+  EXPECT_EQ(reread.tensors()[0].name, "z");
+  EXPECT_EQ(support::written(reread, kZtensor1), file);
 }
 
 // Fields that nobody knows became attributes one by one, each compared with all before it: minutes for this file.

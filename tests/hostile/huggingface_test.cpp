@@ -358,10 +358,10 @@ TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
     for (const char* format : {"zt", "zt1", "safetensors"}) {
       const fs::path file = directory.path() / fmt::format("again.{}", format);
       save(model, file, format);
-      const Model again = open(file);
-      const DiffReport difference = diff(model, again);
+      const Model reread = open(file);
+      const DiffReport difference = diff(model, reread);
       EXPECT_EQ(difference.fields.size() + difference.tensors.size(), 0U) << format;
-      EXPECT_EQ(again.config, model.config) << format;
+      EXPECT_EQ(reread.config, model.config) << format;
       fs::remove(file);
     }
   }

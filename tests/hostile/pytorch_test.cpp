@@ -370,11 +370,11 @@ TEST(HostilePytorch, NothingIsCalled) {
       const std::string file = file_of(objects(text("x") + trick.steps)).bytes();
       const Model model = open(support::source(file, "hostile.pt"));
       EXPECT_EQ(model.size(), 1U);
-      const auto told = std::ranges::any_of(model.warnings, [&name, &reason = what](const Finding& finding) {
+      const auto is_reported = std::ranges::any_of(model.warnings, [&name, &reason = what](const Finding& finding) {
         return finding.severity == Severity::error && finding.offset &&
                finding.message.find(name) != std::string::npos && finding.message.find(reason) != std::string::npos;
       });
-      EXPECT_TRUE(told);
+      EXPECT_TRUE(is_reported);
       const support::TemporaryDirectory directory;
       support::put(directory / "hostile.pt", file);
       EXPECT_GT(verify(directory / "hostile.pt").errors(), 0U);

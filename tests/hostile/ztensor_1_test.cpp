@@ -62,11 +62,11 @@ ByteFile file_of(const Entries& objects, const std::vector<std::string>& blobs =
 }
 
 // One object with the name "t".
-ByteFile one(const std::string& encoded) { return file_of({{text("t"), encoded}}); }
+ByteFile one_object(const std::string& encoded) { return file_of({{text("t"), encoded}}); }
 // A dense one of four elements, with any component, which is a field of its own.
 ByteFile dense(const std::string& component) {
   const std::string encoded = object({4}, "dense", {{text("data"), component}});
-  return one(encoded.substr(0, encoded.size() - component.size())).raw("behind", component);
+  return one_object(encoded.substr(0, encoded.size() - component.size())).raw("behind", component);
 }
 
 ByteFile whole() { return dense(component("f32", 64, 16)); }
@@ -261,78 +261,78 @@ TEST(HostileZtensor1, Objects) {
   expect_refused(
       "hostile.zt",
       std::array{
-          Case{"an object is a map", [] { return one(number(1)); }, kInvalid, "object 0",
+          Case{"an object is a map", [] { return one_object(number(1)); }, kInvalid, "object 0",
                "objects: t: expected a map, found an unsigned integer"},
           Case{"shape is there",
                [] {
-                 return one(map({{text("format"), text("dense")}, {text("components"), map({})}}));
+                 return one_object(map({{text("format"), text("dense")}, {text("components"), map({})}}));
                },
                kInvalid, "object 0", "objects: t: \"shape\" is missing"},
           Case{"format is there",
                [] {
-                 return one(map({{text("shape"), array({})}, {text("components"), map({})}}));
+                 return one_object(map({{text("shape"), array({})}, {text("components"), map({})}}));
                },
                kInvalid, "object 0", "objects: t: \"format\" is missing"},
           Case{"components are there",
                [] {
-                 return one(map({{text("shape"), array({})}, {text("format"), text("dense")}}));
+                 return one_object(map({{text("shape"), array({})}, {text("format"), text("dense")}}));
                },
                kInvalid, "object 0", "objects: t: \"components\" is missing"},
           Case{"a shape is an array",
                [] {
-                 return one(map({{text("shape"), number(4)}}));
+                 return one_object(map({{text("shape"), number(4)}}));
                },
                kInvalid, kAnywhere, "objects: t: shape: expected an array"},
           Case{"the rank is at most 64",
                [] {
-                 return one(map({{text("shape"), array(std::vector<std::string>(65, number(1)))}}));
+                 return one_object(map({{text("shape"), array(std::vector<std::string>(65, number(1)))}}));
                },
                kInvalid, kAnywhere, "objects: t: shape: item 64: a rank of more than 64"},
           Case{"a dimension is not negative",
                [] {
-                 return one(map({{text("shape"), array({negative(0)})}}));
+                 return one_object(map({{text("shape"), array({negative(0)})}}));
                },
                kInvalid, kAnywhere, "objects: t: shape: item 0: expected an unsigned integer, found a negative"},
           Case{"a dimension is an integer",
                [] {
-                 return one(map({{text("shape"), array({number(1), text("2")})}}));
+                 return one_object(map({{text("shape"), array({number(1), text("2")})}}));
                },
                kInvalid, kAnywhere, "objects: t: shape: item 1: expected an unsigned integer, found text"},
           Case{"the shape fits 64 bits",
                [] {
-                 return one(object({1ULL << 32, 1ULL << 32}, "dense", {{text("data"), component("u8", 64, 0)}}));
+                 return one_object(object({1ULL << 32, 1ULL << 32}, "dense", {{text("data"), component("u8", 64, 0)}}));
                },
                kInvalid, "object 0", "t: shape: [4294967296, 4294967296] overflows"},
           Case{"the bytes fit 64 bits",
                [] {
-                 return one(object({1ULL << 62}, "dense", {{text("data"), component("f64", 64, 0)}}));
+                 return one_object(object({1ULL << 62}, "dense", {{text("data"), component("f64", 64, 0)}}));
                },
                kInvalid, "object 0", "shape [4611686018427387904] of f64 overflows"},
           Case{"a role is text",
                [] {
-                 return one(object({4}, "dense", {{number(1), component("f32", 64, 16)}}));
+                 return one_object(object({4}, "dense", {{number(1), component("f32", 64, 16)}}));
                },
                kInvalid, kAnywhere, "components: key that is no text: expected a role"},
           Case{"a role stands once",
                [] {
-                 return one(
+                 return one_object(
                      object({4}, "dense",
                             {{text("data"), component("f32", 64, 16)}, {text("data"), component("f32", 64, 16)}}));
                },
                kInvalid, kAnywhere, "components: key: the key \"data\" comes twice"},
           Case{"dense has data",
                [] {
-                 return one(object({4}, "dense", {{text("values"), component("f32", 64, 16)}}));
+                 return one_object(object({4}, "dense", {{text("values"), component("f32", 64, 16)}}));
                },
                kInvalid, "object 0", "t: dense needs the component data"},
           Case{"what it has beside data does not stand for it",
                [] {
-                 return one(
+                 return one_object(
                      object({4}, "dense",
                             {{text("data"), component("f32", 64, 15)}, {text("more"), component("f32", 128, 16)}}));
                },
                kInvalid, "object 0", "t: shape [4] of f32 needs 16 bytes, data holds 15"},
-          Case{"dense has something", [] { return one(object({4}, "dense", {})); }, kInvalid, "object 0",
+          Case{"dense has something", [] { return one_object(object({4}, "dense", {})); }, kInvalid, "object 0",
                "t: dense needs the component data"},
       });
 }
@@ -472,27 +472,27 @@ TEST(HostileZtensor1, Sparse) {
       std::array{
           Case{"rows have rank 2",
                [] {
-                 return one(object({2}, "sparse_csr", {{text("values"), component("f32", 64, 0)}}));
+                 return one_object(object({2}, "sparse_csr", {{text("values"), component("f32", 64, 0)}}));
                },
                kInvalid, "object 0", "compressed sparse rows have rank 2"},
           Case{"there are indices",
                [] {
-                 return one(
+                 return one_object(
                      object({2, 3}, "sparse_csr",
                             {{text("values"), component("f32", 64, 8)}, {text("indptr"), component("u64", 128, 24)}}));
                },
                kInvalid, "object 0", "sparse_csr needs the part indices"},
           Case{"there is nothing else",
                [] {
-                 return one(object({2, 3}, "sparse_coo",
-                                   {{text("values"), component("f32", 64, 8)},
-                                    {text("coords"), component("u64", 128, 32)},
-                                    {text("more"), component("u8", 192, 1)}}));
+                 return one_object(object({2, 3}, "sparse_coo",
+                                          {{text("values"), component("f32", 64, 8)},
+                                           {text("coords"), component("u64", 128, 32)},
+                                           {text("more"), component("u8", 192, 1)}}));
                },
                kInvalid, "object 0", "sparse_coo has 2 parts, found 3"},
           Case{"indices are integers",
                [] {
-                 return one(
+                 return one_object(
                      object({2, 3}, "sparse_coo",
                             {{text("values"), component("f32", 64, 8)}, {text("coords"), component("f32", 128, 16)}}));
                },
@@ -514,7 +514,7 @@ TEST(HostileZtensor1, Sparse) {
                kInvalid, "object 0", "coords: 24 bytes are no whole number of coordinates"},
           Case{"a list has a rank",
                [] {
-                 return one(
+                 return one_object(
                      object({}, "sparse_coo",
                             {{text("values"), component("f32", 64, 4)}, {text("coords"), component("u64", 128, 0)}}));
                },
@@ -571,7 +571,7 @@ ByteFile groups(const Entries& attributes, std::uint64_t scales = 4) {
   const Entries parts = {{text("packed_weight"), component("i32", 64, 8)},
                          {text("scales"), component("f16", 128, scales)},
                          {text("zeros"), component("f16", 192, 4)}};
-  return one(object({2, 8}, "quantized_group", parts, {{text("attributes"), map(attributes)}}));
+  return one_object(object({2, 8}, "quantized_group", parts, {{text("attributes"), map(attributes)}}));
 }
 Entries scheme(std::uint64_t bits, std::uint64_t size, const std::string& packing) {
   return {{text("bits"), number(bits)}, {text("group_size"), number(size)}, {text("packing"), packing}};

@@ -356,9 +356,9 @@ void expect_column_products(const StoredRows& matrix, const std::vector<double>&
     std::vector<float> alone(columns);
     multiply_columns(matrix, rows, 0, columns, x.data() + t * rows, 1, alone.data());
     std::vector<float> sums(columns, 0.0F);
-    const std::size_t some = rows / 3;
-    add_rows(matrix, 0, some, x.data() + t * rows, sums.data());
-    add_rows(matrix, some, rows, x.data() + t * rows, sums.data());
+    const std::size_t part = rows / 3;
+    add_rows(matrix, 0, part, x.data() + t * rows, sums.data());
+    add_rows(matrix, part, rows, x.data() + t * rows, sums.data());
     for (std::size_t c = 0; c < columns; ++c) {
       double expected = 0;
       double magnitude = 1;
@@ -450,9 +450,9 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
         x[at] = bad;
         EXPECT_TRUE(std::isnan(products(matrix, 0, 1, x, 1)[0]));
         x.resize(2 * matrix.columns, 1.0F);
-        const std::vector<float> both = products(matrix, 0, 1, x, 1);
-        EXPECT_TRUE(std::isnan(both[0]));
-        EXPECT_EQ(both[1], 0);
+        const std::vector<float> two_rows = products(matrix, 0, 1, x, 1);
+        EXPECT_TRUE(std::isnan(two_rows[0]));
+        EXPECT_EQ(two_rows[1], 0);
       }
     }
   }
@@ -576,8 +576,8 @@ TEST_P(Kernels, ProductsOfFloat32NumbersAreRoundedAsFloat32Is) {
   const std::size_t tokens = 40;
   const auto numbers = [&](std::size_t count) {
     std::vector<float> all(count);
-    for (float& one : all)
-      one = std::bit_cast<float>(0x3f800000U ^ (static_cast<std::uint32_t>(random()) & 0x837fffffU));
+    for (float& number : all)
+      number = std::bit_cast<float>(0x3f800000U ^ (static_cast<std::uint32_t>(random()) & 0x837fffffU));
     return all;
   };
   const std::vector<float> weights = numbers(rows);

@@ -27,9 +27,9 @@ TEST(Rotation, TurnsPairsByPositionAndFrequency) {
     for (std::size_t i = 0; i < kHead / 2; ++i) {
       const double frequency = std::pow(100.0, -2.0 * static_cast<double>(i) / kHead);
       const std::size_t at = head * kHead + i;
-      const auto turned = std::complex<double>(before[at], before[at + kHead / 2]) * std::polar(1.0, 43 * frequency);
-      EXPECT_NEAR(x[at], turned.real(), 1e-5);
-      EXPECT_NEAR(x[at + kHead / 2], turned.imag(), 1e-5);
+      const auto rotated = std::complex<double>(before[at], before[at + kHead / 2]) * std::polar(1.0, 43 * frequency);
+      EXPECT_NEAR(x[at], rotated.real(), 1e-5);
+      EXPECT_NEAR(x[at + kHead / 2], rotated.imag(), 1e-5);
     }
   }
 }

@@ -23,13 +23,13 @@ SourcePtr zeros_but(std::size_t place) {
 std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, const std::vector<FileRange>& known) {
   std::vector<Finding> findings;
   find_unused_bytes(zeros_but(place), known, std::array<std::uint64_t, 2>{16, 64}, findings);
-  std::vector<std::pair<std::string, std::uint64_t>> told;
+  std::vector<std::pair<std::string, std::uint64_t>> reported;
   for (const Finding& finding : findings) {
     EXPECT_EQ(finding.severity, Severity::warning);
     EXPECT_EQ(finding.path, "file");
-    told.emplace_back(finding.message, finding.offset.value());
+    reported.emplace_back(finding.message, finding.offset.value());
   }
-  return told;
+  return reported;
 }
 
 TEST(UnusedBytes, PaddingIsZeroAndShorterThanAnAlignment) {

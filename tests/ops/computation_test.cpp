@@ -115,24 +115,24 @@ const Case kCases[] = {
         ["full_attention", "sliding_attention", "full_attention", "full_attention"], "rope_scaling": {"rope_type": "linear", "factor": 2.0})"},
 };
 
-Model small_model(const Case& one) {
+Model small_model(const Case& test_case) {
   const std::string_view sizes =
       R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 4,
       "head_dim": 16, "vocab_size": 40, "max_position_embeddings": 256)";
   // What the case says counts.
   const Value common = parse_json(fmt::format("{{{}}}", sizes), "sizes");
-  const Value own = parse_json(fmt::format("{{{}}}", one.keys), std::string(one.keys));
+  const Value own = parse_json(fmt::format("{{{}}}", test_case.keys), std::string(test_case.keys));
   Attributes keys;
-  if (one.model_type != "gpt2") keys = *common.get_if<Attributes>();
+  if (test_case.model_type != "gpt2") keys = *common.get_if<Attributes>();
   for (const auto& [key, value] : *own.get_if<Attributes>()) keys.set(key, value);
-  const Family& family = *find_family(one.model_type);
-  Attributes json{{"model_type", one.model_type}};
+  const Family& family = *find_family(test_case.model_type);
+  Attributes json{{"model_type", test_case.model_type}};
   if (family.nested.empty()) {
     for (const auto& [key, value] : keys) json.set(key, value);
   } else {
     json.set(std::string(family.nested), keys);
   }
-  if (one.model_type == "gpt2") json.set("vocab_size", 40);
+  if (test_case.model_type == "gpt2") json.set("vocab_size", 40);
   Model model;
   take_config(model, json, "config.json");
   for (const ExpectedTensor& tensor : family.tensors.all(config_view(model))) {
@@ -175,10 +175,10 @@ bool is_same(DecoderPlan a, const DecoderPlan& b) {
 }
 
 // Do the losses name the keys that make this model another one, or the whole configuration?
-bool is_told(const std::vector<std::string>& losses, const Case& one) {
+bool is_told(const std::vector<std::string>& losses, const Case& test_case) {
   if (std::ranges::any_of(losses, [](const std::string& loss) { return loss.ends_with("hold the configuration"); }))
     return true;
-  const Value keys = parse_json(fmt::format("{{{}}}", one.keys), "keys");
+  const Value keys = parse_json(fmt::format("{{{}}}", test_case.keys), "keys");
   for (const auto& [key, value] : *keys.get_if<Attributes>()) {
     if (std::ranges::any_of(losses,
                             [&name = key](const std::string& loss) { return loss.find(name) != std::string::npos; }))
@@ -187,7 +187,7 @@ bool is_told(const std::vector<std::string>& losses, const Case& one) {
   return false;
 }
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.model_type << " with " << one.keys; }
+void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.model_type << " with " << test_case.keys; }
 
 class Computation : public testing::TestWithParam<Case> {};
 
@@ -210,9 +210,9 @@ TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
       continue;
     }
     ++written;
-    const Model again = open(path);
+    const Model reread = open(path);
     try {
-      EXPECT_TRUE(is_same(computation(again), expected) || is_told(losses, GetParam()))
+      EXPECT_TRUE(is_same(computation(reread), expected) || is_told(losses, GetParam()))
           << fmt::format("{}", fmt::join(losses, "\n"));
     } catch (const Error& error) {
       EXPECT_TRUE(is_told(losses, GetParam())) << error.message() << fmt::format("\n{}", fmt::join(losses, "\n"));
@@ -221,7 +221,7 @@ TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
     const std::filesystem::path last = directory / fmt::format("{} again.zt", format->info.name);
     convert(path, last, {.write = {.overwrite = true}});
     try {
-      EXPECT_TRUE(is_same(computation(open(last)), computation(again))) << "through zt";
+      EXPECT_TRUE(is_same(computation(open(last)), computation(reread))) << "through zt";
     } catch (const Error& error) {
       EXPECT_TRUE(is_told(losses, GetParam())) << error.message();
     }

@@ -144,10 +144,10 @@ TEST_F(PlanTest, IsKeptByEveryFormat) {
       expect_kept(mistral, format.name, sharded);
       continue;  // it holds whole models
     }
-    ConvertOptions some;
-    some.skip = {"*norm*"};
-    some.keep = {{"lm_head.weight", {alt1 ? DType::f16 : DType::f32}}};
-    expect_kept(mistral, format.name, some);
+    ConvertOptions options;
+    options.skip = {"*norm*"};
+    options.keep = {{"lm_head.weight", {alt1 ? DType::f16 : DType::f32}}};
+    expect_kept(mistral, format.name, options);
   }
   EXPECT_GE(kept, 8U);
 }

@@ -24,11 +24,11 @@ std::vector<float> logits(const Model& model) {
   Session session(model);
   const auto prompt = session.prompt("Once upon a time there was a little");
   session.feed(prompt);
-  std::vector<float> both(session.logits().begin(), session.logits().end());
+  std::vector<float> logits(session.logits().begin(), session.logits().end());
   session.reset();
   for (const TokenId token : prompt) session.feed(std::span(&token, 1));
-  both.insert(both.end(), session.logits().begin(), session.logits().end());
-  return both;
+  logits.insert(logits.end(), session.logits().begin(), session.logits().end());
+  return logits;
 }
 
 struct Errors {

@@ -509,7 +509,7 @@ const Case kCases[] = {
 };
 
 const Case* find_case(std::string_view name) {
-  const auto* found = std::ranges::find_if(kCases, [&](const Case& one) { return name == one.name; });
+  const auto* found = std::ranges::find_if(kCases, [&](const Case& test_case) { return name == test_case.name; });
   return found == std::end(kCases) ? nullptr : found;
 }
 
@@ -550,8 +550,8 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
   }
   const Answers expected = answers(vocabulary_of(model).value());
   try {
-    const Model again = open(path);
-    const auto vocabulary = vocabulary_of(again);
+    const Model reread = open(path);
+    const auto vocabulary = vocabulary_of(reread);
     outcome.difference = vocabulary ? difference(answers(*vocabulary), expected) : "there is no vocabulary";
   } catch (const Error& error) {
     outcome.difference = error.message();
@@ -561,15 +561,15 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
 
 // What a format says of all models of that shape is no word about what this case has more: of the case beside it that
 // is held, or of a model without a vocabulary.
-std::vector<std::string> usual_losses(const Case& one, const Format& format, const std::filesystem::path& path) {
-  for (const Case* beside = find_case(one.beside); beside != nullptr; beside = find_case(beside->beside)) {
+std::vector<std::string> usual_losses(const Case& test_case, const Format& format, const std::filesystem::path& path) {
+  for (const Case* beside = find_case(test_case.beside); beside != nullptr; beside = find_case(beside->beside)) {
     const Outcome outcome = through(beside->make(), format, path);
     if (outcome.same()) return outcome.losses;
   }
   return plan(small_model({}, format.info.name == "tllm" ? kTinyLlama : kLlama), format.info.name).losses;
 }
 
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.name; }
 
 class VocabularyThroughFormats : public testing::TestWithParam<Case> {};
 
@@ -591,8 +591,8 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
       return std::ranges::find(usual, loss) == usual.end() &&
              (kind.vocabulary || loss.find("vocabulary") != std::string::npos);
     };
-    const bool told = std::ranges::any_of(outcome.losses, tells);
-    EXPECT_TRUE(told) << outcome.difference << "told:\n" << fmt::format("{}", fmt::join(outcome.losses, "\n"));
+    const bool is_reported = std::ranges::any_of(outcome.losses, tells);
+    EXPECT_TRUE(is_reported) << outcome.difference << "told:\n" << fmt::format("{}", fmt::join(outcome.losses, "\n"));
   }
   EXPECT_GE(written, 6U);
 }

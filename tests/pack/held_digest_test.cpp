@@ -50,11 +50,11 @@ TEST(HeldDigest, IsPackedAlikeForTheSameClaim) {
   const auto packed = [](const HeldDigest& held) {
     return std::vector<std::byte>(held.packed().begin(), held.packed().end());
   };
-  const auto one = packed(digest("xxh3:0123456789abcdef"));
-  EXPECT_EQ(packed(digest("xxh3:0123456789abcdef")), one);
-  EXPECT_NE(packed(digest("xxh3:0123456789abcdee")), one);
-  EXPECT_NE(packed(digest("xxh3:0123456789abcdef", true)), one);
-  EXPECT_NE(packed(digest("xxh3:0123456789ABCDEF")), one);
+  const auto first = packed(digest("xxh3:0123456789abcdef"));
+  EXPECT_EQ(packed(digest("xxh3:0123456789abcdef")), first);
+  EXPECT_NE(packed(digest("xxh3:0123456789abcdee")), first);
+  EXPECT_NE(packed(digest("xxh3:0123456789abcdef", true)), first);
+  EXPECT_NE(packed(digest("xxh3:0123456789ABCDEF")), first);
 }
 
 TEST(HeldDigest, IsCopiedMovedAndReset) {

@@ -72,10 +72,10 @@ TEST(Deflate, AnyPartIsRead) {
   const SourcePtr source = support::source(deflated, "a");
   const BlobPtr blob = make_deflated_blob({source, 0, deflated.size()}, 300, support::crc32_of(expected), 30);
   EXPECT_EQ(support::to_string(read_all(*blob)), expected.substr(30));
-  std::vector<std::byte> some(10);
+  std::vector<std::byte> bytes(10);
   for (const std::uint64_t at : {200U, 100U, 110U, 260U}) {
-    blob->read(at, some);
-    EXPECT_EQ(support::to_string(some), expected.substr(30 + at, 10));
+    blob->read(at, bytes);
+    EXPECT_EQ(support::to_string(bytes), expected.substr(30 + at, 10));
   }
   EXPECT_THROW(read_all(*make_deflated_blob({source, 0, deflated.size()}, 300, 1)), Error);
   EXPECT_THROW(read_all(*make_deflated_blob({source, 0, deflated.size()}, 299, 0)), Error);

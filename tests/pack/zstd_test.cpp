@@ -81,8 +81,8 @@ TEST(Zstd, AnyPieceCanBeRead) {
 
 TEST(Zstd, SeveralFramesAreOneStream) {
   auto twice = expected_content();
-  const auto again = expected_content();
-  twice.insert(twice.end(), again.begin(), again.end());
+  const auto reread = expected_content();
+  twice.insert(twice.end(), reread.begin(), reread.end());
   EXPECT_EQ(read_all(*make_zstd_blob(place(kFrame + kEmptyFrame + kCheckedFrame), 2 * kSize)), twice);
 }
 

@@ -186,9 +186,9 @@ class Reference {
         const double angle = static_cast<double>(position) / std::pow(static_cast<double>(c_.rope_theta), exponent);
         double& a = x[begin + i];
         double& b = x[begin + i + head_dim / 2];
-        const double turned = a * std::cos(angle) - b * std::sin(angle);
+        const double rotated = a * std::cos(angle) - b * std::sin(angle);
         b = b * std::cos(angle) + a * std::sin(angle);
-        a = turned;
+        a = rotated;
       }
     }
     return x;

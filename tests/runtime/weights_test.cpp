@@ -57,9 +57,9 @@ TEST(Weights, AreReadOnceForAllSessions) {
                  });
   const auto weights = load_weights(model);
   EXPECT_EQ(read, stored);
-  Session one(weights);
+  Session first(weights);
   Session another(weights, {.context = 7});
-  scores(one, {1, 2, 3});
+  scores(first, {1, 2, 3});
   scores(another, {4, 5});
   EXPECT_EQ(read, stored);
 }
@@ -69,16 +69,16 @@ TEST(Weights, SessionsDoNotSeeEachOther) {
   const Config config = small_config();
   const Model model = make_model(config, random_weights(config));
   const auto weights = load_weights(model);
-  Session one(weights);
+  Session first(weights);
   Session another(weights, {.context = 7});
-  EXPECT_EQ(one.context(), 300U);
+  EXPECT_EQ(first.context(), 300U);
   EXPECT_EQ(another.context(), 7U);
-  scores(one, {1, 2});
+  scores(first, {1, 2});
   scores(another, {4});
-  EXPECT_THAT(scores(one, {3}), ElementsAreArray(scores(model, {1, 2, 3})));
+  EXPECT_THAT(scores(first, {3}), ElementsAreArray(scores(model, {1, 2, 3})));
   EXPECT_THAT(scores(another, {5, 6}), ElementsAreArray(scores(model, {4, 5, 6})));
-  EXPECT_EQ(one.position(), 3U);
-  one.reset();
+  EXPECT_EQ(first.position(), 3U);
+  first.reset();
   EXPECT_THAT(scores(another, {7}), ElementsAreArray(scores(model, {4, 5, 6, 7})));
 }
 

@@ -42,16 +42,16 @@ inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
   std::ifstream stream(expected, std::ios::binary);
   const Value list = parse_json(std::string(std::istreambuf_iterator<char>(stream), {}), "expected.json");
   for (const Value& item : *list.get_if<Value::Array>()) {
-    const Attributes& one = *item.get_if<Attributes>();
-    if (one.find("disputed") != nullptr) continue;
+    const Attributes& fields = *item.get_if<Attributes>();
+    if (fields.find("disputed") != nullptr) continue;
     const auto ids = [&](std::string_view key) {
       std::vector<TokenId> result;
-      for (const Value& id : *one.find(key)->get_if<Value::Array>())
+      for (const Value& id : *fields.find(key)->get_if<Value::Array>())
         result.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
       return result;
     };
-    real.expected.push_back({*one.find("text")->get_if<std::string>(), ids("ids"), ids("ids_special"),
-                             *one.find("decoded")->get_if<std::string>()});
+    real.expected.push_back({*fields.find("text")->get_if<std::string>(), ids("ids"), ids("ids_special"),
+                             *fields.find("decoded")->get_if<std::string>()});
   }
   return real;
 }

@@ -41,12 +41,12 @@ TEST(ValueBudget, KeysOfLargeMapsAreCharged) {
 }
 
 TEST(ValueBudget, WritersReckonWithNoLess) {
-  const std::uint64_t one = reading_cost(Value());
+  const std::uint64_t cost = reading_cost(Value());
   Attributes map;
   for (int i = 0; i < 100; ++i) map.set(fmt::format("{}", i), Value::Array{i, Attributes{{"a", "b"}}});
   for (const Value& value : {Value(Value::Array(50, Value(1))), Value(map), Value("text")}) {
-    EXPECT_TRUE(can_read(value, reading_cost(value) / one));
-    EXPECT_GE(reading_cost(value), one);
+    EXPECT_TRUE(can_read(value, reading_cost(value) / cost));
+    EXPECT_GE(reading_cost(value), cost);
   }
 }
 

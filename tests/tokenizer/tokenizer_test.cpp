@@ -158,13 +158,14 @@ std::vector<std::string> corpus(std::size_t count) {
 void compare_with_model(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is not here";
   std::ifstream file(path, std::ios::binary);
-  const Both both(std::string(std::istreambuf_iterator<char>(file), {}));
-  for (const std::string& text : corpus(6000)) ASSERT_NO_FATAL_FAILURE(both.compare_encode(text));
+  const Both tokenizers(std::string(std::istreambuf_iterator<char>(file), {}));
+  for (const std::string& text : corpus(6000)) ASSERT_NO_FATAL_FAILURE(tokenizers.compare_encode(text));
   std::mt19937 random(8);
   for (int round = 0; round < 4000; ++round) {
     std::vector<int> ids(random() % 12);
-    for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(random() % 2 == 0 ? both.size() : 300));
-    ASSERT_NO_FATAL_FAILURE(both.compare_decode(ids));
+    for (int& id : ids)
+      id = static_cast<int>(random() % static_cast<unsigned>(random() % 2 == 0 ? tokenizers.size() : 300));
+    ASSERT_NO_FATAL_FAILURE(tokenizers.compare_decode(ids));
   }
 }
 
@@ -217,9 +218,9 @@ TEST(Tokenizer, AgreesWithSentencePieceOnModelsThatItTrains) {
         const std::string options =
             fmt::format("--model_type={} --normalization_rule_name={} {}", type, normalizer, more);
         SCOPED_TRACE(options);
-        const Both both(trained_model(options));
-        ASSERT_GT(both.size(), 100);
-        for (const std::string& text : corpus(600)) ASSERT_NO_FATAL_FAILURE(both.compare_encode(text));
+        const Both tokenizers(trained_model(options));
+        ASSERT_GT(tokenizers.size(), 100);
+        for (const std::string& text : corpus(600)) ASSERT_NO_FATAL_FAILURE(tokenizers.compare_encode(text));
       }
     }
   }
@@ -237,14 +238,14 @@ TEST(Tokenizer, AgreesWithSentencePieceAboutSpacesBehindWordsAndDenormalizers) {
                                     rules + " --treat_whitespace_as_suffix=true"}) {
       const std::string options = fmt::format("--model_type={} {}", type, more);
       SCOPED_TRACE(options);
-      const Both both(trained_model(options));
-      ASSERT_GT(both.size(), 100);
-      for (const std::string& text : corpus(300)) ASSERT_NO_FATAL_FAILURE(both.compare_encode(text));
+      const Both tokenizers(trained_model(options));
+      ASSERT_GT(tokenizers.size(), 100);
+      for (const std::string& text : corpus(300)) ASSERT_NO_FATAL_FAILURE(tokenizers.compare_encode(text));
       std::mt19937 random(11);
       for (int round = 0; round < 300; ++round) {
         std::vector<int> ids(random() % 12);
-        for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(both.size()));
-        ASSERT_NO_FATAL_FAILURE(both.compare_decode(ids));
+        for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(tokenizers.size()));
+        ASSERT_NO_FATAL_FAILURE(tokenizers.compare_decode(ids));
       }
     }
   }
@@ -285,17 +286,18 @@ TEST(Tokenizer, AgreesWithSentencePieceOnRandomVocabularies) {
   std::mt19937 random(9);
   const std::vector<std::string> letters = {"a", "b", "c", "d", " ", " ", "\u00e9", "\u2581", "\xff", "\xe2\x96"};
   for (int round = 0; round < 300; ++round) {
-    const Both both(random_model(random, 1 + round % 2));
+    const Both tokenizers(random_model(random, 1 + round % 2));
     for (int texts = 0; texts < 30; ++texts) {
       std::string text;
       for (auto length = random() % 30; length > 0; --length) text += letters[random() % letters.size()];
       // Where a control piece has a normal piece's name, SentencePiece fails to encode; decoding is still defined.
       std::vector<int> ids(random() % 12);
-      for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(both.size()));
-      ASSERT_NO_FATAL_FAILURE(both.compare_decode(ids)) << round;
-      if (both.tokenizer().vocabulary().text(3) == "ab" && both.tokenizer().vocabulary().type(3) == TokenType::control)
+      for (int& id : ids) id = static_cast<int>(random() % static_cast<unsigned>(tokenizers.size()));
+      ASSERT_NO_FATAL_FAILURE(tokenizers.compare_decode(ids)) << round;
+      if (tokenizers.tokenizer().vocabulary().text(3) == "ab" &&
+          tokenizers.tokenizer().vocabulary().type(3) == TokenType::control)
         continue;
-      ASSERT_NO_FATAL_FAILURE(both.compare_encode(text)) << round;
+      ASSERT_NO_FATAL_FAILURE(tokenizers.compare_encode(text)) << round;
     }
   }
 }

@@ -43,9 +43,9 @@ TEST(BlockQuantize, EachStackedMatrixHasItsWeights) {
         const auto first = all.begin() + static_cast<std::ptrdiff_t>(m * size);
         return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(size));
       };
-      const auto one = blocks(tensor_of({kRows, kColumns}, of(values, kRows * kColumns)), type,
-                              std::make_shared<std::vector<float>>(of(weights, kColumns)));
-      alone.insert(alone.end(), one.begin(), one.end());
+      const auto encoded = blocks(tensor_of({kRows, kColumns}, of(values, kRows * kColumns)), type,
+                                  std::make_shared<std::vector<float>>(of(weights, kColumns)));
+      alone.insert(alone.end(), encoded.begin(), encoded.end());
     }
     const Tensor stacked = tensor_of({kMatrices, kRows, kColumns}, values);
     const Tensor made =

@@ -34,9 +34,9 @@ TEST(Joined, NeighboursInAFileAreARangeOfIt) {
   ASSERT_TRUE(neighbours);
   EXPECT_EQ(neighbours->offset, 1U);
   EXPECT_EQ(neighbours->length, 6U);
-  const BlobPtr turned = make_joined_blob({make_source_blob(source, 3, 4), make_source_blob(source, 1, 2)});
-  EXPECT_FALSE(turned->raw());
-  EXPECT_EQ(text(*turned), "defgbc");
+  const BlobPtr swapped = make_joined_blob({make_source_blob(source, 3, 4), make_source_blob(source, 1, 2)});
+  EXPECT_FALSE(swapped->raw());
+  EXPECT_EQ(text(*swapped), "defgbc");
 }
 
 // Of blobs that are made in pieces.

@@ -46,13 +46,13 @@ TEST(MxBlocks, ComeBackAndAreReadFromAnywhere) {
   const Bytes all = read_all(*blocks);
   for (int i = 0; i < 50; ++i) {
     const std::size_t begin = random() % all.size();
-    Bytes some(random() % (all.size() - begin) + 1);
-    blocks->read(begin, some);
-    ASSERT_TRUE(std::equal(some.begin(), some.end(), all.begin() + static_cast<std::ptrdiff_t>(begin))) << begin;
+    Bytes part(random() % (all.size() - begin) + 1);
+    blocks->read(begin, part);
+    ASSERT_TRUE(std::equal(part.begin(), part.end(), all.begin() + static_cast<std::ptrdiff_t>(begin))) << begin;
     const std::size_t at = begin * 16 / 17;
-    some.resize(std::min(some.size(), codes.size() - at));
-    mxfp4_codes(blocks)->read(at, some);
-    ASSERT_TRUE(std::equal(some.begin(), some.end(), codes.begin() + static_cast<std::ptrdiff_t>(at))) << at;
+    part.resize(std::min(part.size(), codes.size() - at));
+    mxfp4_codes(blocks)->read(at, part);
+    ASSERT_TRUE(std::equal(part.begin(), part.end(), codes.begin() + static_cast<std::ptrdiff_t>(at))) << at;
   }
 }
 

@@ -97,9 +97,9 @@ TEST(Mx, EveryRangeOfBytesIsThatOfTheWhole) {
   const std::vector<std::byte> whole = read_all(*blob);
   for (const std::size_t offset : {1U, 2U, 4U, 12U, 16380U, 16388U, 20001U}) {
     for (const std::size_t size : {1U, 4U, 7U, 17000U}) {
-      std::vector<std::byte> some(size);
-      blob->read(offset, some);
-      EXPECT_TRUE(std::equal(some.begin(), some.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
+      std::vector<std::byte> part(size);
+      blob->read(offset, part);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
           << offset << " " << size;
     }
   }

@@ -28,7 +28,7 @@ Tensor made(std::string_view layout, Shape shape, Attributes attributes, std::ve
   tensor.name = "w";
   tensor.shape = std::move(shape);
   tensor.attributes = std::move(attributes);
-  for (Part& one : parts) tensor.parts.push_back(std::move(one));
+  for (Part& part : parts) tensor.parts.push_back(std::move(part));
   tensor.layout = read_layout(tensor, layout);
   check_parts(tensor);
   return tensor;

@@ -58,8 +58,8 @@ TEST(Values, BecomeCodesInMemory) {
   EXPECT_EQ((*bytes)[36], std::byte{127});
   EXPECT_EQ((*bytes)[37], std::byte{33});
   EXPECT_EQ(values(codes), numbers);
-  const Tensor again = make_block_tensor("w", {2, 32}, "q8_0", {bytes->begin(), bytes->end()});
-  EXPECT_EQ(values(again), numbers);
+  const Tensor reread = make_block_tensor("w", {2, 32}, "q8_0", {bytes->begin(), bytes->end()});
+  EXPECT_EQ(values(reread), numbers);
   for (const char* type : {"qint8", "qint4:range", "group8:32", "group4", "q4_0", "mxfp4"}) {
     const Tensor tensor = make_tensor("w", {2, 32}, numbers);
     const Tensor made = quantized(tensor, *stored_type_from_name(type));

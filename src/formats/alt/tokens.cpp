@@ -168,9 +168,10 @@ Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSe
   ByteReader& bytes = reader.bytes();
   if (reading.size_twice) {
     const std::uint64_t at = bytes.position();
-    const std::int64_t again = bytes.i64("header size");
-    if (again != section.size)
-      bytes.fail("header size", fmt::format("expected the section's size {} again, found {}", section.size, again), at);
+    const std::int64_t repeated_size = bytes.i64("header size");
+    if (repeated_size != section.size)
+      bytes.fail("header size",
+                 fmt::format("expected the section's size {} again, found {}", section.size, repeated_size), at);
     reader.warn("header size", "the section's size comes twice", at);
   }
   Vocabulary vocabulary;

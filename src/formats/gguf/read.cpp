@@ -170,12 +170,12 @@ class TensorAdder {
     if (experts > kMaxExperts) fail(info, fmt::format("{} experts, at most {} are read", experts, kMaxExperts));
     if (experts == 0 || bytes / experts < kLeastExpertBytes)
       fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
-    TensorInfo one = info;
-    one.shape = Shape(info.shape.begin() + 1, info.shape.end());
+    TensorInfo expert = info;
+    expert.shape = Shape(info.shape.begin() + 1, info.shape.end());
     for (std::uint64_t i = 0; i < experts; ++i) {
-      one.name = expert_name(name, i);
-      model_.add(tensor(one, bytes / experts));
-      one.offset += bytes / experts;
+      expert.name = expert_name(name, i);
+      model_.add(tensor(expert, bytes / experts));
+      expert.offset += bytes / experts;
     }
   }
 

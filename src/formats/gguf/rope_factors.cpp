@@ -71,7 +71,7 @@ double longrope_attention(double positions, double original) {
 
 Value list_of(const std::vector<float>& numbers) {
   Value::Array list;
-  for (const float one : numbers) list.emplace_back(shortest(one));
+  for (const float factor : numbers) list.emplace_back(shortest(factor));
   return list;
 }
 
@@ -80,9 +80,9 @@ std::vector<float> floats_in(const Value* list) {
   if (items == nullptr) return {};
   std::vector<float> floats;
   for (const Value& item : *items) {
-    const auto one = number(&item);
-    if (!one) return {};
-    floats.push_back(static_cast<float>(*one));
+    const auto factor = number(&item);
+    if (!factor) return {};
+    floats.push_back(static_cast<float>(*factor));
   }
   return floats;
 }

@@ -175,13 +175,13 @@ Tensor in_words_of_version_1(const Tensor& tensor) {
 
 // Does not write what Poise would reject: a layout or type that is unknown here may be known in version 1.1.
 void require_readable_again(const Tensor& stored) {
-  Tensor again = stored;
-  for (Part& part : again.parts) {  // an older version's name may have a meaning in this one
+  Tensor reread = stored;
+  for (Part& part : reread.parts) {  // an older version's name may have a meaning in this one
     if (part.dtype == DType::unknown)
       part.dtype = dtype_spelled(kSpellings1, spelling_of_unknown(part.type_name())).value_or(DType::unknown);
   }
   try {
-    from_stored1(again, stored.layout.name(), Sizes1::known);
+    from_stored1(reread, stored.layout.name(), Sizes1::known);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 1.1 cannot hold {}: {}", stored.name, error.message()));
   }

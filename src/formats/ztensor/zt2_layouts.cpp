@@ -196,19 +196,19 @@ std::string layout_id(const Tensor& tensor) {
 
 // Does not write what Poise would reject: a layout or type that is unknown here may be known in version 2.
 void require_readable_again(const StoredTensor& stored) {
-  Tensor again;
-  again.name = stored.name;
-  again.shape = stored.shape;
-  again.attributes = stored.attributes;
+  Tensor reread;
+  reread.name = stored.name;
+  reread.shape = stored.shape;
+  reread.attributes = stored.attributes;
   for (const StoredPart& part : stored.parts) {
     const DType dtype = dtype_from_storage(part.dtype, part.type).value_or(DType::unknown);
-    again.parts.push_back({.role = part.role,
-                           .dtype = dtype,
-                           .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)),
-                           .blob = part.blob});
+    reread.parts.push_back({.role = part.role,
+                            .dtype = dtype,
+                            .spelling = spelling_of(dtype, dtype == DType::unknown ? part.type : to_string(dtype)),
+                            .blob = part.blob});
   }
   try {
-    from_stored2(again, stored.layout);
+    from_stored2(reread, stored.layout);
   } catch (const Error& error) {
     throw Error(ErrorKind::unsupported, fmt::format("zTensor 2 cannot hold {}: {}", stored.name, error.message()))
         .with({.kind = Remedy::Kind::skip, .tensor = stored.name});

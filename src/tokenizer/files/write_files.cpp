@@ -55,16 +55,16 @@ class TokenizerFilesWriter {
     if (vocabulary_.normalizer != Vocabulary().normalizer && normalizer_of(vocabulary_).charsmap.empty())
       lose(fmt::format("the tokenizer is written without the normalizer {}", vocabulary_.normalizer));
     std::string bytes = write_sentencepiece(vocabulary_);
-    Vocabulary again;
+    Vocabulary reread;
     try {
       const auto all = std::as_bytes(std::span(bytes));
-      again = read_sentencepiece(*Source::from_memory({all.begin(), all.end()}, "tokenizer.model"));
+      reread = read_sentencepiece(*Source::from_memory({all.begin(), all.end()}, "tokenizer.model"));
     } catch (const Error& error) {
       return lose(fmt::format("the vocabulary makes no tokenizer.model: {}", error.message()));
     }
-    bool types =
-        again.bos_id == vocabulary_.bos_id && again.eos_id == vocabulary_.eos_id && again.pad_id == vocabulary_.pad_id;
-    for (std::size_t id = 0; id < again.size() && types; ++id) types = again.type(id) == vocabulary_.type(id);
+    bool types = reread.bos_id == vocabulary_.bos_id && reread.eos_id == vocabulary_.eos_id &&
+                 reread.pad_id == vocabulary_.pad_id;
+    for (std::size_t id = 0; id < reread.size() && types; ++id) types = reread.type(id) == vocabulary_.type(id);
     if (!types)
       lose(
           "tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control "

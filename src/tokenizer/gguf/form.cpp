@@ -47,8 +47,8 @@ constexpr std::array<Algorithm, 5> kAlgorithms = {{
 std::string formed(Forming& of) {
   const auto model = of.pipeline.map("model");
   const std::string type = model ? model->text("type", "") : "";
-  const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& one) {
-    return one.kind == of.vocabulary.kind && (one.model.empty() || one.model == type);
+  const auto* const algorithm = std::ranges::find_if(kAlgorithms, [&](const Algorithm& algorithm_row) {
+    return algorithm_row.kind == of.vocabulary.kind && (algorithm_row.model.empty() || algorithm_row.model == type);
   });
   if (algorithm != kAlgorithms.end()) return algorithm->form(of);
   return of.vocabulary.kind == VocabularyKind::pipeline

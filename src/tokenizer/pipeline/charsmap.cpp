@@ -140,11 +140,11 @@ std::size_t CharsMap::front_of_graphemes(std::string_view text, std::size_t fron
   std::size_t result = 0;
   std::size_t at = 0;  // in the text
   const auto pass = [&] { at += at < text.size() ? unicode::at(text, at).bytes : 0; };
-  for (const Made& one : made) {
-    if (one.change > 0 ? at > front : at >= front) break;
-    result += one.bytes;
-    if (one.change <= 0) pass();
-    for (std::ptrdiff_t i = one.change; i < 0; ++i) pass();
+  for (const Made& part : made) {
+    if (part.change > 0 ? at > front : at >= front) break;
+    result += part.bytes;
+    if (part.change <= 0) pass();
+    for (std::ptrdiff_t i = part.change; i < 0; ++i) pass();
   }
   return result;
 }

@@ -292,7 +292,7 @@ class Translator {
     std::vector<std::string> classes;  // unions with the items
     const auto end_part = [&] {
       std::string part = items.empty() ? std::string() : fmt::format("[{}]", items);
-      for (const std::string& one : classes) part += (part.empty() ? "" : "|") + one;
+      for (const std::string& class_text : classes) part += (part.empty() ? "" : "|") + class_text;
       if (classes.size() + (items.empty() ? 0 : 1) > 1) part = fmt::format("(?:{})", part);
       parts.push_back(std::move(part));
       items.clear();

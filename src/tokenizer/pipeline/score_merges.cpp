@@ -97,7 +97,7 @@ void for_each_score_merge(const Vocabulary& vocabulary, const TokenIndex& ids,
       merges[i].clear();
       splitter.split(now.subspan(begin, std::min(kAtOnce, now.size() - begin)), merges[i]);
     });
-    for (const auto& some : merges) std::ranges::for_each(some, visit);
+    for (const auto& batch : merges) std::ranges::for_each(batch, visit);
   }
 }
 

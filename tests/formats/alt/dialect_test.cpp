@@ -233,10 +233,10 @@ TEST(AltDialects, UnpackedCodesAreTold) {
   const std::uint64_t flag = text.rfind('t') + 1 + 4 + 12;
   ASSERT_EQ(bytes[flag], std::byte{1});
   bytes[flag] = std::byte{0};  // the padding has room for the second byte
-  const Model again = read(bytes);
-  EXPECT_THAT(again.warnings, warns("tensor 0: packing_flag: expected 1 for qint4, found 0", flag));
+  const Model reread = read(bytes);
+  EXPECT_THAT(reread.warnings, warns("tensor 0: packing_flag: expected 1 for qint4, found 0", flag));
   bytes[flag] = std::byte{1};
-  EXPECT_EQ(written(again, kAltV2), bytes);
+  EXPECT_EQ(written(reread, kAltV2), bytes);
 }
 
 TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
@@ -262,10 +262,10 @@ TEST(AltDialects, AZeroBelowZeroIsTold) {
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::size_t delta = text.rfind('t') + 1 + 4;
   put(bytes, delta, -0.0F);
-  const Model again = read(bytes);
-  EXPECT_THAT(again.warnings,
+  const Model reread = read(bytes);
+  EXPECT_THAT(reread.warnings,
               warns("tensor 0: delta: expected delta, min and max of 0 for f32, found -0, 0 and 0", delta));
-  EXPECT_EQ(written(again, kAltV2), canonical);
+  EXPECT_EQ(written(reread, kAltV2), canonical);
 }
 
 TEST(AltDialects, ASymmetricRangeBelowZeroIsTold) {
@@ -289,9 +289,9 @@ TEST(AltDialects, HintsOfOtherTensorsAreTold) {
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const std::size_t block = text.rfind('y') - 4 - 4 - 12;
   put<std::int32_t>(bytes, block, -9);
-  const Model again = read(bytes);
-  EXPECT_THAT(again.warnings, warns("tensor 1: block_index: expected -5 for y, found -9", block));
-  EXPECT_EQ(written(again, kAltV2), canonical);
+  const Model reread = read(bytes);
+  EXPECT_THAT(reread.warnings, warns("tensor 1: block_index: expected -5 for y, found -9", block));
+  EXPECT_EQ(written(reread, kAltV2), canonical);
 }
 
 TEST(AltDialects, AnOutputMatrixBesideTiedEmbeddingsIsTold) {

@@ -174,15 +174,15 @@ TEST(AltRobustness, WhatIsWrittenIsReadBack) {
     SCOPED_TRACE(seed);
     const Model model = RandomModel(seed).make();
     const auto bytes = written(model, kAltV2);
-    const Model again = read(bytes);
-    EXPECT_THAT(again.warnings, IsEmpty());
-    EXPECT_EQ(again.card, model.card);
-    EXPECT_EQ(again.vocabulary, model.vocabulary);
-    auto config = again.config;
+    const Model reread = read(bytes);
+    EXPECT_THAT(reread.warnings, IsEmpty());
+    EXPECT_EQ(reread.card, model.card);
+    EXPECT_EQ(reread.vocabulary, model.vocabulary);
+    auto config = reread.config;
     if (config) config->vocab_size = 0;  // not stored
     EXPECT_EQ(config, model.config);
-    expect_same_tensors(model, again);
-    EXPECT_EQ(written(again, kAltV2), bytes);
+    expect_same_tensors(model, reread);
+    EXPECT_EQ(written(reread, kAltV2), bytes);
   }
 }
 
@@ -221,15 +221,15 @@ TEST(AltRobustness, TheVocabularyOfMistralSurvives) {
   Model model;
   model.vocabulary = read_sentencepiece(*Source::open(path));
   ASSERT_EQ(model.vocabulary->size(), 32000U);
-  const Model again = read(written(model, kAltV2));
-  ASSERT_EQ(again.vocabulary->size(), 32000U);
+  const Model reread = read(written(model, kAltV2));
+  ASSERT_EQ(reread.vocabulary->size(), 32000U);
   for (std::size_t id = 0; id < 32000; ++id) {
-    ASSERT_EQ(again.vocabulary->text(id), model.vocabulary->text(id));
-    ASSERT_EQ(again.vocabulary->score(id), model.vocabulary->score(id));
-    ASSERT_EQ(again.vocabulary->type(id), model.vocabulary->type(id));
+    ASSERT_EQ(reread.vocabulary->text(id), model.vocabulary->text(id));
+    ASSERT_EQ(reread.vocabulary->score(id), model.vocabulary->score(id));
+    ASSERT_EQ(reread.vocabulary->type(id), model.vocabulary->type(id));
   }
-  const Model one = read(written(model, kAltV1));
-  for (std::size_t id = 0; id < 32000; ++id) ASSERT_EQ(one.vocabulary->text(id), model.vocabulary->text(id));
+  const Model model_v1 = read(written(model, kAltV1));
+  for (std::size_t id = 0; id < 32000; ++id) ASSERT_EQ(model_v1.vocabulary->text(id), model.vocabulary->text(id));
 }
 
 }  // namespace

@@ -103,9 +103,9 @@ TEST(AltV1, WithoutAnOutputMatrixTheEmbeddingsAreTied) {
 TEST(AltV1, ItsQuantizedTypeIsAPlainInteger) {
   Model model;
   model.add(make_dense("x", {3}, DType::i8, make_memory_blob(std::vector<std::byte>(3), "x")));
-  const Model again = read(written(model, kAltV1));
-  EXPECT_EQ(again.tensors()[0].require("data").dtype, DType::i8);
-  EXPECT_EQ(again.tensors()[0].layout, Layout::dense);
+  const Model reread = read(written(model, kAltV1));
+  EXPECT_EQ(reread.tensors()[0].require("data").dtype, DType::i8);
+  EXPECT_EQ(reread.tensors()[0].layout, Layout::dense);
 }
 
 TEST(AltV1, QuantizedTensorsAreRefusedWithTheReason) {

@@ -82,13 +82,13 @@ TEST(AltV2, TheGoldenFileIsReproducedByteForByte) {
 TEST(AltV2, AModelWithoutMetadataComesBackWithoutMetadata) {
   Model model;
   model.add(make_dense("x", {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "x")));
-  const Model again = read(written(model, kAltV2));
-  EXPECT_EQ(again.card, Card{});
-  EXPECT_FALSE(again.config);
-  EXPECT_FALSE(again.vocabulary);
-  EXPECT_THAT(again.warnings, IsEmpty());
-  ASSERT_EQ(again.size(), 1U);
-  EXPECT_EQ(again.tensors()[0].shape, Shape{});
+  const Model reread = read(written(model, kAltV2));
+  EXPECT_EQ(reread.card, Card{});
+  EXPECT_FALSE(reread.config);
+  EXPECT_FALSE(reread.vocabulary);
+  EXPECT_THAT(reread.warnings, IsEmpty());
+  ASSERT_EQ(reread.size(), 1U);
+  EXPECT_EQ(reread.tensors()[0].shape, Shape{});
 }
 
 TEST(AltV2, ATensorItCannotHoldIsRefusedByNameWithAdvice) {
@@ -119,9 +119,9 @@ TEST(AltV2, NumbersThatReadersTakeInTheOtherOrderAreRefused) {
   EXPECT_EQ(error.kind(), ErrorKind::unsupported);
   EXPECT_THAT(error.what(), HasSubstr("parameters: rope_theta: readers would take"));
   model.config->initializer_range = 0;
-  const Model again = read(written(model, kAltV2));
-  EXPECT_EQ(again.config->rope_theta, 1e-44F);
-  EXPECT_EQ(again.config->head_dim, model.config->head_dim);
+  const Model reread = read(written(model, kAltV2));
+  EXPECT_EQ(reread.config->rope_theta, 1e-44F);
+  EXPECT_EQ(reread.config->head_dim, model.config->head_dim);
 }
 
 TEST(AltV2, WhatItsReaderRefusesIsNotWritten) {
@@ -149,10 +149,10 @@ TEST(AltV2, MergesAreWrittenAsScores) {
   vocabulary.merges = {{"a", "b"}, {"ab", "c"}};
   const Attributes replace{{"type", "Replace"}, {"pattern", Attributes{{"String", " "}}}, {"content", "\u2581"}};
   vocabulary.pipeline = {{"normalizer", replace}, {"model", Attributes{{"type", "BPE"}, {"byte_fallback", true}}}};
-  const Model again = read(written(model, kAltV2));
-  EXPECT_EQ(again.vocabulary->score(3), 0);
-  EXPECT_EQ(again.vocabulary->score(4), -1);
-  EXPECT_LT(again.vocabulary->score(0), -1000);
+  const Model reread = read(written(model, kAltV2));
+  EXPECT_EQ(reread.vocabulary->score(3), 0);
+  EXPECT_EQ(reread.vocabulary->score(4), -1);
+  EXPECT_LT(reread.vocabulary->score(0), -1000);
   EXPECT_THAT(losses_of(model, kAltV2, {}), Contains(HasSubstr("2 merges: scores take their place")));
 }
 

@@ -413,8 +413,8 @@ TEST(GgufArchitectures, AFactorWithoutATypeScalesLinearly) {
   const std::vector<Entry> none = {text_entry("llama.rope.scaling.type", "none"),
                                    f32_entry("llama.rope.scaling.factor", 4)};
   EXPECT_EQ(scaling(none).find("rope_scaling"), nullptr);
-  const Model again = read_again(read(file_of(entries("llama", none), {}).bytes()));
-  EXPECT_EQ(again.config_json.find("rope_scaling"), nullptr) << "a factor without the type would scale";
+  const Model reread = read_again(read(file_of(entries("llama", none), {}).bytes()));
+  EXPECT_EQ(reread.config_json.find("rope_scaling"), nullptr) << "a factor without the type would scale";
 }
 
 // sqrt(1 + ln 4 / ln 512) is 1.1055415967851334.
@@ -426,9 +426,9 @@ TEST(GgufArchitectures, LongropeIsTwoTensorsAndAFactor) {
   const Model model = model_of(config, "phi3");
   EXPECT_EQ(stored(model, "rope_factors_long.weight"), floats({3.25F}));
   EXPECT_EQ(stored(model, "rope_factors_short.weight"), floats({1.5F}));
-  const Model again = read_again(model);
-  EXPECT_EQ(again.size(), 0U);
-  EXPECT_EQ(*again.config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
+  const Model reread = read_again(model);
+  EXPECT_EQ(reread.size(), 0U);
+  EXPECT_EQ(*reread.config_json.find("rope_scaling"), *model.config_json.find("rope_scaling"));
 
   const Model other = read(file_of(entries("phi3", {u32_entry("phi3.rope.scaling.original_context_length", 16),
                                                     f32_entry("phi3.rope.scaling.attn_factor", 2)}),
@@ -488,8 +488,8 @@ TEST(GgufArchitectures, AFactorOfAttentionAloneIsKeptAndNotRun) {
   const Error error = support::error_of([&] { family_of(model).plan(config_view(model)); });
   EXPECT_THAT(error.message(), HasSubstr("attn_factor, which is not supported"));
   EXPECT_THAT(effects_beside_config(model), testing::Not(IsEmpty())) << "formats without the key refuse it";
-  const Model one = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 1)}), {}).bytes());
-  EXPECT_EQ(one.config_json.find("rope_scaling"), nullptr);
+  const Model scaled = read(file_of(entries("llama", {f32_entry("llama.rope.scaling.attn_factor", 1)}), {}).bytes());
+  EXPECT_EQ(scaled.config_json.find("rope_scaling"), nullptr);
 }
 
 TEST(GgufArchitectures, WindowsOfLayers) {
@@ -672,14 +672,14 @@ class GgufConfiguration : public testing::TestWithParam<Configuration> {};
 TEST_P(GgufConfiguration, ComesBack) {
   const std::string text = R"({"model_type": ")" + std::string(GetParam().model_type) + "\", " + GetParam().json + "}";
   const Model model = model_of(text, GetParam().model_type);
-  const Model again = read_again(model);
-  EXPECT_EQ(again.card.model_type, GetParam().model_type);
-  EXPECT_EQ(again.config.has_value(), model.config.has_value());
+  const Model reread = read_again(model);
+  EXPECT_EQ(reread.card.model_type, GetParam().model_type);
+  EXPECT_EQ(reread.config.has_value(), model.config.has_value());
   if (model.config) {
-    EXPECT_EQ(*again.config, *model.config);
+    EXPECT_EQ(*reread.config, *model.config);
   }
   for (const auto& [key, value] : model.config_json) {
-    const Value* found = again.config_json.find(key);
+    const Value* found = reread.config_json.find(key);
     EXPECT_EQ(found == nullptr ? "missing" : to_json(*found), to_json(value)) << key;
   }
 }

@@ -85,18 +85,18 @@ TEST_F(Imatrix, TheOlderFormat) {
 
 // Chunks and data set come last, and need not be there.
 TEST_F(Imatrix, TellsWhatItIs) {
-  const auto told = [&](const std::string& bytes) { return Value(ImatrixFile(stored(bytes)).provenance()); };
-  EXPECT_EQ(told(older()),
+  const auto provenance_of = [&](const std::string& bytes) { return Value(ImatrixFile(stored(bytes)).provenance()); };
+  EXPECT_EQ(provenance_of(older()),
             Value(Attributes{{"quantize.imatrix.file", "imatrix"}, {"quantize.imatrix.entries_count", 1}}));
   const Value whole(Attributes{{"quantize.imatrix.file", "imatrix"},
                                {"quantize.imatrix.dataset", "some text"},
                                {"quantize.imatrix.entries_count", 1},
                                {"quantize.imatrix.chunks_count", 7}});
-  EXPECT_EQ(told(older() + number(7, 4) + number(9, 4) + "some text"), whole);
-  EXPECT_EQ(told(file_of({array_entry("imatrix.datasets", kText, {text("some text"), text("more")}),
-                          u32_entry("imatrix.chunk_count", 7)},
-                         {{"w.in_sum2", {2}, 0, floats({1, 2})}, {"w.counts", {1}, 0, floats({1})}})
-                     .bytes()),
+  EXPECT_EQ(provenance_of(older() + number(7, 4) + number(9, 4) + "some text"), whole);
+  EXPECT_EQ(provenance_of(file_of({array_entry("imatrix.datasets", kText, {text("some text"), text("more")}),
+                                   u32_entry("imatrix.chunk_count", 7)},
+                                  {{"w.in_sum2", {2}, 0, floats({1, 2})}, {"w.counts", {1}, 0, floats({1})}})
+                              .bytes()),
             whole);
 }
 

@@ -85,28 +85,28 @@ TEST(GgufWriter, WritesWhatTheSpecificationSays) {
 
 TEST(GgufWriter, AModelComesBackAsItWas) {
   const Model original = open(source_directory() / "examples/nano-mistral");
-  const Model again = open(support::source(text_of(support::written(original, kGguf)), "nano.gguf"));
-  EXPECT_EQ(again.card, original.card);
-  EXPECT_EQ(*again.config, *original.config);
-  EXPECT_EQ(whole_config(again).find("attention_dropout") != nullptr,
+  const Model reread = open(support::source(text_of(support::written(original, kGguf)), "nano.gguf"));
+  EXPECT_EQ(reread.card, original.card);
+  EXPECT_EQ(*reread.config, *original.config);
+  EXPECT_EQ(whole_config(reread).find("attention_dropout") != nullptr,
             whole_config(original).find("attention_dropout") != nullptr);
-  ASSERT_TRUE(again.vocabulary);
-  EXPECT_EQ(again.vocabulary->size(), original.vocabulary->size());
-  EXPECT_EQ(again.vocabulary->add_dummy_prefix, original.vocabulary->add_dummy_prefix);
+  ASSERT_TRUE(reread.vocabulary);
+  EXPECT_EQ(reread.vocabulary->size(), original.vocabulary->size());
+  EXPECT_EQ(reread.vocabulary->add_dummy_prefix, original.vocabulary->add_dummy_prefix);
   for (std::size_t id = 0; id < original.vocabulary->size(); ++id) {
-    ASSERT_EQ(again.vocabulary->text(id), original.vocabulary->text(id));
-    ASSERT_EQ(again.vocabulary->score(id), original.vocabulary->score(id));
+    ASSERT_EQ(reread.vocabulary->text(id), original.vocabulary->text(id));
+    ASSERT_EQ(reread.vocabulary->score(id), original.vocabulary->score(id));
   }
   for (const Tensor& tensor : original.tensors()) {
-    const Tensor* other = again.find(tensor.name);
+    const Tensor* other = reread.find(tensor.name);
     ASSERT_NE(other, nullptr) << tensor.name;
     EXPECT_EQ(other->shape, tensor.shape);
     if (tensor.shape.size() < 2) continue;  // float32 there
     EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name;
   }
   // And from there to the same file.
-  EXPECT_EQ(support::written(again, kGguf).size(),
-            support::written(open(support::source(text_of(support::written(again, kGguf)), "x.gguf")), kGguf).size());
+  EXPECT_EQ(support::written(reread, kGguf).size(),
+            support::written(open(support::source(text_of(support::written(reread, kGguf)), "x.gguf")), kGguf).size());
 }
 
 // Poise runs it again; llama.cpp does not.
@@ -124,12 +124,12 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
                                .num_attention_heads = 2};
     }
     const std::vector<std::byte> file = support::written(original, kGguf);
-    const Model again = open(support::source(text_of(file), "frob.gguf"));
-    EXPECT_EQ(again.card.model_type, type);
-    EXPECT_EQ(again.config.has_value(), original.config.has_value());
-    EXPECT_EQ(*again.config_json.find("frobs"), *original.config_json.find("frobs"));
-    EXPECT_EQ(again.attributes.find("poise.config"), nullptr);
-    EXPECT_EQ(support::written(again, kGguf), file);
+    const Model reread = open(support::source(text_of(file), "frob.gguf"));
+    EXPECT_EQ(reread.card.model_type, type);
+    EXPECT_EQ(reread.config.has_value(), original.config.has_value());
+    EXPECT_EQ(*reread.config_json.find("frobs"), *original.config_json.find("frobs"));
+    EXPECT_EQ(reread.attributes.find("poise.config"), nullptr);
+    EXPECT_EQ(support::written(reread, kGguf), file);
     EXPECT_THAT(losses_of(original, kGguf, {}),
                 ElementsAre(HasSubstr("llama.cpp will not run the file: Poise does not know what it calls a ")));
   }
@@ -164,7 +164,7 @@ TEST(GgufWriter, KeepsTheTypesOfAFile) {
 }
 
 TEST(GgufWriter, FileTypesAreThoseThatFilesSay) {
-  const auto again = [](std::uint32_t file_type, std::uint32_t type, std::size_t bytes) {
+  const auto file_type_after = [](std::uint32_t file_type, std::uint32_t type, std::size_t bytes) {
     const std::string file = file_of({u32_entry("general.file_type", file_type)},
                                      {{"blk.0.ffn_up.weight", {256, 1}, type, std::string(bytes, '\0')}})
                                  .bytes();
@@ -172,10 +172,10 @@ TEST(GgufWriter, FileTypesAreThoseThatFilesSay) {
     const std::string key = text("general.file_type");
     return static_cast<int>(made[made.find(key) + key.size() + 4]);
   };
-  EXPECT_EQ(again(29, 22, 82), 29);  // IQ2_M
-  EXPECT_EQ(again(21, 10, 84), 21);  // Q2_K_S
-  EXPECT_EQ(again(11, 11, 110), 11);
-  EXPECT_EQ(again(99, 11, 110), 99) << "of a newer llama.cpp";
+  EXPECT_EQ(file_type_after(29, 22, 82), 29);  // IQ2_M
+  EXPECT_EQ(file_type_after(21, 10, 84), 21);  // Q2_K_S
+  EXPECT_EQ(file_type_after(11, 11, 110), 11);
+  EXPECT_EQ(file_type_after(99, 11, 110), 99) << "of a newer llama.cpp";
 }
 
 // The numbers are those of llama.h (LLAMA_FTYPE_MOSTLY_...), of the mixes that llama-quantize makes by that name.
@@ -263,8 +263,8 @@ TEST(GgufWriter, ItsOwnKeysHaveTheirTypesAgain) {
   EXPECT_EQ(text_of(support::written(model, kGguf)), expected);
   // A text that a GGUF file has stays one.
   model.origin.format = "gguf-v3";
-  const Model again = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
-  EXPECT_EQ(*again.attributes.find("frobnicator.scale"), Value("0.5"));
+  const Model reread = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
+  EXPECT_EQ(*reread.attributes.find("frobnicator.scale"), Value("0.5"));
 }
 
 TEST(GgufWriter, ListsInListsBecomeTextAndSaySo) {
@@ -275,9 +275,9 @@ TEST(GgufWriter, ListsInListsBecomeTextAndSaySo) {
 }
 
 TEST(GgufWriter, WhatItCannotHoldIsRefused) {
-  const auto refusal = [](Tensor one) {
+  const auto refusal = [](Tensor tensor) {
     Model model;
-    model.add(std::move(one));
+    model.add(std::move(tensor));
     const Error error = support::error_of([&] { support::written(model, kGguf); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     return error.message();

@@ -68,16 +68,16 @@ TEST(HuggingFaceWrite, HasTheVocabularyThatAttributesDescribe) {
   EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""),
             Value(Attributes{{"eos_token_id", Value::Array{3, 4}}}));
   const support::TemporaryDirectory directory;
-  const Model again = support::read(files, directory.path());
-  ASSERT_TRUE(again.vocabulary);
-  EXPECT_EQ(again.vocabulary->kind, VocabularyKind::pipeline);
-  EXPECT_EQ(again.vocabulary->eos_id, 3);
-  EXPECT_EQ(again.card, model.card);
-  EXPECT_EQ(*again.config_json.find("torch_dtype"), Value("bfloat16"));  // that of most bytes
-  EXPECT_EQ(*again.attributes.find("general.name"), Value("Frob"));
-  EXPECT_EQ(again.attributes.find("tokenizer.ggml.tokens"), nullptr);
-  EXPECT_EQ(*again.attributes.find("tokenizer.ggml.eot_token_id"), Value("4"));
-  EXPECT_EQ(*again.attributes.find("format"), Value("pt"));  // which transformers asks for
+  const Model reread = support::read(files, directory.path());
+  ASSERT_TRUE(reread.vocabulary);
+  EXPECT_EQ(reread.vocabulary->kind, VocabularyKind::pipeline);
+  EXPECT_EQ(reread.vocabulary->eos_id, 3);
+  EXPECT_EQ(reread.card, model.card);
+  EXPECT_EQ(*reread.config_json.find("torch_dtype"), Value("bfloat16"));  // that of most bytes
+  EXPECT_EQ(*reread.attributes.find("general.name"), Value("Frob"));
+  EXPECT_EQ(reread.attributes.find("tokenizer.ggml.tokens"), nullptr);
+  EXPECT_EQ(*reread.attributes.find("tokenizer.ggml.eot_token_id"), Value("4"));
+  EXPECT_EQ(*reread.attributes.find("format"), Value("pt"));  // which transformers asks for
   EXPECT_THAT(losses(model), ElementsAre(HasSubstr("tokenizer.ggml.eot_token_id becomes JSON text"),
                                          HasSubstr("does not know its class for a frob")));
 }

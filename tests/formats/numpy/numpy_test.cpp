@@ -52,8 +52,8 @@ Model two_arrays() {
 
 TEST(Numpy, ElementsAreAligned) {
   const auto file = support::written(two_arrays(), kNpz);
-  const Model again = support::read(file, "a.npz");
-  for (const Tensor& tensor : again.tensors()) EXPECT_EQ(tensor.require("data").blob->raw()->offset % 64, 0U);
+  const Model reread = support::read(file, "a.npz");
+  for (const Tensor& tensor : reread.tensors()) EXPECT_EQ(tensor.require("data").blob->raw()->offset % 64, 0U);
   MemoryOutput output("a.npz");
   const Model model = two_arrays();
   EXPECT_EQ(prepare_file(model, kNpz, {})->plan().bytes, file.size());
@@ -71,8 +71,8 @@ TEST(Numpy, AnArrayAloneHoldsOneTensorWithoutItsName) {
   Model model;
   model.add(make_dense("w", {}, DType::u8, make_memory_blob({std::byte{7}}, "w")));
   EXPECT_THAT(losses_of(model, kNpy, {}), ElementsAre(HasSubstr("w is called after the file")));
-  const Model again = support::read(support::written(model, kNpy), "dir/scalar.npy");
-  EXPECT_EQ(again.tensors().front().name, "scalar");
+  const Model reread = support::read(support::written(model, kNpy), "dir/scalar.npy");
+  EXPECT_EQ(reread.tensors().front().name, "scalar");
 }
 
 TEST(Numpy, NamesThatArchivesCannotHaveAreRefused) {

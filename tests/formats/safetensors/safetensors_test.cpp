@@ -47,8 +47,8 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   const std::string data(reinterpret_cast<const char*>(bytes.data()) + 8 + length, bytes.size() - 8 - length);
   EXPECT_EQ(data, std::string(8, 'd') + std::string(8, 'f') + std::string(12, 'b') + std::string(4, 'g') + "cc" + "a" +
                       "e" + "\1");
-  const Model again = support::read(bytes, "test.safetensors");
-  for (const Tensor& tensor : again.tensors()) {
+  const Model reread = support::read(bytes, "test.safetensors");
+  for (const Tensor& tensor : reread.tensors()) {
     const auto at = tensor.require("data").blob->stored();
     const unsigned width = std::max(1U, info(tensor.require("data").dtype).bits / 8U);
     EXPECT_EQ(at->offset % width, 0U) << tensor.name;

@@ -84,12 +84,12 @@ std::string object(const std::vector<std::uint64_t>& shape, std::string_view for
   return map(entries);
 }
 
-std::string one(const std::string& object) { return map({{text("t"), object}}); }
+std::string one_object(const std::string& object) { return map({{text("t"), object}}); }
 
 std::string dense_file(std::string_view dtype, const std::vector<std::uint64_t>& shape, const std::string& data,
                        Entries more = {}) {
-  return file_of(data,
-                 one(object(shape, "dense", {{text("data"), component(dtype, 64, data.size(), std::move(more))}})));
+  return file_of(
+      data, one_object(object(shape, "dense", {{text("data"), component(dtype, 64, data.size(), std::move(more))}})));
 }
 
 TEST(Zt1, TheGoldenFileIsReadFieldByField) {
@@ -143,10 +143,10 @@ TEST(Zt1, CompressedPartsKeepTheirContentAndDigestTheStoredBytes) {
   WriteOptions options;
   options.zstd_level = 3;
   const std::string file = written(model, options);
-  const Model again = read(file);
-  ASSERT_EQ(again.size(), 3U);
+  const Model reread = read(file);
+  ASSERT_EQ(reread.size(), 3U);
   for (std::size_t i = 0; i < 3; ++i) {
-    const Part& part = again.tensors()[i].parts[0];
+    const Part& part = reread.tensors()[i].parts[0];
     EXPECT_EQ(read_all(*part.blob), read_all(*model.tensors()[i].parts[0].blob));
     const Stored at = *part.blob->stored();
     EXPECT_EQ(at.encoding, "zstd");
@@ -206,7 +206,7 @@ TEST(Zt1, WhatIsNotKnownIsListedAndRefusedWhenLoaded) {
   }
 
   const Model layout =
-      read(file_of("abcd", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 4)}}))));
+      read(file_of("abcd", one_object(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 4)}}))));
   EXPECT_EQ(layout.tensors().at(0).layout, Layout::other);
   EXPECT_EQ(layout.tensors()[0].layout.name(), "block_sparse");
 }
@@ -232,7 +232,7 @@ TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
   EXPECT_EQ(hash(read(type)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
       << "FIPS 180-2's example";
   const std::string layout =
-      file_of("abc", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
+      file_of("abc", one_object(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
   EXPECT_EQ(without_digests(read(layout)), layout);
   EXPECT_EQ(hash(read(layout)).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
@@ -240,8 +240,8 @@ TEST(Zt1, WhatIsNotKnownIsHashedAndCarried) {
 TEST(Zt1, WhatIsNotKnownIsDecompressed) {
   const std::string frame = zstd_frame("abc");
   const Entries zstd = {{text("encoding"), text("zstd")}};
-  const Model layout = read(
-      file_of(frame, one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, frame.size(), zstd)}}))));
+  const Model layout = read(file_of(
+      frame, one_object(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, frame.size(), zstd)}}))));
   EXPECT_EQ(read_all(*layout.tensors()[0].parts[0].blob), to_bytes("abc"));
   EXPECT_EQ(hash(layout).parts.at(0).sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(read_all(*read(written(layout)).tensors()[0].parts[0].blob), to_bytes("abc"));
@@ -259,7 +259,7 @@ TEST(Zt1, WhatIsNotKnownGoesThroughVersion2AndBack) {
   EXPECT_EQ(second.tensors()[0].parts[0].type_name(), "u8:f6_e3m2");
   EXPECT_EQ(without_digests(second), type);
   const std::string layout =
-      file_of("abc", one(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
+      file_of("abc", one_object(object({9, 9}, "block_sparse", {{text("blocks"), component("u8", 64, 3)}})));
   EXPECT_EQ(without_digests(read(written_as_version_2(read(layout)))), layout);
 }
 
@@ -275,7 +275,7 @@ TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
     return std::string();
   };
   const Model csr =
-      read(file_of("abcd", one(object({9, 9}, "zt.sparse_csr/1", {{text("blocks"), component("u8", 64, 4)}}))));
+      read(file_of("abcd", one_object(object({9, 9}, "zt.sparse_csr/1", {{text("blocks"), component("u8", 64, 4)}}))));
   EXPECT_THAT(refused([&] { written_as_version_2(csr); }),
               HasSubstr("zTensor 2 cannot hold t: tensor t: sparse_csr: blocks: expected u32 or u64, found u8"));
   EXPECT_NE(without_digests(csr), "");
@@ -300,10 +300,10 @@ TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
 
 // The specification names the components that a layout requires, and forbids no other.
 TEST(Zt1, DenseKeepsTheComponentsBesideData) {
-  const std::string objects = one(object({4}, "dense",
-                                         {{text("data"), component("f32", 128, 16)},
-                                          {text("extra"), component("u8", 64, 3)},
-                                          {text("zz"), component("f6", 192, 2)}}));
+  const std::string objects = one_object(object({4}, "dense",
+                                                {{text("data"), component("f32", 128, 16)},
+                                                 {text("extra"), component("u8", 64, 3)},
+                                                 {text("zz"), component("f6", 192, 2)}}));
   const std::string file = file_of(padded("abc", 64) + padded(elements<float>({1, 2, 3, 4}), 64) + "xy", objects);
   const Model model = read(file);
   const Tensor& tensor = model.tensors()[0];
@@ -325,17 +325,17 @@ TEST(Zt1, DenseKeepsTheComponentsBesideData) {
 TEST(Zt1, DenseKeepsACompressedComponentBesideData) {
   const std::string frame = zstd_frame("abc");
   const std::string objects =
-      one(object({4}, "dense",
-                 {{text("data"), component("u8", 128, 4)},
-                  {text("extra"), component("u8", 64, frame.size(), {{text("encoding"), text("zstd")}})}}));
+      one_object(object({4}, "dense",
+                        {{text("data"), component("u8", 128, 4)},
+                         {text("extra"), component("u8", 64, frame.size(), {{text("encoding"), text("zstd")}})}}));
   const Model model = read(file_of(padded(frame, 64) + "data", objects));
   EXPECT_EQ(read_all(*model.tensors()[0].require("extra").blob), to_bytes("abc"));
   EXPECT_EQ(read_all(*read(written(model)).tensors()[0].require("extra").blob), to_bytes("abc"));
-  EXPECT_THAT(
-      refusal(file_of(padded(frame, 64) + "data", one(object({5}, "dense",
-                                                             {{text("data"), component("u8", 128, 4)},
-                                                              {text("extra"), component("u8", 64, frame.size())}})))),
-      HasSubstr("shape [5] of u8 needs 5 bytes, data holds 4"));
+  EXPECT_THAT(refusal(file_of(padded(frame, 64) + "data",
+                              one_object(object({5}, "dense",
+                                                {{text("data"), component("u8", 128, 4)},
+                                                 {text("extra"), component("u8", 64, frame.size())}})))),
+              HasSubstr("shape [5] of u8 needs 5 bytes, data holds 4"));
 }
 
 TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
@@ -366,9 +366,9 @@ TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
   EXPECT_EQ(model.find("csr")->layout, Layout::sparse_csr);
   EXPECT_EQ(model.find("coo")->layout, Layout::sparse_coo);
   EXPECT_EQ(model.find("q")->layout, Layout::quantized_group);
-  const Model again = read(written(model));
+  const Model reread = read(written(model));
   for (const Tensor& tensor : model.tensors()) {
-    const Tensor& other = *again.find(tensor.name);
+    const Tensor& other = *reread.find(tensor.name);
     EXPECT_EQ(other.layout, tensor.layout);
     EXPECT_EQ(other.attributes, tensor.attributes);
     for (const Part& part : tensor.parts)
@@ -380,10 +380,10 @@ TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
 TEST(Zt1, SparseIndicesOfEveryTypeAreReadAndWritten) {
   const auto file = [](std::string_view type, const std::string& indices, const std::string& indptr) {
     return file_of(padded(elements<float>({1.5F, 2.5F}), 64) + padded(indices, 64) + indptr,
-                   one(object({2, 3}, "sparse_csr",
-                              {{text("indices"), component(type, 128, indices.size())},
-                               {text("indptr"), component(type, 192, indptr.size())},
-                               {text("values"), component("f32", 64, 8)}})));
+                   one_object(object({2, 3}, "sparse_csr",
+                                     {{text("indices"), component(type, 128, indices.size())},
+                                      {text("indptr"), component(type, 192, indptr.size())},
+                                      {text("values"), component("f32", 64, 8)}})));
   };
   const auto indices_of = [&]<typename T>(std::string_view type, T) {
     return file(type, elements<T>({1, 0}), elements<T>({0, 1, 2}));
@@ -407,10 +407,10 @@ TEST(Zt1, SparseIndicesOfEveryTypeAreReadAndWritten) {
 TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
   const auto csr = [](std::vector<std::uint64_t> shape, std::uint64_t values, std::uint64_t indices,
                       std::uint64_t indptr, std::string_view type = "u16") {
-    return file_of(std::string(512, '\0'), one(object(shape, "sparse_csr",
-                                                      {{text("indices"), component(type, 64, indices)},
-                                                       {text("indptr"), component("u16", 128, indptr)},
-                                                       {text("values"), component("f32", 192, values)}})));
+    return file_of(std::string(512, '\0'), one_object(object(shape, "sparse_csr",
+                                                             {{text("indices"), component(type, 64, indices)},
+                                                              {text("indptr"), component("u16", 128, indptr)},
+                                                              {text("values"), component("f32", 192, values)}})));
   };
   EXPECT_EQ(refusal(csr({2, 3}, 8, 4, 6)), "");
   EXPECT_THAT(refusal(csr({2, 3, 1}, 8, 4, 6)), HasSubstr("rank 2"));
@@ -420,14 +420,14 @@ TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
   EXPECT_THAT(refusal(csr({2, 3}, 8, 4, 6, "f16")), HasSubstr("expected an integer type, found f16"));
   EXPECT_THAT(refusal(csr({UINT64_MAX, 1}, 8, 4, 6)), HasSubstr("overflows"));
   EXPECT_THAT(refusal(file_of(std::string(64, '\0'),
-                              one(object({2}, "sparse_coo", {{text("values"), component("f32", 64, 4)}})))),
+                              one_object(object({2}, "sparse_coo", {{text("values"), component("f32", 64, 4)}})))),
               HasSubstr("needs the part coords"));
 
   const auto quantized = [](std::uint64_t codes, std::uint64_t scales, const Entries& attributes) {
-    return file_of(std::string(512, '\0'), one(object({2, 8}, "quantized_group",
-                                                      {{text("packed_weight"), component("i32", 64, codes)},
-                                                       {text("scales"), component("f16", 128, scales)}},
-                                                      map(attributes))));
+    return file_of(std::string(512, '\0'), one_object(object({2, 8}, "quantized_group",
+                                                             {{text("packed_weight"), component("i32", 64, codes)},
+                                                              {text("scales"), component("f16", 128, scales)}},
+                                                             map(attributes))));
   };
   const Entries good = {
       {text("bits"), number(4)}, {text("group_size"), number(8)}, {text("packing"), text("8_per_i32")}};
@@ -447,7 +447,7 @@ TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
 TEST(Zt1, ComponentsLieWhereTheyMay) {
   const auto at = [](std::uint64_t offset, std::uint64_t length) {
     return file_of(std::string(128, '\0'),
-                   one(object({length}, "dense", {{text("data"), component("u8", offset, length)}})));
+                   one_object(object({length}, "dense", {{text("data"), component("u8", offset, length)}})));
   };
   EXPECT_EQ(refusal(at(64, 128)), "");
   EXPECT_EQ(refusal(at(192, 0)), "");
@@ -486,13 +486,15 @@ TEST(Zt1, BrokenManifestsAreRefused) {
   EXPECT_THAT(refusal(file_of("", map({{text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},
                                        {text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})}}))),
               HasSubstr("the tensor name \"a\" comes twice"));
-  EXPECT_THAT(refusal(file_of("", one(map({{text("format"), text("dense")}, {text("components"), map({})}})))),
+  EXPECT_THAT(refusal(file_of("", one_object(map({{text("format"), text("dense")}, {text("components"), map({})}})))),
               HasSubstr("manifest: objects: t: \"shape\" is missing"));
-  EXPECT_THAT(refusal(file_of("", one(object({0}, "dense", {{text("data"), map({{text("dtype"), text("u8")}})}})))),
-              HasSubstr("components: data: \"offset\" is missing"));
-  EXPECT_THAT(refusal(file_of("", one(object({0}, "dense", {})))), HasSubstr("dense needs the component data"));
-  EXPECT_THAT(refusal(file_of("", one(object({UINT64_MAX, 2}, "dense", {{text("data"), component("u8", 64, 0)}})))),
-              HasSubstr("overflows"));
+  EXPECT_THAT(
+      refusal(file_of("", one_object(object({0}, "dense", {{text("data"), map({{text("dtype"), text("u8")}})}})))),
+      HasSubstr("components: data: \"offset\" is missing"));
+  EXPECT_THAT(refusal(file_of("", one_object(object({0}, "dense", {})))), HasSubstr("dense needs the component data"));
+  EXPECT_THAT(
+      refusal(file_of("", one_object(object({UINT64_MAX, 2}, "dense", {{text("data"), component("u8", 64, 0)}})))),
+      HasSubstr("overflows"));
   EXPECT_THAT(refusal("ZTEN1000" + std::string(100, '\0')), HasSubstr("footer magic"));
   EXPECT_THAT(refusal("ZTEN1000"), HasSubstr("footer magic"));
   const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
@@ -507,7 +509,7 @@ TEST(Zt1, LenientEncodingsAreRead) {
                                   {text("offset"), number(64)},
                                   {text("dtype"), hex("7f 61 75 61 38 ff")}}) +
                              hex("ff") + text("format") + text("dense") + text("shape") + hex("9f 02 ff ff");
-  const Model model = read(file_of("hi", one(object)));
+  const Model model = read(file_of("hi", one_object(object)));
   EXPECT_EQ(model.tensors().at(0).parts[0].dtype, DType::u8);
   EXPECT_EQ(model.tensors()[0].shape, (Shape{2}));
 }

@@ -192,9 +192,9 @@ TEST(Zt2, EveryElementTypeRoundTrips) {
     if (!type.empty()) {
       EXPECT_THAT(file, HasSubstr(text("type") + text(type)));
     }
-    const Model again = read(file);
-    EXPECT_EQ(again.find("t")->parts.at(0).dtype, dtype);
-    EXPECT_EQ(bytes_of(again, "t"), data);
+    const Model reread = read(file);
+    EXPECT_EQ(reread.find("t")->parts.at(0).dtype, dtype);
+    EXPECT_EQ(bytes_of(reread, "t"), data);
   }
 }
 
@@ -236,11 +236,11 @@ TEST(Zt2, CompressedPartsDecodeAndKeepTheirDigest) {
   options.zstd_level = 3;
   const std::string file = written(model, options);
   EXPECT_LT(file.size(), data.size() / 2);
-  const Model again = read(file);
-  EXPECT_EQ(bytes_of(again, "big"), data);
-  EXPECT_EQ(bytes_of(again, "small"), "abc");
-  EXPECT_EQ(bytes_of(again, "zero"), "");
-  const Part& big = again.find("big")->parts.at(0);
+  const Model reread = read(file);
+  EXPECT_EQ(bytes_of(reread, "big"), data);
+  EXPECT_EQ(bytes_of(reread, "small"), "abc");
+  EXPECT_EQ(bytes_of(reread, "zero"), "");
+  const Part& big = reread.find("big")->parts.at(0);
   EXPECT_EQ(big.digest.text(), xxh3_digest(data));
   EXPECT_EQ(big.blob->stored()->encoding, "zt.zstd-seekable/1");
   EXPECT_TRUE(big.blob->seekable());
@@ -267,11 +267,11 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   WriteOptions options;
   options.shard_size = 300'000;
   save(model, directory / "model.zt", "zt", options);
-  const Model again = open(directory / "model.zt");
-  ASSERT_EQ(again.size(), 6U);
-  EXPECT_EQ(again.origin.files.size(), 4U) << "the root and three shards";
-  EXPECT_THAT(again.warnings, IsEmpty());
-  for (const Tensor& tensor : model.tensors()) EXPECT_EQ(bytes_of(again, tensor.name), bytes_of(model, tensor.name));
+  const Model reread = open(directory / "model.zt");
+  ASSERT_EQ(reread.size(), 6U);
+  EXPECT_EQ(reread.origin.files.size(), 4U) << "the root and three shards";
+  EXPECT_THAT(reread.warnings, IsEmpty());
+  for (const Tensor& tensor : model.tensors()) EXPECT_EQ(bytes_of(reread, tensor.name), bytes_of(model, tensor.name));
   const std::string shard = load(directory / "model-00002.zt");
   EXPECT_LE(shard.size(), 300'000U);
   EXPECT_EQ(shard.substr(shard.size() - 40, 24), std::string(24, '\0')) << "a data shard has no manifest";
@@ -300,18 +300,18 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
 
 // Tensors that begin alike are told apart by all of their bytes.
 TEST(Zt2, OnlyIdenticalBytesAreShared) {
-  std::string one(200'000, 'x');
-  std::string other = one;
+  std::string first(200'000, 'x');
+  std::string other = first;
   other.back() = 'y';
   Model model;
-  model.add(dense("a", {200'000}, DType::u8, one));
+  model.add(dense("a", {200'000}, DType::u8, first));
   model.add(dense("b", {200'000}, DType::u8, other));
-  model.add(dense("c", {200'000}, DType::i8, one));
-  const Model again = read(written(model));
-  EXPECT_EQ(bytes_of(again, "a"), one);
-  EXPECT_EQ(bytes_of(again, "b"), other);
-  EXPECT_NE(again.find("a")->parts[0].blob->stored()->offset, again.find("b")->parts[0].blob->stored()->offset);
-  EXPECT_EQ(again.find("a")->parts[0].blob->stored()->offset, again.find("c")->parts[0].blob->stored()->offset);
+  model.add(dense("c", {200'000}, DType::i8, first));
+  const Model reread = read(written(model));
+  EXPECT_EQ(bytes_of(reread, "a"), first);
+  EXPECT_EQ(bytes_of(reread, "b"), other);
+  EXPECT_NE(reread.find("a")->parts[0].blob->stored()->offset, reread.find("b")->parts[0].blob->stored()->offset);
+  EXPECT_EQ(reread.find("a")->parts[0].blob->stored()->offset, reread.find("c")->parts[0].blob->stored()->offset);
 }
 
 TEST(Zt2, WhatItCannotHoldIsRefused) {
@@ -367,15 +367,15 @@ TEST(Zt2, AttributesOfEveryKindSurvive) {
   Tensor tensor = dense("t", {1}, DType::u8, "x");
   tensor.attributes = attributes;
   model.add(std::move(tensor));
-  const Model again = read(written(model));
+  const Model reread = read(written(model));
   for (const auto& [key, value] : attributes) {
     if (key == "map") continue;
-    EXPECT_EQ(*again.attributes.find(key), value) << key;
-    EXPECT_EQ(*again.find("t")->attributes.find(key), value) << key;
+    EXPECT_EQ(*reread.attributes.find(key), value) << key;
+    EXPECT_EQ(*reread.find("t")->attributes.find(key), value) << key;
   }
-  EXPECT_EQ(*again.attributes.find("map"), Value(Attributes{{"b", 2}, {"aa", 1}}))
+  EXPECT_EQ(*reread.attributes.find("map"), Value(Attributes{{"b", 2}, {"aa", 1}}))
       << "sorted by encoding: the shorter key first";
-  EXPECT_EQ(written(again), written(model));
+  EXPECT_EQ(written(reread), written(model));
 }
 
 // Python's unicodedata.normalize("NFC", ...) gives the same names.
@@ -387,9 +387,9 @@ TEST(Zt2, NamesAreWrittenInNormalFormC) {
   model.add(dense("\u1112\u1161\u11ab", {1}, DType::u8, "z"));
   EXPECT_THAT(losses_of(model, kZtensor2, {}),
               testing::ElementsAre(HasSubstr("normal form C"), HasSubstr("normal form C")));
-  const Model again = read(written(model));
-  EXPECT_EQ(bytes_of(again, "caf\u00e9"), "y");
-  EXPECT_EQ(bytes_of(again, "\ud55c"), "z");
+  const Model reread = read(written(model));
+  EXPECT_EQ(bytes_of(reread, "caf\u00e9"), "y");
+  EXPECT_EQ(bytes_of(reread, "\ud55c"), "z");
   model.add(dense("caf\u00e9", {1}, DType::u8, "x"));
   EXPECT_THAT([&] { written(model); }, testing::ThrowsMessage<Error>(HasSubstr("two tensors have the name caf\u00e9")));
 }
@@ -412,10 +412,10 @@ TEST(Zt2, RowsAreSortedForTheCsrProfile) {
   part("indptr", DType::u64, elements<std::uint64_t>({0, 2, 3}));
   Model model;
   model.add(std::move(tensor));
-  const Model again = read(written(model));
-  EXPECT_EQ(bytes_of(again, "m", "values"), elements<float>({6, 5, 7}));
-  EXPECT_EQ(bytes_of(again, "m", "indices"), elements<std::uint64_t>({0, 2, 1}));
-  EXPECT_EQ(bytes_of(again, "m", "indptr"), elements<std::uint64_t>({0, 2, 3}));
+  const Model reread = read(written(model));
+  EXPECT_EQ(bytes_of(reread, "m", "values"), elements<float>({6, 5, 7}));
+  EXPECT_EQ(bytes_of(reread, "m", "indices"), elements<std::uint64_t>({0, 2, 1}));
+  EXPECT_EQ(bytes_of(reread, "m", "indptr"), elements<std::uint64_t>({0, 2, 3}));
 }
 
 TEST(Zt2, EveryTruncationIsRefused) {

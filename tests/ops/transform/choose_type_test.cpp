@@ -41,13 +41,13 @@ TEST(ChooseTypeStep, TellsWhatKeepAsksForInVain) {
   ConvertOptions options;
   options.keep = {{"*", *stored_type_from_name("qint8")}};
   const StepTest test("zt", options);
-  const auto told = [&](const Tensor& tensor) {
+  const auto warning_of = [&](const Tensor& tensor) {
     return warnings_of(applied(make_choose_type_step, test, TensorPlan(tensor)));
   };
-  EXPECT_THAT(told(zeros("v", {2}, DType::f32)), ElementsAre("v: vectors are not quantized, so it is f32"));
-  EXPECT_THAT(told(zeros("i", {2}, DType::i8)),
+  EXPECT_THAT(warning_of(zeros("v", {2}, DType::f32)), ElementsAre("v: vectors are not quantized, so it is f32"));
+  EXPECT_THAT(warning_of(zeros("i", {2}, DType::i8)),
               ElementsAre("i: its elements are no floating-point numbers, so keep does not change them"));
-  EXPECT_THAT(told(zeros("m", {2, 2}, DType::f32)), IsEmpty());
+  EXPECT_THAT(warning_of(zeros("m", {2, 2}, DType::f32)), IsEmpty());
 }
 
 }  // namespace

@@ -66,9 +66,10 @@ TEST(VocabAndMerges, AreCutAsTheirClassDoes) {
                            "BartTokenizer", "Qwen2Tokenizer", "Qwen2TokenizerFast"}) {
     SCOPED_TRACE(name);
     const Tokenizer tokenizer = of(name);
-    for (const Case& one : cases)
-      EXPECT_EQ(tokenizer.encode(one.text), std::string_view(name).starts_with("Qwen2") ? one.qwen2 : one.gpt2)
-          << one.text;
+    for (const Case& test_case : cases)
+      EXPECT_EQ(tokenizer.encode(test_case.text),
+                std::string_view(name).starts_with("Qwen2") ? test_case.qwen2 : test_case.gpt2)
+          << test_case.text;
   }
 }
 
@@ -157,10 +158,10 @@ TEST(VocabAndMerges, OfQwen2DoAsItsTokenizerJson) {
                                   {"merges.txt", merges},
                                   {kConfig, support::contents(folder / kConfig)}}));
   EXPECT_EQ(real->expected.size(), 40U);
-  for (const support::ExpectedTokens& one : real->expected) {
-    EXPECT_EQ(tokenizer.encode(one.text), one.ids) << one.text.substr(0, 200);
-    EXPECT_EQ(tokenizer.encode_with_special(one.text), one.ids_special) << one.text.substr(0, 200);
-    EXPECT_EQ(tokenizer.decode(one.ids, SpecialTokens::shown), one.decoded) << one.text.substr(0, 200);
+  for (const support::ExpectedTokens& sample : real->expected) {
+    EXPECT_EQ(tokenizer.encode(sample.text), sample.ids) << sample.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(sample.text), sample.ids_special) << sample.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(sample.ids, SpecialTokens::shown), sample.decoded) << sample.text.substr(0, 200);
   }
 }
 

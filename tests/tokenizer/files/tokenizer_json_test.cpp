@@ -58,12 +58,12 @@ TEST_P(RealTokenizer, DoesAsHuggingFacesLibrary) {
   const Value expected = parse_json(content_of(folder / "expected.json"), "expected.json");
   std::size_t texts = 0;
   for (const Value& item : *expected.get_if<Value::Array>()) {
-    const Attributes& one = *item.get_if<Attributes>();
-    const std::string text = text_of(one, "text");
+    const Attributes& fields = *item.get_if<Attributes>();
+    const std::string text = text_of(fields, "text");
     const auto ids = tokenizer.encode(text);
-    EXPECT_EQ(ids, ids_of(one, "ids")) << text.substr(0, 200);
-    EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(one, "ids_special")) << text.substr(0, 200);
-    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), text_of(one, "decoded")) << text.substr(0, 200);
+    EXPECT_EQ(ids, ids_of(fields, "ids")) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(fields, "ids_special")) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), text_of(fields, "decoded")) << text.substr(0, 200);
     ++texts;
   }
   EXPECT_EQ(texts, 40U);
@@ -205,8 +205,8 @@ TEST(TokenizerJson, MetaspaceMarksWhatBeginsTheText) {
                                  "cases");
   std::vector<std::string> tokens;
   for (const Value& character : *characters.get_if<Value::Array>()) tokens.push_back(*character.get_if<std::string>());
-  for (const Value& one : *cases.get_if<Value::Array>()) {
-    const Value::Array& row = *one.get_if<Value::Array>();
+  for (const Value& test_case : *cases.get_if<Value::Array>()) {
+    const Value::Array& row = *test_case.get_if<Value::Array>();
     SCOPED_TRACE(to_json(row[0]) + to_json(row[1]));
     const Tokenizer tokenizer = tokenizer_of(
         bpe(tokens, "[]", fmt::format(R"(, "normalizer": {}, "pre_tokenizer": {})", to_json(row[0]), to_json(row[1]))));

@@ -45,10 +45,10 @@ TEST_P(RealFiles, DoAsBefore) {
   const TokenizerFiles written = tokenizer_files(real->vocabulary);
   const Tokenizer tokenizer(read_again(written));
   EXPECT_GE(real->expected.size(), 35U);
-  for (const support::ExpectedTokens& one : real->expected) {
-    EXPECT_EQ(tokenizer.encode(one.text), one.ids) << one.text.substr(0, 200);
-    EXPECT_EQ(tokenizer.encode_with_special(one.text), one.ids_special) << one.text.substr(0, 200);
-    EXPECT_EQ(tokenizer.decode(one.ids, SpecialTokens::shown), one.decoded) << one.text.substr(0, 200);
+  for (const support::ExpectedTokens& sample : real->expected) {
+    EXPECT_EQ(tokenizer.encode(sample.text), sample.ids) << sample.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(sample.text), sample.ids_special) << sample.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(sample.ids, SpecialTokens::shown), sample.decoded) << sample.text.substr(0, 200);
   }
 }
 
@@ -117,9 +117,9 @@ TEST(TokenizerFiles, AddTokensToSentencePiece) {
   vocabulary.pipeline.set("added_tokens", Value::Array{token(1, "<s>", true), token(5, "<end>", true)});
   const TokenizerFiles written = tokenizer_files(vocabulary);
   EXPECT_THAT(written.losses, IsEmpty());
-  const Vocabulary again = read_again(written);
-  EXPECT_EQ(again, vocabulary);
-  EXPECT_THAT(Tokenizer(again).encode("a<end>  ab<s>"), ElementsAre(0, 2, 5, 0, 4, 1));
+  const Vocabulary reread = read_again(written);
+  EXPECT_EQ(reread, vocabulary);
+  EXPECT_THAT(Tokenizer(reread).encode("a<end>  ab<s>"), ElementsAre(0, 2, 5, 0, 4, 1));
 }
 
 Attributes config_of(const TokenizerFiles& written) {

@@ -41,11 +41,11 @@ TEST_P(RealForm, DoesAsBefore) {
   EXPECT_EQ(form.losses.size(), normalizes ? 1U : 0U) << testing::PrintToString(form.losses);
   const Tokenizer tokenizer(vocabulary_of(*form.tokenizer));
   std::size_t texts = 0;
-  for (const support::ExpectedTokens& one : real->expected) {
-    if (normalizes && one.decoded != one.text) continue;
+  for (const support::ExpectedTokens& sample : real->expected) {
+    if (normalizes && sample.decoded != sample.text) continue;
     ++texts;
-    EXPECT_EQ(tokenizer.encode(one.text), one.ids) << one.text.substr(0, 200);
-    EXPECT_EQ(tokenizer.encode_with_special(one.text), one.ids_special) << one.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode(sample.text), sample.ids) << sample.text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(sample.text), sample.ids_special) << sample.text.substr(0, 200);
   }
   EXPECT_GE(texts, 35U);
 }
@@ -235,9 +235,9 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
   EXPECT_EQ(form.tokenizer->model, "t5");
   EXPECT_EQ(form.tokenizer->add_bos_token, false);
   EXPECT_EQ(form.tokenizer->add_eos_token, true);
-  const Vocabulary again = vocabulary_of(*form.tokenizer);
-  EXPECT_EQ(again, vocabulary);
-  EXPECT_THAT(Tokenizer(again).encode_with_special(" ab  xa "), ElementsAre(6, 3, 2, 4, 1));
+  const Vocabulary reread = vocabulary_of(*form.tokenizer);
+  EXPECT_EQ(reread, vocabulary);
+  EXPECT_THAT(Tokenizer(reread).encode_with_special(" ab  xa "), ElementsAre(6, 3, 2, 4, 1));
   Vocabulary bytes = sums_of_scores();
   bytes.add("<0x41>", 0, TokenType::byte);
   EXPECT_THAT(gguf_form(bytes).losses, ElementsAre(HasSubstr("no bytes for characters without a token")));
@@ -299,9 +299,9 @@ TEST(GgufForm, HasWordPiece) {
               ElementsAre("[UNK]", "<s>", "[SEP]", "\xe2\x96\x81un", "able", "\xe2\x96\x81!", "\xe2\x96\x81[x]"));
   EXPECT_EQ(form.tokenizer->bos_token_id, 1);
   EXPECT_EQ(form.tokenizer->seperator_token_id, 2);
-  const Vocabulary again = vocabulary_of(*form.tokenizer);
-  for (std::size_t id = 0; id < vocabulary.size(); ++id) EXPECT_EQ(again.text(id), vocabulary.text(id));
-  const Tokenizer tokenizer(again);
+  const Vocabulary reread = vocabulary_of(*form.tokenizer);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) EXPECT_EQ(reread.text(id), vocabulary.text(id));
+  const Tokenizer tokenizer(reread);
   EXPECT_THAT(tokenizer.encode_with_special("unable! Un"), ElementsAre(1, 3, 4, 5, 0, 2));
   vocabulary.pipeline.set("post_processor", nullptr);
   EXPECT_THAT(gguf_form(vocabulary).losses, ElementsAre(HasSubstr("puts one token in front")));

@@ -41,12 +41,12 @@ TEST(GgufTexts, ComeBack) {
       Value::Array{item("rag", "r"), item("default", "d")}, Value::Array{item("tool-use", "t")},
       Value::Array{item("a", "1"), item("a", "2")},
       Value::Array{Attributes{{"name", "default"}, {"template", "d"}, {"version", 2}}}, Attributes{{"default", "d"}}};
-  for (const Value& one : all) {
-    SCOPED_TRACE(to_json(one));
+  for (const Value& chat_template : all) {
+    SCOPED_TRACE(to_json(chat_template));
     const Attributes config = {{"padding_side", "left"}, {"model_max_length", 1e30}};
-    const GgufTexts again = read(keys_of(one, config));
-    EXPECT_EQ(again.chat_template, one);
-    EXPECT_EQ(again.tokenizer_config, config);
+    const GgufTexts reread = read(keys_of(chat_template, config));
+    EXPECT_EQ(reread.chat_template, chat_template);
+    EXPECT_EQ(reread.tokenizer_config, config);
   }
 }
 

@@ -46,13 +46,13 @@ TEST_P(RealGguf, DoesAsLlamaCpp) {
   const Value expected = parse_json(std::string(std::istreambuf_iterator<char>(stream), {}), "expected.json");
   std::size_t texts = 0;
   for (const Value& item : *expected.get_if<Value::Array>()) {
-    const Attributes& one = *item.get_if<Attributes>();
-    if (one.find("disputed") != nullptr) continue;
-    const std::string& text = *one.find("text")->get_if<std::string>();
+    const Attributes& fields = *item.get_if<Attributes>();
+    if (fields.find("disputed") != nullptr) continue;
+    const std::string& text = *fields.find("text")->get_if<std::string>();
     const auto ids = tokenizer.encode(text);
-    EXPECT_EQ(ids, ids_of(one, "ids")) << text.substr(0, 200);
-    EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(one, "ids_special")) << text.substr(0, 200);
-    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), *one.find("decoded")->get_if<std::string>())
+    EXPECT_EQ(ids, ids_of(fields, "ids")) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(fields, "ids_special")) << text.substr(0, 200);
+    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), *fields.find("decoded")->get_if<std::string>())
         << text.substr(0, 200);
     ++texts;
   }

@@ -112,9 +112,9 @@ TEST(SentencePieceModel, TheRulesOfTheNormalizersAreKept) {
   denormalizer.set("add_dummy_prefix", false);
   denormalizer.set("remove_extra_whitespaces", true);
   denormalizer.set("escape_whitespaces", true);
-  const Vocabulary both = read(kUnknown + kBpe + bytes_field(5, bytes_field(2, "rules") + varint_field(3, 0)));
-  EXPECT_EQ(both.pipeline, (Attributes{{"denormalizer", denormalizer}}));
-  EXPECT_EQ(read(write_sentencepiece(both)), both);
+  const Vocabulary vocabulary = read(kUnknown + kBpe + bytes_field(5, bytes_field(2, "rules") + varint_field(3, 0)));
+  EXPECT_EQ(vocabulary.pipeline, (Attributes{{"denormalizer", denormalizer}}));
+  EXPECT_EQ(read(write_sentencepiece(vocabulary)), vocabulary);
 }
 
 TEST(SentencePieceModel, ErrorsNameFieldAndOffset) {

@@ -44,9 +44,9 @@ struct Merges {
     if (ids.emplace(token, static_cast<TokenId>(tokens.size())).second) tokens.push_back(token);
   }
   void add(TokenId left, TokenId right) {
-    const std::string both = tokens[static_cast<std::size_t>(left)] + tokens[static_cast<std::size_t>(right)];
-    add(both);
-    if (ranks.emplace(std::pair{left, right}, std::pair{pairs.size(), ids.at(both)}).second)
+    const std::string joined = tokens[static_cast<std::size_t>(left)] + tokens[static_cast<std::size_t>(right)];
+    add(joined);
+    if (ranks.emplace(std::pair{left, right}, std::pair{pairs.size(), ids.at(joined)}).second)
       pairs.emplace_back(left, right);
   }
 
