@@ -1,4 +1,4 @@
-// Includes go one way, from a room to those below it. docs/design.md draws the rooms and says why.
+// Includes go one way, from a room to those below it. docs/design.md draws the rooms and gives the reasons.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -84,13 +84,13 @@ const std::map<std::string, std::string> kPublic = {
 
 fs::path root() { return poise::source_directory(); }
 
-// The extension of the Python package is built by itself, beside that package; all other rooms are the library's and
-// the command's.
+// The extension of the Python package is built separately, next to that package; all other rooms belong to the library
+// and the command.
 fs::path folder_of(const std::string& room) {
   return room == "python" ? root() / "python" / "src" : root() / "src" / room;
 }
 
-// The innermost room of a file, by its path in src/. Empty: none.
+// The innermost room of a file, by its path in src/; empty if it has none.
 std::string room_of(const fs::path& file) {
   for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
     if (kAllowed.contains(folder.string())) return folder.string();
@@ -156,8 +156,8 @@ TEST(Layers, EverySourceFolderIsALayer) {
     EXPECT_TRUE(kAllowed.contains(entry.path().filename().string())) << entry.path();
 }
 
-// Formats meet in the Model: none includes another's folder. A Hugging Face directory is made of safetensors files, and
-// is the one exception.
+// No format includes another's folder. A Hugging Face directory, which is made of safetensors files, is the one
+// exception.
 TEST(Layers, FormatsDoNotKnowEachOther) {
   for (const auto& folder : fs::directory_iterator(root() / "src" / "formats")) {
     if (!folder.is_directory()) continue;
@@ -174,7 +174,7 @@ TEST(Layers, FormatsDoNotKnowEachOther) {
   }
 }
 
-// New formats are found by the registry alone.
+// Only the registry includes formats.
 TEST(Layers, OnlyTheRegistryKnowsFormats) {
   static const std::regex kOfAFormat("^formats/[a-z_]+/");
   for (const auto& entry : fs::recursive_directory_iterator(root() / "src")) {

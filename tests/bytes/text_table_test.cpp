@@ -1,4 +1,4 @@
-// The index of texts, and the set of keys that is built on it, beside the standard library's.
+// The index of texts, and the set of keys that is built on it, compared with the standard library's.
 #include "bytes/text_table.hpp"
 
 #include <gtest/gtest.h>

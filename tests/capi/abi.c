@@ -1,4 +1,4 @@
-// Prints what a compiled program knows of poise.h: the sizes of structs, the places of their fields, the numbers of
+// Prints everything in poise.h that compiled programs depend on: sizes of structs, offsets of their fields, values of
 // constants. The output is compared with abi.txt, so that none of it changes by accident.
 #include <poise.h>
 #include <stddef.h>

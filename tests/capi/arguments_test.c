@@ -1,4 +1,4 @@
-// Every parameter that must not be NULL says so by name, and every free function takes NULL.
+// Every parameter that must not be NULL is named in the error, and every free function takes NULL.
 #include "check.h"
 
 #define NO_NULL(parameter, call)          \

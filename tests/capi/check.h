@@ -1,6 +1,5 @@
-// The smallest test framework that does: checks count failures and go on, a group is a function, and files live in a
-// folder of the group's own. Each call under test gets `&error`, so that every status can be compared with what it
-// says.
+// A minimal test framework: checks count failures and continue, a group is a function, and files live in the group's
+// own folder. Each call under test gets `&error`, so that every status can be compared with it.
 #ifndef POISE_TESTS_CHECK_H
 #define POISE_TESTS_CHECK_H
 

@@ -71,7 +71,7 @@ static void fills_newer_structs(void) {
     CHECK_STATUS(POISE_BAD_ARGUMENT, call);   \
   } while (0)
 
-// What an older header does not have is as the initializer has it, whatever lies after the struct.
+// Fields that an older header lacks have the initializer's values, whatever lies after the struct.
 static void understands_older_options(void) {
   poise_model* model = open_example();
   poise_session* session = NULL;
@@ -158,7 +158,7 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
   poise_session_free(session);
   poise_model_free(model);
-  // Its own warning: a file whose name says another format.
+  // Its own warning: a file whose name belongs to another format.
   {
     size_t size;
     unsigned char* data = read_file(example("nano-mistral/model.safetensors"), &size);

@@ -1,4 +1,4 @@
-// Opening: paths, memory, what a model says of itself.
+// Opening: paths, memory, and a model's description.
 #include <stdlib.h>
 
 #include "check.h"

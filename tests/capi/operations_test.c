@@ -53,7 +53,7 @@ static void verifies(void) {
   progress.stop_at = 1;
   CHECK_STATUS(POISE_CANCELLED, poise_verify(example("nano-mistral"), &options, NULL, NULL, &report, &error));
 
-  // Two elements that are no numbers, of which the first is told.
+  // Two elements are not numbers; the first is reported.
   CHECK_OK(poise_open(example("nano-mistral/model.safetensors"), NULL, &model, &error));
   at = part_info_of(first_part(tensor_named(model, "model.norm.weight"))).offset + 6;
   memcpy(file + at, "\xc0\x7f\xc0\x7f", 4);

@@ -1,5 +1,5 @@
-// Running out of memory, one allocation at a time: each call is made again and again, and the first, second, third, ...
-// allocation in it fails. It says POISE_OUT_OF_MEMORY every time, until there is none left to fail and it succeeds.
+// Repeats each call, failing its first, second, third, ... allocation. It returns POISE_OUT_OF_MEMORY every time, until
+// no allocation is left to fail and it succeeds.
 #include <poise.h>
 
 #include <atomic>

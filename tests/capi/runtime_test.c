@@ -252,7 +252,7 @@ static int zeros(void* user, uint64_t offset, void* out, size_t size) {
   return 0;
 }
 
-// A model that is complete, but for one weight that is integers.
+// A complete model, except for one weight of integers.
 static void refuses_integers_for_weights(void) {
   poise_model* model = NULL;
   poise_writer* writer = NULL;

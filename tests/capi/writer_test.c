@@ -103,7 +103,7 @@ static void writes_codes_with_their_scale(void) {
   poise_model_free(model);
 }
 
-// A whole model, taken apart and put together again through the C calls alone, hashes and speaks as before.
+// A whole model, taken apart and rebuilt only through C calls, hashes and generates as before.
 static void writes_a_model_piece_by_piece(void) {
   poise_model* from = open_example();
   poise_model* model = NULL;
@@ -263,7 +263,7 @@ static void refuses_what_makes_no_sense(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_finish(writer, &error));
   CHECK_SAYS("the id 5");
   poise_writer_free(writer);
-  // A format that cannot hold what was planned says so, and nothing is written.
+  // A format that cannot hold the plan reports it, and nothing is written.
   writer = create("x.tllm", NULL);
   CHECK_STATUS(POISE_UNSUPPORTED, poise_writer_finish(writer, &error));
   poise_writer_free(writer);

@@ -160,7 +160,7 @@ TEST_F(Concurrency, OneSetOfWeightsUsedBySeveralSessions) {
   }
 }
 
-// Converting asks for parts, digests and scales with tasks of its own, all of which read the one model.
+// Converting makes parts, digests and scales in separate tasks, which all read one model.
 TEST_F(Concurrency, OneFileConvertedAndComparedAtOnce) {
   ConvertOptions groups;
   groups.quantize = StoredType{.dtype = DType::i32, .groups = {.bits = 8, .size = 32}};

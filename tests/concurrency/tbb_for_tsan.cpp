@@ -1,13 +1,13 @@
 // Makes oneTBB understandable to ThreadSanitizer.
 //
-// The libtbb that systems ship is not built with the sanitizer, which therefore sees no order between a task's maker
-// and the thread that runs it, and reports all that one of them wrote and the other reads. Here the entry points of the
-// library through which work changes hands are defined again, before those of the library, with that order told: a task
-// is handed over in spawn(), what tasks did is handed back where their end is waited for, and memory comes from malloc,
-// which the sanitizer knows. Nothing else is ordered by this: two tasks that touch the same thing are reported. A
-// pipeline, whose tasks are made inside of the library, is run here by threads of this file.
+// The libtbb of systems is not built with the sanitizer, which therefore sees no order between a task's maker and the
+// thread that runs it, and reports everything that one of them writes and the other reads. This file redefines the
+// entry points of the library through which work changes hands, and announces that order: spawn() hands a task over,
+// waiting for tasks hands back what they did, and memory comes from malloc, which the sanitizer knows. It orders
+// nothing else: two tasks that touch the same thing are reported. Threads of this file run pipelines, whose tasks the
+// library makes internally.
 //
-// Linked into the tests of `make tsan` alone. Follows the declarations of oneTBB 2021.
+// Only linked into the tests of `make tsan`. Follows the declarations of oneTBB 2021.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ std::string error_of(std::string_view text, ErrorKind kind) {
   return {};
 }
 
-// The least that a model says, and more in front of it.
+// A minimal model, with more keys in front.
 std::string with(std::string_view more) {
   return "{" + std::string(more) +
          R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_hidden_layers": 2})";
@@ -76,7 +76,7 @@ TEST(ConfigJson, WhatIsSaidCounts) {
   EXPECT_TRUE(config.tie_word_embeddings);
 }
 
-// Absence is the family's default, null is none.
+// Absence means the family's default, null means none.
 TEST(ConfigJson, ANullWindowIsNone) {
   EXPECT_EQ(config_of(with(R"("model_type": "mistral", "sliding_window": null, )")).sliding_window, 0);
 }

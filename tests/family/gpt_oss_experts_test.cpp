@@ -253,7 +253,7 @@ TEST(GptOssExperts, PackedTensorsThatDoNotFitEachOtherAreNamed) {
     SCOPED_TRACE(rule.name);
     const Model model = with(packed(), rule.tensor);
     EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr(rule.problem));
-    // The family's table says shapes, not types.
+    // The family's table has shapes, not types.
     const bool is_shape = element_type(rule.tensor) == element_type(*packed().find(rule.tensor.name));
     EXPECT_EQ(!check_consistency(model).empty(), is_shape);
   }

@@ -124,8 +124,8 @@ TEST(Plans, RotaryEmbeddings) {
   EXPECT_FLOAT_EQ(grown.factor, 1.1547005383792515F);
 }
 
-// standardize_rope_params() and Phi3Config of transformers 5: what is beside the object counts before what is inside, a
-// factor before the ratio of positions, and a Phi-3 was made for 4096 positions.
+// standardize_rope_params() and Phi3Config of transformers 5: a value next to the object takes precedence over one
+// inside, a factor over the ratio of positions, and the default of a Phi-3 is 4096 positions.
 TEST(Plans, PositionsThatAModelWasMadeFor) {
   const auto rope = [](std::string_view model_type, std::string_view beside, std::string_view inside) {
     return plan_of(model_of(model_type,

@@ -23,7 +23,7 @@ Model model_of(const std::string& json) {
   return model;
 }
 
-// Keys that Config has are spelled as config.json spells them: 1e4 is an integer, and null where it says null.
+// Keys in Config are spelled as in config.json: 1e4 is an integer, and null stays null.
 constexpr const char* kMistral =
     R"({"architectures":["MistralForCausalLM"],"hidden_size":8,"frobnication":{"b":1,"a":[2.5,null]},"intermediate_size":4,"model_type":"mistral",)"
     R"("num_attention_heads":2,"num_hidden_layers":1,"rope_theta":10000,"sliding_window":null,"head_dim":null})";
@@ -44,7 +44,7 @@ TEST(WholeConfig, IsKeptWholeInItsOrder) {
   EXPECT_THAT(other_config_keys(model), ElementsAre("architectures", "frobnication"));
 }
 
-// A format that holds the window alone says so, too.
+// A format that holds only the window reports it, too.
 TEST(WholeConfig, TheSwitchOfAWindowFollowsFromTheWindow) {
   const auto others = [](const std::string& window) {
     return other_config_keys(model_of(

@@ -1,5 +1,5 @@
-// What every format owes, asked of each one that is registered: a new row in registry.cpp is tested, and documented, or
-// this fails and says what is missing. CONTRIBUTING.md has the list.
+// What every registered format must provide: this fails, and lists what is missing, until a new row in registry.cpp is
+// tested and documented. CONTRIBUTING.md has the list.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -64,7 +64,7 @@ TEST_P(Conformance, HasAPage) {
   std::size_t pages = 0;
   for (const auto& entry : fs::directory_iterator(source_directory() / "docs/formats")) {
     const std::string text = support::contents(entry.path());
-    const std::string head = text.substr(0, text.find("\n## "));  // which says the format's name
+    const std::string head = text.substr(0, text.find("\n## "));  // which has the format's name
     if (head.find(in_code_font()) != std::string::npos) ++pages;
   }
   EXPECT_EQ(pages, 1U) << "one page of docs/formats/ has to say the format name " << in_code_font()
@@ -96,8 +96,7 @@ TEST_P(Conformance, HasAHostileTable) {
   EXPECT_GT(sound_model().size(), 0U) << "the sound file of the hostile table has no tensors";
 }
 
-// Files of a format with an extension are what fuzz/format.cpp makes of its seeds; fuzz_seeds fails where a format has
-// none.
+// fuzz/format.cpp fuzzes formats of files from seeds; fuzz_seeds fails for a format without one.
 TEST_P(Conformance, HasAFuzzTarget) {
   const fs::path own = source_directory() / "fuzz" / (name() + ".cpp");
   EXPECT_TRUE(!is_a_directory() || fs::exists(own))
@@ -129,7 +128,7 @@ TEST_P(Conformance, IsRecognisedByItsContent) {
   EXPECT_EQ(recognise({"download", Source::from_memory(file, "download")}, all_formats()), &format());
 }
 
-// What people have in a file's place is told in place of its reader's error, and of no sound file.
+// Files that people mistake for a format's get their own error instead of its reader's, and valid files never do.
 TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
   if (is_a_directory() || format().read == nullptr) return;
   EXPECT_NO_THROW(refuse_what_is_no_model(sound_input()));

@@ -1,5 +1,5 @@
-// How a file's format is found: magic first, then the kind of its container and its members' names; what is no model is
-// told last.
+// How a file's format is found: magic first, then the kind of its container and its members' names; files that are not
+// models are rejected last.
 #include <array>
 #include <filesystem>
 

@@ -67,7 +67,7 @@ TEST(Findings, TextFormatsSayWhichAttributesBecomeText) {
   EXPECT_THAT(losses(model, kZtensor1), ElementsAre(HasSubstr("number becomes JSON text")));
 }
 
-// JSON has none of these numbers; the text was null.
+// JSON lacks these numbers; the text was null.
 TEST(Findings, TextFormatsKeepNumbersThatJsonDoesNotHave) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Model model;

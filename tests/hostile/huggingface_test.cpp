@@ -255,7 +255,7 @@ TEST(HostileHuggingFace, SoundShardsMayBeginAsOtherFilesDo) {
     const Directory whole(with(single(), "model.safetensors", safetensors(shapes(), length)));
     EXPECT_EQ(open(whole.path()).size(), 11U);
     EXPECT_EQ(open(whole.path() / "model.safetensors").size(), 11U);
-    // What is wrong with one is told of it, not of what it is not.
+    // An error describes the file's own kind.
     const Directory cut(with(single(), "model.safetensors", safetensors(shapes(), length).substr(0, length + 20)));
     EXPECT_THAT(support::error_of([&] { open(cut.path()); }).message(), testing::HasSubstr("the file is cut off"));
   }

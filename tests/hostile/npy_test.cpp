@@ -11,7 +11,7 @@ namespace {
 constexpr auto kInvalid = ErrorKind::invalid_file;
 constexpr auto kUnsupported = ErrorKind::unsupported;
 
-// As numpy.save() writes them, but for the padding. Floats 0 to 5 in a matrix of two rows.
+// As numpy.save() writes them, except for the padding. Floats 0 to 5 in a matrix of two rows.
 ByteFile with(std::string dict, std::size_t data = 24) {
   ByteFile file;
   file.raw("magic", "\x93NUMPY").u8("major", 1).u8("minor", 0).raw("length", le(dict.size(), 2));

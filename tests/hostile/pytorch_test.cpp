@@ -1,5 +1,5 @@
 // Every rule of PyTorch's checkpoints, broken once (docs/formats/pytorch.md), and every way in which a pickle can name
-// a function and have it called: none is, and verify() tells all of them.
+// a function and have it called: reading calls none, and verify() reports all.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -197,7 +197,7 @@ TEST(HostilePytorch, Tensors) {
       });
 }
 
-// A storage of six int64, "1", beside that of the floats.
+// A storage of six int64, "1", next to that of the floats.
 ByteFile file_with_integers(const std::string& made) {
   std::string integers;
   for (const unsigned number : {0U, 1U, 1U, 2U, 0U, 2U}) integers += le(number, 8);
@@ -305,8 +305,7 @@ TEST(HostilePytorch, QuantizedTensors) {
       });
 }
 
-// What a dict has beside its entries is kept, or left out with a warning; versions of modules that mean nothing are not
-// told.
+// Other state of a dict is kept, or left out with a warning; versions of modules without a meaning are not reported.
 TEST(HostilePytorch, TheStateOfADict) {
   const auto with_state = [](const std::string& state) {
     return file_of("\x80\x02" + global("collections", "OrderedDict") + ")R(" + text("w") + kMatrix + "u" + state +
@@ -328,7 +327,7 @@ TEST(HostilePytorch, TheStateOfADict) {
   expect_harmless("hostile.pt", file_of("\x80\x02" + dict).bytes());
 }
 
-// The ways that pickles have to call something. Each makes an object beside the matrix, which is read all the same.
+// The ways in which pickles can call something. Each makes an object next to the matrix, which is read all the same.
 struct Trick {
   const char* name;
   std::string steps;

@@ -214,7 +214,7 @@ TEST(HostileSentencePiece, Trainer) {
   });
 }
 
-// A cut between two fields is a shorter vocabulary; nothing says how many pieces there are.
+// A cut between two fields is a shorter vocabulary; the file has no number of pieces.
 TEST(HostileSentencePiece, FlippedBits) {
   const std::string model = whole().bytes();
   for (std::size_t bit = 0; bit < 8 * model.size(); ++bit) {

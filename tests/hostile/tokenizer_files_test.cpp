@@ -324,7 +324,7 @@ TEST(HostileTokenizerFiles, TokenizerConfig) {
       {"it is an object", config("[]"), kInvalid, "JSON: expected an object"},
       {"a key comes once", config(R"({"bos_token": "a", "bos_token": "b"})"), kInvalid, "\"bos_token\" comes twice"},
   });
-  // What is of the wrong kind, or names no token, says nothing.
+  // Values of the wrong kind, or that name no token, have no effect.
   const Vocabulary vocabulary = read(
       config(R"({"bos_token": 3, "eos_token": "no such", "pad_token": {"content": 3}, "added_tokens_decoder": [1]})"));
   EXPECT_EQ(vocabulary.bos_id, -1);
@@ -389,8 +389,8 @@ TEST(HostileTokenizerFiles, Gguf) {
       EXPECT_THAT(error.message(), testing::HasSubstr(rule.names));
     }
   }
-  // These are no faults: a score that is no number never wins, merges of what is no token are passed over, malformed
-  // texts match nothing.
+  // These are not faults: a score of NaN never wins, merges of other texts than tokens are ignored, malformed texts
+  // match nothing.
   for (const char* model : {"llama", "t5", "gpt2"}) {
     SCOPED_TRACE(model);
     GgufTokenizer gguf = small(model);

@@ -652,7 +652,7 @@ ByteFile compressed_coordinates(const std::string& values, const std::string& co
   return compressed("sparse_coo", {2, 3}, {{"values", "f32", values}, {"coords", "u64", coords}});
 }
 
-// A scheme is read with the header, whatever hides the parts.
+// A scheme is read with the header, even if its parts are hidden.
 TEST(HostileZtensor1, GroupsHaveAScheme) {
   expect_refused(
       "hostile.zt",
@@ -731,7 +731,7 @@ TEST(HostileZtensor1, WhatCompressionHidesIsFoundByEveryWriter) {
   }
 }
 
-// A component that says a digest.
+// A component with a digest.
 ByteFile digested(std::string_view digest) {
   const Entries parts = {{text("data"), component("u8", 64, 3, {{text("digest"), text(digest)}})}};
   return file_of({{text("t"), object({3}, "dense", parts)}}, {"abc"});

@@ -5,7 +5,7 @@
 namespace poise {
 namespace {
 
-// Indices of the two that overlap, the first of which begins before the other.
+// Indices of the two that overlap, in the order of their beginnings.
 using Two = std::optional<std::pair<std::uint32_t, std::uint32_t>>;
 
 Two overlap(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {

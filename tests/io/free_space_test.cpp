@@ -18,7 +18,7 @@ TEST(FreeSpace, IsNotKnownOfOtherFileSystems) {
   EXPECT_FALSE(free_space("/no/such/directory/file"));
 }
 
-// A name alone is a file of the working directory.
+// A plain name is a file of the working directory.
 TEST(FreeSpace, OfANameAlone) { EXPECT_EQ(free_space("file").has_value(), free_space("./file").has_value()); }
 
 }  // namespace

@@ -11,15 +11,15 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// 256 zeros, but for a byte.
+// 256 bytes: zeros except for one byte.
 SourcePtr zeros_but(std::size_t place) {
   std::vector<std::byte> bytes(256);
   bytes[place] = std::byte{1};
   return Source::from_memory(std::move(bytes), "file");
 }
 
-// Message and place of what is told of a file whose parts are to begin on multiples of 16, and of which some writers
-// align to 64.
+// Message and place of the findings for a file whose parts must begin on multiples of 16, and which some writers align
+// to 64.
 std::vector<std::pair<std::string, std::uint64_t>> unused(std::size_t place, const std::vector<FileRange>& known) {
   std::vector<Finding> findings;
   find_unused_bytes(zeros_but(place), known, std::array<std::uint64_t, 2>{16, 64}, findings);
@@ -36,7 +36,7 @@ TEST(UnusedBytes, PaddingIsZeroAndShorterThanAnAlignment) {
   EXPECT_THAT(unused(0, {{0, 10}, {16, 65}, {128, 256}}), IsEmpty());
   EXPECT_THAT(unused(12, {{0, 10}, {16, 256}}), ElementsAre(std::pair("the padding is not zero", 12)));
   EXPECT_THAT(unused(0, {{0, 10}, {20, 256}}),
-              ElementsAre(std::pair("nothing refers to the 10 bytes here", 10)));  // 20 is no multiple
+              ElementsAre(std::pair("nothing refers to the 10 bytes here", 10)));  // 20 is not a multiple
   EXPECT_THAT(unused(0, {{0, 64}, {128, 256}}), ElementsAre(std::pair("nothing refers to the 64 bytes here", 64)));
 }
 
@@ -49,7 +49,7 @@ TEST(UnusedBytes, InWiderPaddingMayBeAPart) {
 
 TEST(UnusedBytes, RangesMayOverlapAndComeInAnyOrder) {
   EXPECT_THAT(unused(0, {{100, 256}, {0, 50}, {20, 100}}), IsEmpty());
-  EXPECT_THAT(unused(200, {{0, 100}}), IsEmpty());  // nobody says where the file should end
+  EXPECT_THAT(unused(200, {{0, 100}}), IsEmpty());  // the file's size is not known
 }
 
 TEST(UnusedBytes, PartsOfOneFileCount) {

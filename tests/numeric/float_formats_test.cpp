@@ -1,5 +1,5 @@
-// Encoding is the reverse of decoding, and rounds as IEEE 754 says: to the nearer neighbour, and from the middle to the
-// even one. Decoding is compared with numbers calculated by hand.
+// Encoding is the inverse of decoding, and rounds according to IEEE 754: to the nearer neighbour, and from the middle
+// to the even one. Decoding is compared with numbers calculated by hand.
 #include "numeric/float_formats.hpp"
 
 #include <gtest/gtest.h>

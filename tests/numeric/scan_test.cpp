@@ -1,4 +1,4 @@
-// Every code of every small type, beside what decoding it gives; and every place in a run.
+// Every code of every small type, compared with its decoded value; and every place in a run.
 #include "numeric/scan.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What verify() says of a model's headers: what run refuses as wrong is wrong to verify, too.
+// The findings of verify() about a model's headers: what run refuses as invalid is an error of verify, too.
 #include "ops/check_headers.hpp"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ std::vector<Finding> findings(const Case& tested) {
   return check_headers(model, "m.zt");
 }
 
-// Keys that a family's plan alone reads.
+// Keys that only a family's plan reads.
 TEST(CheckHeaders, AConfigurationThatHasNoPlanIsAFault) {
   for (const Case& tested : {
            Case{"gemma2", R"("query_pre_attn_scalar": -3)", "query_pre_attn_scalar is -3, expected more than 0"},

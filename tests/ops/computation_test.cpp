@@ -1,5 +1,5 @@
-// A model computes the same after it has gone through any format, or the conversion says before that it will not, or
-// refuses. Each family, with each of the keys of config.json that change how it computes.
+// A model computes the same after conversion to any format, or the conversion reports the difference first, or refuses.
+// Each family, with each of the keys of config.json that change how it computes.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -29,7 +29,7 @@ namespace {
 
 struct Case {
   std::string_view model_type;
-  std::string_view keys;  // of config.json, beside those of small_model()
+  std::string_view keys;  // of config.json, besides those of small_model()
 };
 
 constexpr std::string_view kLlama3 =
@@ -119,7 +119,7 @@ Model small_model(const Case& test_case) {
   const std::string_view sizes =
       R"("hidden_size": 64, "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 4,
       "head_dim": 16, "vocab_size": 40, "max_position_embeddings": 256)";
-  // What the case says counts.
+  // The case takes precedence.
   const Value common = parse_json(fmt::format("{{{}}}", sizes), "sizes");
   const Value own = parse_json(fmt::format("{{{}}}", test_case.keys), std::string(test_case.keys));
   Attributes keys;

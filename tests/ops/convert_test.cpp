@@ -1,5 +1,4 @@
-// convert() from file to file: what its report says, and what it leaves on the disk. What becomes of tensors is
-// transform_test.cpp's.
+// convert() from file to file: its report, and the files that it leaves. transform_test.cpp tests what tensors become.
 #include <poise/convert.hpp>
 
 #include <filesystem>
@@ -157,7 +156,7 @@ TEST_F(Convert, IdsOfNoTokenAreCarried) {
   }
 }
 
-// 2^41 elements, of which one is not zero. File systems that compress could take them.
+// 2^41 elements, one of them not zero. Compressing file systems could hold them.
 TEST_F(Convert, WhatDoesNotFitOnTheDiskIsRefusedBeforeTheFirstByte) {
   const auto room = free_space(output("out.safetensors"));
   if (!room) GTEST_SKIP() << "it is not known how much this file system can take";
@@ -186,10 +185,10 @@ TEST_F(Convert, WhatDoesNotFitOnTheDiskIsRefusedBeforeTheFirstByte) {
   }
   EXPECT_FALSE(begun);
   EXPECT_EQ(files(), (std::set<std::string>{"in.zt", "sparse.zt"}));
-  EXPECT_TRUE(plan(output("sparse.zt"), output("out.safetensors")).bytes_out);  // which says it, too
+  EXPECT_TRUE(plan(output("sparse.zt"), output("out.safetensors")).bytes_out);  // which reports it, too
 }
 
-// What casts and codes say of an element is told with the place of its tensor.
+// Errors of casts and codes about an element include the place of its tensor.
 TEST_F(Convert, ErrorsOfElementsNameTheFileAndThePlace) {
   const std::vector<float> large = {1, 1e9F};
   const auto bytes = std::as_bytes(std::span(large));

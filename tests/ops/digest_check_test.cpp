@@ -1,4 +1,4 @@
-// Damage that a digest tells of is found by converting and comparing, wherever the bytes go.
+// Converting and comparing detect damage by digests, wherever the bytes go.
 #include "ops/digest_check.hpp"
 
 #include <cstring>
@@ -31,7 +31,7 @@ class DigestCheckTest : public testing::Test {
  protected:
   fs::path path(const std::string& name) const { return directory_ / name; }
 
-  // Matrices of small numbers, no two of which are the same: a, b and c.
+  // Matrices of small numbers, all different: a, b and c.
   static Model model() {
     Model model;
     for (const char* name : {"a", "b", "c"}) {
@@ -57,7 +57,7 @@ class DigestCheckTest : public testing::Test {
     stream.put(static_cast<char>(byte ^ 1));
   }
 
-  // What convert() says, and that it leaves nothing then.
+  // The error of convert(), which leaves no output.
   std::string refusal(const fs::path& input, const ConvertOptions& options = {},
                       const std::string& output = "out.zt") const {
     try {
@@ -111,7 +111,7 @@ TEST_F(DigestCheckTest, OfEveryKindAreChecked) {
   }
 }
 
-// hash() prints nothing of bytes that are not those that were meant, whatever the digests are of.
+// hash() prints nothing for bytes with a wrong digest of any kind.
 TEST_F(DigestCheckTest, AreCheckedByHash) {
   for (const auto& [format, digest, level] : {std::tuple("zt", DigestAlgorithm::xxh3, std::optional<int>()),
                                               {"zt", DigestAlgorithm::sha256, {}},
@@ -199,7 +199,7 @@ TEST_F(DigestCheckTest, OfNothingWhereNoTensorIsWritten) {
   Model metadata = open(file);
   metadata.config.emplace();
   metadata.config->hidden_act = "silu";
-  metadata.config->head_dim = 64;  // says which order of fields the file has
+  metadata.config->head_dim = 64;  // determines the order of fields in the file
   metadata.vocabulary.emplace();
   metadata.vocabulary->add("x", 0, TokenType::normal);
   save(metadata, path("with_config.zt"), "zt", with(DigestAlgorithm::none));
@@ -279,7 +279,7 @@ void set_shard_digest(const fs::path& file, const std::string& digest) {
   support::put(file, content.substr(0, offset) + manifest + footer);
 }
 
-// Version 2 knows xxh3 and sha256 alone: verify() and convert() treat others alike.
+// Version 2 defines only xxh3 and sha256: verify() and convert() treat others alike.
 TEST_F(DigestCheckTest, HashingReadsShardsWithoutDigestsOfParts) {
   WriteOptions options = with(DigestAlgorithm::none);
   options.shard_size = 1;

@@ -32,8 +32,8 @@ Value attribute_of(const fs::path& file, std::string_view name) {
   return {};
 }
 
-// Each edit reads the file and writes what follows from that: none may be lost, in formats that grow and in those that
-// are written anew.
+// Each edit reads the file and writes a result that depends on it: none may be lost, in formats that grow and in those
+// that are rewritten.
 TEST(Edit, SeveralAtOnceAreAllKept) {
   constexpr int kThreads = 8;
   constexpr int kEdits = 5;
@@ -110,7 +110,7 @@ TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
       EXPECT_EQ(verify(file).warnings(), 0U) << length;
       ends.push_back(fs::file_size(file));
     }
-    // Bytes that are no manifest, or are not its, are told of as before.
+    // Bytes that are not a manifest, or not this one's, are reported as before.
     const std::string whole = support::contents(file);
     for (std::size_t i = 0; i + 1 < ends.size(); ++i) {
       for (const std::uint64_t back : {1U, 24U, 60U, 500U}) {

@@ -31,7 +31,7 @@ TEST(Glob, AQuestionMarkIsOneCharacterOfUtf8) {
   EXPECT_FALSE(glob_matches("??", "é"));
   EXPECT_TRUE(glob_matches("a?b",
                            "a\xff"
-                           "b"));  // a byte that is no character counts as one
+                           "b"));  // an invalid byte counts as one character
 }
 
 TEST(Glob, ASetIsOfCharacters) {

@@ -1,5 +1,5 @@
-// Scores of examples/nano-mistral in every type that weights can have: near those of float32 weights with the same
-// numbers, and no farther from the model's own than docs/quantization.md says.
+// Scores of examples/nano-mistral in every type of weights: near those of float32 weights with the same numbers, and
+// within the distances of docs/quantization.md from the model's own.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>

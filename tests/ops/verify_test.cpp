@@ -66,7 +66,7 @@ TEST_F(Verify, CountsWhatItLookedAt) {
   EXPECT_EQ(total, report.bytes);
 }
 
-// Rows of a GGUF file's queries are in another order than the model's: what is told is the number's own place.
+// A GGUF file's rows of queries are in another order than the model's: a finding has the number's own place.
 TEST_F(Verify, TellsWhereANumberIsInTheFile) {
   const fs::path path = directory_ / "model.gguf";
   convert(source_directory() / "examples/nano-mistral", path, {});

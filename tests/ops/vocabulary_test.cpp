@@ -1,5 +1,5 @@
-// Text becomes the same tokens after a model has gone through any format, or the conversion says before that it will
-// not. Each kind of vocabulary, with each of the things that a vocabulary may say of texts.
+// Text becomes the same tokens after conversion to any format, or the conversion reports the difference first. Each
+// kind of vocabulary, with each of its settings for texts.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -513,7 +513,7 @@ const Case* find_case(std::string_view name) {
   return found == std::end(kCases) ? nullptr : found;
 }
 
-// The texts of which another program makes something else.
+// The texts that another program encodes differently.
 std::string difference(const Answers& found, const Answers& expected) {
   std::string difference;
   for (std::size_t i = 0; i < std::size(kTexts); ++i) {
@@ -559,8 +559,8 @@ Outcome through(const Kind& kind, const Format& format, const std::filesystem::p
   return outcome;
 }
 
-// What a format says of all models of that shape is no word about what this case has more: of the case beside it that
-// is held, or of a model without a vocabulary.
+// The losses that a format reports for similar models, without what is special about this case: those of the
+// neighbouring case that it holds, or of a model without a vocabulary.
 std::vector<std::string> usual_losses(const Case& test_case, const Format& format, const std::filesystem::path& path) {
   for (const Case* beside = find_case(test_case.beside); beside != nullptr; beside = find_case(beside->beside)) {
     const Outcome outcome = through(beside->make(), format, path);
@@ -586,7 +586,7 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
     ++written;
     if (outcome.same()) continue;
     const std::vector<std::string> usual = usual_losses(GetParam(), *format, path);
-    // A number of attributes is no word about a vocabulary.
+    // A number of attributes tells nothing about a vocabulary.
     const auto tells = [&](const std::string& loss) {
       return std::ranges::find(usual, loss) == usual.end() &&
              (kind.vocabulary || loss.find("vocabulary") != std::string::npos);

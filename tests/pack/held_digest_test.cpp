@@ -27,7 +27,7 @@ void expect_same(const HeldDigest& held, const Digest& expected) {
 
 const std::string kSha256 = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 
-// The second half: what is not spelled in the usual way, or is no digest that Poise knows, stays the text that it is.
+// The second half: unusual spellings, and digests that Poise does not know, stay texts.
 TEST(HeldDigest, TellsWhatTheFileSays) {
   for (const std::string& text :
        {kSha256, std::string("xxh3:0123456789abcdef"), std::string("crc32c:0x0A1B2C3D"),

@@ -1,4 +1,4 @@
-// Digests of every instruction set, beside OpenSSL's and the examples of FIPS 180-4.
+// Digests with every instruction set, compared with OpenSSL's and the examples of FIPS 180-4.
 #include "pack/sha256_lanes.hpp"
 
 #include <gmock/gmock.h>

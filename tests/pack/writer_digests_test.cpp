@@ -33,7 +33,7 @@ std::size_t write_part(WriterDigests& digests, Sink& sink, const std::vector<std
   return digests.end();
 }
 
-// A file in memory whose bytes can be read again. What is copied into it are zeros, of which there may be any number.
+// A file in memory whose bytes can be read back. Copies into it are zeros, in any number.
 class MemoryFile final : public ReadableSink {
  public:
   explicit MemoryFile(std::chrono::microseconds read_time = {}) : read_time_(read_time) {}

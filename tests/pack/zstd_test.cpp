@@ -132,7 +132,7 @@ TEST(Zstd, AnUnknownSizeIsCountedUpToTheLimit) {
   EXPECT_EQ(counted(kEmptyFrame, 0)->size(), 0U);
   EXPECT_THROW(static_cast<void>(counted(kFrame, kSize - 1)->size()), Error);
   EXPECT_THROW(static_cast<void>(counted(kFrame.substr(0, 20), kSize)->size()), Error);
-  // Blobs of one place share what was counted, whatever each may hold.
+  // Blobs of one place share the count, whatever their limits.
   const auto size = count_zstd(place(kFrame));
   for (const std::uint64_t limit : {std::uint64_t{0}, std::uint64_t{10}, kSize - 1, kSize, kSize + 1, std::uint64_t{5},
                                     std::uint64_t{UINT64_MAX}}) {

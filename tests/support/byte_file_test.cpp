@@ -23,7 +23,7 @@ std::size_t ByteFile::index(std::string_view name) const {
 
 ByteFile& ByteFile::raw(std::string_view name, std::string bytes) {
   Field& target = field(name);
-  target.first.clear();  // a size that is given is no longer computed
+  target.first.clear();  // a given size is not computed
   target.alignment = 0;
   target.bytes = std::move(bytes);
   return *this;

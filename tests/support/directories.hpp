@@ -1,4 +1,4 @@
-// Where tests find files: the project itself, the data shared beside it, and directories of their own.
+// Where tests find files: the project itself, the data shared next to it, and their own directories.
 #pragma once
 
 #include <filesystem>
@@ -33,7 +33,7 @@ class TemporaryDirectory {
 
 // A file of these bytes, in a directory that is made where it is not there.
 void put(const std::filesystem::path& file, std::string_view bytes);
-// All bytes of a file; empty where there is none.
+// All bytes of a file; empty if it is missing.
 std::string contents(const std::filesystem::path& file);
 // What is in a directory, sorted.
 std::vector<std::string> names_in(const std::filesystem::path& directory);

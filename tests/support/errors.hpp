@@ -9,7 +9,7 @@
 
 namespace poise::support {
 
-// The Error that `action` throws; where it throws none, one of kind `internal` that says "nothing was thrown".
+// The Error that `action` throws; if it throws none, one of kind `internal` with "nothing was thrown".
 template <typename Action>
 Error error_of(Action&& action) {
   try {

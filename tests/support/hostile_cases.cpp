@@ -75,7 +75,7 @@ std::optional<std::vector<std::byte>> data_unless_refused(const Model& model) {
   }
 }
 
-// What is told about the parts of a model without looking at their bytes.
+// The description of a model's parts without their bytes.
 std::string listing(const Model& model) {
   std::string text = model.origin.format;
   for (const Tensor& tensor : model.tensors()) {
@@ -145,7 +145,7 @@ void expect_faults(std::string_view name, std::span<const VerifyCase> cases) {
     add_to_corpus(name, file.bytes());
     const TemporaryFile on_disk(name, file.bytes());
     const VerifyReport report = verify(on_disk.path());
-    // Of an error, reading may have told something, too.
+    // Reading may have reported a warning before an error, too.
     const auto severity = rule.warning ? Severity::warning : Severity::error;
     ASSERT_EQ(std::ranges::count(report.faults, severity, &Finding::severity), 1);
     if (rule.warning) {

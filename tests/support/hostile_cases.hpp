@@ -17,9 +17,8 @@ namespace poise::hostile {
 using support::ByteFile;
 using support::le;
 
-inline constexpr std::string_view kNowhere = "-";  // the error has no offset
-inline constexpr std::string_view kAnywhere =
-    "*";  // where several readings were tried, and none is the one that was meant
+inline constexpr std::string_view kNowhere = "-";        // the error has no offset
+inline constexpr std::string_view kAnywhere = "*";       // after several readings, none of which is the intended one
 inline constexpr std::string_view kEndOfFile = "(end)";  // it points past the last byte
 
 struct Case {
@@ -30,7 +29,7 @@ struct Case {
   std::string_view names;  // in the message: the field, as the format calls it, and what is wrong
 };
 
-// Opens each file from memory under `name`, whose extension says which format is meant.
+// Opens each file from memory under `name`, whose extension selects the format.
 void expect_refused(std::string_view name, std::span<const Case> cases);
 
 // What opening does not look at: verify() must report it, as an error unless `warning`.

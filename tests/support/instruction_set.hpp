@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// What tests use that choose none; 0: the best that there is. support/units.hpp sets it.
+// The default instruction set of tests; 0: the best available. support/units.hpp sets it.
 inline std::int64_t& instruction_set_of_run() {
   static std::int64_t target = 0;
   return target;

@@ -1,4 +1,4 @@
-// Real tokenizers of the shared data, with the tokens that other programs make of 40 texts (its README.md says which).
+// Real tokenizers of the shared data, with the tokens of other programs for 40 texts (its README.md names them).
 #pragma once
 
 #include <filesystem>

@@ -24,8 +24,8 @@ std::ostream& operator<<(std::ostream& out, const Unit& unit);
 
 std::vector<Unit> every_unit();
 
-// A program of tests that is run with the environment variable POISE_TEST_UNIT set to a unit's name uses it for all
-// tests that choose none themselves. It ends with code 77 where there is no such unit.
+// With the environment variable POISE_TEST_UNIT set to a unit's name, a test program uses it for all tests that choose
+// none themselves. It exits with code 77 if the unit is missing.
 class ChosenUnit {
  public:
   explicit ChosenUnit(const Unit& unit);

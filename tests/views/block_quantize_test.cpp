@@ -1,4 +1,4 @@
-// Stacked matrices against the same matrices alone, and what no block can hold.
+// Stacked matrices compared with the same matrices by themselves, and what no block can hold.
 #include "views/block_quantize.hpp"
 
 #include <gmock/gmock.h>

@@ -93,8 +93,7 @@ TEST(GroupQuantize, GroupsOfZerosAndOfTinyNumbers) {
   EXPECT_EQ(lost(*tensor.require("packed_weight").blob).worst, static_cast<double>(1e-9F));
 }
 
-// 63 / 255 of 2^-24 would round to a scale of zero, which is no reason to lose the numbers: 2^-24 is the least that
-// float16 holds.
+// 63 / 255 of 2^-24 would round to a scale of zero and lose the numbers: 2^-24 is the least number of float16.
 TEST(GroupQuantize, AScaleThatFloat16CannotHoldIsTheSmallestThatItCan) {
   const float unit = 0x1p-24F;
   const Tensor tensor = quantize_groups(matrix({1, 4}, {63 * unit, unit, 0, 7 * unit}), {8, 4});

@@ -1,4 +1,4 @@
-// Expected codes are worked out by hand from docs/formats/alt.md, or by the plain formulas beside them.
+// Expected codes are computed by hand from docs/formats/alt.md, or by the plain formulas next to them.
 #include "views/quantize.hpp"
 
 #include <gmock/gmock.h>
@@ -193,7 +193,7 @@ TEST(Quantize, LeastSquaresFindsTheBestClippingScale) {
       const double found = squared_error(
           values, static_cast<double>(quantize(matrix(values), type).layout.affine()->get().delta), levels);
       EXPECT_LE(found, best_of_all(largest, levels) * 1.002) << to_string(type) << " " << outlier;
-      EXPECT_LE(found, squared_error(values, largest / levels, levels) * 1.0001);  // a histogram is no exact sum
+      EXPECT_LE(found, squared_error(values, largest / levels, levels) * 1.0001);  // a histogram is not an exact sum
     }
   }
 }
@@ -250,7 +250,7 @@ TEST(Affine, ACodeThatDoesNotFitFourBitsIsFound) {
   EXPECT_FALSE(find_bad_code(code_format(DType::qint8, {1, 0, 0, false}), symmetric));
 }
 
-// verify() tells of such a tensor, and nothing is computed from it.
+// verify() reports such a tensor; reading it throws.
 TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
   const auto problem = [](const std::function<void()>& action) {
     try {

@@ -127,7 +127,7 @@ TEST(Strided, EveryRangeOfBytesIsThatOfTheDefinition) {
   }
 }
 
-// Where an element is told, its bytes are.
+// The reported place of an element has its bytes.
 TEST(Strided, TellsWhereAnElementIs) {
   const std::vector<std::byte> bytes = counted(20'000);
   const SourcePtr source = Source::from_memory(bytes, "memory");
@@ -217,7 +217,7 @@ TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
   const BlobPtr columns = make_strided_blob(rare, {{1024, 2048}, column_major_strides({1024, 2048}, 4), 0, 4});
   std::vector<std::byte> column(4 * 2048);
   for (std::uint64_t i = 0; i < 1024; ++i)
-    columns->read(i * column.size(), column);  // each alone: their neighbours are there already
+    columns->read(i * column.size(), column);  // each by itself: its neighbours are in memory already
   EXPECT_EQ(rare->read_bytes, 8U << 20U);
   const auto backwards = std::make_shared<Unmapped>(bytes_to(10'000), false);
   const BlobPtr view = make_strided_blob(backwards, {{2500}, {-4}, 9996, 4});

@@ -1,5 +1,4 @@
-// Files as other programs write them, from FileBuilder: each must be read as the same model, and each deviation be
-// told.
+// Files as other programs write them, from FileBuilder: each is read as the same model, and each deviation is reported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,7 +118,7 @@ TEST(AltDialects, TheNumberingFollowsTheUnknownTokenAndTheByteTokens) {
   EXPECT_EQ(read(builder.v2()).vocabulary->type(0), TokenType::unknown);
   builder.tokens = {{"x", 0, 0, 0}, {"<0x00>", 0, 1, 4}};
   EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::byte);
-  // Neither says anything: the order of the record decides.
+  // Neither token decides: the order of the record does.
   builder.tokens = {{"x", 0, 0, 0}, {"y", 0, 4, 5}};
   builder.alt_c_tokens = true;
   EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::unused);
@@ -135,7 +134,7 @@ TEST(AltDialects, NumberingsThatContradictEachOtherAreToldAndTakenAsListed) {
   EXPECT_THAT(model.warnings, warns("different numberings", 304));
 }
 
-// What the canonical form of the same tokens says.
+// The canonical form of the same tokens.
 TEST(AltDialects, TokensAtSpecialIdsGetTheTypesOfThese) {
   FileBuilder canonical;
   FileBuilder builder;
@@ -253,7 +252,7 @@ TEST(AltDialects, AScaleWithoutARangeIsToldAndTakenAsSymmetric) {
   EXPECT_EQ(written(model, kAltV2), read_annotated_hex("formats/alt/v2.hex"));
 }
 
-// It is no other number, but other bytes.
+// The same number in other bytes.
 TEST(AltDialects, AZeroBelowZeroIsTold) {
   Model model;
   model.add(make_dense("t", {}, DType::f32, make_memory_blob(std::vector<std::byte>(4), "t")));

@@ -92,7 +92,7 @@ class RandomModel {
     for (const char* name : kNames) {
       if (chance()) model.add(tensor(name));
     }
-    // Reading tells of an output matrix that is not used.
+    // Reading reports an unused output matrix.
     if (model.config && model.find("lm_head.weight") != nullptr) model.config->tie_word_embeddings = false;
     return model;
   }

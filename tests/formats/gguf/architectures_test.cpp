@@ -54,7 +54,7 @@ std::string stored(const Model& model, std::string_view name) {
   return bytes_of(read(file), name);
 }
 
-// The least that a file of an architecture says.
+// A minimal file of an architecture.
 std::vector<Entry> entries(const std::string& name, const std::vector<Entry>& more = {}) {
   std::vector<Entry> all = {text_entry("general.architecture", name),    u32_entry(name + ".context_length", 64),
                             u32_entry(name + ".embedding_length", 8),    u32_entry(name + ".block_count", 2),
@@ -72,7 +72,7 @@ Model model_of(const std::string& config, const std::string& model_type) {
 
 constexpr std::string_view kNoVocabulary = "llama.cpp will not load the file: the model has no vocabulary";
 
-// Beside that there is no vocabulary.
+// There is no vocabulary.
 std::vector<std::string> losses(const Model& model) {
   std::vector<std::string> all = losses_of(model, kGguf, {});
   std::erase(all, kNoVocabulary);
@@ -315,7 +315,7 @@ TEST(GgufArchitectures, NarrowNumbersOfGpt2BecomeBlocks) {
   EXPECT_EQ(numbers[62], 1);
 }
 
-// Blocks of columns are none of rows.
+// Blocks of columns are not blocks of rows.
 TEST(GgufArchitectures, BlocksOfColumnsAreGpt2s) {
   const Model gpt2 =
       read(file_of(entries("gpt2"), {{"blk.0.attn_output.weight", {32, 2}, 8, std::string(68, '\0')}}).bytes());

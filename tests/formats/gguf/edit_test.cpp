@@ -126,7 +126,7 @@ TEST_F(GgufEdit, NewKeysHaveTheTypeThatLlamaCppWants) {
   EXPECT_THAT(refusal({.set = {{"zebra.context_length", "many"}}, .erase = {}}), HasSubstr("is u32"));
 }
 
-// The number of heads says in which order a matrix has its rows.
+// The number of heads determines the order of a matrix's rows.
 TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
   store(file_of({text_entry("general.architecture", "llama"), u32_entry("llama.attention.head_count", 2),
                  u32_entry("llama.block_count", 1), u32_entry("llama.embedding_length", 4),
@@ -140,7 +140,7 @@ TEST_F(GgufEdit, RefusesWhatTensorsDoNotFit) {
   EXPECT_EQ(open(path()).size(), 1U);
 }
 
-// Each says how many tensors there are, or how large they are.
+// Each changes how many tensors there are, or how large they are.
 TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
   convert(source_directory() / "examples/nano-mistral", path(), {.write = {.overwrite = true}});
   for (const auto& [key, text] : {std::pair<std::string, std::string>{"llama.block_count", "3"},
@@ -262,8 +262,8 @@ TEST_F(GgufEdit, LeavesTensorsInPlaceWhereTheHeaderKeepsItsSize) {
   EXPECT_EQ(edit(path(), {.set = {{"a.number", "258"}}, .erase = {}}).bytes, 0U);
 }
 
-// Every length of a name: either the padding takes the difference or the file is written anew, and both give the same
-// bytes.
+// For every length of a name, either the padding absorbs the difference or a new file is written, and both give the
+// same bytes.
 TEST_F(GgufEdit, GivesTheSameBytesEitherWay) {
   for (std::size_t length = 0; length < 70; ++length) {
     const std::string name(length, 'n');
@@ -302,7 +302,7 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
   edit(path(), {.set = {{"a.number", "7"}}, .erase = {}});
   EXPECT_EQ(load(), before);
   EXPECT_FALSE(std::filesystem::exists(undo_file));
-  // Other bytes, or an undo file that says nothing of this file: it is not theirs.
+  // Other bytes, or an undo file for another file: nothing is rolled back.
   for (const std::string& content :
        {std::string("poise undo 1\n\0\0\0", 16) + number(at, 8) + number(3, 8) + "oxdnxw",
         std::string("poise undo 1\n\0\0\0", 16) + number(~0ULL, 8) + number(3, 8) + "oldnew",

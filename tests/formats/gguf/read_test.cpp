@@ -247,7 +247,7 @@ TEST(Gguf, ScoresMayBeWholeNumbers) {
   EXPECT_EQ(model.vocabulary->score(1), -2.0F);
 }
 
-// What llama.cpp's convert_lora_to_gguf.py writes has the name of an architecture and none of its hyperparameters.
+// llama.cpp's convert_lora_to_gguf.py writes an architecture's name without its hyperparameters.
 TEST(Gguf, AnAdapterIsListed) {
   const Model model = read(file_of({text_entry("general.architecture", "llama"), text_entry("general.type", "adapter"),
                                     f32_entry("adapter.lora.alpha", 16)},
@@ -317,7 +317,7 @@ TEST(Gguf, BigEndian) {
   EXPECT_TRUE(model.find("n")->layout.name() == "gguf.nvfp4.big_endian/1" || has_float_elements(*model.find("n")));
 }
 
-// 99 is no type, 4 was Q4_2.
+// 99 is not a type, 4 was Q4_2.
 TEST(Gguf, VerifyTellsOfTypesThatItDoesNotKnow) {
   const support::TemporaryDirectory directory;
   const auto path = directory / "test.gguf";

@@ -46,7 +46,7 @@ TEST(GgufWrite, RefusesAlignmentsThatNobodyReads) {
   }
 }
 
-// llama.cpp wants lists of merges and tokens to be texts, even where there are none.
+// llama.cpp requires lists of merges and tokens to be texts, even if empty.
 TEST(GgufWrite, AListOfNothingIsOneOfTexts) {
   Model model;
   model.attributes.set("tokenizer.ggml.merges", Value::Array());
@@ -55,7 +55,7 @@ TEST(GgufWrite, AListOfNothingIsOneOfTexts) {
   EXPECT_NE(file.find("tokenizer.ggml.merges" + type_count_and_length), std::string::npos);
 }
 
-// conversion scripts write the bytes of SentencePiece's rules as i8, too; llama.cpp takes bytes alone.
+// Conversion scripts write the bytes of SentencePiece's rules as i8, too; llama.cpp accepts only bytes.
 TEST(GgufWrite, RulesOfNormalizersAreBytes) {
   Model model;
   model.attributes.set("tokenizer.ggml.precompiled_charsmap", Value::Array{Value(1), Value(-2)});
@@ -156,7 +156,7 @@ TEST(GgufWriter, KeepsTheTypesOfAFile) {
   const std::string file = file_of(entries, {}).bytes();
   Model model = open(support::source(file, "test.gguf"));
   EXPECT_EQ(text_of(support::written(model, kGguf)), file);
-  // What is no such number any more is written as any other.
+  // Other values are written with their usual types.
   model.attributes.set("a.u8", 256);
   const std::string changed = text_of(support::written(model, kGguf));
   const std::string key = text("a.u8");
@@ -215,8 +215,8 @@ TEST(GgufWriter, FileTypesAreThoseOfMixes) {
   EXPECT_EQ(file_type({{"blk.0.ffn_up.weight", "q8_0"}}), 7);
 }
 
-// llama_ftype has no number for files of mostly q8_k, which no recipe makes. llama.cpp counts the tensors of a file
-// that has none.
+// llama_ftype has no number for files of mostly q8_k, which no recipe makes. For a file without one, llama.cpp counts
+// the tensors.
 TEST(GgufWriter, ATypeWithoutAFileTypeIsNotCalledF32) {
   Model model;
   Tensor stored = tensor("blk.0.ffn_up.weight", {8, 256}, DType::u8, 8 * 292);

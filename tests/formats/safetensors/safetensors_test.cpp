@@ -32,7 +32,7 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   add("integer", DType::i32, 1, 'g');
   add("flag", DType::boolean, 1, '\1');
   const std::vector<std::byte> bytes = support::written(model, kSafetensors);
-  // The header says it in the order of the data, which is what readers that take it for the order expect.
+  // The header lists tensors in the order of the data, as some readers expect.
   std::uint64_t length = 0;
   std::memcpy(&length, bytes.data(), sizeof length);
   EXPECT_EQ(length % 8, 0U);

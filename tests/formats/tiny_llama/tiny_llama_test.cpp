@@ -138,7 +138,7 @@ TEST(TinyLlamaFile, EveryTruncationIsAnError) {
   EXPECT_THAT(error_of(golden() + "x"), HasSubstr("1 bytes after the last array"));
 }
 
-// Header and dimensions: an error, but for the dropout rate, which is a number like any other. Values have no check.
+// A change in header or dimensions is an error, except in the dropout rate. Values have no check.
 TEST(TinyLlamaFile, EveryBitFlipIsAnErrorOrANumber) {
   for (std::size_t bit = 0; bit < 8 * golden().size(); ++bit) {
     std::string bytes = golden();

@@ -228,7 +228,7 @@ TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
   }
 }
 
-// Tags, long heads and what a NaN carries: nothing that was not asked for is written anew.
+// Tags, long heads and payloads of NaN: an edit keeps the bytes of everything else.
 TEST(Zt1Older, AnEditLeavesAllElseAsItIs) {
   const auto path = std::filesystem::temp_directory_path() / fmt::format("poise-edit-1.2-{}.zt", ::getpid());
   const std::string date = hex("c0 6a") + "2026-11-22";

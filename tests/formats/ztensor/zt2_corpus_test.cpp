@@ -1,4 +1,4 @@
-// Every file of the conformance corpus that zt2_corpus.py builds from the format's rules does what its case says.
+// Every file of the conformance corpus, built from the format's rules by zt2_corpus.py, behaves as its case describes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -298,7 +298,7 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   EXPECT_GT(verify(directory / "model.zt").errors(), 0U);
 }
 
-// Tensors that begin alike are told apart by all of their bytes.
+// All bytes are compared, not only the beginnings.
 TEST(Zt2, OnlyIdenticalBytesAreShared) {
   std::string first(200'000, 'x');
   std::string other = first;

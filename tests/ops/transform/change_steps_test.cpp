@@ -1,4 +1,4 @@
-// The steps that change tensors, each alone.
+// The steps that change tensors, one by one.
 #include <cstring>
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The step that chooses types, alone.
+// The step that chooses types.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ TEST(ChooseTypeStep, FollowsOptionsAndTarget) {
   options.quantize = stored_type_from_name("q4_k");
   EXPECT_EQ(chosen("gguf", options, vector), "f32");
   EXPECT_EQ(chosen("gguf", options, zeros("d", {2, 256}, DType::bf16)), "q4_k");
-  // Rows of 64 are no blocks of 256, and 63 are none of any: what llama-quantize takes then.
+  // Rows of 64 do not fit blocks of 256, and rows of 63 fit none: the types that llama-quantize uses then.
   EXPECT_EQ(chosen("gguf", options, matrix), "q5_0");
   EXPECT_EQ(chosen("gguf", options, zeros("e", {2, 63}, DType::bf16)), "f16");
 }

@@ -1,4 +1,4 @@
-// The step that selects tensors, alone.
+// The step that selects tensors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

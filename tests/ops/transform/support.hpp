@@ -1,4 +1,4 @@
-// A conversion's step alone, for tests.
+// Runs a single step of a conversion, for tests.
 #pragma once
 
 #include <string>

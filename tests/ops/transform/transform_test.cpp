@@ -105,7 +105,7 @@ TEST(Transform, KeepSaysWhatItDoesNotChange) {
             "tensor ids: its elements are no floating-point numbers, so keep does not change them");
 }
 
-// llama.cpp computes with norms in float32, and its files hold them so; without a configuration it is no such file.
+// llama.cpp computes with norms in float32, and stores them so; without a configuration the file is not llama.cpp's.
 TEST(Transform, WhatAFormatStoresAsFloat32KeepsItsValue) {
   Model model = small_model();
   const auto made = [&](const ConvertOptions& options) {

@@ -1,5 +1,5 @@
-// Tokenizer files of a directory, with what the files beside the vocabulary say. Ids are those of Hugging Face's
-// library (tokenizers 0.23.2) for a tokenizer.json of the same tokens, unless a test says otherwise.
+// Tokenizer files of a directory. Ids are those of Hugging Face's library (tokenizers 0.23.2) for a tokenizer.json of
+// the same tokens, unless a test gives another source.
 #include "tokenizer/files/files.hpp"
 
 #include <map>
@@ -365,7 +365,7 @@ TEST(TokenizerFilesOfADirectory, KeepTemplatesAndNamesAsTheyWere) {
   expected.erase("tokenizer.json");
   expected.erase("additional_chat_templates/notes.txt");
   EXPECT_EQ(written(), expected);
-  // What is another one now is in tokenizer_config.json alone.
+  // Changes are only in tokenizer_config.json.
   vocabulary.chat_template = "{{ other }}";
   vocabulary.pad_id = 0;
   Files changed = written();
@@ -404,7 +404,7 @@ TEST(TokenizerFilesOfADirectory, AreNoGitLfsPointers) {
   expect_refused("added_tokens.json", kSentencePiece);
 }
 
-// A fault is told with the file that it is in.
+// A fault names its file.
 TEST(TokenizerFilesOfADirectory, TellFaultsOfMergesWithTheirFile) {
   const Error error = error_of([&] { read(with(kVocabAndMerges, "merges.txt", "#version: 0.2\n1 2\n1 2 3\n")); });
   EXPECT_EQ(error.message(), "merges.txt: line 3: expected two tokens with a space between them");

@@ -1,5 +1,4 @@
-// Tokenizers of tokenizer.json: real ones against what Hugging Face's library says of them, and small ones for each
-// rule.
+// Tokenizers of tokenizer.json: real ones compared with Hugging Face's library, and small ones for each rule.
 #include "tokenizer/files/tokenizer_json.hpp"
 
 #include <filesystem>
@@ -219,7 +218,7 @@ TEST(TokenizerJson, MetaspaceMarksWhatBeginsTheText) {
   }
 }
 
-// The longest at the leftmost place; lstrip and rstrip take white space, single_word wants none of a word beside it.
+// The longest at the leftmost place; lstrip and rstrip consume white space, single_word needs word boundaries.
 TEST(TokenizerJson, AddedTokensAreFoundInTheText) {
   const auto added = [](std::string_view flags, std::string_view content = "<x>") {
     return fmt::format(

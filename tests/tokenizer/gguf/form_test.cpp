@@ -1,4 +1,4 @@
-// Vocabularies as GGUF says them: read again they do as before, or the losses say what not.
+// Vocabularies in GGUF's form: read again they behave as before, or the losses list the differences.
 #include "tokenizer/gguf/form.hpp"
 
 #include <gmock/gmock.h>

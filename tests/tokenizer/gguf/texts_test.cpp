@@ -1,4 +1,4 @@
-// What tokenizer_config.json says beside the tokens, by way of GGUF's keys. The keys are those of llama.cpp's gguf-py
+// The texts of tokenizer_config.json in GGUF's keys. The keys are those of llama.cpp's gguf-py
 // (GGUFWriter.add_chat_template).
 #include "tokenizer/gguf/texts.hpp"
 

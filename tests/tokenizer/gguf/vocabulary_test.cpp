@@ -1,4 +1,4 @@
-// GGUF's tokenizers: real ones against what llama.cpp says of them.
+// GGUF's tokenizers: real ones compared with llama.cpp's.
 #include "tokenizer/gguf/vocabulary.hpp"
 
 #include <filesystem>
@@ -92,7 +92,7 @@ TEST(GgufVocabulary, LlamaMergesByScore) {
   EXPECT_THAT(without.encode_with_special("ab ab"), ElementsAre(5, 6));
 }
 
-// What a file says of BOS counts but for the names that llama.cpp does not ask for (src/llama-vocab.cpp, v0.5.0).
+// A file's settings for BOS count, except for the names that llama.cpp does not ask for (src/llama-vocab.cpp, v0.5.0).
 TEST(GgufVocabulary, NamesOfPreTokenizersSayWhetherThereIsABos) {
   const auto has_bos = [](const char* pre, std::optional<bool> said) {
     GgufTokenizer gguf;

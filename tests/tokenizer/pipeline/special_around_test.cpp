@@ -1,4 +1,4 @@
-// The special tokens around a text, as files say them: tokenizer_config.json beside a tokenizer.model, and GGUF.
+// The special tokens around a text, from tokenizer_config.json next to a tokenizer.model, and from GGUF.
 #include "tokenizer/pipeline/special_around.hpp"
 
 #include <fstream>
@@ -75,7 +75,7 @@ TEST(SpecialAround, IsInTokenizerConfig) {
       for (const TokenizerFile& file : written.files)
         std::ofstream(directory / file.name, std::ios::binary) << file.bytes;
       EXPECT_EQ(read_vocabulary(directory.path()), vocabulary);
-      // tokenizer.json says it in its steps.
+      // tokenizer.json has its own steps for them.
       const Tokenizer steps(*read_vocabulary(directory / "tokenizer.json"));
       EXPECT_EQ(steps.encode_with_special("a"), Tokenizer(vocabulary).encode_with_special("a"));
     }

@@ -50,7 +50,7 @@ struct Merges {
       pairs.emplace_back(left, right);
   }
 
-  // The pair of the lowest rank, of equal ones the leftmost, until there is none.
+  // Merges the pair of the lowest rank, of equal ones the leftmost, until there is none.
   std::vector<TokenId> merge(std::vector<TokenId> tokens_of_text) const {
     while (true) {
       std::size_t best = SIZE_MAX;
@@ -166,7 +166,7 @@ TEST(TokenBoundaries, AreWhereNoTokenReachesOver) {
   EXPECT_THAT(runs(bytes, mapped("ab\xe6")), ElementsAre(mapped("ab\xe6")));
 }
 
-// Texts of one character, whatever it is, for vocabularies that merge it.
+// Texts of one repeated character, for vocabularies that merge it.
 TEST(TokenBoundaries, ManyEqualCharactersAreNoTrap) {
   for (const bool byte_level : {false, true}) {
     for (const std::string& letter : kLetters) {
