@@ -14,26 +14,26 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kElements = 256;
 
-// Eight implied_flags, a bit each and 1 for minus, as bytes: 0xff for minus.
+// Eight signs, a bit each and 1 for minus, as bytes: 0xff for minus.
 constexpr auto kSigns = [] {
-  std::array<std::uint64_t, 256> implied_flags{};
+  std::array<std::uint64_t, 256> signs{};
   for (std::size_t byte = 0; byte < 256; ++byte) {
-    for (std::size_t i = 0; i < 8; ++i) implied_flags[byte] |= std::uint64_t{(byte >> i & 1) * 0xff} << (8 * i);
+    for (std::size_t i = 0; i < 8; ++i) signs[byte] |= std::uint64_t{(byte >> i & 1) * 0xff} << (8 * i);
   }
-  return implied_flags;
+  return signs;
 }();
 
-// Seven implied_flags and an eighth, such that an even number of them is minus.
+// Seven signs and an eighth, such that an even number of them is minus.
 constexpr auto kEvenSigns = [] {
-  std::array<std::uint64_t, 128> implied_flags{};
+  std::array<std::uint64_t, 128> signs{};
   for (std::size_t seven = 0; seven < 128; ++seven)
-    implied_flags[seven] = kSigns[seven | (static_cast<std::size_t>(std::popcount(seven)) & 1) << 7];
-  return implied_flags;
+    signs[seven] = kSigns[seven | (static_cast<std::size_t>(std::popcount(seven)) & 1) << 7];
+  return signs;
 }();
 
-// Eight coordinates, none of which is 0, with their implied_flags.
-HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t implied_flags) {
-  return (point ^ implied_flags) + (implied_flags & 0x0101010101010101U);
+// Eight coordinates, none of which is 0, with their signs.
+HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t signs) {
+  return (point ^ signs) + (signs & 0x0101010101010101U);
 }
 
 // Two points of four coordinates.
@@ -41,7 +41,7 @@ HWY_INLINE std::uint64_t Both(std::uint32_t first, std::uint32_t second) { retur
 
 HWY_INLINE std::size_t At(const std::byte* bytes, std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); }
 
-// 0: factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven implied_flags, and four
+// 0: factor; 2: for each 32 elements four indices of a byte, then 32 bits: four times seven signs, and four
 // bits of the scale.
 void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
@@ -50,11 +50,11 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
     const float factor = load_half(block);
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
-      const auto implied_flags = load_le<std::uint32_t>(indices + 4);
-      scales[group] = factor * (0.5F + static_cast<float>(implied_flags >> 28)) * 0.25F;
+      const auto signs = load_le<std::uint32_t>(indices + 4);
+      scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.25F;
       for (std::size_t i = 0; i < 4; ++i) {
         store_le(codes + 32 * group + 8 * i,
-                 WithSigns(kGridIq2Xxs[At(indices, i)], kEvenSigns[implied_flags >> (7 * i) & 127U]));
+                 WithSigns(kGridIq2Xxs[At(indices, i)], kEvenSigns[signs >> (7 * i) & 127U]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
@@ -70,7 +70,7 @@ HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scale
   }
 }
 
-// 0: factor; 2: for each eight elements nine bits of an index and seven implied_flags; 66: scales.
+// 0: factor; 2: for each eight elements nine bits of an index and seven signs; 66: scales.
 void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
   HWY_ALIGN float scales[16];
@@ -84,7 +84,7 @@ void DecodeIq2_Xs(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: low bytes of 32 indices; 34: implied_flags; 66: for each four indices a byte with their high two bits;
+// 0: factor; 2: low bytes of 32 indices; 34: signs; 66: for each four indices a byte with their high two bits;
 // 74: scales.
 void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
@@ -99,7 +99,7 @@ void DecodeIq2_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven implied_flags, and four bits of the
+// 0: factor; 2: 64 indices; 66: for each 32 elements 32 bits: four times seven signs, and four bits of the
 // scale.
 void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];
@@ -108,18 +108,18 @@ void DecodeIq3_Xxs(const std::byte* block, std::size_t count, float* out) {
     const float factor = load_half(block);
     for (std::size_t group = 0; group < 8; ++group) {
       const std::byte* const indices = block + 2 + 8 * group;
-      const auto implied_flags = load_le<std::uint32_t>(block + 66 + 4 * group);
-      scales[group] = factor * (0.5F + static_cast<float>(implied_flags >> 28)) * 0.5F;
+      const auto signs = load_le<std::uint32_t>(block + 66 + 4 * group);
+      scales[group] = factor * (0.5F + static_cast<float>(signs >> 28)) * 0.5F;
       for (std::size_t i = 0; i < 4; ++i) {
         const std::uint64_t points = Both(kGridIq3Xxs[At(indices, 2 * i)], kGridIq3Xxs[At(indices, 2 * i + 1)]);
-        store_le(codes + 32 * group + 8 * i, WithSigns(points, kEvenSigns[implied_flags >> (7 * i) & 127U]));
+        store_le(codes + 32 * group + 8 * i, WithSigns(points, kEvenSigns[signs >> (7 * i) & 127U]));
       }
     }
     Scale<32, kElements>(codes, scales, out);
   }
 }
 
-// 0: factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high bits; 74: implied_flags;
+// 0: factor; 2: low bytes of 64 indices; 66: for each eight indices a byte with their high bits; 74: signs;
 // 106: scales of 32, four bits each.
 void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
   HWY_ALIGN std::int8_t codes[kElements];

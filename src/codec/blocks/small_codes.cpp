@@ -15,12 +15,11 @@ namespace poise::HWY_NAMESPACE {
 // 0: scale; 2: 128 bits, the first in the lowest: 1 for plus, 0 for minus.
 void DecodeQ1_0(const std::byte* block, std::size_t count, float* out) {
   static constexpr auto kSigns = [] {
-    std::array<std::uint64_t, 256> implied_flags{};
+    std::array<std::uint64_t, 256> signs{};
     for (std::size_t byte = 0; byte < 256; ++byte) {
-      for (std::size_t i = 0; i < 8; ++i)
-        implied_flags[byte] |= std::uint64_t{(byte >> i & 1) != 0 ? 0x01U : 0xffU} << (8 * i);
+      for (std::size_t i = 0; i < 8; ++i) signs[byte] |= std::uint64_t{(byte >> i & 1) != 0 ? 0x01U : 0xffU} << (8 * i);
     }
-    return implied_flags;
+    return signs;
   }();
   HWY_ALIGN std::int8_t codes[128];
   for (; count > 0; --count, block += 18, out += 128) {

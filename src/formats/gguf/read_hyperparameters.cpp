@@ -45,9 +45,9 @@ class HyperparameterReader {
     for (const FixedKey& fixed : architecture_.fixed) {
       if (fixed.is_explicit) map_.set(std::string(fixed.config), as_value(fixed));
     }
-    for (const ImpliedFlag& sign : architecture_.implied_flags) {
-      if (model_.find(fmt::format("{}0.{}", architecture_.layers, sign.tensor)) != nullptr)
-        map_.set(std::string(sign.config), true);
+    for (const ImpliedFlag& flag : architecture_.implied_flags) {
+      if (model_.find(fmt::format("{}0.{}", architecture_.layers, flag.tensor)) != nullptr)
+        map_.set(std::string(flag.config), true);
     }
     if (const Value* causal = entries_.find(key(kCausal)); causal != nullptr && *causal == Value(false)) {
       map_.set("is_causal", false);

@@ -1,5 +1,5 @@
 // Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points
-// are fetched one by one; implied_flags and scales are computed in vectors. codec/blocks/grid_codes.cpp says what is
+// are fetched one by one; signs and scales are computed in vectors. codec/blocks/grid_codes.cpp says what is
 // where.
 #include "codec/blocks/grids.hpp"
 #include "kernels/blocks/block_kernels.hpp"
@@ -60,7 +60,7 @@ HWY_INLINE std::uint32_t Load16(Bytes from) {
   return number;
 }
 
-// Bytes of seven implied_flags, with the eighth that makes the number of minuses even.
+// Bytes of seven signs, with the eighth that makes the number of minuses even.
 HWY_INLINE Codes EvenSigns(Codes seven) {
   alignas(16) static constexpr std::uint8_t kEighth[16] = {0,   128, 128, 0,   128, 0,   0,   128,
                                                            128, 0,   0,   128, 0,   128, 128, 0};
@@ -70,7 +70,7 @@ HWY_INLINE Codes EvenSigns(Codes seven) {
   return hn::Or(seven, hn::TableLookupBytes(hn::LoadDup128(CodeTag(), kEighth), folded));
 }
 
-// Words of four times seven implied_flags, as bytes.
+// Words of four times seven signs, as bytes.
 HWY_INLINE Codes EvenSignsOfWords(Codes four) {
   const hn::Repartition<std::uint32_t, CodeTag> tag;
   const auto words = hn::BitCast(tag, four);
@@ -134,19 +134,18 @@ struct OddScales {
   // Twice each and 1.
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
-  // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the implied_flags.
+  // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
   template <std::size_t kAt, std::uint8_t kSigns>
-  static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes implied_flags) {
-    sums.add32<kAt>(
-        hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(implied_flags), 2 * kAt),
-                PairsWithSigns(sums, second, SpreadBits<kSigns + 2, kSigns + 3>(implied_flags), 2 * kAt + 1)));
+  static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes signs) {
+    sums.add32<kAt>(hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(signs), 2 * kAt),
+                            PairsWithSigns(sums, second, SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * kAt + 1)));
   }
 };
 
 struct Iq2_XxsType : OddScales<66> {
   static constexpr float kUnit = 0.125F;
 
-  // Words of implied_flags are every other one, and their highest four bits are scales.
+  // Words of signs are every other one, and their highest four bits are scales.
   static HWY_INLINE Codes factors(const ScaledSums& sums) {
     return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
   }
@@ -175,9 +174,9 @@ struct Iq2_XxsType : OddScales<66> {
   template <std::size_t kTwo>
   static HWY_INLINE void add_two(ScaledSums& sums) {
     constexpr std::size_t kAt = 2 + 16 * kTwo;
-    const Codes implied_flags = EvenSignsOfWords(sums.load(kAt));
-    add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), implied_flags);
-    add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), implied_flags);
+    const Codes signs = EvenSignsOfWords(sums.load(kAt));
+    add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), signs);
+    add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), signs);
   }
   static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
@@ -196,12 +195,12 @@ struct SixteenScales : OddScales<kBlockBytes> {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
-  // Adds groups 2 * kTwo and the next. Four bytes have the implied_flags: kSigns and those kStep further each.
+  // Adds groups 2 * kTwo and the next. Four bytes have the signs: kSigns and those kStep further each.
   template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep>
-  static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes implied_flags) {
+  static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes signs) {
     sums.add_two16<kTwo>(
-        PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(implied_flags), 2 * kTwo),
-        PairsWithSigns(sums, second, SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(implied_flags), 2 * kTwo + 1));
+        PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(signs), 2 * kTwo),
+        PairsWithSigns(sums, second, SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs), 2 * kTwo + 1));
   }
 };
 
@@ -218,10 +217,10 @@ struct Iq2_XsType : SixteenScales<74> {
   static HWY_INLINE void add_four(ScaledSums& sums) {
     const hn::Repartition<std::uint16_t, CodeTag> words;
     const Codes both = sums.load(2 + 16 * kFour);
-    const Codes implied_flags = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
+    const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
     constexpr std::size_t kAt = 2 + 16 * kFour;
-    add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), implied_flags);
-    add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), implied_flags);
+    add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
+    add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
   }
   static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
@@ -239,11 +238,11 @@ struct Iq2_SType : SixteenScales<82> {
  private:
   template <std::size_t kHalf>
   static HWY_INLINE void add_eight(ScaledSums& sums) {
-    const Codes implied_flags = sums.load(34 + 16 * kHalf);
-    add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), implied_flags);
-    add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), implied_flags);
-    add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), implied_flags);
-    add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), implied_flags);
+    const Codes signs = sums.load(34 + 16 * kHalf);
+    add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), signs);
+    add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), signs);
+    add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), signs);
+    add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), signs);
   }
   template <std::size_t kGroup>
   static HWY_INLINE Codes points(const ScaledSums& sums) {
@@ -259,7 +258,7 @@ struct Iq2_SType : SixteenScales<82> {
 struct Iq3_XxsType : OddScales<98> {
   static constexpr float kUnit = 0.25F;
 
-  // The highest four bits of the words of implied_flags.
+  // The highest four bits of the words of signs.
   static HWY_INLINE Codes factors(const ScaledSums& sums) {
     alignas(16) static constexpr std::uint8_t kFirst[16] = {3,   7,   11,  15,  128, 128, 128, 128,
                                                             128, 128, 128, 128, 128, 128, 128, 128};
@@ -277,11 +276,11 @@ struct Iq3_XxsType : OddScales<98> {
   template <std::size_t kFour>
   static HWY_INLINE void add_four(ScaledSums& sums) {
     constexpr std::size_t kAt = 2 + 32 * kFour;
-    const Codes implied_flags = EvenSignsOfWords(sums.load(66 + 16 * kFour));
-    add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), implied_flags);
-    add32<4 * kFour + 1, 4>(sums, points(sums, kAt + 8), points(sums, kAt + 12), implied_flags);
-    add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), implied_flags);
-    add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), implied_flags);
+    const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * kFour));
+    add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
+    add32<4 * kFour + 1, 4>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
+    add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), signs);
+    add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), signs);
   }
   static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
     return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
@@ -302,11 +301,11 @@ struct Iq3_SType : GridBlock<110, 32> {
     alignas(64) std::uint16_t indices[kRowsOfVector][64];
     for (std::size_t r = 0; r < kRowsOfVector; ++r) put_indices(sums.rows[r] + sums.start, indices[r]);
     for (std::size_t half = 0; half < 2; ++half) {
-      const Codes implied_flags = sums.load(74 + 16 * half);
-      add<0>(sums, indices, implied_flags, 4 * half);
-      add<4>(sums, indices, implied_flags, 4 * half + 1);
-      add<8>(sums, indices, implied_flags, 4 * half + 2);
-      add<12>(sums, indices, implied_flags, 4 * half + 3);
+      const Codes signs = sums.load(74 + 16 * half);
+      add<0>(sums, indices, signs, 4 * half);
+      add<4>(sums, indices, signs, 4 * half + 1);
+      add<8>(sums, indices, signs, 4 * half + 2);
+      add<12>(sums, indices, signs, 4 * half + 3);
     }
   }
 
@@ -324,11 +323,11 @@ struct Iq3_SType : GridBlock<110, 32> {
     }
   }
   template <std::uint8_t kSigns>
-  static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes implied_flags, std::size_t group) {
+  static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes signs, std::size_t group) {
     const auto first =
-        PairsWithSigns(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(implied_flags), 2 * group);
-    const auto second = PairsWithSigns(sums, points(indices, 8 * group + 4),
-                                       SpreadBits<kSigns + 2, kSigns + 3>(implied_flags), 2 * group + 1);
+        PairsWithSigns(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
+    const auto second =
+        PairsWithSigns(sums, points(indices, 8 * group + 4), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
     sums.finish(ByteSums::fours(hn::Add(first, second)), group);
   }
   static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {
