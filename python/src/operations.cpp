@@ -188,7 +188,7 @@ py::list findings(const std::vector<Finding>& all) {
   return result;
 }
 
-py::dict to_python(const ConvertReport& report) {
+py::dict report_to_python(const ConvertReport& report) {
   using namespace py::literals;
   py::list casts;
   for (const auto& cast : report.casts) {
@@ -212,7 +212,7 @@ py::dict to_python(const ConvertReport& report) {
                   "quantized"_a = quantized);
 }
 
-py::dict to_python(const Plan& plan) {
+py::dict plan_to_python(const Plan& plan) {
   using namespace py::literals;
   py::list tensors;
   for (const PlannedTensor& tensor : plan.tensors) {
@@ -251,7 +251,7 @@ py::dict convert_file(const py::object& from, const py::object& to, const py::di
   ConvertOptions options = options_from(given);
   LongCall call(progress);
   options.write.progress = call.progress();
-  return to_python(call.run([&] { return convert(input, output, options); }));
+  return report_to_python(call.run([&] { return convert(input, output, options); }));
 }
 
 py::dict save_model(const Owner& owner, const py::object& to, const py::dict& given, const py::object& progress) {
@@ -262,7 +262,7 @@ py::dict save_model(const Owner& owner, const py::object& to, const py::dict& gi
   options.format.clear();
   LongCall call(progress);
   options.write.progress = call.progress();
-  return to_python(call.run([&] {
+  return report_to_python(call.run([&] {
     ConvertReport report = write(plan(*model, format, options), output);
     warn_of_headers(*model, report.warnings);
     return report;
@@ -277,7 +277,7 @@ py::dict plan_file(const py::object& from, const py::object& to, const py::dict&
     const Released released;
     return plan(input, output, options);
   }();
-  return to_python(made);
+  return plan_to_python(made);
 }
 
 py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& given) {
@@ -292,7 +292,7 @@ py::dict plan_model(const Owner& owner, const py::object& to, const py::dict& gi
     warn_of_headers(*model, plan_of.warnings);
     return plan_of;
   }();
-  return to_python(made);
+  return plan_to_python(made);
 }
 
 py::dict verify_file(const py::object& given, const py::object& io, const py::object& progress) {

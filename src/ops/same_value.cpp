@@ -18,19 +18,19 @@ class Spelling {
 
   void operator()(std::nullptr_t) { out_ += 'n'; }
   void operator()(bool value) { out_ += value ? 't' : 'f'; }
-  void operator()(std::int64_t value) { fmt::format_to(std::back_inserter(out_), "i{},", value); }
-  void operator()(std::uint64_t value) { fmt::format_to(std::back_inserter(out_), "i{},", value); }
+  void operator()(std::int64_t value) { out_ += fmt::format("i{},", value); }
+  void operator()(std::uint64_t value) { out_ += fmt::format("i{},", value); }
   void operator()(double value) {
     if (std::isnan(value)) value = std::abs(value);
-    fmt::format_to(std::back_inserter(out_), "d{},", value == 0 ? 0.0 : value);
+    out_ += fmt::format("d{},", value == 0 ? 0.0 : value);
   }
-  void operator()(const std::string& value) { fmt::format_to(std::back_inserter(out_), "s{}:{}", value.size(), value); }
+  void operator()(const std::string& value) { out_ += fmt::format("s{}:{}", value.size(), value); }
   void operator()(const Value::Bytes& value) {
-    fmt::format_to(std::back_inserter(out_), "b{}:", value.size());
+    out_ += fmt::format("b{}:", value.size());
     for (const std::byte byte : value) out_ += static_cast<char>(byte);
   }
   void operator()(const Value::Array& value) {
-    fmt::format_to(std::back_inserter(out_), "a{}:", value.size());
+    out_ += fmt::format("a{}:", value.size());
     for (const Value& item : value) spell(item);
   }
   void operator()(const Attributes& value) {
@@ -55,7 +55,7 @@ class Spelling {
 
   void add(std::vector<std::pair<std::string, const Value*>> entries) {
     std::ranges::sort(entries, {}, [](const auto& entry) -> const std::string& { return entry.first; });
-    fmt::format_to(std::back_inserter(out_), "m{}:", entries.size());
+    out_ += fmt::format("m{}:", entries.size());
     for (const auto& [key, value] : entries) {
       out_ += key;
       spell(*value);

@@ -54,7 +54,7 @@ void append_escaped(std::string& out, char front) {
     out += '\\';
     out += kNames[named];
   } else if (static_cast<unsigned char>(front) < 0x20) {
-    fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned>(front));
+    out += fmt::format("\\u{:04x}", static_cast<unsigned>(front));
   } else {
     out += kReplacementCharacter;
   }
@@ -81,8 +81,8 @@ struct JsonItem {
 
   void operator()(std::nullptr_t) const { out.text_ += "null"; }
   void operator()(bool value) const { out.text_ += value ? "true" : "false"; }
-  void operator()(std::int64_t number) const { fmt::format_to(std::back_inserter(out.text_), "{}", number); }
-  void operator()(std::uint64_t number) const { fmt::format_to(std::back_inserter(out.text_), "{}", number); }
+  void operator()(std::int64_t number) const { out.text_ += fmt::format_int(number).c_str(); }
+  void operator()(std::uint64_t number) const { out.text_ += fmt::format_int(number).c_str(); }
   void operator()(double number) const {
     if (std::isfinite(number)) {
       out.text_ += number_text(number);
