@@ -156,8 +156,9 @@ class TokenizerJsonWriter {
     }
     out += "}";
     if (repeated > 0)
-      losses_.push_back(fmt::format(
-          "tokenizer.json has each text once: {} tokens with the text of another one are left out", repeated));
+      losses_.push_back(fmt::format("tokenizer.json has each text once: {} with the text of another one {} left out",
+                                    repeated == 1 ? "1 token" : fmt::format("{} tokens", repeated),
+                                    repeated == 1 ? "is" : "are"));
   }
 
   // A token's id is its index.

@@ -241,6 +241,16 @@ TEST(TokenizerFiles, HaveMergesOfTokensWithSpacesAsPairs) {
   EXPECT_THAT(write_tokenizer_json(vocabulary, losses), HasSubstr(R"("merges": [[" ","a"]])"));
 }
 
+TEST(TokenizerFiles, HaveEachTextOnce) {
+  Vocabulary vocabulary = byte_pairs();
+  vocabulary.pipeline.erase("elsewhere");
+  vocabulary.add("ab", 0, TokenType::normal);
+  std::vector<std::string> losses;
+  EXPECT_THAT(write_tokenizer_json(vocabulary, losses), HasSubstr(R"("abab":3})"));
+  EXPECT_THAT(losses,
+              ElementsAre("tokenizer.json has each text once: 1 token with the text of another one is left out"));
+}
+
 TEST(TokenizerFiles, RefuseWhatJsonCannotHold) {
   Vocabulary vocabulary = byte_pairs();
   vocabulary.add("\xff", 0, TokenType::normal);
