@@ -44,25 +44,25 @@ void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how,
 
 }  // namespace
 
-void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position,
-            std::size_t tokens, const float* queries, float* out) {
+void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
+            const float* queries, float* out) {
   // A task has no more heads than the kernels take at once, so that there are enough of them for a token alone.
   const std::size_t sharing = heads.count / heads.kv_count;
   const std::size_t tasks_of_kv_head = (sharing + kQueriesTogether - 1) / kQueriesTogether;
   const std::size_t tasks = heads.kv_count * tasks_of_kv_head;  // of a token
   const float scale = heads.scale != 0.0F ? heads.scale : 1.0F / std::sqrt(static_cast<float>(heads.size));
   const auto run = [&](std::size_t t, std::size_t task) {
-    const std::size_t last = position + t + 1;
+    const std::size_t last = tokens[t].position + 1;
     const std::size_t first = heads.window == 0 || last <= heads.window ? 0 : last - heads.window;
     const std::size_t kv_head = task / tasks_of_kv_head;
     const std::size_t begin = task % tasks_of_kv_head * kQueriesTogether;  // of those that share
     const std::size_t head = kv_head * sharing + begin;
     const std::size_t at = (t * heads.count + head) * heads.size;
     const Scoring how = {scale, heads.cap, heads.sinks == nullptr ? nullptr : heads.sinks + head};
-    attend_to(cache, {layer, first, last, kv_head * heads.size, heads.size}, how, queries + at,
+    attend_to(*tokens[t].cache, {layer, first, last, kv_head * heads.size, heads.size}, how, queries + at,
               std::min(kQueriesTogether, sharing - begin), out + at);
   };
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens * tasks),
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens.size() * tasks),
                     [&](const tbb::blocked_range<std::size_t>& range) {
                       for (std::size_t i = range.begin(); i < range.end(); ++i) run(i / tasks, i % tasks);
                     });

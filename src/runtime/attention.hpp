@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "runtime/kv_cache.hpp"
 
@@ -18,10 +19,15 @@ struct AttentionHeads {
   const float* sinks = nullptr;  // a score for each query head that takes its part and has no value; null: none
 };
 
-// out[t, h] = softmax(queries[t, h] . keys * scale) values for tokens from `position` on, whose keys and values are in
-// the cache; queries and out [tokens, heads.count, heads.size]. Each result is the same to the bit whatever other
-// tokens and heads come with it.
-void attend(const KvCache& cache, std::size_t layer, const AttentionHeads& heads, std::size_t position,
-            std::size_t tokens, const float* queries, float* out);
+// A token: where its keys and values are cached, with those of the tokens before it.
+struct AttentionToken {
+  const KvCache* cache = nullptr;
+  std::size_t position = 0;
+};
+
+// out[t, h] = softmax(queries[t, h] . keys * scale) values; queries and out [tokens, heads.count, heads.size]. Each
+// result is the same to the bit whatever other tokens and heads come with it.
+void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
+            const float* queries, float* out);
 
 }  // namespace poise

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "kernels/activation.hpp"
@@ -56,29 +57,27 @@ class Decoder final : public Transformer {
 
   std::size_t recompute_after() const override { return recompute_after_; }
 
-  void forward(std::span<const TokenId> tokens, Sequence& s) const override {
-    const std::size_t count = tokens.size();
-    prepare(count, s);
-    embed(tokens, s);
+  void forward(std::span<const SequenceTokens> batch, Workspace& memory) const override {
+    const std::vector<AttentionToken> tokens = prepare(batch, memory);
+    embed(batch, memory);
     for (std::size_t index = 0; index < weights_.layers.size(); ++index) {
-      attention(index, count, s);
+      attention(index, batch, tokens, memory);
       require_wanted();
-      add_feed_forward(weights_.layers[index], count, s);
+      add_feed_forward(weights_.layers[index], tokens.size(), memory);
       require_wanted();
     }
-    s.position += count;
+    for (const SequenceTokens& part : batch) part.sequence->position += part.tokens.size();
   }
 
-  void logits(std::size_t first, std::size_t count, Sequence& s, float* out) const override {
-    const float* x = s.x.data() + first * plan_.hidden;
-    if (weights_.norm) {
-      weights_.norm.apply(x, count, s.normed.data());
-      x = s.normed.data();
-    }
-    multiply(weights_.output ? *weights_.output : *weights_.embedding, x, count, out, s.precision);
+  void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const override {
+    float* const x = memory.normed.data();  // as many rows as forward() had
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::copy_n(memory.x.data() + rows[i] * plan_.hidden, plan_.hidden, x + i * plan_.hidden);
+    if (weights_.norm) weights_.norm.apply(x, rows.size(), x);
+    multiply(weights_.output ? *weights_.output : *weights_.embedding, x, rows.size(), out, memory.precision);
     require_wanted();
-    scale(out, count * vocabulary_size(), plan_.logit_scale);
-    if (plan_.logit_cap != 0.0F) soft_cap(out, count * vocabulary_size(), plan_.logit_cap);
+    scale(out, rows.size() * vocabulary_size(), plan_.logit_scale);
+    if (plan_.logit_cap != 0.0F) soft_cap(out, rows.size() * vocabulary_size(), plan_.logit_cap);
   }
 
  private:
@@ -87,57 +86,81 @@ class Decoder final : public Transformer {
     return {plan_.head_size, std::move(frequencies), factor};
   }
 
-  void prepare(std::size_t count, Sequence& s) const {
-    for (std::vector<float>* numbers : {&s.x, &s.normed, &s.projected}) numbers->resize(count * plan_.hidden);
-    for (std::vector<float>* numbers : {&s.q, &s.attended}) numbers->resize(count * plan_.heads * plan_.head_size);
-    for (std::vector<float>* numbers : {&s.k, &s.v}) numbers->resize(count * plan_.kv_heads * plan_.head_size);
-    s.angles.resize(rotations_.size());
-    for (std::size_t i = 0; i < rotations_.size(); ++i) rotation_of(i, s).prepare(s.position, count, s.angles[i]);
-    s.cache.reserve(s.position + count);
+  // Makes room for the batch. Returns its tokens, in order.
+  std::vector<AttentionToken> prepare(std::span<const SequenceTokens> batch, Workspace& memory) const {
+    std::vector<AttentionToken> tokens;
+    memory.angles.resize(std::max(memory.angles.size(), batch.size()));
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      Sequence& s = *batch[i].sequence;
+      const std::size_t count = batch[i].tokens.size();
+      for (std::size_t t = 0; t < count; ++t) tokens.push_back({&s.cache, s.position + t});
+      memory.angles[i].resize(rotations_.size());
+      for (std::size_t rope = 0; rope < rotations_.size(); ++rope)
+        rotation_of(rope, s).prepare(s.position, count, memory.angles[i][rope]);
+      s.cache.reserve(s.position + count);
+    }
+    const std::size_t count = tokens.size();
+    for (std::vector<float>* numbers : {&memory.x, &memory.normed, &memory.projected})
+      numbers->resize(count * plan_.hidden);
+    for (std::vector<float>* numbers : {&memory.q, &memory.attended})
+      numbers->resize(count * plan_.heads * plan_.head_size);
+    for (std::vector<float>* numbers : {&memory.k, &memory.v})
+      numbers->resize(count * plan_.kv_heads * plan_.head_size);
+    return tokens;
   }
 
   const Rotation& rotation_of(std::size_t index, const Sequence& s) const {
     return s.is_long ? long_rotations_[index] : rotations_[index];
   }
 
-  void embed(std::span<const TokenId> tokens, Sequence& s) const {
-    for (std::size_t t = 0; t < tokens.size(); ++t)
-      weights_.embedding->decode(static_cast<std::size_t>(tokens[t]), 1, s.x.data() + t * plan_.hidden);
-    scale(s.x.data(), s.x.size(), plan_.embedding_scale);
+  void embed(std::span<const SequenceTokens> batch, Workspace& memory) const {
+    float* x = memory.x.data();
+    for (const SequenceTokens& part : batch) {
+      for (const TokenId token : part.tokens) {
+        weights_.embedding->decode(static_cast<std::size_t>(token), 1, x);
+        x += plan_.hidden;
+      }
+    }
+    scale(memory.x.data(), memory.x.size(), plan_.embedding_scale);
     if (!weights_.positions) return;
-    weights_.positions->decode(s.position, tokens.size(), s.projected.data());
-    s.add(s.projected);
+    float* to = memory.projected.data();
+    for (const SequenceTokens& part : batch) {
+      weights_.positions->decode(part.sequence->position, part.tokens.size(), to);
+      to += part.tokens.size() * plan_.hidden;
+    }
+    memory.add(memory.projected);
   }
 
   // The norm of x, or x itself where there is none.
-  static const float* normed(const Norm& norm, std::size_t count, Sequence& s) {
-    if (!norm) return s.x.data();
-    norm.apply(s.x.data(), count, s.normed.data());
-    return s.normed.data();
+  static const float* normed(const Norm& norm, std::size_t count, Workspace& memory) {
+    if (!norm) return memory.x.data();
+    norm.apply(memory.x.data(), count, memory.normed.data());
+    return memory.normed.data();
   }
 
   // x += the norm of what has been projected
-  static void add_projected(const Norm& norm, std::size_t count, Sequence& s) {
-    if (norm) norm.apply(s.projected.data(), count, s.projected.data());
-    s.add(s.projected);
+  static void add_projected(const Norm& norm, std::size_t count, Workspace& memory) {
+    if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());
+    memory.add(memory.projected);
   }
 
-  void attention(std::size_t index, std::size_t count, Sequence& s) const {
+  void attention(std::size_t index, std::span<const SequenceTokens> batch, std::span<const AttentionToken> tokens,
+                 Workspace& memory) const {
     const DecoderLayer& layer = weights_.layers[index];
+    const std::size_t count = tokens.size();
     const std::size_t width = plan_.kv_heads * plan_.head_size;
     const std::size_t q_width = plan_.heads * plan_.head_size;
-    project(layer.qkv, normed(layer.attention_norm, count, s), count, s.precision,
-            std::array{Target{s.q.data(), q_width}, Target{s.k.data(), width}, Target{s.v.data(), width}}, s.fused);
-    if (layer.q_norm) layer.q_norm.apply(s.q.data(), count * q_width / layer.q_norm.weight.size(), s.q.data());
-    if (layer.k_norm) layer.k_norm.apply(s.k.data(), count * width / layer.k_norm.weight.size(), s.k.data());
-    for (std::size_t t = 0; t < count; ++t) {
-      if (layer.plan.rope) {
-        const Rotation& rotation = rotation_of(*layer.plan.rope, s);
-        const Rotation::Angles& angles = s.angles[*layer.plan.rope];
-        rotation.apply(angles, t, plan_.heads, s.q.data() + t * q_width);
-        rotation.apply(angles, t, plan_.kv_heads, s.k.data() + t * width);
-      }
-      s.cache.put(index, s.position + t, s.k.data() + t * width, s.v.data() + t * width);
+    project(
+        layer.qkv, normed(layer.attention_norm, count, memory), count, memory.precision,
+        std::array{Target{memory.q.data(), q_width}, Target{memory.k.data(), width}, Target{memory.v.data(), width}},
+        memory.fused);
+    if (layer.q_norm)
+      layer.q_norm.apply(memory.q.data(), count * q_width / layer.q_norm.weight.size(), memory.q.data());
+    if (layer.k_norm) layer.k_norm.apply(memory.k.data(), count * width / layer.k_norm.weight.size(), memory.k.data());
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      cache_keys(index, *batch[i].sequence, batch[i].tokens.size(), memory.angles[i], first, memory);
+      first += batch[i].tokens.size();
     }
     const AttentionHeads heads = {.count = plan_.heads,
                                   .kv_count = plan_.kv_heads,
@@ -146,19 +169,35 @@ class Decoder final : public Transformer {
                                   .scale = plan_.attention_scale,
                                   .cap = plan_.attention_cap,
                                   .sinks = layer.sinks.empty() ? nullptr : layer.sinks.data()};
-    attend(s.cache, index, heads, s.position, count, s.q.data(), s.attended.data());
-    project(layer.o, s.attended.data(), count, s.precision, s.projected.data());
-    add_projected(layer.attention_post_norm, count, s);
+    attend(tokens, index, heads, memory.q.data(), memory.attended.data());
+    project(layer.o, memory.attended.data(), count, memory.precision, memory.projected.data());
+    add_projected(layer.attention_post_norm, count, memory);
   }
 
-  void add_feed_forward(const DecoderLayer& layer, std::size_t count, Sequence& s) const {
-    const float* const x = normed(layer.mlp_norm, count, s);
-    if (layer.experts) {
-      feed_forward(*layer.experts, x, count, s, s.projected.data());
-    } else {
-      feed_forward(layer.mlp, x, count, s.precision, s.network, s.projected.data());
+  // Rotates the queries and keys of a sequence, which begin at row `first` of the batch, and caches keys and values.
+  void cache_keys(std::size_t index, Sequence& s, std::size_t count, std::span<const Rotation::Angles> angles,
+                  std::size_t first, Workspace& memory) const {
+    const std::optional<std::size_t> rope = weights_.layers[index].plan.rope;
+    const std::size_t width = plan_.kv_heads * plan_.head_size;
+    for (std::size_t t = 0; t < count; ++t) {
+      float* const q = memory.q.data() + (first + t) * plan_.heads * plan_.head_size;
+      float* const k = memory.k.data() + (first + t) * width;
+      if (rope) {
+        rotation_of(*rope, s).apply(angles[*rope], t, plan_.heads, q);
+        rotation_of(*rope, s).apply(angles[*rope], t, plan_.kv_heads, k);
+      }
+      s.cache.put(index, s.position + t, k, memory.v.data() + (first + t) * width);
     }
-    add_projected(layer.mlp_post_norm, count, s);
+  }
+
+  void add_feed_forward(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {
+    const float* const x = normed(layer.mlp_norm, count, memory);
+    if (layer.experts) {
+      feed_forward(*layer.experts, x, count, memory, memory.projected.data());
+    } else {
+      feed_forward(layer.mlp, x, count, memory.precision, memory.network, memory.projected.data());
+    }
+    add_projected(layer.mlp_post_norm, count, memory);
   }
 
   DecoderPlan plan_;

@@ -63,31 +63,34 @@ void choose(const Experts& experts, float* scores, std::size_t token, std::vecto
 
 // Computes the tokens that chose one expert, and adds what they get to `out`.
 void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
-                Sequence& s, float* out) {
+                Workspace& memory, float* out) {
   const std::size_t hidden = expert.down.outputs();
   // A token alone would be summed in another order than it is among others: one of several tokens is not alone.
   const std::size_t count = tokens > 1 ? std::max<std::size_t>(2, choices.size()) : 1;
-  s.gathered.resize(count * hidden);
-  s.expert_out.resize(count * hidden);
+  memory.gathered.resize(count * hidden);
+  memory.expert_out.resize(count * hidden);
   for (std::size_t i = 0; i < count; ++i)
-    std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden, s.gathered.data() + i * hidden);
-  feed_forward(expert, s.gathered.data(), count, s.precision, s.network, s.expert_out.data());
+    std::copy_n(x + choices[std::min(i, choices.size() - 1)].token * hidden, hidden,
+                memory.gathered.data() + i * hidden);
+  feed_forward(expert, memory.gathered.data(), count, memory.precision, memory.network, memory.expert_out.data());
   for (std::size_t i = 0; i < choices.size(); ++i) {
     float* const to = out + choices[i].token * hidden;
-    for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * s.expert_out[i * hidden + j];
+    for (std::size_t j = 0; j < hidden; ++j) to[j] += choices[i].weight * memory.expert_out[i * hidden + j];
   }
 }
 
 // The experts of one token, side by side: one after another they are too little work for all threads.
-void run_experts(const Experts& experts, std::span<const Choice> choices, const float* x, Sequence& s, float* out) {
+void run_experts(const Experts& experts, std::span<const Choice> choices, const float* x, Workspace& memory,
+                 float* out) {
   const std::size_t hidden = experts.router.matrix->inputs();
-  s.experts.resize(std::max(s.experts.size(), choices.size()));
-  s.expert_out.resize(choices.size() * hidden);
+  memory.experts.resize(std::max(memory.experts.size(), choices.size()));
+  memory.expert_out.resize(choices.size() * hidden);
   tbb::parallel_for(std::size_t{0}, choices.size(), [&](std::size_t i) {
-    feed_forward(experts.all[choices[i].expert], x, 1, s.precision, s.experts[i], s.expert_out.data() + i * hidden);
+    feed_forward(experts.all[choices[i].expert], x, 1, memory.precision, memory.experts[i],
+                 memory.expert_out.data() + i * hidden);
   });
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    for (std::size_t j = 0; j < hidden; ++j) out[j] += choices[i].weight * s.expert_out[i * hidden + j];
+    for (std::size_t j = 0; j < hidden; ++j) out[j] += choices[i].weight * memory.expert_out[i * hidden + j];
   }
 }
 
@@ -111,20 +114,20 @@ void feed_forward(const FeedForward& network, const float* x, std::size_t tokens
   project(network.down, memory.gate.data(), tokens, precision, out);
 }
 
-void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out) {
+void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out) {
   const std::size_t count = experts.all.size();
-  s.scores.resize(tokens * count);
-  project(experts.router, x, tokens, s.precision, s.scores.data());
+  memory.scores.resize(tokens * count);
+  project(experts.router, x, tokens, memory.precision, memory.scores.data());
   std::vector<Choice> choices;
   std::vector<std::size_t> order;
-  for (std::size_t t = 0; t < tokens; ++t) choose(experts, s.scores.data() + t * count, t, order, choices);
+  for (std::size_t t = 0; t < tokens; ++t) choose(experts, memory.scores.data() + t * count, t, order, choices);
   std::ranges::stable_sort(choices, {}, &Choice::expert);
   std::fill_n(out, tokens * experts.router.matrix->inputs(), 0.0F);
-  if (tokens == 1) return run_experts(experts, choices, x, s, out);
+  if (tokens == 1) return run_experts(experts, choices, x, memory, out);
   for (auto first = choices.begin(); first != choices.end();) {
     const auto last =
         std::find_if(first, choices.end(), [&](const Choice& choice) { return choice.expert != first->expert; });
-    run_expert(experts.all[first->expert], {first, last}, x, tokens, s, out);
+    run_expert(experts.all[first->expert], {first, last}, x, tokens, memory, out);
     first = last;
   }
 }

@@ -6,7 +6,7 @@
 
 #include "family/decoder_plan.hpp"
 #include "runtime/projection.hpp"
-#include "runtime/sequence.hpp"
+#include "runtime/workspace.hpp"
 
 namespace poise {
 
@@ -31,8 +31,8 @@ struct Experts {
 void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
                   NetworkMemory& memory, float* out);
 
-// The same of the experts that each token's router scores best, weighted by these scores, in memory of the sequence.
+// The same of the experts that each token's router scores best, weighted by these scores, in the memory given.
 // Reads the weights of no other expert.
-void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Sequence& s, float* out);
+void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 }  // namespace poise

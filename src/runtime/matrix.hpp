@@ -60,7 +60,8 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 // All elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
 
-// y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena.
+// y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token gets
+// the same bits whatever others come with it; with Precision::exact alone, too.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               Precision precision = Precision::fast);
 

@@ -1,46 +1,27 @@
 #include <poise/session.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
-#include <tbb/info.h>
-#include <tbb/task_arena.h>
-#include <tbb/task_group.h>
 
 #include <poise/error.hpp>
 
 #include "runtime/cancelled.hpp"
+#include "runtime/session_threads.hpp"
 #include "runtime/stop_texts.hpp"
+#include "runtime/text_end.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
 namespace {
 
-constexpr unsigned kMaxThreads = 1024;
-
-int concurrency(unsigned threads) {
-  if (threads > kMaxThreads)
-    throw Error(ErrorKind::bad_argument, fmt::format("{} threads, at most {} make sense", threads, kMaxThreads));
-  // oneTBB prints a warning when it is asked for more threads than there are processors.
-  const int processors = tbb::info::default_concurrency();
-  return threads == 0 ? processors : std::min(static_cast<int>(threads), processors);
-}
-
 std::shared_ptr<const Weights> required(std::shared_ptr<const Weights> weights) {
   if (!weights) throw Error(ErrorKind::bad_argument, "a session needs weights");
   return weights;
-}
-
-std::size_t context_of(const Weights& weights, const SessionOptions& options) {
-  const std::size_t most = weights.max_context();
-  if (options.context > most) {
-    throw Error(
-        ErrorKind::bad_argument,
-        fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
-  }
-  return options.context == 0 ? most : options.context;
 }
 
 }  // namespace
@@ -48,25 +29,25 @@ std::size_t context_of(const Weights& weights, const SessionOptions& options) {
 class Session::State {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : threads_(concurrency(options.threads)),
-        arena_(threads_),
+      : threads_(options.threads),
         context_(context_of(*weights, options)),
         weights_(std::move(weights)),
         transformer_(*weights_->parts().transformer),
         sequence_(transformer_.begin(context_)) {
-    sequence_.precision = options.exact ? Precision::exact : Precision::fast;
+    memory_.precision = options.exact ? Precision::exact : Precision::fast;
   }
 
   State(const State& other)
       : threads_(other.threads_),
-        arena_(threads_),
         context_(other.context_),
         weights_(other.weights_),
         transformer_(other.transformer_),
         sequence_(other.sequence_),
         tokens_(other.tokens_),
         unfed_(other.unfed_),
-        logits_(other.logits_) {}
+        logits_(other.logits_) {
+    memory_.precision = other.memory_.precision;
+  }
 
   const Weights& weights() const { return *weights_; }
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
@@ -108,7 +89,7 @@ class Session::State {
       logits_.clear();
     }
     try {
-      until(stop, [&] { compute(progress, visit); });
+      threads_.run(stop, [&] { compute(progress, visit); });
     } catch (...) {
       tokens_.resize(sequence_.position);
       if (sequence_.is_long && tokens_.size() <= transformer_.recompute_after()) sequence_.clear();
@@ -118,7 +99,7 @@ class Session::State {
     unfed_.reset();
   }
 
-  TokenId choose(Sampler& sampler) { return *(unfed_ = sampler.sample(choices())); }
+  TokenId choose(Sampler& sampler) { return *(unfed_ = sampler.sample(choices(*weights_, logits()))); }
 
   // None: nothing has been fed.
   std::optional<TokenId> last_fed() const { return tokens_.empty() ? std::nullopt : std::optional(tokens_.back()); }
@@ -131,26 +112,16 @@ class Session::State {
     return logits_;
   }
 
-  // Tokens that can be told in text; an embedding may have more rows, as padding.
-  std::span<const float> choices() const {
-    const std::span<const float> all = logits();
-    return weights_->has_tokenizer() ? all.first(std::min(all.size(), weights_->tokenizer().vocabulary().size())) : all;
-  }
-
-  void require_token(std::string_view what, TokenId token) const {
-    if (token >= 0 && static_cast<std::size_t>(token) < vocabulary_size()) return;
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("{} {} is out of range: the model has {} tokens", what, token, vocabulary_size()));
-  }
-
   std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
     reset();
     std::vector<double> result;
     std::vector<float> rows;
+    std::vector<std::size_t> places(Transformer::kMaxBatch);
+    std::iota(places.begin(), places.end(), std::size_t{0});
     feed(tokens, stop, {}, [&](std::size_t first, std::size_t count) {
       const std::size_t size = vocabulary_size();
       rows.resize(count * size);
-      transformer_.logits(0, count, sequence_, rows.data());
+      transformer_.logits(std::span(places).first(count), memory_, rows.data());
       for (std::size_t i = 0; i < count && first + i + 1 < tokens.size(); ++i) {
         result.push_back(log_probability(std::span(rows).subspan(i * size, size), tokens[first + i + 1]));
       }
@@ -159,18 +130,6 @@ class Session::State {
   }
 
  private:
-  // Computes on the session's threads. A request to stop cancels the loops that the work has begun.
-  template <typename Work>
-  void until(const std::stop_token& stop, const Work& work) {
-    arena_.execute([&] {
-      if (!stop.stop_possible()) return work();
-      tbb::task_group_context context;
-      const std::stop_callback cancel(stop, [&] { context.cancel_group_execution(); });
-      tbb::task_group group(context);
-      if (group.run_and_wait(work) == tbb::canceled) throw_cancelled();
-    });
-  }
-
   // Computes the tokens that the sequence does not have yet.
   template <typename Visit>
   void compute(const Progress& progress, Visit&& visit) {
@@ -181,18 +140,18 @@ class Session::State {
       const std::size_t left = tokens.size() - first;
       count = std::min(Transformer::kMaxBatch, left);
       if (left == count + 1) --count;  // a token alone would be summed in another order
-      transformer_.forward(tokens.subspan(first, count), sequence_);
+      transformer_.forward(std::array{SequenceTokens{&sequence_, tokens.subspan(first, count)}}, memory_);
       logits_.clear();
       visit(first, count);
       if (progress && !progress({first + count - before, tokens.size() - before, "tokens"})) throw_cancelled();
     }
     std::vector<float> logits(vocabulary_size());
-    transformer_.logits(count - 1, 1, sequence_, logits.data());
+    transformer_.logits(std::array{count - 1}, memory_, logits.data());
     logits_ = std::move(logits);
   }
 
   void check(std::span<const TokenId> tokens) const {
-    for (const TokenId token : tokens) require_token("token", token);
+    for (const TokenId token : tokens) require_token(*weights_, "token", token);
     if (tokens.size() > context_ - tokens_.size()) {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(),
@@ -200,12 +159,12 @@ class Session::State {
     }
   }
 
-  int threads_;
-  tbb::task_arena arena_;
+  SessionThreads threads_;
   std::size_t context_;
   std::shared_ptr<const Weights> weights_;
   const Transformer& transformer_;
   Sequence sequence_;
+  Workspace memory_;
   std::vector<TokenId> tokens_;  // all that were fed; the sequence has computed the first of them
   std::optional<TokenId> unfed_;
   std::vector<float> logits_;
@@ -243,39 +202,10 @@ std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, 
   return state_->log_probabilities(tokens, stop);
 }
 
-namespace {
-
-// Looks for stop texts in what tokens say.
-class StopWatch {
- public:
-  StopWatch(const Session& session, const std::vector<std::string>& stops)
-      : stops_(stops), stream_(session.tokenizer()) {
-    // The last tokens decide on the space before the first word, and on a character's first bytes.
-    constexpr std::size_t kLooksBack = 1024;
-    const std::span<const TokenId> all = session.tokens();
-    for (const TokenId token : all.last(std::min(all.size(), kLooksBack))) {
-      if (static_cast<std::size_t>(token) < session.tokenizer().vocabulary().size()) stream_.add(token);
-    }
-  }
-  bool ends_with(TokenId token) {
-    stops_.add(stream_.add(token));
-    return stops_.found();
-  }
-
- private:
-  StopTexts stops_;
-  TextStream stream_;
-};
-
-}  // namespace
-
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
   Sampler sampler(options.sampling);
   sampler.see(tokens());
-  std::optional<StopWatch> stop;
-  if (!options.stop.empty()) stop.emplace(*this, options.stop);
-  if (options.stop_id) state_->require_token("stop id", *options.stop_id);
-  for (const auto& [token, bias] : options.sampling.logit_bias) state_->require_token("logit-bias: token", token);
+  TextEnd end(state_->weights(), tokens(), options);
   Generation result;
   while (result.tokens.size() < options.max_tokens) {
     if (!result.tokens.empty()) {
@@ -287,12 +217,8 @@ Generation Session::generate(const GenerateOptions& options, const std::function
     }
     result.tokens.push_back(state_->choose(sampler));
     const bool go_on = !on_token || on_token(result.tokens.back());
-    if (!options.ignore_eos && state_->weights().parts().ends_text(result.tokens.back(), options.stop_id)) {
-      result.reason = StopReason::end_of_text;
-      return result;
-    }
-    if (stop && stop->ends_with(result.tokens.back())) {
-      result.reason = StopReason::stop_text;
+    if (const auto reason = end.after(result.tokens.back())) {
+      result.reason = *reason;
       return result;
     }
     if (!go_on) {

@@ -13,6 +13,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "runtime/sequence.hpp"
+#include "runtime/workspace.hpp"
 
 namespace poise {
 
@@ -38,13 +39,14 @@ class Transformer {
   // could: layers with a window forget what they no longer see. Requires: at most as many as it has.
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
-  // Appends tokens to a sequence that begin() made. Requires: 1 to kMaxBatch tokens, all known, and room for them.
-  // Throws cancelled, with the sequence as it was, when the calling task's group is cancelled meanwhile.
-  virtual void forward(std::span<const TokenId> tokens, Sequence& sequence) const = 0;
+  // Appends tokens to sequences that begin() made, and multiplies the tokens of all of them by each weight once.
+  // Requires: different sequences, each with a token or more; 1 to kMaxBatch tokens in all, all known, and room for
+  // them. Throws cancelled, with the sequences as they were, when the calling task's group is cancelled meanwhile.
+  virtual void forward(std::span<const SequenceTokens> batch, Workspace& memory) const = 0;
 
-  // The scores of what follows tokens [first, first + count) of the last forward(): out [count, vocabulary_size()].
-  // Throws cancelled likewise.
-  virtual void logits(std::size_t first, std::size_t count, Sequence& sequence, float* out) const = 0;
+  // The scores of what follows some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
+  // counts the tokens of all its sequences, in order. Throws cancelled likewise.
+  virtual void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
 
  protected:
   explicit Transformer(std::size_t vocabulary_size) : vocabulary_size_(vocabulary_size) {}

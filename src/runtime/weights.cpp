@@ -1,5 +1,7 @@
 #include "runtime/weights.hpp"
 
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
@@ -19,6 +21,27 @@ const Tokenizer& Weights::tokenizer() const {
   if (!has_tokenizer())
     throw Error(ErrorKind::unsupported, "the model has no vocabulary: it can be fed token ids, but no text");
   return *parts_->tokenizer;
+}
+
+void require_token(const Weights& weights, std::string_view what, TokenId token) {
+  if (token >= 0 && static_cast<std::size_t>(token) < weights.vocabulary_size()) return;
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("{} {} is out of range: the model has {} tokens", what, token, weights.vocabulary_size()));
+}
+
+std::size_t context_of(const Weights& weights, const SessionOptions& options) {
+  const std::size_t most = weights.max_context();
+  if (options.context > most) {
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
+  }
+  return options.context == 0 ? most : options.context;
+}
+
+std::span<const float> choices(const Weights& weights, std::span<const float> logits) {
+  if (!weights.has_tokenizer()) return logits;
+  return logits.first(std::min(logits.size(), weights.tokenizer().vocabulary().size()));
 }
 
 std::shared_ptr<const Weights> load_weights(const Model& model) {

@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
+#include <poise/session.hpp>
 #include <poise/weights.hpp>
 
 #include "runtime/transformer.hpp"
@@ -22,5 +25,14 @@ struct Weights::Parts {
     return stop ? token == *stop : std::ranges::find(ends, token) != ends.end();
   }
 };
+
+// Throws bad_argument, with `what` before the id, where the model does not have the token.
+void require_token(const Weights& weights, std::string_view what, TokenId token);
+
+// The positions of a session with these options. Throws bad_argument for more than the model has.
+std::size_t context_of(const Weights& weights, const SessionOptions& options);
+
+// The scores of tokens that have a text; an embedding may have more rows, as padding. All where there is no tokenizer.
+std::span<const float> choices(const Weights& weights, std::span<const float> logits);
 
 }  // namespace poise

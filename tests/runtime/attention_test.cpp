@@ -36,8 +36,9 @@ struct Tokens {
     cache.reserve(kPositions);
     for (std::size_t p = 0; p < kPositions; ++p) cache.put(0, p, keys.data() + p * width, values.data() + p * width);
     std::vector<float> out(batch * heads.count * heads.size);
-    attend(cache, 0, heads, kPositions - batch, batch, queries.data() + (kPositions - batch) * heads.count * heads.size,
-           out.data());
+    std::vector<AttentionToken> tokens;
+    for (std::size_t t = 0; t < batch; ++t) tokens.push_back({&cache, kPositions - batch + t});
+    attend(tokens, 0, heads, queries.data() + (kPositions - batch) * heads.count * heads.size, out.data());
     return out;
   }
 
