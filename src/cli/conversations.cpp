@@ -32,12 +32,12 @@ CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& op
           ->check(not_empty())
           ->type_name("FILE");
   add_template_option(command, options.template_file);
-  command.get_option("--template")->needs(messages);
-  command
-      .add_flag("--parse-special", options.parse_special,
-                "Special tokens that messages spell are special, as Hugging Face's library has it, too")
-      ->needs(messages);
+  auto* parse_special =
+      command.add_flag("--parse-special", options.parse_special,
+                       "Special tokens that messages spell are special, as Hugging Face's library has it, too");
   if (shows_texts) {
+    command.get_option("--template")->needs(messages);
+    parse_special->needs(messages);
     command
         .add_flag("--no-generation-prompt", options.no_generation_prompt,
                   "Leave out what opens the model's answer, where the template can")

@@ -24,6 +24,7 @@
 #include "cli/options.hpp"
 #include "cli/perplexity.hpp"
 #include "cli/progress.hpp"
+#include "cli/prompts.hpp"
 #include "cli/sampling_options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
@@ -42,6 +43,7 @@ struct RunArguments {
   std::vector<LoraAdapter> lora;
   TokenizerFiles tokenizer;
   ConversationOptions conversation;
+  PromptsOptions prompts;
   ProgressOptions progress;
   std::string perplexity;  // a text file
   bool verify = false;
@@ -87,12 +89,18 @@ class Run {
 
   void execute() {
     check_generate_options(options_.generate);
+    require_conversation();
     if (options_.verify) require_verified();
     const Stopwatch loading;
     Model model = open(options_.path, options_.read);
     if (!options_.lora.empty()) model = with_lora(model, options_.lora);
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
-    Session session(model, options_.session);
+    const auto weights = load_weights(model);
+    if (!options_.prompts.file.empty()) {
+      load_seconds_ = loading.seconds();
+      return answer_prompts(weights);
+    }
+    Session session(weights, options_.session);
     load_seconds_ = loading.seconds();
     (void)session.generate({.max_tokens = 0,
                             .sampling = options_.generate.sampling,
@@ -116,6 +124,26 @@ class Run {
   }
 
  private:
+  // What makes texts of conversations needs one.
+  void require_conversation() const {
+    if (options_.conversation.is_given() || !options_.prompts.file.empty()) return;
+    if (!options_.conversation.template_file.empty()) throw CLI::RequiresError("--template", "--messages or --prompts");
+    if (options_.conversation.parse_special) throw CLI::RequiresError("--parse-special", "--messages or --prompts");
+  }
+
+  void answer_prompts(const std::shared_ptr<const Weights>& weights) const {
+    const Stopwatch generating;
+    const PromptsSummary summary =
+        run_prompts(options_.prompts, options_.conversation, weights, options_.session, options_.generate);
+    if (summary.kept > 0 && !options_.progress.quiet)
+      complain(
+          fmt::format("note: {} of {} were kept", plural(summary.kept, "answer"), printable(options_.prompts.output)));
+    if (!options_.stats) return;
+    const Speed speed = {summary.tokens, generating.seconds()};
+    say(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n", load_seconds_ * 1000,
+                    plural(summary.texts, "text"), summary.tokens, speed.tokens_per_second()));
+  }
+
   void require_verified() const {
     const VerifyReport report = verify(options_.path, options_.read, make_progress(options_.progress, "verify"));
     if (report.errors() == 0) return;
@@ -198,17 +226,6 @@ class Run {
     print_now(to_json(answer) + "\n");
   }
 
-  static std::string_view finish_reason(StopReason reason) {
-    switch (reason) {
-      case StopReason::max_tokens: return "length";
-      case StopReason::context_full: return "context";
-      case StopReason::end_of_text:
-      case StopReason::stop_text:
-      case StopReason::callback: break;
-    }
-    return "stop";
-  }
-
   // The chosen token and the best ones, by the model's own scores.
   Attributes log_probabilities_of(const Session& session, TokenId chosen) const {
     const auto entry = [&](TokenId token, double log_probability) {
@@ -271,6 +288,7 @@ void add_run(CLI::App& app) {
                      ->type_name("IDS");
   tokens->excludes(prompt);
   auto* messages = add_conversation_options(*command, options->conversation, false)->excludes(prompt)->excludes(tokens);
+  auto* prompts = add_prompts_options(*command, options->prompts)->excludes(prompt)->excludes(tokens);
   add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
   auto* logits =
@@ -285,6 +303,7 @@ void add_run(CLI::App& app) {
       ->excludes(prompt)
       ->excludes(tokens)
       ->excludes(messages)
+      ->excludes(prompts)
       ->excludes(logits);
   auto* json =
       command
@@ -292,6 +311,7 @@ void add_run(CLI::App& app) {
                      "Print {\"prompt_tokens\", \"tokens\", \"text\", \"finish_reason\", ...}; \"text\" is the "
                      "continuation alone")
           ->excludes(logits);
+  prompts->excludes(json)->excludes(logits)->excludes(messages);
   add_number(*command, "--top-logprobs", options->top_logprobs,
              "With --json: the logarithm of each token's probability, and of the K best ones' at its place", {0, 1000})
       ->type_name("K")

@@ -1,12 +1,12 @@
 #include "cli/standard_input.hpp"
 
-#include <cerrno>
 #include <cstdio>
-#include <system_error>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+
+#include "io/system_error.hpp"
 
 namespace poise::cli {
 namespace {
@@ -39,11 +39,11 @@ bool Input::line(std::string& line) {
 bool Input::fill() {
   const std::size_t before = buffer_.size();
   if (before > kMostInput)
-    throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostInput), "standard input");
+    throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostInput), name_);
   buffer_.resize(before + kPiece);
-  const std::size_t read = std::fread(buffer_.data() + before, 1, kPiece, stdin);
+  const std::size_t read = std::fread(buffer_.data() + before, 1, kPiece, file_);
   buffer_.resize(before + read);
-  if (std::ferror(stdin) != 0) throw std::system_error(errno, std::generic_category(), "standard input");
+  if (std::ferror(file_) != 0) throw_system_error("read", name_);
   return read > 0;
 }
 

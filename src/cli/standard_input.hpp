@@ -1,21 +1,27 @@
-// Standard input, whole or line by line.
+// Standard input or another file, whole or line by line.
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
 #include <string>
 
 namespace poise::cli {
 
 class Input {
  public:
+  // Requires: the file outlives this. Errors call it by `name`.
+  explicit Input(std::FILE* file = stdin, std::string name = "standard input") : file_(file), name_(std::move(name)) {}
+
   // Throws unsupported for more than 256 MiB.
   std::string all();
-  // The next line, without its end; false after the last one.
+  // The next line, without its end; false after the last one. Throws unsupported for a longer one than that.
   bool line(std::string& line);
 
  private:
   bool fill();
 
+  std::FILE* file_;
+  std::string name_;
   std::string buffer_;
 };
 

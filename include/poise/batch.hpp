@@ -1,0 +1,61 @@
+// BatchGenerator: several texts that one model generates at the same time.
+//
+//   poise::BatchGenerator batch(poise::load_weights(poise::open("model.alt")));
+//   for (const std::string& prompt : prompts) batch.add(batch.prompt(prompt), {.max_tokens = 100});
+//   while (batch.size() > 0) {
+//     for (const auto& text : batch.step()) print(text.id, text.generation.tokens);
+//   }
+//
+// A step multiplies the tokens of all texts by each weight once, so that eight texts take little longer than one where
+// memory is the limit. Texts that begin alike compute their beginning once. Each text is what a session of its own
+// gives, up to the rounding of float32 sums; with SessionOptions::exact it is the same.
+//
+// A BatchGenerator is used from one thread at a time and computes with several.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include <poise/session.hpp>
+#include <poise/tokenizer.hpp>
+#include <poise/weights.hpp>
+
+namespace poise {
+
+class BatchGenerator {
+ public:
+  struct Finished {
+    std::size_t id = 0;  // as add() returned it
+    Generation generation;
+  };
+
+  // Each text has options.context positions. Throws bad_argument.
+  explicit BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
+  ~BatchGenerator();
+  BatchGenerator(BatchGenerator&&) noexcept;
+  BatchGenerator& operator=(BatchGenerator&&) noexcept;
+
+  // Encodes text, with BOS first if the vocabulary has one. Throws unsupported when the model has no vocabulary.
+  std::vector<TokenId> prompt(std::string_view text) const;
+
+  // Adds a text, which takes part in steps until it ends as Session::generate() would end it. Returns its id: 0, 1, ...
+  // Throws bad_argument for no tokens, for a token that the model does not have, for more tokens than the context has
+  // positions, and for options that make no sense; unsupported for texts to stop at where there is no vocabulary.
+  std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options = {});
+
+  // Texts that have not ended.
+  std::size_t size() const;
+
+  // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that end with it.
+  // Throws cancelled soon after `stop` is requested, with all texts as they were, and what Sampler throws.
+  std::vector<Finished> step(const std::stop_token& stop = {});
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace poise

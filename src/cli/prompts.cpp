@@ -1,0 +1,345 @@
+#include "cli/prompts.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "cli/standard_input.hpp"
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+#include "io/system_error.hpp"
+#include "runtime/stop_texts.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+
+File open_file(const std::string& path, const char* mode) {
+  File file(std::fopen(path.c_str(), mode));
+  if (!file) throw_system_error("open", path);
+  return file;
+}
+
+// A line of the input.
+struct Prompt {
+  std::optional<Value> id = {};
+  std::vector<TokenId> tokens = {};
+  std::size_t max_tokens = 0;
+};
+
+// Reads prompts line by line.
+class PromptReader {
+ public:
+  PromptReader(const std::string& path, const ConversationOptions& conversation, const Weights& weights,
+               std::size_t max_tokens)
+      : name_(path == "-" ? "standard input" : path),
+        file_(path == "-" ? nullptr : open_file(path, "rb")),
+        input_(file_ ? file_.get() : stdin, name_),
+        conversation_(conversation),
+        weights_(weights),
+        max_tokens_(max_tokens) {}
+
+  // The object of the next line that is not empty; nothing after the last.
+  std::optional<Attributes> next() {
+    std::string line;
+    do {
+      if (!input_.line(line)) return std::nullopt;
+      ++line_;
+    } while (line.find_first_not_of(" \t\r") == std::string::npos);
+    Value value;
+    try {
+      value = parse_json(line, name_);
+    } catch (const Error& error) {
+      fail(error.message());
+    }
+    if (const auto* object = value.get_if<Attributes>()) return *object;
+    fail("expected an object");
+  }
+
+  Prompt prompt(const Attributes& line) const {
+    constexpr std::array<std::string_view, 7> kKeys = {"id",       "max_tokens", "prompt",   "tokens",
+                                                       "messages", "tools",      "documents"};
+    for (const auto& [key, value] : line) {
+      if (std::ranges::find(kKeys, key) == kKeys.end())
+        fail(fmt::format("\"{}\": expected \"prompt\", \"tokens\" or \"messages\", and \"id\" or \"max_tokens\"", key));
+    }
+    Prompt result = {.max_tokens = max_tokens_};
+    if (const Value* id = line.find("id")) result.id = *id;
+    if (const Value* most = line.find("max_tokens")) result.max_tokens = whole_number(*most, "max_tokens");
+    result.tokens = tokens_of(line);
+    if (result.tokens.empty()) fail("the prompt is empty, and the vocabulary has no BOS token to begin with");
+    return result;
+  }
+
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("line {}: {}", line_, problem), name_);
+  }
+
+ private:
+  std::vector<TokenId> tokens_of(const Attributes& line) const {
+    const Value* text = line.find("prompt");
+    const Value* ids = line.find("tokens");
+    const Value* messages = line.find("messages");
+    if ((text != nullptr) + (ids != nullptr) + (messages != nullptr) != 1)
+      fail("expected one of \"prompt\", \"tokens\" and \"messages\"");
+    if (ids != nullptr) return ids_of(*ids);
+    if (messages != nullptr) return conversation_tokens(line);
+    const auto* prompt = text->get_if<std::string>();
+    if (prompt == nullptr) fail("\"prompt\": expected a text");
+    return weights_.tokenizer().encode_with_special(*prompt);
+  }
+
+  std::vector<TokenId> ids_of(const Value& value) const {
+    const auto* array = value.get_if<Value::Array>();
+    if (array == nullptr) fail("\"tokens\": expected a list of token ids");
+    std::vector<TokenId> result;
+    for (const Value& item : *array) {
+      const std::uint64_t id = whole_number(item, "tokens");
+      if (id >= weights_.vocabulary_size())
+        fail(fmt::format("\"tokens\": token {}: the model has {} tokens", id, weights_.vocabulary_size()));
+      result.push_back(static_cast<TokenId>(id));
+    }
+    return result;
+  }
+
+  std::vector<TokenId> conversation_tokens(const Attributes& line) const {
+    Attributes talk;
+    for (const std::string_view key : {"messages", "tools", "documents"}) {
+      if (const Value* value = line.find(key)) talk.set(std::string(key), *value);
+    }
+    const Conversation conversation = parse_conversation(to_json(talk), fmt::format("{}: line {}", name_, line_));
+    const Vocabulary& vocabulary = weights_.tokenizer().vocabulary();
+    ChatText text =
+        read_template(conversation_.template_file, vocabulary, conversation.tools != Value()).render(conversation);
+    if (conversation_.parse_special) text.from_messages.clear();
+    return weights_.tokenizer().encode(text);
+  }
+
+  std::uint64_t whole_number(const Value& value, std::string_view key) const {
+    if (const auto* number = value.get_if<std::uint64_t>()) return *number;
+    if (const auto* number = value.get_if<std::int64_t>(); number != nullptr && *number >= 0)
+      return static_cast<std::uint64_t>(*number);
+    fail(fmt::format("\"{}\": expected a whole number, found {}", key, shortened(to_json(value), 40)));
+  }
+
+  std::string name_;
+  File file_;
+  Input input_;
+  const ConversationOptions& conversation_;
+  const Weights& weights_;
+  std::size_t max_tokens_;
+  std::size_t line_ = 0;
+};
+
+// Where answers go, a line each. A file keeps the whole lines that it has.
+class AnswerWriter {
+ public:
+  explicit AnswerWriter(std::string path) : path_(std::move(path)) {
+    if (path_.empty()) return;
+    file_ = open_file(path_, "ab+");
+    std::rewind(file_.get());
+    Input input(file_.get(), path_);
+    for (std::string line; input.line(line);) kept_.push_back(std::move(line));
+    drop_part();
+  }
+
+  // Lines that the file had.
+  const std::vector<std::string>& kept() const { return kept_; }
+
+  void write(const std::string& line) {
+    if (!file_) return print_now(line + "\n");
+    if (std::fprintf(file_.get(), "%s\n", line.c_str()) < 0 || std::fflush(file_.get()) != 0)
+      throw_system_error("write", path_);
+  }
+
+ private:
+  // Cuts off a last line without an end: a program that was killed leaves one.
+  void drop_part() {
+    const long size = std::ftell(file_.get());
+    if (size <= 0) return;
+    char last = 0;
+    const bool is_read = std::fseek(file_.get(), -1, SEEK_END) == 0 && std::fread(&last, 1, 1, file_.get()) == 1;
+    if (!is_read) throw_system_error("read", path_);
+    if (last == '\n') return;
+    if (::ftruncate(::fileno(file_.get()), size - static_cast<long>(kept_.back().size())) != 0)
+      throw_system_error("write", path_);
+    kept_.pop_back();
+  }
+
+  std::string path_;
+  File file_;
+  std::vector<std::string> kept_;
+};
+
+class PromptsRun {
+ public:
+  PromptsRun(const PromptsOptions& options, const ConversationOptions& conversation,
+             std::shared_ptr<const Weights> weights, const SessionOptions& session, const GenerateOptions& generate)
+      : options_(options),
+        weights_(std::move(weights)),
+        generate_(generate),
+        reader_(options.file, conversation, *weights_, generate.max_tokens),
+        writer_(options.output),
+        batch_(weights_, session) {}
+
+  PromptsSummary run() {
+    keep_answers();
+    while (take_prompts() || batch_.size() > 0) {
+      for (const BatchGenerator::Finished& text : batch_.step()) answer(text);
+      write_ready();
+    }
+    return summary_;
+  }
+
+ private:
+  struct Open {
+    std::size_t place;  // among the answers
+    Prompt prompt;
+  };
+
+  // Passes over the prompts that the output has the answers to.
+  void keep_answers() {
+    for (const std::string& line : writer_.kept()) {
+      const auto prompt = reader_.next();
+      ++summary_.kept;
+      if (!prompt || !is_answer(line, *prompt)) {
+        throw Error(ErrorKind::bad_argument,
+                    fmt::format("line {} is not an answer to that of {}: remove the file, or choose another one",
+                                summary_.kept, options_.file),
+                    options_.output);
+      }
+    }
+  }
+
+  static bool is_answer(const std::string& line, const Attributes& prompt) {
+    try {
+      const Value value = parse_json(line, "");
+      const auto* answer = value.get_if<Attributes>();
+      if (answer == nullptr || answer->find("finish_reason") == nullptr) return false;
+      const Value* id = prompt.find("id");
+      const Value* answered = answer->find("id");
+      return id == nullptr || answered == nullptr ? id == answered : *id == *answered;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  // Fills the batch. False: there are no more prompts.
+  bool take_prompts() {
+    while (!is_end_ && batch_.size() < options_.parallel) {
+      const auto line = reader_.next();
+      is_end_ = !line.has_value();
+      if (is_end_) break;
+      Prompt prompt = reader_.prompt(*line);
+      GenerateOptions generate = generate_;
+      generate.max_tokens = prompt.max_tokens;
+      std::size_t id = 0;
+      try {
+        id = batch_.add(prompt.tokens, generate);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::bad_argument) throw;
+        reader_.fail(error.message());
+      }
+      open_.emplace(id, Open{places_++, std::move(prompt)});
+    }
+    return !is_end_;
+  }
+
+  void answer(const BatchGenerator::Finished& text) {
+    const auto found = open_.find(text.id);
+    const Prompt& prompt = found->second.prompt;
+    const std::vector<TokenId>& tokens = text.generation.tokens;
+    Attributes line;
+    if (prompt.id) line.set("id", *prompt.id);
+    line.set("text", weights_->has_tokenizer() ? Value(text_of(prompt.tokens, tokens)) : Value());
+    line.set("tokens", Value::Array(tokens.begin(), tokens.end()));
+    line.set("finish_reason", finish_reason(text.generation.reason));
+    ready_.emplace(found->second.place, to_json(line));
+    ++summary_.texts;
+    summary_.tokens += tokens.size();
+    open_.erase(found);
+  }
+
+  // Of the continuation alone.
+  std::string text_of(const std::vector<TokenId>& prompt, const std::vector<TokenId>& tokens) const {
+    TextStream stream(weights_->tokenizer());
+    for (const TokenId token : prompt) stream.add(token);
+    StopTexts stops(generate_.stop);
+    std::string text;
+    for (const TokenId token : tokens) text += stops.add(stream.add(token));
+    return text + stops.add(stream.finish()) + stops.finish();
+  }
+
+  // Answers are written in the order of their prompts.
+  void write_ready() {
+    for (auto first = ready_.begin(); first != ready_.end() && first->first == written_; first = ready_.erase(first)) {
+      writer_.write(first->second);
+      ++written_;
+    }
+  }
+
+  const PromptsOptions& options_;
+  std::shared_ptr<const Weights> weights_;
+  const GenerateOptions& generate_;
+  PromptReader reader_;
+  AnswerWriter writer_;
+  BatchGenerator batch_;
+  PromptsSummary summary_;
+  bool is_end_ = false;
+  std::size_t places_ = 0;
+  std::size_t written_ = 0;
+  std::map<std::size_t, Open> open_;          // by id of the batch
+  std::map<std::size_t, std::string> ready_;  // by place
+};
+
+}  // namespace
+
+CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
+  auto* prompts =
+      command
+          .add_option("--prompts", options.file,
+                      "Many prompts, several at a time: a JSON object a line, {\"prompt\": TEXT | \"tokens\": "
+                      "[..] | \"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input")
+          ->check(not_empty())
+          ->type_name("FILE");
+  command
+      .add_option("-o,--output", options.output,
+                  "With --prompts: the file for the answers, a line each in the prompts' order; lines that it has are "
+                  "kept, and the run goes on after them (default: standard output)")
+      ->check(not_empty())
+      ->type_name("FILE")
+      ->needs(prompts);
+  add_number(command, "--parallel", options.parallel, "With --prompts: how many at a time", {1, 4096})->needs(prompts);
+  return prompts;
+}
+
+PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
+                           std::shared_ptr<const Weights> weights, const SessionOptions& session,
+                           const GenerateOptions& generate) {
+  return PromptsRun(options, conversation, std::move(weights), session, generate).run();
+}
+
+std::string_view finish_reason(StopReason reason) {
+  switch (reason) {
+    case StopReason::max_tokens: return "length";
+    case StopReason::context_full: return "context";
+    case StopReason::end_of_text:
+    case StopReason::stop_text:
+    case StopReason::callback: break;
+  }
+  return "stop";
+}
+
+}  // namespace poise::cli

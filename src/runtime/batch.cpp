@@ -1,0 +1,232 @@
+#include <poise/batch.hpp>
+
+#include <algorithm>
+#include <list>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/session_threads.hpp"
+#include "runtime/text_end.hpp"
+#include "runtime/weights.hpp"
+
+namespace poise {
+namespace {
+
+// Shorter beginnings are computed again: to copy a cache or to wait for another text costs more.
+constexpr std::size_t kLeastShared = 16;
+
+struct Computed {
+  std::vector<TokenId> tokens;  // of which the sequence has computed the first
+  Sequence sequence;
+};
+
+struct BatchText : Computed {
+  BatchText(std::size_t text_id, Computed computed, const Weights& weights, const GenerateOptions& options)
+      : Computed(std::move(computed)),
+        id(text_id),
+        max_tokens(options.max_tokens),
+        sampler(options.sampling),
+        end(weights, tokens, options) {
+    sampler.see(tokens);
+  }
+
+  std::size_t id;
+  std::size_t max_tokens;
+  Sampler sampler;
+  TextEnd end;
+  Generation generation = {};
+};
+
+std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
+  return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
+class BatchGenerator::State {
+ public:
+  State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
+      : threads_(options.threads),
+        context_(context_of(*weights, options)),
+        weights_(std::move(weights)),
+        transformer_(*weights_->parts().transformer) {
+    memory_.precision = options.exact ? Precision::exact : Precision::fast;
+  }
+
+  const Weights& weights() const { return *weights_; }
+  std::size_t size() const { return texts_.size(); }
+
+  std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options) {
+    if (tokens.empty()) throw Error(ErrorKind::bad_argument, "a text needs a token to begin with");
+    for (const TokenId token : tokens) require_token(*weights_, "token", token);
+    if (tokens.size() > context_) {
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
+    }
+    texts_.emplace_back(next_id_, Computed{std::move(tokens), transformer_.begin(context_)}, *weights_, options);
+    return next_id_++;
+  }
+
+  std::vector<Finished> step(const std::stop_token& stop) {
+    std::vector<Finished> finished;
+    std::erase_if(texts_, [&](BatchText& text) {
+      if (text.max_tokens == 0) finished.push_back({text.id, {}});
+      return text.max_tokens == 0;
+    });
+    const std::vector<Part> parts = choose_parts();
+    if (parts.empty()) return finished;
+    compute(parts, stop);
+    std::vector<std::size_t> rows;
+    std::vector<BatchText*> next;  // the texts that those rows choose a token for
+    std::size_t row = 0;
+    for (const Part& part : parts) {
+      row += part.count;
+      if (part.text->sequence.position < part.text->tokens.size()) continue;
+      rows.push_back(row - 1);
+      next.push_back(part.text);
+    }
+    std::vector<float> logits(rows.size() * weights_->vocabulary_size());
+    if (!rows.empty()) threads_.run({}, [&] { transformer_.logits(rows, memory_, logits.data()); });
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const auto scores = std::span(logits).subspan(i * weights_->vocabulary_size(), weights_->vocabulary_size());
+      if (choose(*next[i], scores)) finished.push_back(end(*next[i]));
+    }
+    return finished;
+  }
+
+ private:
+  // Tokens of a text that a step computes.
+  struct Part {
+    BatchText* text;
+    std::size_t count;
+  };
+
+  // Texts that go on take part first, so that long prompts do not hold them up.
+  std::vector<Part> choose_parts() {
+    std::vector<Part> parts;
+    std::size_t room = Transformer::kMaxBatch;
+    const auto take = [&](BatchText& text) {
+      const std::size_t count = std::min(room, text.tokens.size() - text.sequence.position);
+      if (count > 0) parts.push_back({&text, count});
+      room -= count;
+    };
+    for (BatchText& text : texts_) {
+      if (!text.generation.tokens.empty()) {
+        prepare_long(text);
+        take(text);
+      }
+    }
+    for (BatchText& text : texts_) {
+      if (!text.generation.tokens.empty()) continue;
+      prepare_long(text);
+      if (text.sequence.position > 0 || !waits_for_beginning(text)) take(text);
+    }
+    // Those that found no room are the first of the next step.
+    const auto waits = [&](const BatchText& text) {
+      return std::ranges::find(parts, &text, &Part::text) == parts.end();
+    };
+    if (room == 0) texts_.splice(texts_.begin(), texts_, std::ranges::find_if(texts_, waits), texts_.end());
+    return parts;
+  }
+
+  void prepare_long(BatchText& text) const {
+    const std::size_t most = transformer_.recompute_after();
+    if (most == 0 || text.sequence.is_long || text.tokens.size() <= most) return;
+    text.sequence.clear();
+    text.sequence.is_long = true;
+  }
+
+  // Copies the beginning that the text has in common with one that has computed it. True: an earlier text is about to
+  // compute more of it.
+  bool waits_for_beginning(BatchText& text) {
+    const Computed* best = nullptr;
+    std::size_t shared = kLeastShared - 1;
+    const auto look_at = [&](const Computed& other) {
+      const std::size_t common = std::min(common_beginning(text.tokens, other.tokens), text.tokens.size() - 1);
+      const std::size_t computed = std::min(common, other.sequence.position);
+      if (other.sequence.is_long == text.sequence.is_long && computed > shared) {
+        best = &other;
+        shared = computed;
+      }
+      return common;
+    };
+    std::size_t coming = 0;
+    bool is_earlier = true;
+    for (const BatchText& other : texts_) {
+      if (&other == &text) {
+        is_earlier = false;
+        continue;
+      }
+      const std::size_t common = look_at(other);
+      const bool is_coming = is_earlier || other.sequence.position > 0;
+      if (is_coming && other.sequence.is_long == text.sequence.is_long) coming = std::max(coming, common);
+    }
+    if (last_) look_at(*last_);
+    if (coming > shared && coming >= kLeastShared) return true;
+    if (best == nullptr) return false;
+    Sequence copy = best->sequence;
+    if (transformer_.truncate(shared, copy)) text.sequence = std::move(copy);
+    return false;
+  }
+
+  void compute(const std::vector<Part>& parts, const std::stop_token& stop) {
+    std::vector<SequenceTokens> batch;
+    for (const Part& part : parts)
+      batch.push_back(
+          {&part.text->sequence, std::span(part.text->tokens).subspan(part.text->sequence.position, part.count)});
+    threads_.run(stop, [&] { transformer_.forward(batch, memory_); });
+  }
+
+  // True: the text ends with the token.
+  bool choose(BatchText& text, std::span<const float> logits) const {
+    const TokenId token = text.sampler.sample(choices(*weights_, logits));
+    text.generation.tokens.push_back(token);
+    text.tokens.push_back(token);
+    if (const auto reason = text.end.after(token)) {
+      text.generation.reason = *reason;
+      return true;
+    }
+    if (text.generation.tokens.size() == text.max_tokens) return true;
+    if (text.sequence.position < context_) return false;
+    text.generation.reason = StopReason::context_full;
+    return true;
+  }
+
+  Finished end(BatchText& text) {
+    Finished result = {text.id, std::move(text.generation)};
+    last_.emplace(Computed{std::move(text.tokens), std::move(text.sequence)});
+    std::erase_if(texts_, [&](const BatchText& other) { return &other == &text; });
+    return result;
+  }
+
+  SessionThreads threads_;
+  std::size_t context_;
+  std::shared_ptr<const Weights> weights_;
+  const Transformer& transformer_;
+  Workspace memory_;
+  std::size_t next_id_ = 0;
+  std::list<BatchText> texts_;    // stay where they are
+  std::optional<Computed> last_;  // the text that ended last: others may begin like it
+};
+
+BatchGenerator::BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options) {
+  if (!weights) throw Error(ErrorKind::bad_argument, "texts need weights");
+  state_ = std::make_unique<State>(std::move(weights), options);
+}
+BatchGenerator::~BatchGenerator() = default;
+BatchGenerator::BatchGenerator(BatchGenerator&&) noexcept = default;
+BatchGenerator& BatchGenerator::operator=(BatchGenerator&&) noexcept = default;
+
+std::vector<TokenId> BatchGenerator::prompt(std::string_view text) const {
+  return state_->weights().tokenizer().encode_with_special(text);
+}
+std::size_t BatchGenerator::add(std::vector<TokenId> tokens, const GenerateOptions& options) {
+  return state_->add(std::move(tokens), options);
+}
+std::size_t BatchGenerator::size() const { return state_->size(); }
+std::vector<BatchGenerator::Finished> BatchGenerator::step(const std::stop_token& stop) { return state_->step(stop); }
+
+}  // namespace poise
