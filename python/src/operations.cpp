@@ -46,7 +46,7 @@ class Given {
   // One of a few names. Throws bad_argument for others.
   template <typename Choice>
   Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
-    const std::string word = in_small_letters(text());
+    const std::string word = to_lower_ascii(text());
     std::vector<std::string_view> names;
     for (const auto& [name, choice] : choices) {
       if (name == word) return choice;
@@ -378,7 +378,7 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
 
 // A model of one tensor of ggml's blocks.
 Owner from_blocks(const py::object& data, const py::object& given, const py::tuple& dims) {
-  const std::string type = in_small_letters(utf8(given));
+  const std::string type = to_lower_ascii(utf8(given));
   const BlobPtr blocks = borrow(data);
   Shape shape;
   for (const py::handle dim : dims) shape.push_back(whole<std::uint64_t>("a number of shape", dim));

@@ -239,11 +239,11 @@ struct PyWeights {
 
 // A session and its text: the tokens fed so far, and the last generated one, which is fed when the text continues. Used
 // by one thread at a time.
-class Story {
+class Transcript {
  public:
-  Story(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
+  Transcript(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
   // An independent copy.
-  Story(const Story& other)
+  Transcript(const Transcript& other)
       : session_(other.session_.fork()), fed_(other.fed_), unfed_(other.unfed_), state_(other.state_) {}
 
   const Session& session() const { return session_; }
@@ -334,7 +334,7 @@ class Story {
 class PySession {
  public:
   PySession(WeightsPtr weights, const SessionOptions& options)
-      : weights_(std::move(weights)), story_(weights_, options) {
+      : weights_(std::move(weights)), transcript_(weights_, options) {
     if (weights_->has_tokenizer())
       tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
   }
@@ -349,7 +349,7 @@ class PySession {
   template <typename Work>
   auto with(Work&& work) {
     const std::lock_guard lock(mutex_);
-    return work(story_);
+    return work(transcript_);
   }
 
   const Weights& weights() const { return *weights_; }
@@ -362,12 +362,13 @@ class PySession {
 
  private:
   // Requires: the mutex of `other` is locked.
-  PySession(const PySession& other) : weights_(other.weights_), tokenizer_(other.tokenizer_), story_(other.story_) {}
+  PySession(const PySession& other)
+      : weights_(other.weights_), tokenizer_(other.tokenizer_), transcript_(other.transcript_) {}
 
   std::mutex mutex_;
   WeightsPtr weights_;
   std::optional<PyTokenizer> tokenizer_;
-  Story story_;
+  Transcript transcript_;
 };
 
 PyWeights load(const Owner& owner) {
@@ -379,13 +380,13 @@ PyWeights load(const Owner& owner) {
 void feed_all(PySession& session, const py::object& given) {
   const Tokens tokens = tokens_from(given);
   LongCall call;
-  call.run([&] { session.with([&](Story& story) { story.feed(tokens, call.stop()); }); });
+  call.run([&] { session.with([&](Transcript& transcript) { transcript.feed(tokens, call.stop()); }); });
 }
 
 Memory logits(PySession& session) {
   const Released released;
-  return session.with([](const Story& story) {
-    const std::span<const float> scores = story.session().logits();
+  return session.with([](const Transcript& transcript) {
+    const std::span<const float> scores = transcript.session().logits();
     Memory copy = make_memory(scores.size_bytes());
     std::memcpy(copy.data, scores.data(), scores.size_bytes());
     return copy;
@@ -421,12 +422,12 @@ class Generator {
     if (weights.has_tokenizer()) choices_ = std::min(choices_, weights.tokenizer().vocabulary().size());
     LongCall call;
     call.run([&] {
-      session_->with([&](Story& story) {
+      session_->with([&](Transcript& transcript) {
         if (text) {
-          const Tokens encoded = story.encode(*text);
+          const Tokens encoded = transcript.encode(*text);
           prompt.insert(prompt.begin(), encoded.begin(), encoded.end());
         }
-        begin(story, prompt, call.stop());
+        begin(transcript, prompt, call.stop());
       });
     });
   }
@@ -437,7 +438,7 @@ class Generator {
     std::optional<TokenId> token;
     {
       const Released released;
-      token = session_->with([&](Story& story) { return step(story); });
+      token = session_->with([&](Transcript& transcript) { return step(transcript); });
     }
     if (!token) return py::none();
     std::string piece = stream_ ? stops_.add(stream_->add(*token)) : std::string();
@@ -450,35 +451,35 @@ class Generator {
   std::string_view reason() const { return reason_; }
 
  private:
-  void begin(Story& story, const Tokens& prompt, const std::stop_token& stop) {
-    if (prompt.empty() && story.is_full()) {
+  void begin(Transcript& transcript, const Tokens& prompt, const std::stop_token& stop) {
+    if (prompt.empty() && transcript.is_full()) {
       end("context_full");
     } else {
-      story.go_on(prompt, stop);
+      transcript.go_on(prompt, stop);
     }
-    state_ = story.state();
-    sampler_.see(story.fed());
+    state_ = transcript.state();
+    sampler_.see(transcript.fed());
     if (!session_->weights().has_tokenizer()) return;
     stream_.emplace(session_->weights().tokenizer());
     const Tokens& fed =
-        story.fed();  // they determine the space before the first word, and the first bytes of a character
+        transcript.fed();  // they determine the space before the first word, and the first bytes of a character
     for (const TokenId token : std::span(fed).last(std::min(fed.size(), kLooksBack))) {
       if (static_cast<std::size_t>(token) < choices_) stream_->add(token);
     }
   }
 
-  std::optional<TokenId> step(Story& story) {
-    if (story.state() != state_)
+  std::optional<TokenId> step(Transcript& transcript) {
+    if (transcript.state() != state_)
       refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
-    if (story.unfed()) {
-      if (story.is_full()) {
+    if (transcript.unfed()) {
+      if (transcript.is_full()) {
         end("context_full");
         return std::nullopt;
       }
-      story.go_on({});
+      transcript.go_on({});
     }
-    const TokenId token = story.choose(sampler_, choices_);
-    state_ = story.state();
+    const TokenId token = transcript.choose(sampler_, choices_);
+    state_ = transcript.state();
     gave_ = true;
     --left_;
     if (!ignores_eos_ && session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
@@ -544,33 +545,35 @@ void declare_sessions(py::module_& module) {
            py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
       .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
-      .def_property_readonly("context",
-                             [](PySession& of) {
-                               const Released released;
-                               return of.with([](const Story& story) { return story.session().context(); });
-                             })
-      .def_property_readonly("position",
-                             [](PySession& of) {
-                               const Released released;
-                               return of.with([](const Story& story) { return story.session().position(); });
-                             })
+      .def_property_readonly(
+          "context",
+          [](PySession& of) {
+            const Released released;
+            return of.with([](const Transcript& transcript) { return transcript.session().context(); });
+          })
+      .def_property_readonly(
+          "position",
+          [](PySession& of) {
+            const Released released;
+            return of.with([](const Transcript& transcript) { return transcript.session().position(); });
+          })
       .def_property_readonly("tokenizer", [](const PySession& of) { return of.tokenizer(); })
       .def("prompt",
            [](PySession& of, const py::object& given) {
              const std::string prompt = utf8(given);
              const Released released;
-             return of.with([&](const Story& story) { return story.session().prompt(prompt); });
+             return of.with([&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
            })
       .def("reset",
            [](PySession& of) {
              const Released released;
-             of.with([](Story& story) { story.reset(); });
+             of.with([](Transcript& transcript) { transcript.reset(); });
            })
       .def("truncate",
            [](PySession& of, const py::object& given) {
              const auto position = whole<std::size_t>("position", given);
              const Released released;
-             of.with([&](Story& story) { story.truncate(position); });
+             of.with([&](Transcript& transcript) { transcript.truncate(position); });
            })
       .def("fork",
            [](PySession& of) {
@@ -583,8 +586,9 @@ void declare_sessions(py::module_& module) {
              std::vector<TokenLogProbability> best;
              {
                const Released released;
-               best =
-                   of.with([&](const Story& story) { return top_log_probabilities(story.session().logits(), count); });
+               best = of.with([&](const Transcript& transcript) {
+                 return top_log_probabilities(transcript.session().logits(), count);
+               });
              }
              py::list all;
              for (const auto& [token, log_probability] : best) all.append(py::make_tuple(token, log_probability));
@@ -595,8 +599,9 @@ void declare_sessions(py::module_& module) {
       .def("log_probabilities", [](PySession& of, const py::object& given) {
         const Tokens tokens = tokens_from(given);
         LongCall call;
-        return call.run(
-            [&] { return of.with([&](Story& story) { return story.log_probabilities(tokens, call.stop()); }); });
+        return call.run([&] {
+          return of.with([&](Transcript& transcript) { return transcript.log_probabilities(tokens, call.stop()); });
+        });
       });
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::object& max_tokens,

@@ -29,7 +29,7 @@ template std::optional<std::uint64_t> number_from(std::string_view);
 template std::optional<float> number_from(std::string_view);
 template std::optional<double> number_from(std::string_view);
 
-std::string in_small_letters(std::string_view text) {
+std::string to_lower_ascii(std::string_view text) {
   std::string small(text);
   std::ranges::transform(small, small.begin(), [](char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> size_from(std::string_view text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto number = number_from<std::uint64_t>(text.substr(0, digits));
   if (!number) return std::nullopt;
-  std::string unit = in_small_letters(text.substr(digits));
+  std::string unit = to_lower_ascii(text.substr(digits));
   if (unit.starts_with(' ')) unit.erase(0, 1);
   if (unit.ends_with('b')) unit.pop_back();
   if (unit.empty()) return number;

@@ -21,6 +21,6 @@ std::optional<std::uint64_t> size_from(std::string_view text);
 constexpr std::string_view kSizeExpected = "a size of 1 byte or more: 4096, 64KiB, 2GB";
 
 // The text with ASCII letters in lower case.
-std::string in_small_letters(std::string_view text);
+std::string to_lower_ascii(std::string_view text);
 
 }  // namespace poise

@@ -47,7 +47,7 @@ std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
 }
 
 // Replaces the library's names of options by the command's, with dashes.
-std::string in_the_commands_words(const Error& error) {
+std::string with_option_names(const Error& error) {
   std::string text = error.what();
   if (error.kind() != ErrorKind::bad_argument) return text;
   const bool is_option = std::ranges::any_of(
@@ -69,7 +69,7 @@ std::string advice(const std::vector<Remedy>& remedies) {
 }
 
 std::string with_advice(const Error& error) {
-  const std::string text = in_the_commands_words(error);
+  const std::string text = with_option_names(error);
   const std::string helps = advice(error.remedies());
   if (helps.empty()) return text;
   return text + (error.message().find('\n') == std::string::npos ? "; " : "\n  ") + helps;

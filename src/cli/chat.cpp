@@ -11,13 +11,13 @@
 #include <poise/format.hpp>
 
 #include "cli/advice.hpp"
+#include "cli/chat_session.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/line_reader.hpp"
 #include "cli/options.hpp"
 #include "cli/sampling_options.hpp"
-#include "cli/talk.hpp"
 #include "cli/text.hpp"
 #include "io/atomic_file.hpp"
 #include "io/source_text.hpp"
@@ -48,7 +48,7 @@ constexpr std::string_view kHelp =
 
 class Chat {
  public:
-  explicit Chat(const ChatArguments& options) : options_(options), talk_(begin()) {}
+  explicit Chat(const ChatArguments& options) : options_(options), session_(begin()) {}
 
   void run() {
     if (reader_.is_terminal() && !options_.quiet)
@@ -61,7 +61,7 @@ class Chat {
       const bool is_command = line->front() == '/' && !line->starts_with("//");
       if (is_command) {
         reader_.remember(*line);
-        if (!obey(*line)) return;
+        if (!run_command(*line)) return;
         continue;
       }
       const std::string message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
@@ -72,7 +72,7 @@ class Chat {
   }
 
  private:
-  Talk begin() const {
+  ChatSession begin() const {
     check_generate_options(options_.generate);
     Model model = open(options_.path, options_.read);
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
@@ -108,9 +108,9 @@ class Chat {
     // Escapes control characters: a model must not control the terminal.
     const auto show = [&](std::string_view text) { print_now(terminal ? printable_lines(text) : std::string(text)); };
     try {
-      Talk::Answer answer;
+      ChatSession::Answer answer;
       const bool was_stopped = interrupts_.run(
-          [&](const std::stop_token& stop) { answer = talk_.ask(message, options_.generate, stop, show); });
+          [&](const std::stop_token& stop) { answer = session_.ask(message, options_.generate, stop, show); });
       print_now("\n");
       note(answer, was_stopped);
     } catch (const Error& error) {
@@ -119,7 +119,7 @@ class Chat {
     }
   }
 
-  void note(const Talk::Answer& answer, bool was_stopped) const {
+  void note(const ChatSession::Answer& answer, bool was_stopped) const {
     if (options_.quiet) return;
     if (answer.left_out > 0) {
       complain(fmt::format("note: the context is full: the oldest {} left out, and the model no longer knows of them",
@@ -133,7 +133,7 @@ class Chat {
   }
 
   // False ends the conversation.
-  bool obey(const std::string& line) {
+  bool run_command(const std::string& line) {
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string command = line.substr(1, space - 1);
     const std::string argument = line.substr(std::min(line.find_first_not_of(' ', space), line.size()));
@@ -142,9 +142,9 @@ class Chat {
     if (needs_file && argument.empty()) {
       complain(fmt::format("/{} needs the name of a file", command));
     } else if (command == "reset") {
-      talk_.reset();
+      session_.reset();
     } else if (command == "undo") {
-      if (!talk_.undo()) complain("there is no question to take back");
+      if (!session_.undo()) complain("there is no question to take back");
     } else if (command == "help") {
       say(std::string(kHelp));
     } else if (needs_file) {
@@ -159,12 +159,12 @@ class Chat {
     try {
       if (saves) {
         AtomicFile file(path, false);
-        const std::string text = talk_.to_json();
+        const std::string text = session_.to_json();
         file.write(std::as_bytes(std::span(text)));
         file.commit();
       } else {
         const SourcePtr source = Source::open(path, IoMode::read);
-        talk_.load(read_text(*source, source->size()), path);
+        session_.load(read_text(*source, source->size()), path);
       }
     } catch (const Error& error) {
       complain(fmt::format("{}: {}", printable(path), printable(error.what())));
@@ -172,7 +172,7 @@ class Chat {
   }
 
   const ChatArguments& options_;
-  Talk talk_;
+  ChatSession session_;
   LineReader reader_;
   Interrupts interrupts_;
 };
@@ -181,7 +181,7 @@ class Chat {
 
 void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatArguments>();
-  CLI::App* command = app.add_subcommand("chat", "Talk with an instruct model");
+  CLI::App* command = app.add_subcommand("chat", "ChatSession with an instruct model");
   command->add_option("PATH", options->path, "A model file or directory with a chat template")->required();
   command->add_option("--system", options->system, "What the model is told first")->type_name("TEXT");
   add_template_option(*command, options->template_file);

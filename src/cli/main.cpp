@@ -62,7 +62,7 @@ bool print_answer(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 // Ends as tools do that do not ignore the signal: silently, by SIGPIPE (141 in a shell).
-int end_as_nobody_reads() {
+int end_by_sigpipe() {
   std::signal(SIGPIPE, SIG_DFL);
   std::raise(SIGPIPE);
   return 128 + SIGPIPE;  // the signal is blocked
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   } catch (const poise::Error& error) {
     return report(error);
   } catch (const std::system_error& error) {  // from fmt, when it cannot print
-    if (error.code() == std::errc::broken_pipe) return end_as_nobody_reads();
+    if (error.code() == std::errc::broken_pipe) return end_by_sigpipe();
     complain("cannot write to standard output: " + error.code().message());
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // allocates nothing

@@ -64,9 +64,9 @@ void print_perplexity(Session& session, const std::string& file, const std::stri
     for (std::size_t i = 0; i < log_probabilities.size(); ++i) {
       const double log_probability = log_probabilities[i];
       if (!std::isfinite(log_probability)) {
-        refuse_what_is_not_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},",
-                                              texts, i + 1, tokens[i + 1]),
-                                  log_probability, path);
+        refuse_non_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},", texts,
+                                      i + 1, tokens[i + 1]),
+                          log_probability, path);
       }
       total -= log_probability;
       ++count;
@@ -75,7 +75,7 @@ void print_perplexity(Session& session, const std::string& file, const std::stri
   }
   if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", file);
   const double perplexity = std::exp(total / static_cast<double>(count));
-  if (!std::isfinite(perplexity)) refuse_what_is_not_finite("the perplexity", perplexity, path);
+  if (!std::isfinite(perplexity)) refuse_non_finite("the perplexity", perplexity, path);
   print_now(to_json(Attributes{
                 {"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) +
             "\n");

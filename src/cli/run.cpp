@@ -247,8 +247,8 @@ class Run {
     const std::span<const float> all = session.logits();
     const auto bad = std::ranges::find_if(all, [](float logit) { return !std::isfinite(logit); });
     if (bad != all.end())
-      refuse_what_is_not_finite(fmt::format("the score of token {}", bad - all.begin()), static_cast<double>(*bad),
-                                options_.path);
+      refuse_non_finite(fmt::format("the score of token {}", bad - all.begin()), static_cast<double>(*bad),
+                        options_.path);
     std::string logits;
     for (const float logit : all) logits += fmt::format("{}{:.6f}", logits.empty() ? "" : ", ", logit);
     print_now(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));

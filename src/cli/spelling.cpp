@@ -36,7 +36,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 // The most similar name; nullptr if more than half of the given one would have to change.
 const std::string* nearest(const std::vector<std::string>& names, std::string_view given) {
-  const std::string small = in_small_letters(given);
+  const std::string small = to_lower_ascii(given);
   const auto to_given = [&](const std::string& name) { return distance(small, name); };
   const auto found = std::ranges::min_element(names, {}, to_given);
   return found == names.end() || to_given(*found) > given.size() / 2 ? nullptr : &*found;

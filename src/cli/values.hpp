@@ -80,7 +80,7 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
   };
   const auto set = [name = long_name(names), choices, all, &value](const std::string& text) {
     const auto found =
-        std::ranges::find(choices, in_small_letters(text), [](const auto& choice) { return choice.first; });
+        std::ranges::find(choices, to_lower_ascii(text), [](const auto& choice) { return choice.first; });
     if (found == choices.end()) refuse(name, text, "one of " + all(", "));
     value = found->second;
   };

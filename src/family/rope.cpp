@@ -49,7 +49,7 @@ struct Rope {
 
   // The positions of the original training, if file or family give them. The top-level key counts before the nested
   // one.
-  std::optional<double> said_positions() const {
+  std::optional<double> stated_positions() const {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     auto positions = view.keys().integer(kKey);
     if (!positions) positions = scaling.integer(kKey);
@@ -58,7 +58,7 @@ struct Rope {
   }
   // By default the current positions.
   double original_positions() const {
-    return said_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
+    return stated_positions().value_or(static_cast<double>(view.config.max_position_embeddings));
   }
 
   template <typename F>
@@ -179,7 +179,7 @@ const Type& type_named(std::string_view name) {
 }
 
 // How many numbers of a head rotate.
-std::size_t turning(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
+std::size_t rotated_size(const ConfigView& view, const ConfigKeys& scaling, const RopeOptions& options) {
   const float part =
       scaling.number("partial_rotary_factor").value_or(view.keys().number("partial_rotary_factor").value_or(1));
   if (part != 1 && !options.partial)
@@ -213,7 +213,7 @@ RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const Rope
   static const Attributes none;
   static const std::string no_path;
   const ConfigKeys keys(scaling == nullptr ? none : *scaling, no_path);
-  const Rope rope = {view, keys, turning(view, keys, options), static_cast<double>(options.theta),
+  const Rope rope = {view, keys, rotated_size(view, keys, options), static_cast<double>(options.theta),
                      options.original_positions};
   if (scaling != nullptr) {
     for (const auto& [key, value] : *scaling) {

@@ -28,7 +28,7 @@ constexpr std::array kRefusedArchives = {
 
 }  // namespace
 
-void refuse_what_is_no_model(const Input& input) {
+void refuse_non_model(const Input& input) {
   if (!input.source) return;
   const std::string path = input.path.string();
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
@@ -38,11 +38,11 @@ void refuse_what_is_no_model(const Input& input) {
     throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
 }
 
-void refuse_what_is_no_model(const Error& error, std::span<const SourcePtr> opened) {
+void refuse_non_model(const Error& error, std::span<const SourcePtr> opened) {
   const SourcePtr source = refused_source(error, opened);
   if (source == nullptr) return;
   const Input input{source->name(), source};
-  if (recognise(input, all_formats()) == nullptr) refuse_what_is_no_model(input);
+  if (recognise(input, all_formats()) == nullptr) refuse_non_model(input);
 }
 
 }  // namespace poise

@@ -95,11 +95,11 @@ Opened read_input(Input input, const ReadOptions& options) {
       return {format, std::move(input), std::move(model)};
     } catch (const Error& error) {
       if (format->container && format->container == container_of(input)) throw;
-      refuse_what_is_no_model(error, {&input.source, 1});
+      refuse_non_model(error, {&input.source, 1});
       throw;
     }
   }
-  refuse_what_is_no_model(input);
+  refuse_non_model(input);
   throw Error(ErrorKind::invalid_file, "this is none of the formats that Poise reads", input.path.string(), 0);
 }
 
@@ -167,7 +167,7 @@ std::span<const FormatInfo> formats() { return infos(); }
 
 const Format& format_by_name(std::string_view name) {
   std::string names;
-  const std::string small = in_small_letters(name);
+  const std::string small = to_lower_ascii(name);
   for (const Format* format : kFormats) {
     if (format->info.name == small) return *format;
     if (format->prepare != nullptr) names += fmt::format("{}{}", names.empty() ? "" : ", ", format->info.name);

@@ -46,7 +46,7 @@ bool shares_extents(const FileDescriptor& fd) {
 }
 
 // True for /dev/stdout and the like, wherever they lead now.
-bool belongs_to_the_system(const std::filesystem::path& link) {
+bool is_system_link(const std::filesystem::path& link) {
   std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::weakly_canonical(directory_of(link), ignored);
   return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
@@ -56,7 +56,7 @@ bool belongs_to_the_system(const std::filesystem::path& link) {
 void require_file(const struct stat& status, const std::filesystem::path& target) {
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
   if (S_ISLNK(status.st_mode)) {  // replaces the link, not its target
-    if (belongs_to_the_system(target))
+    if (is_system_link(target))
       throw Error(ErrorKind::bad_argument, "the output is a link of the system's; a file is needed", target.string());
     struct stat there {};
     if (::stat(target.c_str(), &there) == 0 && !S_ISREG(there.st_mode))

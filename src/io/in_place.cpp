@@ -81,7 +81,7 @@ class Undo {
   }
 
   // True when each byte of the file is an old or a new one, and the file has some of either.
-  bool is_of_mixture(const Source& file) const {
+  bool is_mixture(const Source& file) const {
     bool all_old = true;
     bool all_new = true;
     bool known = true;
@@ -128,7 +128,7 @@ class Undo {
 bool is_mixture(const fs::path& path) {
   if (!has_undo_file(path)) return false;
   const SourcePtr file = Source::open(path, IoMode::read);
-  return Undo(path, file->size()).is_of_mixture(*file);
+  return Undo(path, file->size()).is_mixture(*file);
 }
 
 FileDescriptor open_for_writing(const fs::path& path) {
@@ -169,7 +169,7 @@ void roll_back(const fs::path& path) {
   const FileDescriptor file = open_for_writing(path);
   const SourcePtr source = Source::open(path, IoMode::read);
   const Undo undo(path, source->size());
-  if (undo.is_of_mixture(*source)) undo.roll_back(file, path.string());
+  if (undo.is_mixture(*source)) undo.roll_back(file, path.string());
   remove_undo_file(undo_name(path));
 }
 

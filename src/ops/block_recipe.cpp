@@ -90,7 +90,7 @@ constexpr std::array kNeverParts = std::to_array<std::string_view>({
 });
 
 // What a GGUF file of an architecture without a family gives for the key; 0: nothing.
-std::uint64_t told_by_file(const Model& model, std::string_view key) {
+std::uint64_t number_in_file(const Model& model, std::string_view key) {
   const Value* value = model.attributes.find(fmt::format("{}.{}", model.card.model_type, key));
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   return number == nullptr ? 0 : *number;
@@ -101,7 +101,7 @@ std::uint64_t experts_of(const Model& model) {
     const Value* value = model.config_json.find(key);
     if (const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>()) return *number;
   }
-  return told_by_file(model, "expert_count");
+  return number_in_file(model, "expert_count");
 }
 
 // The first number between dots, or -1.
@@ -214,8 +214,8 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
   if (!model.config) {
     for (const Tensor& tensor : model.tensors()) layers_ = std::max(layers_, layer_of(tensor.name) + 1);
-    const std::uint64_t keys = told_by_file(model, "attention.head_count_kv");
-    if (keys > 0) heads_per_key_ = static_cast<std::int64_t>(told_by_file(model, "attention.head_count") / keys);
+    const std::uint64_t keys = number_in_file(model, "attention.head_count_kv");
+    if (keys > 0) heads_per_key_ = static_cast<std::int64_t>(number_in_file(model, "attention.head_count") / keys);
     return;
   }
   const Config& config = *model.config;

@@ -38,7 +38,7 @@ struct Plan::Work {
     return *prepared;
   }
   // What the output file cannot hold of the input, one sentence each.
-  std::vector<std::string> told_losses() {
+  std::vector<std::string> reported_losses() {
     std::vector<std::string> all = transformed.reformed ? transformed.reformed->losses : std::vector<std::string>();
     std::ranges::move(file().losses(), std::back_inserter(all));
     return all;

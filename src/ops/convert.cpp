@@ -114,7 +114,7 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   if (const std::string replaced = file.replaces(); !replaced.empty())
     report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
   if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
-  report.losses = work.told_losses();
+  report.losses = work.reported_losses();
   work.losses->tell(report);
   report.decoded = transformed.decoded;
   return report;

@@ -26,7 +26,7 @@ std::vector<std::string_view> written_block_types() {
 }  // namespace
 
 bool set_quantization(ConvertOptions& options, std::string_view text) {
-  const std::string name = in_small_letters(text);  // llama-quantize writes its types in capitals
+  const std::string name = to_lower_ascii(text);  // llama-quantize writes its types in capitals
   if (is_block_recipe(name)) {
     options.recipe = name;
     return true;
@@ -44,9 +44,7 @@ std::string code_type_choices() {
                      fmt::join(written_block_types(), ", "));
 }
 
-std::optional<StoredType> kept_type_from(std::string_view text) {
-  return stored_type_from_name(in_small_letters(text));
-}
+std::optional<StoredType> kept_type_from(std::string_view text) { return stored_type_from_name(to_lower_ascii(text)); }
 
 std::string kept_type_choices() {
   return fmt::format("f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type ({})",
@@ -59,7 +57,7 @@ std::string group_size_choices(const Groups& groups) {
 
 std::optional<int> zstd_level_from(std::string_view given) {
   constexpr std::string_view kName = "zstd:";
-  const std::string small = in_small_letters(given);
+  const std::string small = to_lower_ascii(given);
   const std::string_view text = small;
   if (text == "zstd") return kUsualZstdLevel;
   return text.starts_with(kName) ? number_from<int>(text.substr(kName.size())) : std::nullopt;

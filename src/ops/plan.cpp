@@ -25,7 +25,7 @@ Plan described(std::shared_ptr<Plan::Work> work) {
   plan.skipped = transformed.skipped;
   plan.warnings = model.warnings;
   if (!work->replaces.empty()) plan.warnings.push_back({Severity::warning, work->replaces, {}, std::nullopt});
-  plan.losses = work->told_losses();
+  plan.losses = work->reported_losses();
   if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
   plan.exact = file.exact;
   plan.decoded = transformed.decoded;

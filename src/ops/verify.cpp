@@ -74,7 +74,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
 }
 
 // A finding that refers to the findings elsewhere; nothing if there are none.
-std::optional<Finding> see_there(const std::vector<Finding>& findings, std::string message) {
+std::optional<Finding> reference_to(const std::vector<Finding>& findings, std::string message) {
   const auto worst = std::ranges::max_element(
       findings, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
   if (worst == findings.end()) return std::nullopt;
@@ -195,10 +195,10 @@ class ModelCheck {
 
   void take_over_part(std::size_t i, std::size_t other) {
     outcomes_[i].checked_digest = outcomes_[other].checked_digest;
-    auto finding =
-        see_there(outcomes_[other].findings,
-                  fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
-                              parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
+    auto finding = reference_to(
+        outcomes_[other].findings,
+        fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
+                    parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
     if (finding) outcomes_[i].findings.push_back(std::move(*finding));
   }
 
@@ -211,8 +211,8 @@ class ModelCheck {
   }
 
   static void take_over_indices(TensorItem& item, const TensorItem& other) {
-    auto finding = see_there(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there",
-                                                         item.tensor->name, other.tensor->name));
+    auto finding = reference_to(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there",
+                                                            item.tensor->name, other.tensor->name));
     if (finding) item.findings.push_back(std::move(*finding));
   }
 

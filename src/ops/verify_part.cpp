@@ -55,7 +55,7 @@ void PartCheck::see(std::span<const std::byte> bytes) {
 }
 
 void PartCheck::end(std::string sha256) {
-  tell_values(true);
+  report_values(true);
   if (!claim_) return;
   if (const auto problem = claim_->wrong(std::move(sha256))) tell(Severity::error, *problem);
   outcome_.checked_digest = true;
@@ -63,7 +63,7 @@ void PartCheck::end(std::string sha256) {
 
 void PartCheck::fail(const Error& error) {
   if (!is_about_the_part(error)) throw Error(error);
-  tell_values(false);
+  report_values(false);
   outcome_.findings.push_back(finding_from(error, where()));
 }
 
@@ -74,7 +74,7 @@ void PartCheck::tell(Severity severity, std::string_view problem, std::optional<
   outcome_.findings.push_back({severity, fmt::format("{}: {}", where(), problem), std::move(place.path), place.offset});
 }
 
-void PartCheck::tell_values(bool complete) {
+void PartCheck::report_values(bool complete) {
   std::vector<BadValue> bad;
   for (const auto& check : checks_) check->tell(complete, bad);
   checks_.clear();  // reported once

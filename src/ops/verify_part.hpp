@@ -58,7 +58,7 @@ class PartCheck final : public Visitor {
  private:
   std::string where() const;  // "tensor a: data"
   void tell(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte = std::nullopt);
-  void tell_values(bool complete);
+  void report_values(bool complete);
 
   const Tensor& tensor_;
   const Part& part_;

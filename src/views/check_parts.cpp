@@ -8,14 +8,14 @@ namespace poise {
 namespace {
 
 // True when type and decoded size of a part are known.
-bool can_be_judged(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
+bool is_known(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
 
 }  // namespace
 
 void check_parts(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);
   if (type.check == nullptr) return;
-  if (!type.needs_known_parts || std::ranges::all_of(tensor.parts, can_be_judged)) type.check(tensor);
+  if (!type.needs_known_parts || std::ranges::all_of(tensor.parts, is_known)) type.check(tensor);
 }
 
 }  // namespace poise

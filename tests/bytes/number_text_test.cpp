@@ -22,7 +22,7 @@ TEST(NumberText, KnowsUnitsOfSizes) {
     EXPECT_FALSE(size_from(wrong)) << wrong;
 }
 
-TEST(NumberText, MakesSmallLettersOfAscii) { EXPECT_EQ(in_small_letters("Q4_K_M Ä"), "q4_k_m Ä"); }
+TEST(NumberText, MakesSmallLettersOfAscii) { EXPECT_EQ(to_lower_ascii("Q4_K_M Ä"), "q4_k_m Ä"); }
 
 }  // namespace
 }  // namespace poise

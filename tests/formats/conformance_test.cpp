@@ -131,7 +131,7 @@ TEST_P(Conformance, IsRecognisedByItsContent) {
 // Files that people mistake for a format's get their own error instead of its reader's, and valid files never do.
 TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
   if (is_a_directory() || format().read == nullptr) return;
-  EXPECT_NO_THROW(refuse_what_is_no_model(sound_input()));
+  EXPECT_NO_THROW(refuse_non_model(sound_input()));
   const auto reported = [&](std::string_view text) {
     return support::error_of([&] { open(support::source(text, file_name())); }).message();
   };

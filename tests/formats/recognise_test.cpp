@@ -131,7 +131,7 @@ TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
 TEST(Recognise, WhatIsNoModelIsToldLast) {
   const auto error_about = [](std::string_view text) {
     try {
-      refuse_what_is_no_model(memory(text));
+      refuse_non_model(memory(text));
     } catch (const Error& error) {
       return error.message();
     }

@@ -330,29 +330,29 @@ TEST(HostileHuggingFace, ConfigJson) {
 // What cannot be run can be opened, verified and written in every format that does not need to know what it means, with
 // all its keys.
 TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
-  struct LazyValue {
+  struct ConfigCase {
     const char* key;
     std::string json;
     bool known;  // is it a family whose hyperparameters are known?
   };
-  const LazyValue cases[] = {{"model_type", "", true},
-                             {"model_type", quoted("falcon"), false},
-                             {"hidden_act", quoted("gelu"), true},
-                             {"rope_scaling", R"({"type":"linear","factor":2})", true},
-                             {"attention_bias", "true", true},
-                             {"mlp_bias", "true", true},
-                             {"partial_rotary_factor", "0.5", true},
-                             {"quantization_config", R"({"quant_method":"gptq"})", true}};
-  for (const LazyValue& kept : cases) {
-    SCOPED_TRACE(std::string(kept.key) + " " + kept.json);
-    const Directory directory(with_config(kept.key, kept.json));
+  const ConfigCase cases[] = {{"model_type", "", true},
+                              {"model_type", quoted("falcon"), false},
+                              {"hidden_act", quoted("gelu"), true},
+                              {"rope_scaling", R"({"type":"linear","factor":2})", true},
+                              {"attention_bias", "true", true},
+                              {"mlp_bias", "true", true},
+                              {"partial_rotary_factor", "0.5", true},
+                              {"quantization_config", R"({"quant_method":"gptq"})", true}};
+  for (const ConfigCase& config_case : cases) {
+    SCOPED_TRACE(std::string(config_case.key) + " " + config_case.json);
+    const Directory directory(with_config(config_case.key, config_case.json));
     const Model model = open(directory.path());
     EXPECT_EQ(model.size(), 11U);
-    EXPECT_EQ(model.config.has_value(), kept.known);
-    const Value* value = model.config_json.find(kept.key);
-    ASSERT_EQ(value != nullptr, !kept.json.empty());
+    EXPECT_EQ(model.config.has_value(), config_case.known);
+    const Value* value = model.config_json.find(config_case.key);
+    ASSERT_EQ(value != nullptr, !config_case.json.empty());
     if (value != nullptr) {
-      EXPECT_EQ(to_json(*value), kept.json);
+      EXPECT_EQ(to_json(*value), config_case.json);
     }
     EXPECT_EQ(verify(directory.path()).errors(), 0U);
     for (const char* format : {"zt", "zt1", "safetensors"}) {

@@ -35,8 +35,8 @@ Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrderOf to
   return tensor;
 }
 
-Tensor with_one(const Tensor& tensor, One one) {
-  return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), one));
+Tensor with_one(const Tensor& tensor, UnitShift shift) {
+  return make_dense(tensor.name, tensor.shape, DType::f32, plus_one(dense_blob(tensor, DType::f32), shift));
 }
 
 // True if transposed() gives a matrix of numbers or of blocks along rows.
@@ -55,7 +55,7 @@ std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& he
     case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::transformers);
     case Change::plus_one:
       if (!has_float_elements(tensor)) return std::nullopt;
-      return with_one(tensor, One::taken_away);
+      return with_one(tensor, UnitShift::taken_away);
     case Change::transposed:
       if (tensor.shape.size() != 2 || (!has_float_elements(tensor) && block_type(tensor.layout) == nullptr))
         return std::nullopt;
@@ -73,7 +73,7 @@ Tensor to_gguf(Tensor tensor, Change change, const Heads& heads) {
     case Change::plus_one:
       if (!has_float_elements(tensor))
         throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: it is no norm of numbers", tensor.name));
-      return with_one(tensor, One::added);
+      return with_one(tensor, UnitShift::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));
       refuse_tensor("gguf", tensor, "llama.cpp has the matrix transposed, and blocks of rows are none of columns");

@@ -11,7 +11,7 @@ namespace {
 
 class PlusOne final : public Blob {
  public:
-  PlusOne(BlobPtr floats, One one) : floats_(std::move(floats)), one_(one) {}
+  PlusOne(BlobPtr floats, UnitShift shift) : floats_(std::move(floats)), shift_(shift) {}
 
   std::uint64_t size() const override { return floats_->size(); }
   bool seekable() const override { return floats_->seekable(); }
@@ -19,7 +19,7 @@ class PlusOne final : public Blob {
 
   std::optional<Stored> stored() const override {
     auto stored = floats_->stored();
-    if (stored) stored->encoding += one_ == One::added ? ", plus one" : ", less one";
+    if (stored) stored->encoding += shift_ == UnitShift::added ? ", plus one" : ", less one";
     return stored;
   }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return floats_->stored_byte(offset); }
@@ -33,7 +33,7 @@ class PlusOne final : public Blob {
           std::span(buffer).first((skipped + bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float));
       floats_->read(offset - skipped, floats);
       for (std::size_t i = 0; i < floats.size(); i += sizeof(float)) {
-        store_le(floats.data() + i, load_le<float>(floats.data() + i) + (one_ == One::added ? 1.0F : -1.0F));
+        store_le(floats.data() + i, load_le<float>(floats.data() + i) + (shift_ == UnitShift::added ? 1.0F : -1.0F));
       }
       std::ranges::copy(floats.subspan(skipped, bytes), out.begin());
       offset += bytes;
@@ -41,20 +41,20 @@ class PlusOne final : public Blob {
     }
   }
 
-  One one() const { return one_; }
+  UnitShift shift() const { return shift_; }
   const BlobPtr& original() const { return floats_; }
 
  private:
   BlobPtr floats_;
-  One one_;
+  UnitShift shift_;
 };
 
 }  // namespace
 
-HeldBlob plus_one(HeldBlob floats, One one) {
-  if (const auto* before = dynamic_cast<const PlusOne*>(floats.get()); before != nullptr && before->one() != one)
+HeldBlob plus_one(HeldBlob floats, UnitShift shift) {
+  if (const auto* before = dynamic_cast<const PlusOne*>(floats.get()); before != nullptr && before->shift() != shift)
     return before->original();
-  return BlobPtr(std::make_shared<PlusOne>(std::move(floats), one));
+  return BlobPtr(std::make_shared<PlusOne>(std::move(floats), shift));
 }
 
 }  // namespace poise::gguf

@@ -9,10 +9,10 @@
 namespace poise::gguf {
 
 // The direction.
-enum class One : std::uint8_t { added, taken_away };
+enum class UnitShift : std::uint8_t { added, taken_away };
 
 // The float32 numbers plus or minus 1, computed when read; each direction undoes the other bit by bit. Requires: the
 // blob is whole float32 numbers.
-HeldBlob plus_one(HeldBlob floats, One one);
+HeldBlob plus_one(HeldBlob floats, UnitShift shift);
 
 }  // namespace poise::gguf

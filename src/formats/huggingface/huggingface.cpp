@@ -435,7 +435,7 @@ Model read(const Input& input, const ReadOptions& options) {
   try {
     return read_directory(directory, weights, options);
   } catch (const Error& error) {
-    refuse_what_is_no_model(error, directory.opened());
+    refuse_non_model(error, directory.opened());
     throw;
   }
 }

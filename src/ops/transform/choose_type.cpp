@@ -36,7 +36,7 @@ StoredType type_for_rows(StoredType type, std::uint64_t columns) {
 }
 
 // `along`: the direction of blocks in the new type.
-bool is_stored_so(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
+bool is_stored_as_type(const Tensor& tensor, const StoredType& type, BlocksAlong along) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (&layout != &layout_type(type) || layout.is_stored_as == nullptr) return false;
   return layout.is_stored_as(tensor, type) && (type.blocks.empty() || blocks_along(tensor.layout) == along);
@@ -76,7 +76,7 @@ class ChooseType final : public Step {
     }
     if (plan.type && plan.type->quantized() && layout_type(plan.tensor.layout).quantized)
       plan.warn("its codes are quantized again, and errors add up; what is lost is measured against these codes");
-    if ((kept || options_.dtype || options_.quantize || recipe_) && is_out_of_reach(plan)) {
+    if ((kept || options_.dtype || options_.quantize || recipe_) && keeps_type_against_request(plan)) {
       plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, storage_name(plan.tensor)),
                                "stored in a way that cannot be cast or quantized, so the type stays"});
     }
@@ -129,7 +129,8 @@ class ChooseType final : public Step {
     }
     const bool is_f32 = always_f32 || (type->quantized() && is_small);
     const StoredType result = is_f32 ? StoredType{} : type_for_rows(*type, row_length);
-    if (is_stored_so(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows)) return std::nullopt;
+    if (is_stored_as_type(tensor, result, along_columns ? BlocksAlong::columns : BlocksAlong::rows))
+      return std::nullopt;
     return result;
   }
 
@@ -150,7 +151,7 @@ class ChooseType final : public Step {
   }
 
   // True when it keeps its type although a change was asked for.
-  static bool is_out_of_reach(const TensorPlan& plan) {
+  static bool keeps_type_against_request(const TensorPlan& plan) {
     if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
     return plan.tensor.layout == Layout::other && !has_float_elements(plan.tensor);
   }

@@ -298,7 +298,7 @@ class KeptConfig {
       if (key != token.key) continue;
       const std::string* text = named_text(value);
       const auto found = text == nullptr ? ids_.end() : ids_.find(*text);
-      return found != ids_.end() ? found->second == vocabulary_.*token.id : is_said_elsewhere(token);
+      return found != ids_.end() ? found->second == vocabulary_.*token.id : is_stored_elsewhere(token);
     }
     for (const auto& [name, usual] : kFlags) {
       if (key == name && is_sentencepiece()) return flag(&value, usual) == flag(made_.find(key), usual);
@@ -312,13 +312,13 @@ class KeptConfig {
       if (key == name) return is_sentencepiece() && flag(&value, usual) != usual;
     }
     for (const NamedToken& token : kNamedTokens) {
-      if (key == token.key) return !is_said_elsewhere(token);
+      if (key == token.key) return !is_stored_elsewhere(token);
     }
     return key == "chat_template" || (key == kAddedDecoder && is_sentencepiece());
   }
 
   // True when other files identify the token.
-  bool is_said_elsewhere(const NamedToken& token) const {
+  bool is_stored_elsewhere(const NamedToken& token) const {
     const std::int32_t id = vocabulary_.*token.id;
     if (id < 0) return true;
     if (is_sentencepiece()) return vocabulary_.text(static_cast<std::size_t>(id)) == token.usual;

@@ -1,4 +1,4 @@
-// Talk: a conversation with a model. The session keeps its state, so a turn costs only its own tokens.
+// ChatSession: a conversation with a model. The session keeps its state, so a turn costs only its own tokens.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@
 
 namespace poise::cli {
 
-class Talk {
+class ChatSession {
  public:
-  Talk(Session session, ChatTemplate chat, const std::string& system);
+  ChatSession(Session session, ChatTemplate chat, const std::string& system);
 
   struct Answer {
     std::string text;

@@ -1,4 +1,4 @@
-#include "cli/talk.hpp"
+#include "cli/chat_session.hpp"
 
 #include <algorithm>
 
@@ -22,18 +22,18 @@ bool has_role(const Value& message, std::string_view role) {
 
 }  // namespace
 
-Talk::Talk(Session session, ChatTemplate chat, const std::string& system)
+ChatSession::ChatSession(Session session, ChatTemplate chat, const std::string& system)
     : session_(std::move(session)), chat_(std::move(chat)) {
   if (!system.empty()) talk_.messages.emplace_back(message_of("system", system));
 }
 
-std::size_t Talk::first() const {
+std::size_t ChatSession::first() const {
   return !talk_.messages.empty() && has_role(talk_.messages.front(), "system") ? 1 : 0;
 }
 
-void Talk::reset() { talk_.messages.resize(first()); }
+void ChatSession::reset() { talk_.messages.resize(first()); }
 
-bool Talk::undo() {
+bool ChatSession::undo() {
   std::size_t last = talk_.messages.size();
   while (last > first() && !has_role(talk_.messages[last - 1], "user")) --last;
   if (last == first()) return false;
@@ -41,17 +41,17 @@ bool Talk::undo() {
   return true;
 }
 
-std::string Talk::to_json() const { return poise::to_json(Attributes{{"messages", talk_.messages}}, 2) + "\n"; }
+std::string ChatSession::to_json() const { return poise::to_json(Attributes{{"messages", talk_.messages}}, 2) + "\n"; }
 
-void Talk::load(std::string_view json, const std::string& name) {
+void ChatSession::load(std::string_view json, const std::string& name) {
   Conversation loaded = parse_conversation(json, name);
   loaded.add_generation_prompt = true;
   talk_ = std::move(loaded);
 }
 
-std::vector<TokenId> Talk::tokens() const { return session_.tokenizer().encode(chat_.render(talk_)); }
+std::vector<TokenId> ChatSession::tokens() const { return session_.tokenizer().encode(chat_.render(talk_)); }
 
-std::size_t Talk::make_room(std::vector<TokenId>& tokens) {
+std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
   std::size_t left_out = 0;
   while (tokens.size() >= session_.context()) {
     // Drops a question together with its answer.
@@ -71,8 +71,9 @@ std::size_t Talk::make_room(std::vector<TokenId>& tokens) {
   return left_out;
 }
 
-Talk::Answer Talk::ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
-                       const std::function<void(std::string_view)>& on_text) {
+ChatSession::Answer ChatSession::ask(const std::string& message, const GenerateOptions& options,
+                                     const std::stop_token& stop,
+                                     const std::function<void(std::string_view)>& on_text) {
   const Conversation before = talk_;
   Answer answer;
   try {
