@@ -1,19 +1,21 @@
 # make         the command and the library; installs nothing
-# make demo    installs what is missing, builds the command, and takes the small models in examples/ the whole way: convert, verify, inspect,
-#              tell a story
+# make demo    installs what is missing, builds the command, and takes the small models in examples/ the whole way:
+#              convert, verify, inspect, tell a story
 # make test    installs what is missing, builds and runs all tests
 # make python  builds the Python package and its wheel, in build/python; `pip install .` needs nothing more
 # make dependencies   installs what building and testing need and is missing
 # make install DESTDIR=... PREFIX=/usr/local
-# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds; built with clang,
-#              which it installs; so do the next five
+# make asan    the tests with AddressSanitizer and UndefinedBehaviorSanitizer, and each fuzz target for 20 seconds;
+#              built with clang, which it installs; so do the next five
 # make fuzz SECONDS=60   each fuzz target for that long, with both sanitizers; FUZZ_TARGETS="alt zt" chooses some
-# make fuzz-long   all of them for an hour on all processors (SECONDS=3600 in all); what they find worth keeping goes into fuzz/corpus
+# make fuzz-long   all of them for an hour on all processors (SECONDS=3600 in all); adds new inputs to fuzz/corpus
 # make tsan    the concurrency tests with ThreadSanitizer
 # make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
 # make format-check  / make format
-# make bench   Poise beside the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes 20 GB of disk
-# make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor; FILES="src/io src/views/cast.cpp" chooses some
+# make bench   Poise compared with the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes
+#              20 GB of disk
+# make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor;
+#              FILES="src/io src/views/cast.cpp" chooses some
 
 PREFIX ?= /usr/local
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
@@ -27,7 +29,8 @@ SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
 # Installs what is missing for a purpose: $(call need,test)
 need = @scripts/install_dependencies.sh $(1)
 
-.PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install format format-check clean
+.PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install format \
+        format-check clean
 all: build
 
 dependencies:
@@ -35,7 +38,8 @@ dependencies:
 
 # Nothing but what is installed: no tests, and none of the packages that only these need.
 build:
-	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF || { echo "\`make dependencies\` installs what is missing"; exit 1; }
+	@cmake --preset release -DBUILD_TESTING=OFF -DPOISE_BENCH=OFF || \
+	 { echo "\`make dependencies\` installs what is missing"; exit 1; }
 	@cmake --build --preset release -j $(JOBS)
 
 python:
@@ -75,7 +79,8 @@ fuzz:
 fuzz-long: SECONDS = 3600
 fuzz-long:
 	$(build_fuzz_targets)
-	@targets=$(if $(FUZZ_TARGETS),$(words $(FUZZ_TARGETS)),$$(ls build/asan/fuzz | grep '^fuzz_[a-z0-9_]*$$' | grep -vc seeds)); \
+	@targets=$(if $(FUZZ_TARGETS),$(words $(FUZZ_TARGETS)),\
+	   $$(ls build/asan/fuzz | grep '^fuzz_[a-z0-9_]*$$' | grep -vc seeds)); \
 	 JOBS=$(JOBS) fuzz/run.sh build/asan $$(($(SECONDS) * $(JOBS) / $$targets)) $(FUZZ_TARGETS)
 	@fuzz/minimise.sh build/asan $(FUZZ_TARGETS)
 

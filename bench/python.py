@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""The Python package beside what it cannot be faster than: python.py BUILD [--size MB] [--rounds N]. Medians of rounds in alternation, as text.
+"""The Python package beside what it cannot be faster than: python.py BUILD [--size MB] [--rounds N]. Medians of rounds
+in alternation, as text.
 
-BUILD: a directory of CMake with poise and the package. Needs numpy; the file it makes, of 300 tensors, takes --size of the disk twice.
+BUILD: a directory of CMake with poise and the package. Needs numpy; the file it makes, of 300 tensors, takes --size of
+the disk twice.
 """
 
 import argparse
@@ -81,7 +83,8 @@ def saving(path, target, poise, command, rounds):
         rounds,
         python=lambda: poise.save(model, target, overwrite=True),
         arrays=lambda: poise.numpy.save_file(arrays, target),
-        command=lambda: subprocess.run([command, "convert", path, "-o", target, "--force"], check=True, stdout=subprocess.DEVNULL),
+        command=lambda: subprocess.run([command, "convert", path, "-o", target, "--force"], check=True,
+                                       stdout=subprocess.DEVNULL),
     )
     size = path.stat().st_size
     print("save: " + ", ".join(f"{name} {took:.2f} s ({size / took / 1e9:.2f} GB/s)" for name, took in found.items()))
@@ -100,7 +103,8 @@ def generating(model_path, poise, command, rounds, tokens=400):
             count += 1
         rates["python"].append((count - 1) / (time.perf_counter() - start))
         run = [command, "run", model_path, "-p", prompt, "-n", str(tokens), "--stop-id", str(stop), "--json"]
-        rates["command"].append(json.loads(subprocess.run(run, check=True, capture_output=True).stdout)["decode_tokens_per_second"])
+        rates["command"].append(json.loads(subprocess.run(run, check=True,
+                                                          capture_output=True).stdout)["decode_tokens_per_second"])
     found = {name: statistics.median(rate) for name, rate in rates.items()}
     print(f"generate: {found['python']:.0f} tokens/s; the command: {found['command']:.0f}; ratio {found['python'] / found['command']:.3f}")
 

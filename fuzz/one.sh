@@ -3,9 +3,9 @@
 #
 #   fuzz/one.sh BUILD_DIRECTORY TARGET SECONDS keep|forget
 #
-# It begins with its seeds (fuzz_seeds has to have made them), the kept corpus and what earlier runs have found worth keeping in
-# BUILD_DIRECTORY/corpus. What is new goes there, too, or with `forget` away. Ends with 1 when there was a report: the input that
-# led to it is then in BUILD_DIRECTORY/findings, the whole report in BUILD_DIRECTORY/TARGET.log.
+# It begins with its seeds (made by fuzz_seeds), the kept corpus and the inputs that earlier runs have added to
+# BUILD_DIRECTORY/corpus. New inputs go there, too, or are dropped with `forget`. Exits with 1 after a report: its input
+# is then in BUILD_DIRECTORY/findings, the whole report in BUILD_DIRECTORY/TARGET.log.
 set -eu
 
 build=$1
@@ -27,8 +27,9 @@ if [ -f "$seeds/$target.dict" ]; then set -- "$@" "-dict=$seeds/$target.dict"; f
 export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0:${ASAN_OPTIONS:-}"
 # The allocator's limit is that of what C libraries ask for: zstd takes a window of 128 MiB when a frame says so.
 status=0
-"$build/fuzz/fuzz_$target" "$@" -max_total_time="$seconds" -max_len=32768 -timeout=10 -malloc_limit_mb=256 -rss_limit_mb=2048 \
-  -print_final_stats=1 -artifact_prefix="$build/findings/$target-" > "$build/$target.log" 2>&1 || status=1
+"$build/fuzz/fuzz_$target" "$@" -max_total_time="$seconds" -max_len=32768 -timeout=10 \
+  -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$build/findings/$target-" > "$build/$target.log" 2>&1 || status=1
 if [ $status = 1 ]; then grep -v "^#[0-9]\|NEW_FUNC" "$build/$target.log" | tail -n 60; fi
-sed -n "/^FINDING\|ERROR:\|^SUMMARY\|Test unit written\|^stat::number_of_executed_units\|DONE/s/^/$target: /p" "$build/$target.log"
+stat=stat::number_of_executed_units
+sed -n "/^FINDING\|ERROR:\|^SUMMARY\|Test unit written\|^$stat\|DONE/s/^/$target: /p" "$build/$target.log"
 exit $status

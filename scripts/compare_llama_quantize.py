@@ -3,11 +3,12 @@
 
     compare_llama_quantize.py POISE LLAMA_CPP QUANTIZE [MODEL]
 
-POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; QUANTIZE the program of
-scripts/quantize_llama_cpp.cpp. MODEL is examples/nano-mistral-wide unless given. Needs NumPy.
+POISE is the command; LLAMA_CPP the source of llama.cpp v0.5.0, whose gguf-py reads and writes GGUF here; QUANTIZE the
+program of scripts/quantize_llama_cpp.cpp. MODEL is examples/nano-mistral-wide unless given. Needs NumPy.
 
-Every type and recipe, and general.file_type of recipes: without an importance matrix, with one in the older format, and with the same in GGUF. Its weights are random, some 0.
-Prints a table of how many tensors are equal; exits with 1 where one differs.
+Every type and recipe, and general.file_type of recipes: without an importance matrix, with one in the older format, and
+with the same in GGUF. Its weights are random, some 0. Prints a table of how many tensors are equal; exits with 1 where
+one differs.
 """
 import os
 import struct
@@ -18,9 +19,11 @@ import tempfile
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PURE = {"q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q2_k": 10, "q3_k": 11, "q4_k": 14, "q5_k": 16, "q6_k": 18, "iq4_nl": 25, "iq4_xs": 30,
+PURE = {"q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q2_k": 10, "q3_k": 11, "q4_k": 14, "q5_k": 16,
+        "q6_k": 18, "iq4_nl": 25, "iq4_xs": 30,
         "tq1_0": 36, "tq2_0": 37, "mxfp4": 38}
-RECIPES = {"q4_0:mix": 2, "q8_0:mix": 7, "q2_k:mix": 10, "q3_k_s": 11, "q3_k_m": 12, "q3_k_l": 13, "q4_k_s": 14, "q4_k_m": 15, "q5_k_s": 16, "q5_k_m": 17,
+RECIPES = {"q4_0:mix": 2, "q8_0:mix": 7, "q2_k:mix": 10, "q3_k_s": 11, "q3_k_m": 12, "q3_k_l": 13, "q4_k_s": 14,
+           "q4_k_m": 15, "q5_k_s": 16, "q5_k_m": 17,
            "q6_k:mix": 18}
 
 
@@ -32,7 +35,8 @@ def write_older(path, weights):
     with open(path, "wb") as file:
         file.write(struct.pack("<i", len(weights)))
         for name, values in weights.items():
-            file.write(struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", 1, len(values)) + values.tobytes())
+            file.write(struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", 1, len(values))
+                       + values.tobytes())
 
 
 def write_gguf(path, weights, gguf):
@@ -74,7 +78,8 @@ def main():
         for tensor in gguf.GGUFReader(at("f32.gguf")).tensors:
             if len(tensor.shape) == 2:
                 columns = int(tensor.shape[0])
-                weights[tensor.name] = (random.standard_normal(columns) ** 2 * np.exp(random.standard_normal(columns))).astype("<f4")
+                weights[tensor.name] = (random.standard_normal(columns) ** 2 * np.exp(
+                    random.standard_normal(columns))).astype("<f4")
                 if "attn_k" in tensor.name:
                     weights[tensor.name][::7] = 0
         write_older(at("older.dat"), weights)
@@ -82,7 +87,8 @@ def main():
         print("| type | equal tensors | with an imatrix | the same in GGUF |\n|---|---|---|---|")
         for name, number in {**PURE, **RECIPES}.items():
             cells = []
-            for ours, theirs in (([], []), (["--imatrix", at("older.dat")], [at("older.dat")]), (["--imatrix", at("imatrix.gguf")], [at("older.dat")])):
+            for ours, theirs in (([], []), (["--imatrix", at("older.dat")], [at("older.dat")]),
+                                 (["--imatrix", at("imatrix.gguf")], [at("older.dat")])):
                 run(quantize, at("f32.gguf"), at("theirs.gguf"), number, int(name in PURE), *theirs)
                 run(poise, "convert", at("f32.gguf"), "-o", at("ours.gguf"), "--force", "--quantize", name, *ours)
                 expected, found = tensors(at("theirs.gguf"), gguf), tensors(at("ours.gguf"), gguf)

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a Hugging Face directory of any family that Poise runs, with random weights and sizes of one's own, to measure decoding with.
+"""Writes a Hugging Face directory of any family that Poise runs, with random weights and sizes of one's own, to measure
+decoding with.
 
     scripts/make_synthetic_family.py OUT model_type=mixtral hidden_size=1024 num_local_experts=8 ...
 
-What is not given is as below, or the family's default. Prints the parameters of a token: all but the embedding, and of experts those that a token chooses. Weights are
-normal, in float16, and small enough for the numbers to stay finite. Needs NumPy.
+What is not given is as below, or the family's default. Prints the parameters of a token: all but the embedding, and of
+experts those that a token chooses. Weights are normal, in float16, and small enough for the numbers to stay finite.
+Needs NumPy.
 """
 import json
 import pathlib
@@ -16,8 +18,10 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "runtime"))
 from random_directories import shapes  # noqa: E402
 
-USUAL = {"hidden_act": "silu", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 8, "num_attention_heads": 16, "num_key_value_heads": 4,
-         "head_dim": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "vocab_size": 8000, "tie_word_embeddings": False, "max_position_embeddings": 4096,
+USUAL = {"hidden_act": "silu", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 8,
+         "num_attention_heads": 16, "num_key_value_heads": 4,
+         "head_dim": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "vocab_size": 8000, "tie_word_embeddings": False,
+         "max_position_embeddings": 4096,
          "bos_token_id": 1, "eos_token_id": 2}
 POOL = 1 << 22  # random numbers are drawn once
 

@@ -3,7 +3,8 @@
 
     scripts/make_synthetic_mistral.py OUT --tokenizer tokenizer.model             the full model: 14.5 GB, two shards
     scripts/make_synthetic_mistral.py OUT --tokenizer tokenizer.model --layers 2  a slice of it
-    scripts/make_synthetic_mistral.py OUT --layers 22 --hidden 2048 --intermediate 5632 --kv-heads 4   about 1.1 B parameters
+    scripts/make_synthetic_mistral.py OUT --layers 22 --hidden 2048 --intermediate 5632 --kv-heads 4   about 1.1 B
+    parameters
 
 Weights are normal with the standard deviation 0.02 (norms: 1), in bfloat16. The same arguments give the same bytes.
 Needs numpy only.

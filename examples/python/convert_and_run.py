@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The whole way: convert_and_run.py [FOLDER OF EXAMPLES]. Converts, verifies and runs a model; writes nano.gguf beside you."""
+"""The whole way: convert_and_run.py [FOLDER OF EXAMPLES]. Converts, verifies and runs a model; writes nano.gguf beside
+you."""
 
 import sys
 

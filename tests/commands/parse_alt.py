@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""An independent reader of ALT v2, written from the format's description alone, with nothing but Python's standard library.
+"""An independent reader of ALT v2, written from the format's description alone, with nothing but Python's standard
+library.
 
     parse_alt.py MODEL.alt WEIGHTS.safetensors TOLERANCE
 
-Parses the file to its last byte, field by field, and compares every element of every tensor with the safetensors file it
-was made from: |x - y| <= TOLERANCE. Exits 1 with the first disagreement.
+Parses the file to its last byte, field by field, and compares every element of every tensor with the safetensors file
+it was made from: |x - y| <= TOLERANCE. Exits 1 with the first disagreement.
 """
 import array
 import json
@@ -49,7 +50,8 @@ class Cursor:
 
 def general(cursor):
     end = cursor.section(0xCAFEBABE)
-    card = {key: cursor.text() for key in ("model_type", "base_model", "author", "created_at", "last_modified", "license", "uuid")}
+    card = {key: cursor.text() for key in ("model_type", "base_model", "author", "created_at", "last_modified",
+                                           "license", "uuid")}
     cursor.finish(end)
     return card
 
@@ -57,7 +59,8 @@ def general(cursor):
 def parameters(cursor):
     end = cursor.section(0xDEADBEEF)
     config = {"hidden_act": cursor.text(), "tie_word_embeddings": bool(cursor.take("B"))}
-    for key in ("hidden_size", "intermediate_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers",
+    for key in ("hidden_size", "intermediate_size", "max_position_embeddings", "num_attention_heads",
+                "num_hidden_layers",
                 "num_key_value_heads", "sliding_window"):
         config[key] = cursor.take("i")
     for key in ("rope_theta", "rms_norm_eps", "initializer_range"):

@@ -1,7 +1,8 @@
 """Parses zTensor 1.1 and 2 files to the last byte, knowing nothing but the specifications.
 
     parse_ztensor.py FILE...                       structure, padding, digests; for version 2 the content digest
-    parse_ztensor.py --group-error DENSE GROUPS    the largest error of version 1.1's quantized_group, in units of a scale
+    parse_ztensor.py --group-error DENSE GROUPS    the largest error of version 1.1's quantized_group, in units of a
+    scale
 
 Uses the standard library and the tools zstd and xxhsum.
 """
@@ -177,7 +178,9 @@ def group_error(dense_path, groups_path):
             place = item["components"][role]
             return struct.unpack(f"<{number}{code}", coded[place["offset"]:place["offset"] + place["length"]])
 
-        words, scales, zeros = part("packed_weight", "I", count // per_word), part("scales", "e", count // size), part("zeros", "e", count // size)
+        words, scales, zeros = part("packed_weight", "I",
+                                    count // per_word), part("scales", "e", count // size), part(
+                                        "zeros", "e", count // size)
         place = dense_objects[name]["components"]["data"]
         values = struct.unpack(f"<{count}e", dense[place["offset"]:place["offset"] + place["length"]])
         for i, value in enumerate(values):

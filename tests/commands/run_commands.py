@@ -75,7 +75,8 @@ def check(step, where, environment):
 
 
 def main():
-    path, poise, root = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])  # commands run in another directory
+    # commands run in another directory
+    path, poise, root = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
     if not os.access(poise, os.X_OK):
         sys.exit(f"{poise}: no such program")
     steps, needs_shared = parse(path)
@@ -83,7 +84,8 @@ def main():
     if needs_shared and not shared.is_dir():
         print(f"skipped: {shared} is not there")
         return SKIPPED
-    environment = dict(os.environ, PATH=f"{poise.parent}:{os.environ['PATH']}", EXAMPLES=str(root / "examples"), SHARED=str(shared),
+    environment = dict(os.environ, PATH=f"{poise.parent}:{os.environ['PATH']}", EXAMPLES=str(root / "examples"),
+                       SHARED=str(shared),
                        ROOT=str(root), LC_ALL="C.UTF-8", SOURCE_DATE_EPOCH="1720137600")
     with tempfile.TemporaryDirectory() as where:
         for step in steps:

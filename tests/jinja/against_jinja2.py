@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Templates rendered by Poise and by Python's jinja2: the texts have to be the same bytes, the errors at the same places.
+"""Templates rendered by Poise and by Python's jinja2: the texts have to be the same bytes, the errors at the same
+places.
 
 usage: against_jinja2.py RENDER_LINES [TEMPLATE.jinja ...]
 Generated expressions, and the templates that are named with conversations of many shapes. 77: there is no jinja2.

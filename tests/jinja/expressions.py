@@ -28,59 +28,86 @@ VARIABLES = {
 
 TEXTS = ["s", "t", "u", "e", "html", "'a'", "'lo'", "', '", "'ab\\ncd'", '"q\\"q"', "'%s-%s'", "'x' 'y'"]
 NUMBERS = ["n", "m", "z", "f", "1", "2", "3.5", "10", "0", "-1", "1e3", "0x1f", "1_000"]
-LISTS = ["l", "names", "people", "[1, 2, 3]", "['a', 'b']", "range(4)", "[]", "(1, 2)", "deep.a.b", "d.items()|list", "d.keys()|list"]
+LISTS = ["l", "names", "people", "[1, 2, 3]", "['a', 'b']", "range(4)", "[]", "(1, 2)", "deep.a.b", "d.items()|list",
+         "d.keys()|list"]
 DICTS = ["d", "deep", "people[0]", "{'k': 1, 'j': [2]}", "{}", "dict(a=1, b='x')"]
 OTHERS = ["yes", "no", "none", "missing", "deep.missing", "people[9]", "d['zz']", "loop"]
 
 TEXT_METHODS = [
-    "upper()", "lower()", "title()", "capitalize()", "swapcase()", "strip()", "lstrip()", "rstrip()", "strip('Hd')", "split()",
-    "split(',')", "split(' ', 1)", "rsplit(None, 1)", "rsplit(' ', 1)", "splitlines()", "splitlines(true)", "startswith('Hel')",
-    "endswith(('ld', 'x'))", "replace('l', 'L')", "replace('', '-', 3)", "find('o')", "rfind('o')", "find('o', 5)", "count('l')",
-    "index('l')", "partition(',')", "rpartition(' ')", "zfill(15)", "center(20, '*')", "ljust(15)", "rjust(15, '.')", "isdigit()",
-    "isalpha()", "isalnum()", "isspace()", "islower()", "isupper()", "istitle()", "removeprefix('He')", "removesuffix('ld')",
+    "upper()", "lower()", "title()", "capitalize()", "swapcase()", "strip()", "lstrip()", "rstrip()", "strip('Hd')",
+    "split()",
+    "split(',')", "split(' ', 1)", "rsplit(None, 1)", "rsplit(' ', 1)", "splitlines()", "splitlines(true)",
+    "startswith('Hel')",
+    "endswith(('ld', 'x'))", "replace('l', 'L')", "replace('', '-', 3)", "find('o')", "rfind('o')", "find('o', 5)",
+    "count('l')",
+    "index('l')", "partition(',')", "rpartition(' ')", "zfill(15)", "center(20, '*')", "ljust(15)", "rjust(15, '.')",
+    "isdigit()",
+    "isalpha()", "isalnum()", "isspace()", "islower()", "isupper()", "istitle()", "removeprefix('He')",
+    "removesuffix('ld')",
     "casefold()", "expandtabs(4)", "isascii()", "isidentifier()", "isprintable()", "isnumeric()", "join(['a', 'b'])",
     "format('A', 'B')", "encode", "append", "__class__", "nothing",
 ]  # fmt: skip
-DICT_METHODS = ["items()", "keys()", "values()", "get('a')", "get('zz', 5)", "copy()", "pop('a')", "update({})", "a", "b"]
+DICT_METHODS = ["items()", "keys()", "values()", "get('a')", "get('zz', 5)", "copy()", "pop('a')", "update({})", "a",
+                "b"]
 LIST_METHODS = ["index(2)", "count(1)", "append(3)", "copy()", "nothing", "0"]
 
 TEXT_FILTERS = [
-    "upper", "lower", "title", "capitalize", "trim", "length", "list", "reverse", "replace('l', 'r')", "replace('l', 'r', 1)",
-    "center(20)", "indent", "indent(2, true)", "indent('>> ', blank=true)", "truncate(9)", "truncate(9, true)", "truncate(8, false, '~', 0)",
-    "wordcount", "urlencode", "e", "escape", "forceescape", "safe", "string", "int", "float", "int(5)", "default('D')", "d('D', true)",
-    "first", "last", "tojson", "tojson(ensure_ascii=true)", "join('-')", "format(1, 2)", "batch(3)|list", "slice(3)|list", "sort|join",
+    "upper", "lower", "title", "capitalize", "trim", "length", "list", "reverse", "replace('l', 'r')",
+    "replace('l', 'r', 1)",
+    "center(20)", "indent", "indent(2, true)", "indent('>> ', blank=true)", "truncate(9)", "truncate(9, true)",
+    "truncate(8, false, '~', 0)",
+    "wordcount", "urlencode", "e", "escape", "forceescape", "safe", "string", "int", "float", "int(5)", "default('D')",
+    "d('D', true)",
+    "first", "last", "tojson", "tojson(ensure_ascii=true)", "join('-')", "format(1, 2)", "batch(3)|list",
+    "slice(3)|list", "sort|join",
     "unique|list", "trim('H ')", "count", "select|list", "attr('x')", "max", "min",
 ]  # fmt: skip
 LIST_FILTERS = [
-    "length", "first", "last", "join", "join(', ')", "list", "reverse|list", "sort", "sort(reverse=true)", "sort(case_sensitive=true)",
-    "unique|list", "min", "max", "sum", "tojson", "tojson(indent=2)", "batch(2)|list", "batch(2, 'x')|list", "slice(2)|list",
-    "slice(2, 'x')|list", "map('upper')|list", "map('string')|join", "map(attribute='name')|list", "map(attribute='zz', default=1)|list",
-    "select|list", "select('odd')|list", "reject('none')|list", "select('equalto', 2)|list", "select('in', [1, 2])|list",
-    "selectattr('name')|list", "selectattr('age', '>', 26)|list", "rejectattr('extra', 'defined')|map(attribute='name')|list",
-    "groupby('age')", "groupby('age')|map(attribute='grouper')|list", "groupby('zz', default=0)|length", "sort(attribute='age')",
-    "sort(attribute='age,name')|map(attribute='name')|join(',')", "map('length')|list", "string", "default('D')", "d('D', true)",
+    "length", "first", "last", "join", "join(', ')", "list", "reverse|list", "sort", "sort(reverse=true)",
+    "sort(case_sensitive=true)",
+    "unique|list", "min", "max", "sum", "tojson", "tojson(indent=2)", "batch(2)|list", "batch(2, 'x')|list",
+    "slice(2)|list",
+    "slice(2, 'x')|list", "map('upper')|list", "map('string')|join", "map(attribute='name')|list",
+    "map(attribute='zz', default=1)|list",
+    "select|list", "select('odd')|list", "reject('none')|list", "select('equalto', 2)|list",
+    "select('in', [1, 2])|list",
+    "selectattr('name')|list", "selectattr('age', '>', 26)|list",
+    "rejectattr('extra', 'defined')|map(attribute='name')|list",
+    "groupby('age')", "groupby('age')|map(attribute='grouper')|list", "groupby('zz', default=0)|length",
+    "sort(attribute='age')",
+    "sort(attribute='age,name')|map(attribute='name')|join(',')", "map('length')|list", "string", "default('D')",
+    "d('D', true)",
     "max(attribute='age')", "sum(attribute='age')", "map('replace', 'a', 'b')|list", "int", "float", "tojson(indent=0)",
     "tojson(separators=(',', ':'))", "select('string')|list", "map('default', 'x')|list",
 ]  # fmt: skip
 DICT_FILTERS = [
-    "length", "list", "dictsort", "dictsort(by='value')", "dictsort(true)", "dictsort(reverse=true)", "items|list", "tojson",
-    "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(indent='\t')", "first", "string", "default(1)", "urlencode", "join(',')", "attr('a')",
+    "length", "list", "dictsort", "dictsort(by='value')", "dictsort(true)", "dictsort(reverse=true)", "items|list",
+    "tojson",
+    "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(indent='\t')", "first", "string", "default(1)", "urlencode",
+    "join(',')", "attr('a')",
 ]  # fmt: skip
 NUMBER_FILTERS = [
-    "abs", "int", "float", "round", "round(1)", "round(1, 'floor')", "round(0, 'ceil')", "round(-1)", "string", "tojson",
+    "abs", "int", "float", "round", "round(1)", "round(1, 'floor')", "round(0, 'ceil')", "round(-1)", "string",
+    "tojson",
     "filesizeformat", "filesizeformat(true)", "default(3)", "length", "list", "int(3)",
 ]  # fmt: skip
-OTHER_FILTERS = ["default('D')", "d('D', true)", "string", "tojson", "length", "list", "upper", "int", "first", "join", "trim", "items|list"]
+OTHER_FILTERS = ["default('D')", "d('D', true)", "string", "tojson", "length", "list", "upper", "int", "first", "join",
+                 "trim", "items|list"]
 
 TESTS = [
-    "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence", "iterable", "callable",
-    "odd", "even", "true", "false", "lower", "upper", "escaped", "divisibleby(2)", "divisibleby 3", "eq 2", "== 'a'", "gt 1", "lt(5)",
+    "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence",
+    "iterable", "callable",
+    "odd", "even", "true", "false", "lower", "upper", "escaped", "divisibleby(2)", "divisibleby 3", "eq 2", "== 'a'",
+    "gt 1", "lt(5)",
     "ge 2", "le 2", "ne 1", "in [1, 2, 'a']", "sameas true", "sameas none", "filter", "test", "equalto('a')",
 ]  # fmt: skip
 
-FORMATS = ["'%s'", "'%d'", "'%5.2f'", "'%-8s|'", "'%05d'", "'%x'", "'%r'", "'%+d'", "'%e'", "'%g'", "'%%'", "'%(a)s'", "'%c'", "'%s %s'", "'%.2s'", "'%i'"]
-BRACES = ["'{}'", "'{0}{0}'", "'{:>8}'", "'{:.2f}'", "'{:05d}'", "'{!r}'", "'{a}'", "'{0[0]}'", "'{:,}'", "'{{}}'", "'{:^9}'", "'{:x}'", "'{0.real}'", "'{:*<6}'", "'{'", "'{:e}'"]
-SLICES = ["[0]", "[-1]", "[1:]", "[:2]", "[::-1]", "[1:3]", "[::2]", "[-2:]", "[5:1:-2]", "[9]", "['a']", "[:-1]", "[1:2:0]"]
+FORMATS = ["'%s'", "'%d'", "'%5.2f'", "'%-8s|'", "'%05d'", "'%x'", "'%r'", "'%+d'", "'%e'", "'%g'", "'%%'", "'%(a)s'",
+           "'%c'", "'%s %s'", "'%.2s'", "'%i'"]
+BRACES = ["'{}'", "'{0}{0}'", "'{:>8}'", "'{:.2f}'", "'{:05d}'", "'{!r}'", "'{a}'", "'{0[0]}'", "'{:,}'", "'{{}}'",
+          "'{:^9}'", "'{:x}'", "'{0.real}'", "'{:*<6}'", "'{'", "'{:e}'"]
+SLICES = ["[0]", "[-1]", "[1:]", "[:2]", "[::-1]", "[1:3]", "[::2]", "[-2:]", "[5:1:-2]", "[9]", "['a']", "[:-1]",
+          "[1:2:0]"]
 
 
 class Maker:
@@ -196,9 +223,12 @@ class Maker:
         if kind == 3:
             return f"{self.tag('if ' + self.truth(2))}{body()}{self.tag('elif ' + self.truth(1))}{body()}{self.tag('else')}{body()}{self.tag('endif')}"
         if kind == 4:
-            inner = self.any(["loop.index", "loop.first", "loop.last", "loop.previtem", "loop.nextitem", "loop.length", "loop.revindex", "loop.cycle('a', 'b')", "loop.changed(x)", "x", "x.name", "x ~ loop.index0"])  # fmt: skip
+            inner = self.any(["loop.index", "loop.first", "loop.last", "loop.previtem", "loop.nextitem", "loop.length",
+                              "loop.revindex", "loop.cycle('a', 'b')", "loop.changed(x)", "x", "x.name",
+                              "x ~ loop.index0"])
             extra = self.any(["", "", " if x", " if loop is defined"])
-            control = self.any(["", "", "{% if loop.index > 2 %}{% break %}{% endif %}", "{% if loop.first %}{% continue %}{% endif %}"])
+            control = self.any(["", "", "{% if loop.index > 2 %}{% break %}{% endif %}",
+                                "{% if loop.first %}{% continue %}{% endif %}"])
             return f"{self.tag('for x in ' + self.list(1) + extra)}{control}{{{{ {inner} }}}}{body()}{self.tag('else')}none{self.tag('endfor')}"
         if kind == 5:
             return f"{self.tag('for k, v in ' + self.any(['d.items()', 'd|dictsort', 'deep.items()', 'd|items', 'l']))}{{{{ k }}}}={{{{ v }}}};{self.tag('endfor')}"
@@ -210,7 +240,8 @@ class Maker:
             return f"{self.tag('set ns = namespace(c=0, t=s)')}{self.tag('for x in ' + self.list(1))}{{% set ns.c = ns.c + 1 %}}{{% set q = x %}}{self.tag('endfor')}{{{{ ns.c }}}}{{{{ q }}}}"
         if kind == 9:
             arguments = self.any(["1", "1, 2", "b=2", "1, c=3", "1, 2, 3, 4", "a=s, zz=1", "*l", "**{'a': 5}", ""])
-            shown = self.any(["{{ a }}{{ b }}", "{{ a }}{{ varargs }}", "{{ a }}{{ kwargs }}", "{{ a ~ b }}{{ varargs }}{{ kwargs }}"])
+            shown = self.any(["{{ a }}{{ b }}", "{{ a }}{{ varargs }}", "{{ a }}{{ kwargs }}",
+                              "{{ a ~ b }}{{ varargs }}{{ kwargs }}"])
             return f"{self.tag('macro g(a, b=n)')}{shown}{self.tag('endmacro')}{{{{ g({arguments}) }}}}"
         if kind == 10:
             return f"{self.tag('macro w(t)')}<{{{{ t }}}}>{{{{ caller({self.any(['', 'n', '1, 2'])}) }}}}{self.tag('endmacro')}{self.tag('call' + self.any(['', '(o)', '(o=2)']) + ' w(s)')}{body()}{{{{ o }}}}{self.tag('endcall')}"

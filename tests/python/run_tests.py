@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs one file of pytest against the package in a build directory: run_tests.py BUILD SOURCE TEST.py. Exit 77, with the reason, where it cannot run."""
+"""Runs one file of pytest against the package in a build directory: run_tests.py BUILD SOURCE TEST.py. Exit 77, with
+the reason, where it cannot run."""
 
 import importlib.util
 import os
@@ -15,6 +16,8 @@ missing = [name for name in ("pytest", "numpy") if importlib.util.find_spec(name
 if missing:
     print(f"skipped: {', '.join(missing)} are not installed; scripts/install_dependencies.sh test does that")
     sys.exit(77)
-os.environ.update(PYTHONPATH=str(package), POISE_EXAMPLES=str(source / "examples"), POISE_COMMAND=str(build / "poise"), POISE_BUILD=str(build),
+os.environ.update(PYTHONPATH=str(package), POISE_EXAMPLES=str(source / "examples"), POISE_COMMAND=str(build / "poise"),
+                  POISE_BUILD=str(build),
                   POISE_SOURCE=str(source), PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
-os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(source), str(test)])
+os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir",
+                          str(source), str(test)])

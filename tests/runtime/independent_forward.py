@@ -2,9 +2,10 @@
 
     independent_forward.py POISE TOKENIZER_MODEL [NAME...]
 
-Builds small directories of every family with random weights, one for each thing that such models differ in (random_directories.py), and
-runs them as they are and converted. Then quantizes one in many types, and runs it with --exact: what is expected are the logits of the numbers that its
-codes are. Exits with 77 (skipped) where NumPy is missing.
+Builds small directories of every family with random weights, one for each thing that such models differ in
+(random_directories.py), and runs them as they are and converted. Then quantizes one in many types, and runs it with
+--exact: what is expected are the logits of the numbers that its codes are. Exits with 77 (skipped) where NumPy is
+missing.
 """
 import json
 import pathlib
@@ -21,12 +22,15 @@ except ImportError:
 from forward_pass import logits
 from random_directories import BASE, CASES, write_directory
 
-# Of the largest logit, on any processor. A matrix unit rounds the products of several tokens with weights that are not float32, but for --exact.
+# Of the largest logit, on any processor. A matrix unit rounds the products of several tokens with weights that are not
+# float32, but for --exact.
 FLOAT32 = 2e-5
 ROUNDED = 2e-4
 HELD_BY_ALT = ("llama", "mistral")
-QUANTIZED = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2, "num_hidden_layers": 2}
-TYPES = ("qint8", "qint4", "group8", "group4", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq1_0",
+QUANTIZED = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2,
+             "num_hidden_layers": 2}
+TYPES = ("qint8", "qint4", "group8", "group4", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k",
+         "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq1_0",
          "tq2_0")
 EXACT = 1e-5  # as these, of the quantized ones
 
@@ -34,7 +38,8 @@ EXACT = 1e-5  # as these, of the quantized ones
 def targets(config, dtype):
     """What to convert to; without configurations that ALT cannot hold."""
     alt = dtype != "BF16" and config["model_type"] in HELD_BY_ALT
-    several = config["model_type"] == "gpt_oss"  # forms of experts: those of GGUF, what a directory makes of these, and numbers
+    # forms of experts: those of GGUF, what a directory makes of these, and numbers
+    several = config["model_type"] == "gpt_oss"
     return [None, "model.zt"] + ["model.alt"] * alt + ["model.gguf", "again/", "numbers/"] * several
 
 
@@ -47,7 +52,8 @@ def main():
         random = np.random.default_rng(number + 1)
         with tempfile.TemporaryDirectory() as directory:
             directory = pathlib.Path(directory)
-            config = dict(changes) if "text_config" in changes or changes.get("model_type") == "gpt2" else {**BASE, **changes}
+            config = (dict(changes) if "text_config" in changes or changes.get("model_type") == "gpt2"
+                      else {**BASE, **changes})
             weights = write_directory(directory, config, tokenizer, dtype, random)
             tokens = [1] + random.integers(3, 960, count - 1).tolist()
             expected = logits(config, weights, np.array(tokens))
@@ -74,12 +80,14 @@ def compare_quantized(poise, tokenizer):
         write_directory(directory, config, tokenizer, "F32", random)
         for kind in TYPES:
             codes, numbers = directory / f"{kind}.zt", directory / f"{kind}.safetensors"
-            subprocess.run([poise, "convert", directory, "-o", codes, "--quantize", kind], check=True, capture_output=True)
+            subprocess.run([poise, "convert", directory, "-o", codes, "--quantize", kind], check=True,
+                           capture_output=True)
             subprocess.run([poise, "convert", codes, "-o", numbers, "--dtype", "f32"], check=True, capture_output=True)
             weights = read_numbers(numbers)
             for count in (1, len(tokens)):
                 expected = logits(config, weights, np.array(tokens[:count]))
-                ran = subprocess.run([poise, "run", codes, "--tokens", ",".join(map(str, tokens[:count])), "--logits", "--exact"], check=True, capture_output=True)
+                ran = subprocess.run([poise, "run", codes, "--tokens", ",".join(map(str, tokens[:count])), "--logits",
+                                      "--exact"], check=True, capture_output=True)
                 error = np.abs(np.array(json.loads(ran.stdout)["logits"]) - expected).max() / np.abs(expected).max()
                 failures += not error < EXACT
                 print(f"{kind:14} {count:2} tokens  {error:.1e}{'' if error < EXACT else '  TOO LARGE'}")
@@ -91,7 +99,8 @@ def read_numbers(path):
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     header = json.loads(data[8:8 + size])
-    return {name: np.frombuffer(data[8 + size:], np.float32, (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4, entry["data_offsets"][0])
+    return {name: np.frombuffer(data[8 + size:], np.float32, (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4,
+                                entry["data_offsets"][0])
             .reshape(entry["shape"]).astype(np.float64) for name, entry in header.items() if name != "__metadata__"}
 
 
@@ -100,8 +109,10 @@ def run(poise, directory, target, tokens, exact):
         if target:
             source = directory / "model.gguf" if target == "again/" else directory
             numbers = ["--dtype", "f32"] if target == "numbers/" else []
-            subprocess.run([poise, "convert", source, "-o", f"{directory}/{target}", *numbers], check=True, capture_output=True)
-        ran = subprocess.run([poise, "run", directory / target if target else directory, "--tokens", ",".join(map(str, tokens)), "--logits",
+            subprocess.run([poise, "convert", source, "-o", f"{directory}/{target}", *numbers], check=True,
+                           capture_output=True)
+        ran = subprocess.run([poise, "run", directory / target if target else directory, "--tokens",
+                              ",".join(map(str, tokens)), "--logits",
                               *["--exact"] * exact], check=True, capture_output=True)
         return json.loads(ran.stdout)["logits"]
     except subprocess.CalledProcessError as error:
