@@ -42,13 +42,13 @@ struct Ending {
   bool left;       // B
   bool embedding;  // the product is transposed
 };
-// A name may have the adapter's own, "default", before "weight".
+// A name may contain the adapter's own, "default", before "weight".
 constexpr std::array kEndings = std::to_array<Ending>({{".lora_A", false, false},
                                                        {".lora_B", true, false},
                                                        {".lora_embedding_A", false, true},
                                                        {".lora_embedding_B", true, true}});
 
-// The two thin matrices of one of the model's.
+// The two thin matrices for one of the model's.
 struct Pair {
   const Tensor* left = nullptr;
   const Tensor* right = nullptr;
@@ -73,7 +73,7 @@ class Settings {
 
   bool fan_in_fan_out() const { return is_true("fan_in_fan_out"); }
 
-  // As PEFT has it: the pattern counts that is the module's name, or the end of it after a dot; the first that does.
+  // As in PEFT: the first pattern that equals the module's name, or its end after a dot, counts.
   std::uint64_t rank(std::string_view module) const {
     const Value* own = in_pattern("rank_pattern", module);
     if (own == nullptr) return rank_;
@@ -162,7 +162,7 @@ Settings read_settings(const fs::path& directory) {
   return {std::move(value).take<Attributes>(), path.string()};
 }
 
-// What one adapter makes of a model.
+// Merges one adapter into a model.
 class Merging {
  public:
   Merging(const Model& base, const LoraAdapter& adapter)
@@ -223,7 +223,7 @@ class Merging {
 
   bool is_transposed(const Pair& pair) const { return pair.embedding || settings_.fan_in_fan_out(); }
 
-  // Null: there is a fault.
+  // Null after a fault.
   const Tensor* fitting(const std::string& module, const Pair& pair) {
     const auto fault = [&](const std::string& problem) {
       add_fault(faults_, fmt::format("{}: {}", module, problem));

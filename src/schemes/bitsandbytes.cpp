@@ -36,7 +36,7 @@ constexpr std::array<std::string_view, 2> kParts8 = {".weight", ".weight_format"
 // The even code is in the high half.
 constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 
-// What the JSON of a matrix tells.
+// The JSON of a matrix.
 class State {
  public:
   explicit State(const MatrixParts& matrix) : matrix_(matrix) {
@@ -104,7 +104,7 @@ std::uint64_t blocks_of(std::uint64_t elements, std::uint64_t size) {
   return elements / size + (elements % size == 0 ? 0 : 1);
 }
 
-// Scales that are codes themselves.
+// Scales that are stored as codes.
 BlobPtr nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map");
   const Part& numbers = matrix.data(book, {DType::f32});

@@ -7,7 +7,7 @@
 //   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
 //   float-quantized   weight f8 [out, in], weight_scale
 //
-// A scale may also be one a row ([out, 1]) or one in all. value = (code - zero) * scale.
+// A scale may also be one for each row ([out, 1]) or one for the matrix. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 3> kPlainParts = {".weight", ".weight_zer
 constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_zero_point", ".output_scale", ".k_scale",
                                                       ".v_scale"};
 
-// The objects of config_groups that tell how weights are stored.
+// The objects of config_groups that describe how weights are stored.
 std::vector<const Attributes*> weight_groups(const QuantizationConfig& config) {
   std::vector<const Attributes*> found;
   const Value* groups = config.keys().find("config_groups");
@@ -56,7 +56,7 @@ void require_known(const QuantizationConfig& config) {
         fmt::format("quantization_config: sparsity_config: format is {}, only dense is supported", to_json(*format)));
 }
 
-// The formats that the configuration names, of all matrices or of a group of them.
+// The formats in the configuration, for all matrices or a group of them.
 std::set<std::string> formats_of(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.text("format")) formats.insert(*format);
@@ -78,7 +78,7 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
   matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
 }
 
-// Does the configuration have weights of so many bits?
+// True if the configuration has weights of that many bits.
 bool has_bits(const QuantizationConfig& config, unsigned bits) {
   const std::vector<const Attributes*> groups = weight_groups(config);
   return groups.empty() || std::ranges::any_of(groups, [&](const Attributes* weights) {
@@ -110,7 +110,7 @@ Scales scales_of(const MatrixParts& matrix, std::uint64_t rows, std::uint64_t co
   return {groups, as_part("scales", data)};
 }
 
-// The zero points of groups as codes without sign, of `bits` bits.
+// The zero points of groups as unsigned codes of `bits` bits.
 Part zeros_of(const MatrixParts& matrix, std::uint64_t rows, std::uint64_t groups, unsigned bits) {
   const unsigned middle = 1U << (bits - 1);
   const Tensor* zeros = matrix.find(".weight_zero_point");
@@ -216,7 +216,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   return scaled_f8(matrix);
 }
 
-// NVFP4 has bytes in their place.
+// NVFP4 has bytes instead.
 bool is_packed(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight_packed");
   return matrix.find(".weight_global_scale") == nullptr && !weight->parts.empty() &&

@@ -1,4 +1,4 @@
-// Matrices of small floating-point numbers, which several schemes have.
+// Matrices of small floating-point numbers, for several schemes.
 #pragma once
 
 #include "schemes/scheme.hpp"
@@ -7,11 +7,11 @@ namespace poise::schemes {
 
 bool is_f8(DType type);
 
-// `weight` of f8 [out, in] with `weight_scale`: one number, or one a row.
+// `weight` of f8 [out, in] with `weight_scale`: one number, or one for each row.
 Tensor scaled_f8(const MatrixParts& matrix);
 
-// Numbers of f4_e2m1, two a byte, with a scale of f8_e4m3 for each group of 16 along rows, times a factor of the whole
-// matrix. Throws invalid_file (without path) where shapes do not fit.
+// Numbers of f4_e2m1, two a byte, with a scale of f8_e4m3 for each group of 16 along rows, times a factor for the whole
+// matrix. Throws invalid_file (without path) for shapes that do not fit.
 Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides);
 
 }  // namespace poise::schemes

@@ -46,7 +46,7 @@ Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) 
   return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), size(0), size(1));
 }
 
-// NVFP4 has bytes in their place.
+// NVFP4 has bytes instead.
 bool is_wide(const MatrixParts& matrix) {
   const Tensor* weight = matrix.find(".weight");
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;

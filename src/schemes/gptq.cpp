@@ -5,7 +5,7 @@
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1
 //   g_idx     i32 [in], the group of each column; where it is not there, neighbours share a group
 //
-// value = (code - zero) * scale. Of 3 bits 32 codes take three words, and are stored here in four bits each.
+// value = (code - zero) * scale. 32 codes of 3 bits take three words, and are stored here in four bits each.
 #include <array>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What rows of the table make their tensors of.
+// Builds tensors for the rows of the table.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace poise::schemes {
 
-// A part of another role. `blob` empty: the bytes that are there.
+// The part with another role. `blob` empty: its own bytes.
 Part as_part(std::string_view role, DType dtype, BlobPtr blob);
 inline Part as_part(std::string_view role, const Part& part) { return as_part(role, part.dtype, BlobPtr(part.blob)); }
 
@@ -21,7 +21,7 @@ BlobPtr as_f32(const Tensor& tensor);
 // A dense matrix, transposed. Requires: rank 2, elements of whole bytes.
 BlobPtr transposed_data(const Tensor& matrix);
 
-// Float32 numbers that are computed, a block at a time, from the place of the first.
+// Computes float32 numbers in blocks, from the index of the first.
 using MakeNumbers = std::function<void(std::uint64_t first, std::span<float> out)>;
 BlobPtr computed_f32(std::uint64_t elements, MakeNumbers make);
 
@@ -39,7 +39,7 @@ struct GroupParts {
   BlobPtr codes;            // make_codes_blob() in `bits` bits
   Part scales;              // [rows, columns / group_size]
   Part zeros;               // the same
-  BlobPtr index = nullptr;  // u32, of each column its group; null: groups of neighbours
+  BlobPtr index = nullptr;  // u32, for each column its group; null: groups of neighbours
 };
 // value = (code - zero) * scale. Throws what the layouts' checks throw.
 Tensor group_tensor(const MatrixParts& matrix, GroupParts parts);
@@ -48,15 +48,15 @@ Tensor group_tensor(const MatrixParts& matrix, GroupParts parts);
 Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
                            std::uint64_t columns);
 
-// The u32 of each column that names its group, of the i32 tensor with that ending; null where there is none, or where
-// neighbours share a group. Throws invalid_file (without path) for a group that is not there.
+// The u32 of each column's group, from the i32 tensor with that ending; null if it is missing, or neighbours share a
+// group. Throws invalid_file (without path) for a missing group.
 BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
                     std::uint64_t group_size);
 
-// Codes of one byte that have a sign, with `zero` in the middle of those without. Requires: a dense matrix of i8.
+// Signed codes of one byte as unsigned ones, with `zero` in the middle. Requires: a dense matrix of i8.
 BlobPtr without_sign(const Tensor& codes);
 
-// The bits of a code in groups that hold codes of that many: 3 become 4, and 5 and 6 become 8.
+// The bits in which groups store a code: 4 for 3, and 8 for 5 and 6.
 unsigned stored_bits(unsigned bits);
 
 }  // namespace poise::schemes

@@ -4,7 +4,7 @@
 //   scales    [out, in / group_size]
 //   biases    the same shape
 //
-// value = code * scale + bias. A zero point of -bias / scale says the same, but for the rounding of float32; codes of 3
+// value = code * scale + bias. A zero point of -bias / scale is equivalent, except for float32 rounding; codes of 3
 // bits are stored here in 4 bits, those of 5 and 6 in 8.
 #include <array>
 
@@ -25,7 +25,7 @@ void require_known(const QuantizationConfig& config) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization: mode is {}, only affine is supported", mode));
 }
 
-// The settings of a matrix: its own, where the object has some by its name.
+// The settings of a matrix: its own, if the object has some under its name.
 QuantizationConfig settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Value* own = config.keys().find(matrix.name());
   const auto* keys = own == nullptr ? nullptr : own->get_if<Attributes>();

@@ -25,9 +25,9 @@ constexpr std::size_t kMostFaults = 100;
 
 struct QuantizationKey {
   std::string_view key;
-  std::string_view method;  // where the object does not name one
+  std::string_view method;  // default if the object has none
 };
-// MLX's object names no method; its directories may have a copy of it under the usual key.
+// MLX's object has no method; its directories may have a copy under the usual key.
 constexpr std::array kKeys =
     std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {"quantization", "mlx"}});
 
@@ -38,7 +38,7 @@ std::vector<const QuantizationScheme*> schemes_of(std::string_view method) {
   return found;
 }
 
-// A matrix and how it is stored.
+// A matrix and its storage.
 struct Matrix {
   std::string name;
   const QuantizationScheme* scheme;
@@ -49,7 +49,7 @@ class Folding {
   Folding(const Model& model, const FoundQuantization& found)
       : model_(model), config_(*found.config), schemes_(schemes_of(found.method)), method_(found.method) {}
 
-  // Nothing: the model has no quantized matrix.
+  // Nothing if the model has no quantized matrix.
   std::optional<Model> fold() {
     find_matrices();
     for (const QuantizationScheme* scheme : schemes_) {
@@ -124,7 +124,7 @@ class Folding {
     });
   }
 
-  // A tensor that no matrix has taken.
+  // Checks a tensor that belongs to no matrix.
   void require_whole(const Tensor& tensor) {
     const QuantizationScheme* first = nullptr;
     std::string_view name;
@@ -176,7 +176,7 @@ class Folding {
   std::vector<const QuantizationScheme*> schemes_;
   std::string method_;
   std::vector<Matrix> matrices_;
-  std::map<std::string_view, std::size_t> of_tensor_;  // the matrix that a tensor is a part of
+  std::map<std::string_view, std::size_t> of_tensor_;  // the matrix of each part
   std::set<std::size_t> made_;
   std::vector<std::string> faults_;
   std::vector<std::string> left_out_;

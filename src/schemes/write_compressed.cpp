@@ -88,7 +88,7 @@ class ZeroWords final : public Blob {
   LazyValue<const std::vector<std::uint8_t>> kept_;
 };
 
-// Why the parts cannot hold its codes; empty: they can.
+// Why the parts cannot hold its codes; empty if they can.
 std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
   if (tensor.name == embedding) return "an embedding has no codes there";
   const GroupScheme* scheme = group_scheme(tensor.layout);

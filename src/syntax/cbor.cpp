@@ -32,7 +32,7 @@ std::string_view to_string(Kind kind) {
   return "nothing";
 }
 
-// A key from the file, fit for a message.
+// A key from the file, made safe for a message.
 std::string printable(std::string_view key) {
   constexpr std::size_t kLongest = 100;
   std::string text(key.substr(0, kLongest));
@@ -226,7 +226,7 @@ KeySet* Cursor::empty_key_set(Keys keys) {
   return &key_sets_[depth_];
 }
 
-// An indefinite string's pieces are definite strings of its kind.
+// The pieces of an indefinite string are definite strings of its kind.
 std::string_view Cursor::string_content(const Item& item) {
   if (!item.indefinite) return last_string(item);
   std::string whole;
@@ -291,7 +291,7 @@ Value Cursor::to_value(const Item& item) {
 
 Value Cursor::map_value(const Item& item) {
   std::vector<Attributes::Entry> entries;
-  Value::Pairs pairs;  // instead, from the first key on that is no text
+  Value::Pairs pairs;  // used from the first key on that is not text
   for (Map map(*this, item); map.next();) {
     if (map.has_text_key() && pairs.empty()) {
       entries.emplace_back(map.key(), value());

@@ -1,7 +1,7 @@
 // CBOR (RFC 8949): a cursor over one encoded item.
 //
-// The cursor walks the bytes in place: nothing is built that the caller does not ask for, nesting is bounded, every
-// count is bounded by the bytes left, and an error names the keys that lead to the item and its offset in the file.
+// The cursor walks the bytes in place: it builds nothing that the caller does not ask for, bounds nesting, bounds every
+// count by the bytes left, and errors name the keys that lead to the item and its offset in the file.
 #pragma once
 
 #include <array>
@@ -46,28 +46,28 @@ enum class Kind : std::uint8_t {
   end
 };
 
-// One head. Small enough to be handed on in registers: there are two million of them in a large manifest.
+// One head. Small enough for registers: a large manifest has two million.
 struct Item {
   Kind kind = Kind::none;
   bool indefinite = false;
-  // The number, the count, the tag, the length of a string; of a negative integer n it is -1 - n, of a floating-point
-  // number its bits.
+  // The number, the count, the tag, the length of a string; -1 - n for a negative integer n, the bits of a
+  // floating-point number.
   std::uint64_t argument = 0;
 };
 
 class Map;
 class Array;
 
-// Whether a map refuses keys that come twice. In deterministic encoding keys ascend, which is always checked.
+// Whether a map rejects repeated keys. Deterministic encoding always checks that keys ascend.
 enum class Keys : std::uint8_t { unique, checked_by_caller };
 
 class Cursor {
  public:
-  // `bytes` begin at `offset` of the file `path`; `context` opens every message: "zt 1.1: manifest". Requires: the
+  // `bytes` begin at `offset` of the file `path`; `context` begins every message: "zt 1.1: manifest". Requires: the
   // bytes outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
 
-  // The next item, which must be of that kind. Text stays valid as long as the cursor.
+  // The next item, which must be of that kind. Text lives as long as the cursor.
   std::uint64_t u64();
   std::string_view text();
   Map map(Keys keys = Keys::unique);
@@ -75,9 +75,9 @@ class Cursor {
   Value value();
   // A map whose keys are all text.
   Attributes attributes();
-  // Passes over a null, which says that an optional value is absent; false when something else follows.
+  // Skips a null, which marks an absent optional value; false if something else follows.
   bool null();
-  // Passes over the next item, which is checked like any other. Builds nothing.
+  // Skips the next item and checks it. Builds nothing.
   void skip() { pass(take()); }
   // Throws when bytes are left.
   void finish() const;
@@ -104,7 +104,7 @@ class Cursor {
   Item decode();  // one head, and the content of a string
   Item take();    // the same after any tags, depth checked
   Item take(Kind expected);
-  // Parts of decode(): `begin` is where the item begins.
+  // Parts of decode(): `begin` is the item's offset.
   Item simple_or_float(unsigned low, std::size_t begin);
   Item floating(double number, std::size_t begin) const;
   std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);
@@ -112,15 +112,15 @@ class Cursor {
   Value map_value(const Item& item);
   void charge(bool affordable) const;
   void pass(const Item& item);
-  // Of bytes and text. Requires: the item is the last that was read.
+  // Of bytes and text. Requires: the item was read last.
   std::string_view string_content(const Item& item);
-  std::string_view last_string(const Item& item) const;  // the same of a definite one
-  std::string_view take_piece(Kind kind);                // of an indefinite string
+  std::string_view last_string(const Item& item) const;  // for a definite string
+  std::string_view take_piece(Kind kind);                // for an indefinite one
   void require_shortest(const Item& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
   bool at_break();
-  KeySet* empty_key_set(Keys keys);  // for a map that is about to open; null where there is nothing to compare
+  KeySet* empty_key_set(Keys keys);  // for a map that opens; null if no keys need comparing
   std::uint64_t checked_count(const Item& item, std::uint64_t least_bytes_each) const;
 
   std::span<const std::byte> bytes_;
@@ -133,7 +133,7 @@ class Cursor {
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
   std::array<Frame, kMaxNesting + 1> frames_;
-  std::deque<std::string> joined_;  // strings that arrived in pieces, and keys that are no text
+  std::deque<std::string> joined_;  // strings in pieces, and keys other than text
   std::deque<KeySet> key_sets_;     // by depth, of the open maps
 };
 
@@ -145,7 +145,7 @@ class Array {
   ~Array() { --in_.depth_; }
 
   bool next();
-  // Items that are left; 0 where the file does not say.
+  // Remaining items; 0 if the file does not give their number.
   std::uint64_t size_hint() const { return left_; }
 
  private:
@@ -167,13 +167,13 @@ class Map {
 
   // Reads the next key. The value must have been read before.
   bool next();
-  // Empty when the key is no text.
+  // Empty when the key is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
-  // The key when it is no text.
+  // The key when it is not text.
   const Value& other_key() const { return other_key_; }
   std::uint64_t key_position() const { return key_position_; }
-  // Entries that are left; 0 where the file does not say.
+  // Remaining entries; 0 if the file does not give their number.
   std::uint64_t size_hint() const { return left_; }
 
  private:
@@ -193,7 +193,7 @@ class Map {
   Value other_key_;
   std::string_view previous_;           // deterministic: the encoded key before
   KeySet* keys_ = nullptr;              // lenient
-  std::unique_ptr<KeySet> other_keys_;  // lenient: those that are no text, encoded
+  std::unique_ptr<KeySet> other_keys_;  // lenient: keys other than text, encoded
 };
 
 }  // namespace poise::cbor

@@ -22,7 +22,7 @@ void store_big_endian(Number number, std::byte* to) {
     to[i] = static_cast<std::byte>(number & 0xffU);
 }
 
-// The bits of the half that equals `number` exactly, if there is one. NaN is not asked for.
+// The bits of the half that equals `number` exactly, if there is one. Not called with NaN.
 std::optional<std::uint16_t> exact_half(float number) {
   const auto bits = std::bit_cast<std::uint32_t>(number);
   const auto sign = static_cast<std::uint16_t>(bits >> 16U & 0x8000U);

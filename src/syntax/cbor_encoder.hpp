@@ -21,14 +21,14 @@ class Encoder {
  public:
   explicit Encoder(KeyOrder order) : order_(order) {}
 
-  // The entries of a map and the items of an array follow their head; their order is the caller's business.
+  // The entries of a map and the items of an array follow their head, in an order that the caller chooses.
   void map(std::uint64_t entries) { head(5, entries); }
   void array(std::uint64_t items) { head(4, items); }
   void text(std::string_view text);  // throws unsupported unless it is UTF-8
   void u64(std::uint64_t number) { head(0, number); }
   // Any value; maps inside are sorted.
   void value(const Value& value);
-  // An item that is encoded already.
+  // An encoded item.
   void encoded(std::string_view item) { bytes_ += item; }
 
   std::string_view bytes() const { return bytes_; }

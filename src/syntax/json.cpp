@@ -1,7 +1,6 @@
-// Reads JSON text, with the bounds that a hostile text calls for. json_write.cpp writes it.
+// Reads JSON text, within bounds for hostile input. json_write.cpp writes it.
 //
-// simdjson finds the tokens and checks that the text is UTF-8. Parser walks them in order, so that it knows where each
-// one is.
+// simdjson finds the tokens and checks UTF-8. JsonParser walks them in order, so that it knows their positions.
 #include "syntax/json.hpp"
 
 #include <sys/mman.h>
@@ -32,11 +31,11 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// With its first use simdjson chooses instructions for this processor, and ends the program if memory runs out
-// meanwhile. So it chooses before main().
+// On first use simdjson selects instructions for this processor, and ends the program if memory runs out. So it does
+// that before main().
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
-// Text from a file, fit for an error message: short, and without bytes that a terminal might obey.
+// Text from a file, made safe for an error message: short, and without terminal controls.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kLongest = 200;
   std::string result(text.substr(0, kLongest));
@@ -46,12 +45,11 @@ std::string excerpt(std::string_view text) {
   return text.size() > kLongest ? result + "..." : result;
 }
 
-// The most bytes of text that the values of a large text take on average: what simdjson notes of each token is a
-// multiple of them.
+// The largest average size of text in a large document's values: simdjson's index takes a multiple of it.
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
-// A message for what simdjson says of a text that is no JSON.
+// A message for simdjson's error.
 std::string_view problem_of(simdjson::error_code code) {
   switch (code) {
     case simdjson::CAPACITY: return "the text is too long";
@@ -99,7 +97,7 @@ class JsonParser {
   friend class JsonValue;
 
   void begin(ondemand::document& document) {
-    if (text_.starts_with("\xef\xbb\xbf")) fail("a byte order mark", text_.data());  // which newer simdjson passes over
+    if (text_.starts_with("\xef\xbb\xbf")) fail("a byte order mark", text_.data());  // newer simdjson skips it
     if (const auto nul = text_.find('\0'); nul != std::string_view::npos) fail("a NUL byte", text_.data() + nul);
     if (const auto error = parser_
                                .iterate(simdjson::padded_string_view(text_.data(), text_.size(),
@@ -112,7 +110,7 @@ class JsonParser {
 
   const char* end() const { return text_.data() + text_.size(); }
 
-  // After the root value. simdjson has passed over containers; a scalar is alone when the text is one token.
+  // After the root value. simdjson has skipped containers; a scalar is the only token of its text.
   void require_end(bool container) const {
     const char* place = end();
     if (container) {
@@ -130,7 +128,7 @@ class JsonParser {
     return offset_ + static_cast<std::uint64_t>(place - text_.data());
   }
 
-  // The token that comes next.
+  // The next token.
   const char* here() const {
     const char* place = nullptr;
     return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, end()) : end();
@@ -145,7 +143,7 @@ class JsonParser {
     if (error != simdjson::SUCCESS) check(error, here());
   }
 
-  // simdjson notes four bytes for each token of the whole text before the first value can be charged for.
+  // simdjson takes four bytes for each token of the whole text before the first value is charged.
   void require_justified() const {
     const std::string_view text = text_;
     if (text.size() <= kLargeTextBytes) return;
@@ -174,7 +172,7 @@ class JsonParser {
     }
   }
 
-  // Says where the text is no UTF-8, or a string is none: simdjson finds these first and does not say where.
+  // Finds the place of invalid UTF-8 or of an invalid string: simdjson reports these first, without a place.
   [[noreturn]] void fail_early(simdjson::error_code error) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
     if (error == simdjson::UTF8_ERROR) fail("bytes that are no UTF-8", first_malformed());
@@ -202,7 +200,7 @@ class JsonParser {
     return rest.data();
   }
 
-  // What is between a value's first character and the next token.
+  // The text between a value's first character and the next token.
   static std::string_view token_of(ondemand::value& value) { return value.raw_json_token(); }
   std::string_view token_of(ondemand::document& document) const {
     std::string_view token;
@@ -210,8 +208,7 @@ class JsonParser {
     return token;
   }
 
-  // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson passes over
-  // them.
+  // `source` is the document for the root, else a value in it. Scalars are read from their token: simdjson skips them.
   template <typename Source>
   Value value(Source& source, std::size_t depth) {
     return value(source, trimmed(token_of(source)), depth);
@@ -246,7 +243,7 @@ class JsonParser {
   Value number(std::string_view token) const {
     std::string_view rest = token.substr(token.front() == '-' ? 1 : 0);
     const std::size_t whole = digits(rest);
-    // Where the first digit that counts is, in places left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
+    // The place of the first significant digit, left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
     std::int64_t places = rest.starts_with('0') ? 0 : static_cast<std::int64_t>(whole);
     bool valid = whole > 0 && (whole == 1 || rest.front() != '0');
     rest.remove_prefix(whole);
@@ -278,7 +275,7 @@ class JsonParser {
     return 0.0;  // too small
   }
 
-  // Nothing where the type cannot hold it.
+  // Nothing if the type cannot hold it.
   template <typename Number>
   static std::optional<Number> parsed(std::string_view token) {
     Number number{};
@@ -287,7 +284,7 @@ class JsonParser {
     return number;
   }
 
-  // Where the first quote or escape is from `at` on.
+  // The first quote or escape from `at` on.
   static std::size_t plain_end(std::string_view text, std::size_t at) {
     while (at < text.size() && text[at] != '"' && text[at] != '\\') ++at;
     return at;
@@ -312,7 +309,7 @@ class JsonParser {
     if (depth == kMaxNesting) fail(fmt::format("nested deeper than {}", kMaxNesting), place);
   }
 
-  // Each item is asked for or passed over before the next.
+  // Each item is read or skipped before the next.
   template <typename Source, typename Take>
   void items(Source& source, std::size_t depth, const char* place, Take&& take) {
     enter(depth, place);
@@ -377,7 +374,7 @@ class JsonParser {
 
   Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
 
-  // Reads what was not asked for: it has to be JSON, too. Nothing of it is kept.
+  // Checks a value that nobody asked for, and keeps nothing.
   void pass(JsonValue& met) {
     if (met.source_ == nullptr) return;
     const ValueBudget before = budget_;
@@ -385,8 +382,7 @@ class JsonParser {
     budget_ = before;
   }
 
-  // Containers that are open, the outermost first; a list that is walked uses none. Their memory is used again for
-  // those that come later.
+  // Open containers, the outermost first; a walked list uses none. Later containers reuse their memory.
   struct Level {
     KeySet keys;
     std::vector<Attributes::Entry> entries;
@@ -399,7 +395,7 @@ class JsonParser {
     return levels_[depth];
   }
 
-  // The key of a member, for as long as the text is parsed.
+  // The key of a member, valid while the text is parsed.
   std::string_view key(ondemand::field& field, const char* begin) const {
     const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
     const std::size_t end = plain_end(rest, 1);
@@ -408,7 +404,7 @@ class JsonParser {
     return key;
   }
 
-  // What a level has collected, in no more memory than it needs.
+  // The items of a level, in no more memory than they need.
   template <typename Item>
   static std::vector<Item> taken(std::vector<Item>& items) {
     constexpr std::size_t kMany = 1024;
@@ -456,7 +452,7 @@ void JsonText::release_before(std::size_t place) {
   const auto address = [&](std::size_t at) { return reinterpret_cast<std::uintptr_t>(bytes_.get()) + at; };
   const std::uintptr_t begin = (address(released_) + page - 1) / page * page;
   const std::uintptr_t end = address(place) / page * page;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // no harm where it fails
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // harmless if it fails
   released_ = place;
 }
 
@@ -470,7 +466,7 @@ std::optional<std::uint64_t> JsonValue::unsigned_integer() {
   if (digits.empty() || digits.front() < '0' || digits.front() > '9') return std::nullopt;
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
   const auto number = JsonParser::parsed<std::uint64_t>(digits);
-  if (number) source_ = nullptr;  // simdjson passes over it
+  if (number) source_ = nullptr;  // simdjson skips it
   return number;
 }
 

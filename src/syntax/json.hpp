@@ -1,4 +1,4 @@
-// JSON texts with a budget of their own, and those that are too large to be kept as one value.
+// JSON texts with their own budget, and those that are too large for one value.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@
 
 namespace poise {
 
-// As poise::parse_json(), which takes the usual budget.
+// As poise::parse_json(), which uses the default budget.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
-// Appends a text as to_json() quotes it: U+FFFD takes the place of each byte that is no UTF-8.
+// Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
 void append_quoted(std::string& out, std::string_view text);
 
-// A text in memory of its own, with the room that the parser wants after it.
+// A text in its own memory, with the padding that the parser needs.
 class JsonText {
  public:
   explicit JsonText(std::string_view text);
@@ -32,8 +32,7 @@ class JsonText {
 
   std::string_view text() const { return {bytes_.get(), size_}; }
 
-  // Gives the memory of what is before a place back, a good deal at a time. For a walk whose caller has kept nothing of
-  // that.
+  // Frees the memory before a position, in large steps. For walks whose caller keeps nothing of that.
   void release_before(std::size_t place);
 
  private:
@@ -50,25 +49,25 @@ class JsonText {
 
 class JsonParser;  // json.cpp's own
 
-// A value that is met while a text is walked. It is asked once, with the kind it has to have; one that is not asked is
-// passed over. All functions throw invalid_file, with the place, where the text breaks a rule of JSON.
+// A value during a walk through a text. The caller asks once, for the kind that it must have; otherwise it is skipped.
+// All functions throw invalid_file, with the place, for invalid JSON.
 class JsonValue {
  public:
   using TakeMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
   using TakeItem = FunctionRef<void(JsonValue& value)>;
 
-  // Of the value; for a member of its key. In the file.
+  // Of the value, or of a member's key, in the file.
   std::uint64_t position() const { return position_; }
 
-  // Nothing, or false, where the value is of another kind. Text is valid until the text has been walked.
+  // Nothing, or false, for a value of another kind. Text is valid until the end of the walk.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();
   bool items(TakeItem take);
-  // Refuses a key that comes twice.
+  // Rejects repeated keys.
   bool members(TakeMember take);
-  // The same, but a key that comes twice is for `take` to find.
+  // The same, but `take` detects repeated keys.
   bool members_unchecked(TakeMember take);
-  // The whole of it.
+  // The whole value.
   Value tree();
 
  private:
@@ -84,12 +83,12 @@ class JsonValue {
   std::uint64_t position_;
 };
 
-// Walks the members of the object that the text is to be. A key that comes twice is for `take` to find: it may have a
-// table of them anyway. All trees that are asked for share one budget, as if the text were one. `name` is the file,
-// `offset` the place of the text in it. Throws invalid_file, and what `take` throws.
+// Walks the members of the object that the text must be. `take` detects repeated keys: it may have a table of them. All
+// trees share one budget, as if they were one value. `name` is the file, `offset` the place of the text in it. Throws
+// invalid_file, and what `take` throws.
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take);
 
-// What parse_json() and walk_json_object() say of a key that comes twice.
+// The error of parse_json() and walk_json_object() for a repeated key.
 [[noreturn]] void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position);
 
 }  // namespace poise

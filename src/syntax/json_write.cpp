@@ -20,8 +20,7 @@ std::string hex(const Value::Bytes& bytes) {
   return text;
 }
 
-// The shortest digits that are read as the same number; always with a point or an exponent, which tell it from an
-// integer.
+// The shortest digits that read as the same number; always with a point or an exponent, unlike an integer.
 std::string number_text(double number) {
   std::array<char, 32> buffer;
   const double size = std::abs(number);
@@ -33,7 +32,7 @@ std::string number_text(double number) {
   return plain && text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
-// How many bytes of a text need no escape.
+// The length of the prefix that needs no escape.
 std::size_t plain_length(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size()) {
@@ -46,7 +45,7 @@ std::size_t plain_length(std::string_view text) {
   return length;
 }
 
-// Appends what takes the place of a byte that a JSON string cannot hold.
+// Appends the escape of a byte that a JSON string cannot hold.
 void append_escaped(std::string& out, char front) {
   constexpr std::string_view kNamed = "\"\\\b\f\n\r\t";
   constexpr std::string_view kNames = "\"\\bfnrt";

@@ -1,5 +1,4 @@
-// JsonWriter: JSON text written piece by piece. to_json() is made of it; what is too large to be a Value first uses it
-// directly.
+// JsonWriter: writes JSON text in pieces. to_json() uses it, and so does output that is too large for a Value.
 //
 //   JsonWriter out(2);
 //   out.begin_object();
@@ -22,8 +21,7 @@ namespace poise {
 
 class JsonWriter {
  public:
-  // What is written of numbers that JSON does not have: null, or NaN, Infinity and -Infinity, which Python's json
-  // writes and reads.
+  // How numbers that JSON lacks are written: null, or NaN, Infinity and -Infinity as in Python's json.
   enum class NotFinite : bool { null, named };
 
   // `indent`: spaces a level; below 0: all in one line.
@@ -41,10 +39,10 @@ class JsonWriter {
   }
   void end_array() { end(']'); }
 
-  // Of the member whose value comes next. Requires: an object has been begun last.
+  // The key of the next value. Requires: the innermost container is an object.
   void key(std::string_view name);
 
-  // Bytes are text in hexadecimal, and U+FFFD takes the place of each byte of a text that is no UTF-8.
+  // Writes bytes in hexadecimal, and U+FFFD for each byte of invalid UTF-8.
   void value(const Value& value);
   void value(std::string_view text);
   void value(const std::string& text) { value(std::string_view(text)); }
@@ -56,7 +54,7 @@ class JsonWriter {
     value(of);
   }
 
-  // What has been written and not taken yet.
+  // Text that has been written and not taken yet.
   std::size_t size() const { return text_.size(); }
   std::string take();
 
@@ -64,14 +62,14 @@ class JsonWriter {
   friend struct JsonItem;  // json_write.cpp's own
   void begin(char bracket);
   void end(char bracket);
-  // What separates an item from what is before it.
+  // Writes the separator before an item.
   void begin_item();
   void new_line();
 
   int indent_;
   NotFinite not_finite_;
   std::string text_;
-  std::vector<bool> has_items_;  // of what has been begun, the outermost first
+  std::vector<bool> has_items_;  // for each open container, the outermost first
   bool is_after_key_ = false;
 };
 

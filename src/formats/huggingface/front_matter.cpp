@@ -14,7 +14,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-// The lines between the first line "---" and the next.
+// The lines between the first line "---" and the next one.
 std::vector<std::string_view> front_matter_lines(std::string_view readme) {
   std::vector<std::string_view> lines;
   if (readme.starts_with("\xef\xbb\xbf")) readme.remove_prefix(3);  // a byte order mark
@@ -34,7 +34,7 @@ std::vector<std::string_view> front_matter_lines(std::string_view readme) {
 
 bool is_null(std::string_view text) { return text == "~" || text == "null" || text == "Null" || text == "NULL"; }
 
-// The quoted text that begins here, without what comes after it.
+// The quoted text at the front, without what follows it.
 std::string unquote(std::string_view text) {
   const char quote = text.front();
   std::string result;
@@ -64,7 +64,7 @@ using Lines = std::vector<std::string_view>;
 
 bool is_indented(std::string_view line) { return line.starts_with(' ') || trim(line).empty(); }
 
-// The text of a block ("|" keeps its lines, ">" makes them one), which ends where a line is not indented.
+// The text of a block ("|" keeps its lines, ">" joins them); a line without indentation ends it.
 std::string block(const Lines& lines, std::size_t first, char between) {
   std::string text;
   for (std::size_t i = first; i < lines.size() && is_indented(lines[i]); ++i) {
@@ -75,7 +75,7 @@ std::string block(const Lines& lines, std::size_t first, char between) {
   return text;
 }
 
-// The first item of "[a, b]", which may go on over lines.
+// The first item of "[a, b]", which may continue on further lines.
 std::string first_of_flow(std::string_view text, const Lines& lines, std::size_t next) {
   std::string all(text.substr(1));
   for (std::size_t i = next;
@@ -89,7 +89,7 @@ std::string first_of_flow(std::string_view text, const Lines& lines, std::size_t
                                                          : scalar(item.substr(0, item.find_first_of(",]")));
 }
 
-// What comes after the colon on a line of this key; nothing for other lines.
+// The text after the colon on a line with this key; nothing for other lines.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
   if (line.starts_with('"') || line.starts_with('\'')) {
     const std::size_t end = line.find(line.front(), 1);

@@ -1,4 +1,4 @@
-// The YAML front matter of a model card: as much of it as model cards use.
+// The YAML front matter of a model card: the part of YAML that model cards use.
 #pragma once
 
 #include <string>

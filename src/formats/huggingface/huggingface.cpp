@@ -3,7 +3,7 @@
 //   config.json                     hyperparameters; without it the tensors alone are read
 //   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
-//   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards beside it
+//   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards next to it
 //   pytorch_model.bin, ...          the same in other formats: Format::weight_files
 //   tokenizer.model                 SentencePiece vocabulary, or
 //   tokenizer.json, ...             another one (tokenizer/files/files.hpp)
@@ -50,7 +50,7 @@ namespace fs = std::filesystem;
 using namespace huggingface;
 
 constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
-constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README: its front matter is within them
+constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README, which contain its front matter
 
 // For messages: JSON's integers may have any number of digits.
 std::string shortened(const std::string& digits) {
@@ -63,7 +63,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// What is there in their place.
+// What is there instead.
 struct OtherWeights {
   std::string_view ending;
   std::string_view advice;
@@ -136,7 +136,7 @@ Weights require_weights(const fs::path& directory) {
               directory.string());
 }
 
-// Opens files of the directory and keeps account of them.
+// Opens files of the directory and records them.
 class Directory {
  public:
   Directory(fs::path path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
@@ -151,8 +151,7 @@ class Directory {
     return source;
   }
 
-  // Files whose bytes are written again where the model has not changed them. What cannot be opened and was not needed
-  // is not among them.
+  // Files whose bytes are written again if the model has not changed them. Skips unreadable files that were not needed.
   std::vector<FileBeside> beside() {
     std::vector<FileBeside> files;
     const auto add = [&](std::string_view name) {
@@ -179,7 +178,7 @@ class Directory {
     return read_text(*source, source->size());
   }
 
-  // The model card is no part of the model: it may be absent, empty or anything else.
+  // The model card is not part of the model: it may be absent, empty or anything else.
   std::string readme() {
     const fs::path file = path_ / kReadme;
     std::error_code ignored;
@@ -190,7 +189,7 @@ class Directory {
     return read_text(*source, std::min(source->size(), kFrontMatterBytes));
   }
 
-  // With a warning for numbers that JSON does not have, and for those that are not kept as they are.
+  // Warns of numbers that JSON lacks, and of those that are not kept exactly.
   Attributes json_object(std::string_view name, std::vector<Finding>& warnings) {
     const std::string source = (path_ / name).string();
     std::vector<std::string> numbers;
@@ -220,7 +219,7 @@ class Directory {
   std::uint64_t size_ = 0;
 };
 
-// Which tensors each shard has, by the index.
+// The tensors of each shard, from the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
 ShardMap read_index(Directory& directory, const std::string& index, std::vector<Finding>& warnings) {
@@ -269,11 +268,11 @@ void require_shards(const Directory& directory, const std::string& index, const 
 
 class TensorCollector {
  public:
-  // Leaves out what the model's family computes or does not use.
+  // Leaves out tensors that the model's family computes or does not use.
   TensorCollector(Model& model, const WeightFiles& files)
       : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
 
-  // `look_at` sees the name of every tensor of the file first.
+  // `look_at` first gets the name of every tensor of the file.
   void add(const SourcePtr& source, const std::string& path, FunctionRef<void(const std::string& name)> look_at) {
     const auto take = [&](Tensor tensor) {
       look_at(tensor.name);
@@ -294,14 +293,14 @@ class TensorCollector {
     files_.emplace_back(path);
   }
 
-  // Gives the shards' metadata to the model. Returns the files.
+  // Moves the shards' metadata into the model. Returns the files.
   std::vector<fs::path> finish() {
     model_.attributes = Attributes::from_unique(std::move(metadata_));
     return std::move(files_);
   }
 
  private:
-  // Empty: it stays.
+  // Empty if it stays.
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
     if (const ComputedTensor* computed = computed_tensor(*family_, tensor))
@@ -312,8 +311,8 @@ class TensorCollector {
 
   Model& model_;
   const WeightFiles& files_read_;
-  const Family* family_;                     // null: not known
-  std::vector<Attributes::Entry> metadata_;  // where shards disagree about a key, the first one's
+  const Family* family_;                     // null if unknown
+  std::vector<Attributes::Entry> metadata_;  // if shards disagree about a key, the first one's value
   std::unordered_set<std::string> keys_;
   ValueBudget budget_{0};  // of all shards together
   std::vector<fs::path> files_;
@@ -387,8 +386,8 @@ void read_vocabulary(Model& model, Directory& directory) {
   drop_usual_config(*model.vocabulary);
 }
 
-// The matrices of a quantized directory as one tensor each. Its identifier is made of the parts as they stand, whose
-// bytes cost less.
+// Folds the matrices of a quantized directory into one tensor each. The identifier uses the parts as stored, whose
+// bytes are cheaper.
 Model with_folded_matrices(Model model, const fs::path& directory) {
   if (!find_quantization(model.config_json) || follows_quantization(model)) return model;
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
@@ -440,7 +439,7 @@ Model read(const Input& input, const ReadOptions& options) {
   }
 }
 
-// The files with tensors of a model that was read, as files of their own format.
+// The files with tensors of a model, as files of their own format.
 std::vector<Input> weight_inputs(const Weights& weights, const Model& model) {
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
@@ -477,7 +476,7 @@ const Format kHuggingFace = {
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
-    .container = Container::directory,  // of any members: its reader says which are missing
+    .container = Container::directory,  // of any members: the reader reports missing ones
     .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,

@@ -45,7 +45,7 @@ void add_json(const fs::path& directory, std::string_view name, std::vector<Meta
   for (const auto& [key, one] : *map) keys.push_back({fmt::format("{}: {}", name, key), type_name(one), one});
 }
 
-// The first file of weights; empty: none has the usual name.
+// The first file of weights; empty if none has the usual name.
 fs::path first_weights(const fs::path& directory) {
   if (is_there(directory / kSingle)) return directory / kSingle;
   for (const DirectoryEntry& entry : list_directory(directory)) {

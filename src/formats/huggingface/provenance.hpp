@@ -1,4 +1,4 @@
-// Where a Hugging Face model comes from: its card, and an id made from its content.
+// The origin of a Hugging Face model: its card, and an id made from its content.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,8 @@
 
 namespace poise {
 
-// Names, license and dates from config.json, the README's front matter, the directory's name and the day on which the
-// newest of the weight files was modified, in UTC. SOURCE_DATE_EPOCH replaces that day.
+// Names, license and dates from config.json, the README's front matter, the directory's name and the UTC day of the
+// newest weight file's modification. SOURCE_DATE_EPOCH replaces that day.
 Card read_card(const Attributes& config, const std::string& readme, const std::filesystem::path& directory,
                const std::vector<std::filesystem::path>& weights);
 

@@ -1,4 +1,4 @@
-// JSON as Python's json writes it, with three numbers that JSON does not have.
+// JSON as Python's json writes it, with three numbers that JSON lacks.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace poise {
 
-// The text with null in place of NaN, Infinity and -Infinity; `found` gets those that were there. Strings keep them.
+// The text with null in place of NaN, Infinity and -Infinity outside strings; `found` gets those that occurred.
 std::string without_non_finite(std::string text, std::vector<std::string>& found);
 
 }  // namespace poise

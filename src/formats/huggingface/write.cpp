@@ -38,13 +38,13 @@ constexpr std::size_t kMaxShards = 99999;  // names have five digits
 constexpr std::array kTorchNames = std::to_array<std::pair<DType, std::string_view>>(
     {{DType::f64, "float64"}, {DType::f32, "float32"}, {DType::f16, "float16"}, {DType::bf16, "bfloat16"}});
 
-// The class by which transformers loads a model; empty: none is known.
+// The class by which transformers loads a model; empty if unknown.
 std::string_view class_of(std::string_view model_type) {
   const Family* family = find_family(model_type);
   return family == nullptr ? std::string_view() : family->transformers_class;
 }
 
-// As transformers calls the type of most of the tensors' bytes; empty: of none that it has a name for.
+// transformers' name for the type of most of the tensors' bytes; empty if it has none.
 std::string_view torch_dtype(const Model& model) {
   std::map<DType, std::uint64_t> bytes;
   for (const Tensor& tensor : model.tensors()) {
@@ -56,7 +56,7 @@ std::string_view torch_dtype(const Model& model) {
   return row == kTorchNames.end() ? std::string_view() : row->second;
 }
 
-// Older and newer files name the type differently, some by both names.
+// Older and newer files have different keys for the type, some have both.
 bool set_dtype(Attributes& config, std::string_view dtype) {
   bool found = false;
   for (const std::string_view name : {"dtype", "torch_dtype"}) {
@@ -93,7 +93,7 @@ Attributes config_of(const Model& model) {
   return config;
 }
 
-// The model's vocabulary, and its attributes without those that it was made of.
+// The model's vocabulary, and its attributes without those of the vocabulary.
 struct Described {
   std::optional<Vocabulary> vocabulary;
   Attributes attributes;
@@ -109,7 +109,7 @@ Described described(const Model& model) {
   const bool generation = !generation_config(model).empty();
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr)
-    entries.emplace_back("format", "pt");  // without it transformers refuses the file
+    entries.emplace_back("format", "pt");  // transformers rejects files without it
   for (const auto& [key, value] : found.attributes) {
     if (!(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
   }
@@ -117,7 +117,7 @@ Described described(const Model& model) {
   return result;
 }
 
-// What a reader would refuse: a directory holds a whole model.
+// Throws for models that a reader would reject: a directory holds a whole model.
 void require_whole(const Model& model) {
   if (model.config && model.size() == 0)
     throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
@@ -129,7 +129,7 @@ void require_whole(const Model& model) {
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
 }
 
-// The tokenizer's files of the directory that the model was read from, where they make its vocabulary. Else none.
+// The tokenizer files of the model's original directory, if they give its vocabulary; else none.
 std::vector<FileBeside> unchanged_tokenizer(const Model& model) {
   std::vector<FileBeside> files;
   std::ranges::copy_if(model.origin.beside, std::back_inserter(files), [](const FileBeside& file) {
@@ -139,7 +139,7 @@ std::vector<FileBeside> unchanged_tokenizer(const Model& model) {
   try {
     auto read = read_tokenizer_files(files, model.vocabulary->size());
     if (!read) return {};
-    read->vocabulary.max_length = model.vocabulary->max_length;  // which is config.json's
+    read->vocabulary.max_length = model.vocabulary->max_length;  // it comes from config.json
     drop_usual_config(read->vocabulary);
     if (read->vocabulary == *model.vocabulary) return files;
   } catch (const Error&) {  // it has changed since
@@ -172,7 +172,7 @@ class Directory final : public PreparedFile {
     plan.bytes = bytes();
     const Model& stored = unfolded_ ? unfolded_->model : model_;
     for (const Tensor& tensor : model_.tensors()) {
-      const Tensor* whole = stored.find(tensor.name);  // null: codes, of which each part is written
+      const Tensor* whole = stored.find(tensor.name);  // null: codes, whose parts are written
       plan.tensor_bytes.push_back(whole == nullptr ? tensor.size_bytes() : whole->require("data").blob->size());
     }
     return plan;
@@ -218,7 +218,7 @@ class Directory final : public PreparedFile {
 
   void add(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
 
-  // The files that were there, where there are some. Beside a tokenizer.model, which counts, they get the others.
+  // Writes the original files, if there are any. Next to a tokenizer.model, which takes precedence, writes the others.
   void add_tokenizer(const Vocabulary& vocabulary, const std::vector<FileBeside>& unchanged) {
     std::ranges::copy(unchanged, std::back_inserter(copies_));
     const auto is_there = [&](std::string_view name) {
@@ -232,7 +232,7 @@ class Directory final : public PreparedFile {
     if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
   }
 
-  // The file that was there; else where more tokens end a text than the vocabulary can say.
+  // Writes the original file, or a new one if the vocabulary cannot express which tokens end a text.
   void add_generation(const Model& model, const Described& what) {
     Attributes generation = generation_config(model);
     if (generation.empty() && what.vocabulary) {
@@ -290,7 +290,7 @@ class Directory final : public PreparedFile {
   }
 
   const Model& model_;
-  std::optional<UnfoldedModel> unfolded_;  // where some of its tensors are groups of codes
+  std::optional<UnfoldedModel> unfolded_;  // if some of its tensors are groups of codes
   std::vector<TokenizerFile> texts_;
   std::vector<FileBeside> copies_;   // of files that the model has not changed
   std::vector<std::string> losses_;  // of attributes and vocabulary

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::uint64_t kMaxHeaderBytes = 1 << 20;
 
-// The dict of a header, which is a literal of Python.
+// Parses the dict of a header, which is a Python literal.
 class Literal {
  public:
   Literal(const ByteReader& reader, std::string_view text, std::uint64_t at) : reader_(reader), text_(text), at_(at) {}
@@ -150,7 +150,7 @@ class Literal {
   std::size_t position_ = 0;
 };
 
-// Without its first letter, where that is a byte order.
+// Without its first letter, if that is a byte order.
 std::string_view without_order(std::string_view descr) {
   return !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos ? descr.substr(1) : descr;
 }
@@ -188,7 +188,7 @@ Header read_header(ByteReader& reader) {
 std::optional<DType> dtype_of(const Header& header) {
   if (header.is_record) return std::nullopt;
   const auto dtype = dtype_spelled(kSpellings, without_order(header.descr));
-  // Single bytes have no order; others need one.
+  // Single bytes have no order; other types need one.
   if (!dtype || (header.descr.size() == 2 && info(*dtype).bits > 8)) return std::nullopt;
   return header.descr[0] == '|' && number_bytes(*dtype) > 1 ? std::nullopt : dtype;
 }

@@ -21,7 +21,7 @@ namespace poise::numpy {
 
 inline constexpr std::string_view kMagic = "\x93NUMPY";
 inline constexpr std::uint64_t kAlignment = 64;  // of the elements, as NumPy writes them
-inline constexpr std::size_t kMaxRank = 32;      // what NumPy 1 takes
+inline constexpr std::size_t kMaxRank = 32;      // NumPy 1's limit
 
 // An element type without its byte order. NumPy has no types of 8 bits with an exponent, and no bfloat16.
 inline constexpr std::array kSpellings = {
@@ -35,27 +35,27 @@ inline constexpr std::array kSpellings = {
 };
 
 struct Header {
-  std::string descr;       // "<f4"; of records what is between the brackets
-  bool is_record = false;  // several fields an element
+  std::string descr;       // "<f4"; for records, what is between the brackets
+  bool is_record = false;  // several fields in an element
   bool fortran_order = false;
   Shape shape;
-  std::uint64_t descr_at = 0;  // where it is in the file
+  std::uint64_t descr_at = 0;  // its place in the file
 };
 
-// The reader is then at the elements. Throws invalid_file.
+// Leaves the reader at the elements. Throws invalid_file.
 Header read_header(ByteReader& reader);
 
 // Nothing for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
 std::optional<DType> dtype_of(const Header& header);
-// Why not, in a few words.
+// The reason, in a few words.
 std::string why_no_number(const Header& header);
 
-// The tensor of an array whose elements are the whole of `data`. Throws invalid_file (without path) where they are not
-// as many as the shape says. Requires: the header's dtype_of().
+// The tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their number does
+// not fit the shape. Requires: the header's dtype_of().
 Tensor make_tensor(std::string name, const Header& header, HeldBlob data);
 
-// The header that is written for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what
-// NumPy does not hold, naming the tensor and the `format`.
+// The header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does not
+// hold, naming the tensor and the `format`.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
 }  // namespace poise::numpy

@@ -1,4 +1,4 @@
-// A file with one array (formats/numpy/array.hpp). It holds no name: the tensor is called after the file.
+// A file with one array (formats/numpy/array.hpp). It has no name: the tensor is named after the file.
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -52,7 +52,7 @@ const Tensor& only_tensor(const Model& model) {
 
 FilePlan plan(const Model& model, const WriteOptions&) {
   const Tensor& tensor = only_tensor(model);
-  const std::uint64_t header = numpy::write_header("npy", tensor).size();  // refuses what the file cannot hold
+  const std::uint64_t header = numpy::write_header("npy", tensor).size();  // rejects what the file cannot hold
   const std::uint64_t bytes = tensor.require("data").blob->size();
   return {{bytes}, header + bytes, true};
 }

@@ -61,7 +61,7 @@ class Reader {
     }
   }
 
-  // With the header, in most cases more.
+  // Includes the header, and usually more.
   SourcePtr inflated_start(const ZipMember& member) const {
     constexpr std::uint64_t kUsual = 16 << 10;
     constexpr std::uint64_t kMost = (1 << 20) + 12;
@@ -115,7 +115,7 @@ std::string member_name(const Tensor& tensor) {
   return name;
 }
 
-// Null: of zero bytes in place of elements.
+// Null: of zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, numpy::kAlignment);
   for (const Tensor& tensor : model.tensors()) {
@@ -146,7 +146,7 @@ FilePlan plan(const Model& model, const WriteOptions&) {
 void write(const Model& model, Output& output, const WriteOptions& options) {
   std::uint64_t total = 0;
   for (const Tensor& tensor : model.tensors()) {
-    numpy::write_header("npz", tensor);  // refuses what the file cannot hold before anything is written
+    numpy::write_header("npz", tensor);  // rejects what the file cannot hold, before anything is written
     total += tensor.require("data").blob->size();
   }
   Meter meter(options.progress, total);

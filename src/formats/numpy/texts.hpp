@@ -1,4 +1,4 @@
-// Texts in NumPy's arrays, which become attributes.
+// Texts in NumPy's arrays; they become attributes.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace poise::numpy {
 
-// One text, or a list of them: of arrays of type U (UTF-32) or S (bytes) without dimensions or with one. Nothing for
-// other arrays, for more than a megabyte, and where elements are not as many as the shape says, or no Unicode.
+// One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. Nothing for
+// other arrays, for more than a megabyte, and for invalid Unicode or a number of elements that does not fit the shape.
 std::optional<Value> texts_of(const Header& header, const Blob& data);
 
 }  // namespace poise::numpy
