@@ -51,7 +51,7 @@ std::span<const BlockType> block_types();
 // Null: there is no such type.
 const BlockType* block_type_named(std::string_view name);
 const BlockType* block_type_numbered(std::uint32_t number);
-// Null: the type is not one of blocks. Throws bad_argument for a name that is not a row's.
+// Null: not a type of blocks. Throws bad_argument for unknown names.
 const BlockType* block_type(const StoredType& type);
 
 // What rows of that length become: the type itself where they are whole blocks, or its fallback where they are blocks

@@ -1,4 +1,4 @@
-// The limit of codes. docs/limits.md tells users of it.
+// The limit of codes. docs/limits.md lists it for users.
 #pragma once
 
 #include <cstdint>

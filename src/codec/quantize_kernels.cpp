@@ -61,7 +61,7 @@ struct Losses {
     errors = hn::MulAdd(other.errors, square, errors);
     values = hn::MulAdd(other.values, square, values);
   }
-  // Adds the squares to those in double, and begins anew with them.
+  // Adds the squares to the sums in double, and clears them.
   HWY_INLINE void move_squares_to(QuantizationError& sums) {
     sums.squared_error += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), errors)));
     sums.squared_values += static_cast<double>(hn::GetLane(hn::SumOfLanes(Floats(), values)));

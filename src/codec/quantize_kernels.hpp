@@ -13,7 +13,7 @@ namespace poise {
 struct Extremes {
   std::uint32_t largest =
       0;      // magnitude, as bits: they sort as the magnitudes do, and those that are not finite come last
-  float min;  // of no meaning where something is not finite
+  float min;  // undefined if something is not finite
   float max;
 
   void merge(const Extremes& other);
@@ -59,8 +59,8 @@ QuantizationError quantize_groups_linear(std::span<const float> in, std::span<co
 // What is lost when numbers become others: differences in float32, squares and their sums in float64.
 QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);
 
-// Two codes to a byte, the even one in the low half, which may be where the codes are; a last one alone gets a zero
-// beside it.
+// Packs two codes to a byte, the even one in the low half; `out` may equal `codes`. An odd last code gets a zero as its
+// neighbour.
 void pack_nibbles(const std::byte* codes, std::size_t count, std::byte* out);
 
 }  // namespace poise

@@ -73,9 +73,10 @@ Tensor reshaped(Tensor tensor, Shape shape) {
 // All of them one after the other, of one type.
 Numbers joined(const std::vector<const Tensor*>& tensors) {
   DType type = Numbers(*tensors.front()).dtype;
-  if (!std::ranges::all_of(tensors, [&](const Tensor* one) { return Numbers(*one).dtype == type; })) type = DType::f32;
+  if (!std::ranges::all_of(tensors, [&](const Tensor* tensor) { return Numbers(*tensor).dtype == type; }))
+    type = DType::f32;
   std::vector<BlobPtr> blobs;
-  for (const Tensor* one : tensors) blobs.push_back(Numbers(*one, type).data);
+  for (const Tensor* tensor : tensors) blobs.push_back(Numbers(*tensor, type).data);
   return {type, make_joined_blob(std::move(blobs))};
 }
 
@@ -110,9 +111,9 @@ class Layer {
     std::vector<Separate> all;
     const auto count = [&] { return fmt::format("{}.", all.size()); };
     while (all.empty() || find_weight(model_, family_, prefix_ + count() + "gate_proj.weight") != nullptr) {
-      const auto one = [&](std::string_view name) { return &required(count() + std::string(name)); };
-      all.push_back({one("gate_proj.weight"), one("up_proj.weight"), one("down_proj.weight"), one("gate_proj.bias"),
-                     one("up_proj.bias"), one("down_proj.bias")});
+      const auto weights_of = [&](std::string_view name) { return &required(count() + std::string(name)); };
+      all.push_back({weights_of("gate_proj.weight"), weights_of("up_proj.weight"), weights_of("down_proj.weight"),
+                     weights_of("gate_proj.bias"), weights_of("up_proj.bias"), weights_of("down_proj.bias")});
       const Separate& last = all.back();
       for (const Tensor* matrix : {last.gate, last.up, last.down}) require_rank(*matrix, 2);
       require_like(*last.gate, *all.front().gate);
@@ -246,8 +247,8 @@ class Layer {
   static std::vector<const Tensor*> those(const std::vector<Separate>& experts,
                                           std::initializer_list<const Tensor * Separate::*> which) {
     std::vector<const Tensor*> all;
-    for (const Separate& one : experts) {
-      for (const auto member : which) all.push_back(one.*member);
+    for (const Separate& expert : experts) {
+      for (const auto member : which) all.push_back(expert.*member);
     }
     return all;
   }
@@ -288,9 +289,9 @@ class Layer {
 
   static BlobPtr blocks_of(const std::vector<const Tensor*>& tensors) {
     std::vector<BlobPtr> blobs;
-    for (const Tensor* one : tensors) {
-      check_block_parts(*one);
-      blobs.emplace_back(one->require("data").blob);
+    for (const Tensor* tensor : tensors) {
+      check_block_parts(*tensor);
+      blobs.emplace_back(tensor->require("data").blob);
     }
     return make_joined_blob(std::move(blobs));
   }

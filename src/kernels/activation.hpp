@@ -1,4 +1,4 @@
-// Activations: what a feed-forward network does to each number between its products, alone or times another number.
+// Activations: the function of a feed-forward network between its products, of one number or of two (gated).
 #pragma once
 
 #include <cstddef>

@@ -154,15 +154,15 @@ void AddWeightedRows(const FloatRows& weights, const FloatRows& values, std::siz
   const std::size_t lanes = hn::Lanes(Floats());
   ForQueries(weights.count, [&](std::size_t q, auto together) HWY_ATTR {
     constexpr std::size_t kVectors = together() == 1 ? 4 : kVectorsTogether;
-    const FloatRows some = {weights.data + q * weights.stride, weights.stride, together()};
+    const FloatRows weight_rows = {weights.data + q * weights.stride, weights.stride, together()};
     float* const to = out + q * size;
     std::size_t at = 0;
     for (; at + kVectors * lanes <= size; at += kVectors * lanes)
-      AddToVectors<together(), kVectors>(some, values, size, at, to);
-    for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(some, values, size, at, to);
+      AddToVectors<together(), kVectors>(weight_rows, values, size, at, to);
+    for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(weight_rows, values, size, at, to);
     if (at == size) return;
     for (std::size_t i = 0; i < together(); ++i)
-      AddToTail(some.data + i * some.stride, values, size - at, at, to + i * size);
+      AddToTail(weight_rows.data + i * weight_rows.stride, values, size - at, at, to + i * size);
   });
 }
 

@@ -39,8 +39,8 @@ void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t fi
   if (count == 0) return;
   sums.assign(tokens * count, 0.0F);
   for (std::size_t r = 0; r < rows; r += kRows) {
-    const FloatRows some = float_columns(matrix, r, std::min(kRows, rows - r), first, last, decoded);
-    add_weighted_rows({x + r, rows, tokens}, some, count, sums.data());
+    const FloatRows row_block = float_columns(matrix, r, std::min(kRows, rows - r), first, last, decoded);
+    add_weighted_rows({x + r, rows, tokens}, row_block, count, sums.data());
   }
   for (std::size_t t = 0; t < tokens; ++t) std::copy_n(sums.data() + t * count, count, y + t * matrix.columns + first);
 }

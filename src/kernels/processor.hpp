@@ -1,4 +1,4 @@
-// What kernels ask of the processor beside the instruction sets that Highway chooses from.
+// Processor features that kernels need besides the instruction sets that Highway chooses from.
 #pragma once
 
 namespace poise {

@@ -1,19 +1,17 @@
-// Products of weights with x, straight from how the weights are stored. Chosen for the processor at run time.
+// Products of weights with x, directly from their storage. Chosen for the processor at run time.
 //
-// Weights may be at any address. Every product is summed in an order that depends on the columns only, and on whether
-// tokens come alone or with others: whichever thread computes it and whatever comes with it, the result is the same to
-// the bit.
+// Weights may be at any address. The order of each sum depends only on the columns, and on whether there is one token
+// or several: the result is the same to the bit for any thread and any neighbours.
 //
-// Weights become float32, are multiplied and summed in float32. On a processor with a matrix unit, products of several
-// tokens are those of tiles.hpp: of float32 weights, within 2^-24 of each, float32's own rounding; of bfloat16 weights
-// and of codes that only want a factor (qint8, qint4), within 1 / 131072; of all others, within 2 / 65536. Only for one
-// token alone, where reading the weights is
-// all the work, those that are integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and
-// x becomes integers too; the products of codes that share a scale are summed exactly. x has 15 bits and a sign, with
-// one float32 scale for each 1024 columns. For blocks of codes of six bits and fewer it has 7 bits and a sign, with one
-// scale for each 32 columns: twice as many products an instruction, and far less than such codes lose themselves. That
-// moves a result by at most half a step for each weight, times that weight: half a step is max(abs(x)) / 65534 of the
-// 1024 columns, or max(abs(x)) / 254 of the 32.
+// Weights are converted to float32, multiplied and summed in float32. On a processor with a matrix unit, products of
+// several tokens use tiles.hpp: float32 weights are within 2^-24 of each, float32's own rounding; bfloat16 weights, and
+// codes that only need a factor (qint8, qint4), within 1 / 131072; all others within 2 / 65536. For a single token,
+// where reading the weights is all the work, integer codes (blocks: of the types in the table of stored_blocks.cpp)
+// stay integers and x becomes integers, too; products of codes that share a scale are summed exactly. x has 15 bits and
+// a sign, with one float32 scale for each 1024 columns. For blocks of codes of six bits and fewer it has 7 bits and a
+// sign, with one scale for each 32 columns: twice as many products an instruction, and far less error than such codes
+// have themselves. That moves a result by at most half a step for each weight, times that weight: half a step is
+// max(abs(x)) / 65534 of the 1024 columns, or max(abs(x)) / 254 of the 32.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +29,8 @@ bool takes_integers(const StoredRows& matrix);
 
 // How much a product may round.
 enum class Precision : std::uint8_t {
-  fast,   // as told above
-  exact,  // weights and x are float32 whatever the storage and the processor; sums are float32's
+  fast,   // as described above
+  exact,  // weights and x are float32 for any storage and processor; sums are float32
 };
 
 // x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size.

@@ -40,7 +40,7 @@ struct StoredRows {
   const BlockType* blocks = nullptr;  // of blocks
 };
 
-// What so many elements of rows without gaps take, without scales beside them. Requires: whole blocks.
+// The bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
 std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
 
 // Rows [first, first + count) as float32: out [count, columns].

@@ -1,5 +1,4 @@
-// A stored type: a row of a table that says how the kernels take weights stored that way. A new one is a row and a
-// file.
+// A stored type: a row of a table with the kernels for weights stored that way. A new one is a row and a file.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +35,7 @@ enum class TileForm : std::uint8_t {
 };
 
 struct StoredTypeRow {
-  std::size_t bits = 0;     // an element takes, without scales beside it; 0: of blocks, whose type knows
+  std::size_t bits = 0;     // of an element, without separate scales; 0: for blocks, whose type has the size
   std::size_t planes = 0;   // codes in a 16-bit word; 0: they are no codes
   std::size_t x_group = 0;  // of blocks: columns whose sum of x multiply_integers() asks for; 0: none
   TileForm tiles = TileForm::two_parts;

@@ -1,5 +1,5 @@
-// What is computed is said in family/decoder_plan.hpp. Several query heads share one head of keys and values. Position
-// i sees the positions j with i - window < j <= i.
+// family/decoder_plan.hpp defines the computation. Several query heads share one head of keys and values. Position i
+// sees the positions j with i - window < j <= i.
 #include "runtime/decoder.hpp"
 
 #include <algorithm>

@@ -40,11 +40,11 @@ void KvCache::clear() {
 }
 
 void KvCache::put(std::size_t layer, std::size_t position, const float* key, const float* value) {
-  Layer& its = layers_[layer];
-  its.end = std::max(its.end, position + 1);
-  const std::size_t slot = position % its.capacity;
-  std::copy_n(value, width_, its.values.data() + slot * width_);
-  float* const to = its.keys.data() + slot / kKeysTogether * kKeysTogether * width_ + slot % kKeysTogether;
+  Layer& ring = layers_[layer];
+  ring.end = std::max(ring.end, position + 1);
+  const std::size_t slot = position % ring.capacity;
+  std::copy_n(value, width_, ring.values.data() + slot * width_);
+  float* const to = ring.keys.data() + slot / kKeysTogether * kKeysTogether * width_ + slot % kKeysTogether;
   for (std::size_t i = 0; i < width_; ++i) to[i * kKeysTogether] = key[i];
 }
 

@@ -67,9 +67,9 @@ std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientatio
   if (tensor.shape.empty() || tensor.shape.size() > 2)
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
   // The columns are what makes an output, and they are stored as rows.
-  const bool turned = orientation == Orientation::in_out && tensor.shape.size() == 2 &&
-                      blocks_along(tensor.layout) == BlocksAlong::columns;
-  if (turned) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);
+  const bool is_transposed = orientation == Orientation::in_out && tensor.shape.size() == 2 &&
+                             blocks_along(tensor.layout) == BlocksAlong::columns;
+  if (is_transposed) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);
   return load_rows(tensor, tensor.shape.size() == 2 ? tensor.shape[0] : 1, orientation);
 }
 

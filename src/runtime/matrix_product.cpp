@@ -92,7 +92,7 @@ class Work {
     if (matrix.orientation() == Orientation::in_out)
       return multiply_columns(matrix.stored(), matrix.rows(), first, last, x_, tokens_, product.y);
     const auto input =
-        std::ranges::find_if(inputs_, [&](const KernelInput& one) { return one.suits(matrix.stored()); });
+        std::ranges::find_if(inputs_, [&](const KernelInput& candidate) { return candidate.suits(matrix.stored()); });
     multiply_rows(matrix.stored(), first, last, *input, product.y, matrix.rows());
   }
 

@@ -49,8 +49,8 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
   const Affine affine = tensor.layout.affine()->get();
   if (!std::isfinite(affine.delta) || !std::isfinite(affine.min) || !std::isfinite(affine.max))
     refuse_weight(tensor, "its scale is not finite");
-  const auto* const form = std::ranges::find_if(kAffineForms, [&](const AffineForm& one) {
-    return one.dtype == data.dtype && one.ranged == affine.ranged() && one.packed == affine.packed;
+  const auto* const form = std::ranges::find_if(kAffineForms, [&](const AffineForm& row) {
+    return row.dtype == data.dtype && row.ranged == affine.ranged() && row.packed == affine.packed;
   });
   if (form == std::end(kAffineForms))
     refuse_weight(tensor, fmt::format("its codes are {}, expected qint8 or qint4", data.type_name()));

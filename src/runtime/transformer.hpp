@@ -29,14 +29,14 @@ class Transformer {
   // Tokens it knows: the length of a row of logits.
   std::size_t vocabulary_size() const { return vocabulary_size_; }
 
-  // Callers compute a sequence that grows beyond so many tokens anew from the first, with Sequence::is_long; 0: never.
+  // Callers recompute a sequence that grows beyond that many tokens from the first, with Sequence::is_long; 0: never.
   virtual std::size_t recompute_after() const = 0;
 
   // An empty sequence, with room for `context` positions.
   virtual Sequence begin(std::size_t context) const = 0;
 
-  // Cuts a sequence back to its first `position` tokens, so that forward() goes on from there, and tells whether it
-  // could: layers with a window forget what they no longer see. Requires: at most as many as it has.
+  // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns whether it
+  // could: layers with a window drop what they no longer see. Requires: at most as many as it has.
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
   // Appends tokens to sequences that begin() made, and multiplies the tokens of all of them by each weight once.

@@ -25,7 +25,7 @@ HWY_INLINE void Weigh(const LaneBlocks& block, float* weights) {
   }
 }
 
-// Codes of four bits, element i beside element 16 + i.
+// Codes of four bits, element i next to element 16 + i.
 template <typename Code>
 HWY_INLINE void StoreNibbles(const LaneOutput& out, std::size_t offset, Code code) {
   StoreBytes(out, offset, 16, [&](std::size_t i) HWY_ATTR { return hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16))); });
@@ -164,8 +164,8 @@ void EncodeQ4_0(const BlockRows& rows, std::byte* out) {
       };
       const hn::Rebind<std::uint8_t, Floats> bytes;
       for (std::size_t i = 0; i < 16; i += hn::Lanes(Floats())) {
-        const auto both = hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16)));
-        hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(Words(), both)), bytes, reinterpret_cast<std::uint8_t*>(to) + i);
+        const auto pair = hn::Or(code(i), hn::ShiftLeft<4>(code(i + 16)));
+        hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(Words(), pair)), bytes, reinterpret_cast<std::uint8_t*>(to) + i);
       }
     });
   }

@@ -78,7 +78,7 @@ class RangeGroups {
     Put(min, mins_, group);
     lost_[group] = !hn::AllFalse(Floats(), hn::Eq(scale, Zero()));
   }
-  // The code that is nearest now; that of the search where the scale has become 0.
+  // The nearest code now; the search's code if the scale has become 0.
   HWY_INLINE Codes code(std::size_t i) const {
     const std::size_t group = i / kSize;
     const auto x = At(x_, i);
@@ -258,7 +258,7 @@ class SymmetricGroups {
   HWY_INLINE const float* scales() const { return scales_; }
 
   HWY_INLINE void use(std::size_t group, Numbers scale) { Put(scale, scales_, group); }
-  // The code that is nearest now; that of the search where the scale has become 0.
+  // The nearest code now; the search's code if the scale has become 0.
   HWY_INLINE Codes code(std::size_t i) const {
     const auto scale = At(scales_, i / kSize);
     const auto code = hn::Add(RoundAndClamp(hn::Div(At(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));
@@ -347,12 +347,13 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
     }
     const Peak peak(Groups::kGroups, [&](std::size_t i) HWY_ATTR { return At(groups.scales(), i); });
     const auto nothing = hn::Lt(peak.magnitude, Set(kNearlyZero));
-    const auto some = hn::Not(hn::RebindMask(Integers(), nothing));
+    const auto nonzero = hn::Not(hn::RebindMask(Integers(), nothing));
     const auto inverse = hn::Div(Set(-128), peak.value);
     const auto scale = to.store_halves(hn::IfThenZeroElse(nothing, hn::Div(Set(1), inverse)), 208);
     Codes scales[Groups::kGroups];
     for (std::size_t g = 0; g < Groups::kGroups; ++g) {
-      scales[g] = hn::IfThenElseZero(some, hn::Min(SetCode(127), ToNearest(hn::Mul(inverse, At(groups.scales(), g)))));
+      scales[g] =
+          hn::IfThenElseZero(nonzero, hn::Min(SetCode(127), ToNearest(hn::Mul(inverse, At(groups.scales(), g)))));
       groups.use(g, hn::Mul(scale, ToNumbers(scales[g])));
     }
     StoreBytes(to, 192, 16, [&](std::size_t i) HWY_ATTR { return scales[i]; });
@@ -364,8 +365,8 @@ void EncodeQ6_K(const BlockRows& rows, std::byte* out) {
           auto nibbles = SetCode(0);
           auto bits = SetCode(0);
           for (std::size_t j = 0; j < 2; ++j) {
-            const auto lower = hn::IfThenElseZero(some, groups.code(128 * half + 32 * j + first + k));
-            const auto upper = hn::IfThenElseZero(some, groups.code(128 * half + 32 * j + 64 + first + k));
+            const auto lower = hn::IfThenElseZero(nonzero, groups.code(128 * half + 32 * j + first + k));
+            const auto upper = hn::IfThenElseZero(nonzero, groups.code(128 * half + 32 * j + 64 + first + k));
             nibbles = hn::Or(hn::And(lower, SetCode(15)), hn::ShiftLeft<4>(hn::And(upper, SetCode(15))));
             low[j].add(nibbles, k);
             bits = hn::Or(bits, hn::ShiftLeftSame(hn::ShiftRight<4>(lower), static_cast<int>(2 * j)));

@@ -64,9 +64,9 @@ void DecodeIq2_Xxs(const std::byte* block, std::size_t count, float* out) {
 // The scales of sixteen groups of 16, four bits each.
 HWY_INLINE void HalfStepScales(float factor, const std::byte* from, float* scales) {
   for (std::size_t i = 0; i < 8; ++i) {
-    const auto both = std::to_integer<unsigned>(from[i]);
-    scales[2 * i] = factor * (0.5F + static_cast<float>(both & 15U)) * 0.25F;
-    scales[2 * i + 1] = factor * (0.5F + static_cast<float>(both >> 4)) * 0.25F;
+    const auto pair = std::to_integer<unsigned>(from[i]);
+    scales[2 * i] = factor * (0.5F + static_cast<float>(pair & 15U)) * 0.25F;
+    scales[2 * i + 1] = factor * (0.5F + static_cast<float>(pair >> 4)) * 0.25F;
   }
 }
 

@@ -42,7 +42,7 @@ void add_json(const fs::path& directory, std::string_view name, std::vector<Meta
   const Value value = parse_json(without_non_finite(read_text(*source, source->size()), numbers), source->name());
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return;
-  for (const auto& [key, one] : *map) keys.push_back({fmt::format("{}: {}", name, key), type_name(one), one});
+  for (const auto& [key, item] : *map) keys.push_back({fmt::format("{}: {}", name, key), type_name(item), item});
 }
 
 // The first file of weights; empty if none has the usual name.

@@ -22,7 +22,8 @@ std::string without_non_finite(std::string text, std::vector<std::string>& found
     } else if (rest.front() == '"') {
       quoted = !quoted;
     } else if (!quoted) {
-      const auto* number = std::ranges::find_if(kNumbers, [&](std::string_view one) { return rest.starts_with(one); });
+      const auto* number =
+          std::ranges::find_if(kNumbers, [&](std::string_view number_text) { return rest.starts_with(number_text); });
       if (number != kNumbers.end()) {
         if (std::ranges::find(found, *number) == found.end()) found.emplace_back(*number);
         result += "null";

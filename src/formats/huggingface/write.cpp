@@ -86,8 +86,8 @@ Attributes config_of(const Model& model) {
     const std::string nested(family_of(model).nested);
     const Value* text = nested.empty() ? nullptr : config.find(nested);
     if (const auto* map = text == nullptr ? nullptr : text->get_if<Attributes>()) {
-      Attributes its = *map;
-      if (set_dtype(its, dtype)) config.set(nested, std::move(its));
+      Attributes table = *map;
+      if (set_dtype(table, dtype)) config.set(nested, std::move(table));
     }
   }
   return config;

@@ -181,8 +181,9 @@ class Objects {
     for (const Values::Pair& pair : *pairs) {
       const std::string key = joined(name, key_text(pair.key));
       const auto versions = key_text(pair.key) == kVersions ? values_.mapping(pair.value) : std::nullopt;
-      const bool says_nothing =
-          versions && std::ranges::all_of(*versions, [&](const Values::Pair& one) { return is_version_1(one.value); });
+      const bool says_nothing = versions && std::ranges::all_of(*versions, [&](const Values::Pair& version) {
+                                  return is_version_1(version.value);
+                                });
       if (!says_nothing) keep_value(pair.value, key);
     }
   }

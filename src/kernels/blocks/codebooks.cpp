@@ -1,5 +1,5 @@
 // Products with IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
-// codec/blocks/codebooks.cpp says what is where. And with MX numbers of four bits, which have their codes in one place
+// codec/blocks/codebooks.cpp has the layouts. And with MX numbers of four bits, which have their codes in one place
 // and their scales in another.
 #include <algorithm>
 #include <limits>
@@ -17,8 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Half of what E8M0 says, as the numbers are twice what E2M1 says. (ggml's blocks have a number for 255, which here is
-// none.)
+// Half of E8M0's value, since the numbers are twice E2M1's. (ggml's blocks have a number for 255, which is NaN here.)
 constexpr auto kMxScaleOf = [] {
   std::array<float, 256> scales{};
   for (unsigned code = 0; code < 255; ++code) scales[code] = mxfp4_scale(code);

@@ -1,6 +1,6 @@
 // Products with IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours. Points
-// are fetched one by one; signs and scales are computed in vectors. codec/blocks/grid_codes.cpp says what is
-// where.
+// are fetched one by one; signs and scales are computed in vectors. codec/blocks/grid_codes.cpp has the
+// layouts.
 #include "codec/blocks/grids.hpp"
 #include "kernels/blocks/block_kernels.hpp"
 

@@ -1,5 +1,5 @@
 // Products with Q4_0 to Q8_0: 32 codes, which a float16 scale of the block multiplies; Q4_1 and Q5_1 add a float16
-// minimum. codec/blocks/scaled_codes.cpp says what is where.
+// minimum. codec/blocks/scaled_codes.cpp has the layouts.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE

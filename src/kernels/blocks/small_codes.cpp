@@ -1,5 +1,5 @@
 // Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale
-// of the block multiplies. codec/blocks/small_codes.cpp says what is where.
+// of the block multiplies. codec/blocks/small_codes.cpp has the layouts.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE

@@ -500,7 +500,7 @@ HWY_INLINE Codes SpreadBits(Codes bytes) {
 //   kOffset           what is taken off each code; multiply() does not do that
 //   factors()         gives a sink the factors of some blocks of four rows
 //   multiply()        adds the products of a block
-//   kScalesApart      only where scales are those of the matrix, beside its codes
+//   kScalesApart      only where scales are those of the matrix, besides its codes
 template <class Type>
 void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
   using Sums = typename Type::Sums;

@@ -1,6 +1,6 @@
 // Products with Q2_K to Q6_K and Q8_K: 256 codes in groups of 16 or 32. The scale of a group, and its minimum, are a
 // small integer times a float16 number of the block. (Q8_K has one scale, a float32 number.)
-// codec/blocks/super_blocks.cpp says what is where.
+// codec/blocks/super_blocks.cpp has the layouts.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
