@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures Poise beside the physical limit of the machine, in alternation, and prints one table of ratios of medians.
+"""Measures Poise and the physical limit of the machine, in alternation, and prints one table of ratios of medians.
 
     bench/bench.py --poise build/release/poise --limits build/release/bench/poise_limits --data DIR
     bench/bench.py ... --model DIR --rounds 2 --jobs convert,memory        another model, some of the jobs

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python package beside what it cannot be faster than: python.py BUILD [--size MB] [--rounds N]. Medians of rounds
+"""The Python package compared with its physical limits: python.py BUILD [--size MB] [--rounds N]. Medians of rounds
 in alternation, as text.
 
 BUILD: a directory of CMake with poise and the package. Needs numpy; the file it makes, of 300 tensors, takes --size of

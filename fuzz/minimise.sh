@@ -1,6 +1,6 @@
 #!/bin/sh
-# Puts the inputs of BUILD_DIRECTORY/corpus that reach what neither the seeds nor the rest of them reach into fuzz/corpus, in place of
-# those that are there: the smallest, up to KIB (16) for each target.
+# Puts the inputs of BUILD_DIRECTORY/corpus that reach what neither the seeds nor the rest of them reach into
+# fuzz/corpus, in place of those that are there: the smallest, up to KIB (16) for each target.
 #
 #   fuzz/minimise.sh BUILD_DIRECTORY [TARGET ...]
 set -eu
@@ -12,10 +12,13 @@ most=$((${KIB:-16} * 1024))
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$build/fuzz/fuzz_seeds" "$build/fuzz/seeds" "$here/findings"
-for target in ${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x ! -name fuzz_seeds | sed 's|^./fuzz_||' | sort)}; do
+targets=${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x ! -name fuzz_seeds |
+  sed 's|^./fuzz_||' | sort)}
+for target in $targets; do
   cp -r "$build/fuzz/seeds/$target" "$work/merged"
   mkdir -p "$build/corpus/$target" "$here/corpus/$target"
-  "$build/fuzz/fuzz_$target" -set_cover_merge=1 -max_len=4096 -timeout=10 "$work/merged" "$build/corpus/$target" "$here/corpus/$target" \
+  "$build/fuzz/fuzz_$target" -set_cover_merge=1 -max_len=4096 -timeout=10 \
+    "$work/merged" "$build/corpus/$target" "$here/corpus/$target" \
     > "$build/$target.merge.log" 2>&1 || { tail -n 20 "$build/$target.merge.log"; exit 1; }
   (cd "$build/fuzz/seeds/$target" && ls) | while read -r seed; do rm -f "$work/merged/$seed"; done
   rm -rf "$here/corpus/$target"

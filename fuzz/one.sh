@@ -28,7 +28,8 @@ export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=0:${ASAN_OPTIONS:-
 # The allocator's limit is that of what C libraries ask for: zstd takes a window of 128 MiB when a frame says so.
 status=0
 "$build/fuzz/fuzz_$target" "$@" -max_total_time="$seconds" -max_len=32768 -timeout=10 \
-  -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$build/findings/$target-" > "$build/$target.log" 2>&1 || status=1
+  -malloc_limit_mb=256 -rss_limit_mb=2048 -print_final_stats=1 \
+  -artifact_prefix="$build/findings/$target-" > "$build/$target.log" 2>&1 || status=1
 if [ $status = 1 ]; then grep -v "^#[0-9]\|NEW_FUNC" "$build/$target.log" | tail -n 60; fi
 stat=stat::number_of_executed_units
 sed -n "/^FINDING\|ERROR:\|^SUMMARY\|Test unit written\|^$stat\|DONE/s/^/$target: /p" "$build/$target.log"

@@ -3,16 +3,18 @@
 #
 #   fuzz/run.sh BUILD_DIRECTORY SECONDS [TARGET ...]
 #
-# What they find worth keeping stays in BUILD_DIRECTORY/corpus, what they report in BUILD_DIRECTORY/findings. Ends with 1 when there
-# was a report.
+# What they find worth keeping stays in BUILD_DIRECTORY/corpus, what they report in BUILD_DIRECTORY/findings. Ends with
+# 1 when there was a report.
 set -eu
 
 build=$1
 seconds=$2
 shift 2
 here=$(dirname "$0")
-targets=${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x ! -name fuzz_seeds | sed 's|^./fuzz_||' | sort)}
+targets=${*:-$(cd "$build/fuzz" && find . -maxdepth 1 -type f -name 'fuzz_*' -perm -u+x ! -name fuzz_seeds |
+  sed 's|^./fuzz_||' | sort)}
 "$build/fuzz/fuzz_seeds" "$build/fuzz/seeds" "$here/findings"
 status=0
-for target in $targets; do echo "$target"; done | xargs -P "${JOBS:-1}" -I '{}' "$here/one.sh" "$build" '{}' "$seconds" keep || status=1
+for target in $targets; do echo "$target"; done |
+  xargs -P "${JOBS:-1}" -I '{}' "$here/one.sh" "$build" '{}' "$seconds" keep || status=1
 exit $status

@@ -21,7 +21,7 @@ NAME = "poise"
 
 
 def version():
-    """CMakeLists.txt says it."""
+    """From CMakeLists.txt."""
     return re.search(r"project\(poise VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
 
 
@@ -89,7 +89,7 @@ def package_files(package):
 
 
 def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-    """PEP 517: what a wheel says of itself, without compiling it. The name of its directory in metadata_directory."""
+    """PEP 517: the metadata of a wheel, without compiling it. The name of its directory in metadata_directory."""
     info = pathlib.Path(metadata_directory) / f"{NAME}-{version()}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(metadata())

@@ -7,9 +7,11 @@ build=$1
 least=$2
 
 rm -rf "$build/profiles"
-LLVM_PROFILE_FILE="$PWD/$build/profiles/%4m.profraw" ctest --test-dir "$build" -j "$(nproc)" -E '^(consumer|faults)$' --output-on-failure
+LLVM_PROFILE_FILE="$PWD/$build/profiles/%4m.profraw" \
+  ctest --test-dir "$build" -j "$(nproc)" -E '^(consumer|faults)$' --output-on-failure
 llvm-profdata-14 merge -sparse -o "$build/poise.profdata" "$build"/profiles/*.profraw
-report="llvm-cov-14 report $build/poise -object $build/tests/poise_tests -instr-profile $build/poise.profdata --ignore-filename-regex=(tests|src/cli|fuzz|/usr)/"
+report="llvm-cov-14 report $build/poise -object $build/tests/poise_tests"
+report="$report -instr-profile $build/poise.profdata --ignore-filename-regex=(tests|src/cli|fuzz|/usr)/"
 # Regions, functions, lines, branches: three columns each.
 table=$($report 2> "$build/report.log" | awk '$10 ~ /%$/ { print $1, $10 }')
 echo "$table" | column -t

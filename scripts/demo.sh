@@ -1,6 +1,6 @@
 #!/bin/sh
-# The main job on the small models in examples/: a Hugging Face directory becomes an .alt file, and the file tells a story; so
-# does a Tiny Llama weight file.
+# The main workflow on the small models in examples/: converts a Hugging Face directory to an .alt file and runs it; the
+# same with a Tiny Llama weight file.
 # Requires: the built command as the first argument.
 set -eu
 poise=$1

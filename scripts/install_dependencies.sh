@@ -1,15 +1,16 @@
 #!/bin/sh
-# Installs what is missing of the Debian packages that a purpose needs, as root or with sudo. Says and does nothing when all are there.
+# Installs the missing Debian packages for a purpose, as root or with sudo. Does nothing, silently, if none is missing.
 #
 #     scripts/install_dependencies.sh build|python|test|clang|bench|tidy ...
 set -eu
 
 # What the command and the library are made with.
-build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev
-  libtbb-dev libhwy-dev libedit-dev"
+build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev
+  zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev"
 # The Python package; only its tests need numpy, torch and pytest.
 python="$build python3 python3-dev python3-pybind11 python3-pip python3-venv"
-test="$python git python3-pytest python3-torch python3-numpy python3-jinja2 mypy libsentencepiece-dev libgtest-dev libgmock-dev zstd openssl xxhash"
+test="$python git python3-pytest python3-torch python3-numpy python3-jinja2 mypy libsentencepiece-dev
+  libgtest-dev libgmock-dev zstd openssl xxhash"
 clang="$test clang-14 clang-format-14 libclang-rt-14-dev llvm-14"
 bench="$build python3 python3-numpy libbenchmark-dev zstd openssl xxhash"
 tidy="$clang clang-tidy-14"

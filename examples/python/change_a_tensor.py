@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A model with one tensor changed: change_a_tensor.py [FOLDER OF EXAMPLES]. Writes louder.safetensors beside you."""
+"""A model with one tensor changed: change_a_tensor.py [FOLDER OF EXAMPLES]. Writes louder.safetensors to the current
+folder."""
 
 import sys
 

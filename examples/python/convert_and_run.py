@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The whole way: convert_and_run.py [FOLDER OF EXAMPLES]. Converts, verifies and runs a model; writes nano.gguf beside
-you."""
+"""The whole way: convert_and_run.py [FOLDER OF EXAMPLES]. Converts, verifies and runs a model; writes nano.gguf to the
+current folder."""
 
 import sys
 
@@ -8,7 +8,8 @@ import poise
 
 folder = sys.argv[1] if len(sys.argv) > 1 else "examples"
 report = poise.convert(f"{folder}/nano-mistral", "nano.gguf", quantize="q8_0", overwrite=True, progress=True)
-print(f"{report.bytes_in} bytes became {report.bytes_out}, worst error {max(one.worst for one in report.quantized):.4f}")
+worst = max(tensor.worst for tensor in report.quantized)
+print(f"{report.bytes_in} bytes became {report.bytes_out}, worst error {worst:.4f}")
 
 checked = poise.verify("nano.gguf")
 print("ok" if checked.ok else "\n".join(map(str, checked.errors)))

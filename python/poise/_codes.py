@@ -1,4 +1,4 @@
-"""Codes of numbers, and numbers of codes, without a file."""
+"""Quantizes and dequantizes without a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if typing.TYPE_CHECKING:
 
 
 def quantize(array: typing.Any, type: str, *, group_size: int | None = None, name: str = "") -> Tensor:
-    """Floating-point numbers as codes, which are made now and kept in memory, as convert() would store them.
+    """Floating-point numbers as codes, made now and kept in memory, as convert() would store them.
 
     array: numpy's, torch's, a Tensor, or whatever has DLPack or buffers. type: "q4_k", "qint8", "group4", ...
     group_size: codes of a group, 128 without it. name: of the tensor, for Model and messages. .part_bytes() has the
@@ -50,7 +50,7 @@ def dequantize(
 
 @contextlib.contextmanager
 def _about_an_array(name: str) -> typing.Iterator[None]:
-    """Errors without the options of conversions that help, and for a tensor without a name without it."""
+    """Drops remedies for conversions from errors, and the name of an unnamed tensor."""
     try:
         yield
     except Error as error:

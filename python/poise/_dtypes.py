@@ -1,4 +1,4 @@
-"""Element types by their names here ("bf16"), in numpy and in torch."""
+"""Element types by Poise's names ("bf16"), in numpy and in torch."""
 
 from __future__ import annotations
 
@@ -73,30 +73,30 @@ def name_of(dtype: DType) -> str:
 
 
 def known_name(dtype: DType) -> str:
-    """The same for what the library is to judge: names that are none of these stay as they are."""
+    """The same for arguments that the library checks: returns unknown names unchanged."""
     return _OTHER_NAMES.get(dtype, _OTHER_NAMES.get(dtype.lower(), dtype)) if isinstance(dtype, str) else name_of(dtype)
 
 
 def require_cast(source: str, target: str) -> None:
-    """TypeError where numbers of one type would be cut in another whatever they are: f32 in i32, i8 in u8."""
+    """TypeError for types whose numbers the other one truncates: f32 in i32, i8 in u8."""
     if _RANGES[source][0] > _RANGES[target][0]:
         raise TypeError(f"{source} would be cut in {target}; .numpy().astype() and .torch().to() cut")
 
 
 def fits_always(source: str, target: str) -> bool:
-    """Is every finite number of one type in the other's range?"""
+    """True if every finite number of one type is in the other's range."""
     return _RANGES[target][1] <= _RANGES[source][1] and _RANGES[source][2] <= _RANGES[target][2]
 
 
 def integer_range(source: str, target: str) -> tuple[float, float] | None:
-    """The least and the greatest integer that both have; None: the target has others than integers."""
+    """The least and the greatest integer of both; None if the target is not an integer type."""
     if _RANGES[target][0] >= _FLOAT:
         return None
     return max(_RANGES[source][1], _RANGES[target][1]), min(_RANGES[source][2], _RANGES[target][2])
 
 
 def greatest_of_saturating(name: str) -> float | None:
-    """The greatest number of a type without infinity and NaN, which would tell what is too large; None for others."""
+    """The greatest number of a type without infinity and NaN, which cannot show overflow; None for others."""
     return _FLOATS[name] if name == "f4_e2m1" else None
 
 
@@ -106,7 +106,7 @@ def safetensors_name(name: str) -> str:
 
 
 def is_numpys(name: str) -> bool:
-    """Has numpy the type without other packages?"""
+    """True if numpy has the type without other packages."""
     return _TABLE[name][0] is not None
 
 
@@ -131,7 +131,7 @@ def numpy_dtype(name: str) -> NumpyType:
 
 
 def numpy_name(dtype: NumpyType) -> str:
-    """The name here of an array's type, whatever its byte order; TypeError for what files do not hold."""
+    """Poise's name of an array's type, in any byte order; TypeError for what files do not hold."""
     text = dtype.name if dtype.isbuiltin == 1 or dtype.kind in "biufcV" else str(dtype)
     found = _OTHER_NAMES.get(text)
     if found is None or (dtype.kind == "V" and _TABLE[found][1] is None):

@@ -33,7 +33,7 @@ _LETTERS = {
 
 
 class Part(typing.NamedTuple):
-    """One run of bytes of a tensor, and where a file has it."""
+    """One run of bytes of a tensor, and its place in a file."""
 
     role: str  #: "data", "values", "scales", ...
     dtype: str
@@ -46,7 +46,7 @@ class Part(typing.NamedTuple):
 
 
 class Slice(_poise.Elements):
-    """Elements of a tensor. Nothing is read before they are asked for as numbers, and then these alone."""
+    """Elements of a tensor. Reads only what is asked for as numbers."""
 
     __slots__ = ()
 
@@ -99,7 +99,7 @@ class Slice(_poise.Elements):
                 return torch.from_numpy(self.numpy(name))
             return self._cast_tensor(self.torch(source), source, name)
         if name == "f4_e2m1":
-            torch_dtype(name)  # which says that there is none
+            torch_dtype(name)  # raises, naming the type
         if name in _TORCH_DLPACK:
             return torch.from_dlpack(_Capsule(self._dlpack(name)))
         return torch.from_dlpack(_Capsule(self._dlpack(name, bits=True))).view(torch_dtype(name))
@@ -162,13 +162,13 @@ class Slice(_poise.Elements):
         return made.copy() if copy else made
 
     def item(self) -> typing.Any:
-        """The element of a tensor that has one, as a Python number."""
+        """The only element of a tensor, as a Python number."""
         if self.size != 1:
             raise ValueError(f"item() takes one element, and there are {self.size}")
         return self._numbers()[0]
 
     def tolist(self) -> typing.Any:
-        """The elements as Python numbers, in nested lists; of a tensor without dimensions one number."""
+        """The elements as Python numbers, in nested lists; one number for a tensor without dimensions."""
         shape = self.shape
         return _nested(self._numbers(), shape) if self.size else _empty(shape)
 
@@ -207,7 +207,7 @@ class Slice(_poise.Elements):
         return Slice(self, key)
 
     def _item(self, index: int) -> typing.Any:
-        """What C code gets that takes the tensor for a sequence: rows, and numbers at last.
+        """For C code that treats the tensor as a sequence: rows, and finally numbers.
 
         torch before 2.1 does, in torch.as_tensor() and torch.tensor(), and learns the type from arrays.
         """
@@ -285,7 +285,7 @@ class Tensor(Slice):
         return [Part(*part) for part in self._parts()]
 
     def part_bytes(self, role: str = "data") -> memoryview:
-        """The decoded bytes of one part, read-only: those of the mapped file where it has them."""
+        """The decoded bytes of one part, read-only: the mapped file's if possible."""
         buffer: typing.Any = self._part_bytes(role)
         return memoryview(buffer).toreadonly()
 

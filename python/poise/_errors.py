@@ -10,11 +10,11 @@ Remedies = typing.Iterable[typing.Tuple[str, str, str]]
 
 
 class Error(Exception):
-    """A failure, told in one sentence that names the field, what was expected and what was found.
+    """A failure, with one sentence that names the field, what was expected and what was found.
 
     kind: "invalid_file", "unsupported", "not_found", "bad_argument", "io", "cancelled" or "internal" (a bug of Poise).
-    message: the sentence alone. path: the file it is about, or None. offset: the byte in it, or None.
-    remedies: what may help, the best first: (kind, value, tensor), as in <poise/error.hpp>.
+    message: the sentence. path: the file concerned, or None. offset: the byte in it, or None.
+    remedies: the best first: (kind, value, tensor), as in <poise/error.hpp>.
     """
 
     kind = "internal"
@@ -26,7 +26,7 @@ class Error(Exception):
         super().__init__(f"{path + ': ' if path else ''}{message}{where}{'; ' + advice if advice else ''}")
         self.message, self.path, self.offset, self.remedies = message, path, offset, remedies
 
-    def __reduce__(self) -> typing.Any:  # other processes learn of it whole
+    def __reduce__(self) -> typing.Any:  # complete in other processes
         return type(self), (self.message, self.path, self.offset, self.remedies)
 
 
@@ -56,13 +56,13 @@ class NotFoundError(Error, FileNotFoundError):
 
 
 class BadArgumentError(Error, ValueError):
-    """The caller asked for something that makes no sense."""
+    """The caller asked for something invalid."""
 
     kind = "bad_argument"
 
 
 class InputOutputError(Error, OSError):
-    """The operating system refused or failed. errno, strerror: where it said why, else None."""
+    """The operating system refused or failed. errno, strerror: its reason, or None."""
 
     kind = "io"
 
@@ -94,7 +94,7 @@ _CODES = {os.strerror(code): code for code in errno.errorcode}
 
 
 def _errno_in(message: str) -> int | None:
-    """What the system said, at the end of "cannot open: Permission denied"."""
+    """The system's text at the end of "cannot open: Permission denied"."""
     return _CODES.get(message.rpartition(": ")[2])
 
 

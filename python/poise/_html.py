@@ -1,4 +1,4 @@
-"""How models and tensors show themselves in a notebook. Everything from a file is escaped."""
+"""HTML representations of models and tensors for notebooks. Escapes everything from a file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def model(model: Model) -> str:
 
 
 def elements(tensor: Slice) -> str:
-    """One line, and a histogram of some elements where they are floating-point numbers."""
+    """One line, and a histogram of some elements if they are floating-point numbers."""
     try:
         type_ = _text(tensor._stored)
         line = f"<p><b>{_text(tensor.name)}</b> {list(tensor.shape)} {type_}, {tensor.size:,} elements</p>"

@@ -1,4 +1,4 @@
-"""Arrays from outside, as what files hold: (dtype, shape, bytes in row-major and little-endian order)."""
+"""Converts arrays to what files hold: (dtype, shape, bytes in row-major and little-endian order)."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def items_of(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.An
 
 
 def described(name: object, array: typing.Any) -> Tensor | Described:
-    """What _poise.Model.build() takes for an array: numpy's, torch's, a Tensor, a Slice, or anything that has DLPack or
-    buffers."""
+    """The argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, or anything that has
+    DLPack or buffers."""
     if isinstance(array, Tensor):
         return array
     if isinstance(array, Slice):
@@ -57,7 +57,7 @@ def described(name: object, array: typing.Any) -> Tensor | Described:
 
 
 def as_dict(name: str, given: typing.Mapping[typing.Any, typing.Any] | None) -> dict[typing.Any, typing.Any] | None:
-    """TypeError for what is no mapping."""
+    """TypeError for anything but a mapping."""
     if given is None:
         return None
     if not isinstance(given, collections.abc.Mapping):

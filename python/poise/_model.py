@@ -24,7 +24,7 @@ _ATTRIBUTES = (
 
 
 class Model(collections.abc.Mapping[str, Tensor]):
-    """A mapping from name to Tensor, in the order of the file, and what a file says beside tensors.
+    """A mapping from name to Tensor, in the order of the file, and the file's metadata.
 
     poise.open() gives one. Model({"a": array, ...}) makes one of arrays: numpy's, torch's, other models' tensors, and
     whatever has DLPack or buffers. Arrays are not copied, unless they are big-endian or their elements are not in
@@ -92,7 +92,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    # ---- what is beside tensors
+    # ---- metadata
 
     @property
     def tensors(self) -> list[Tensor]:
@@ -101,7 +101,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def config(self) -> typing.Mapping[str, typing.Any]:
-        """The configuration, with the keys of a Hugging Face config.json; {} where the file has none. Read-only."""
+        """The configuration, with the keys of a Hugging Face config.json; {} if the file has none. Read-only."""
         return ReadOnlyDict(self._core.config, _CONFIG)
 
     @property
@@ -111,7 +111,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def attributes(self) -> typing.Mapping[str, typing.Any]:
-        """What else the file says, by key. Read-only."""
+        """The file's other attributes, by key. Read-only."""
         return ReadOnlyDict(self._core.attributes, _ATTRIBUTES)
 
     @property
@@ -128,7 +128,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def warnings(self) -> list[Finding]:
-        """What the reader accepted although it is unusual."""
+        """What is unusual about the file."""
         return [Finding(*finding) for finding in self._core.warnings]
 
     @property
@@ -153,7 +153,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
     # ---- its life
 
     def close(self) -> None:
-        """Lets the file go; the model and its tensors then raise. Arrays made of them stay valid and keep it mapped."""
+        """Closes the file; the model and its tensors then raise. Arrays made of them stay valid and keep it mapped."""
         self._core.close()
 
     @property

@@ -61,12 +61,12 @@ _OPTIONS = frozenset(_poise.option_names())
 
 
 def options_in(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """Those of a function's arguments that are options of a conversion and are given."""
+    """The given arguments of a function that are options of a conversion."""
     return {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
 
 
 def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """The same as the extension takes them."""
+    """The same for the extension."""
     options = options_in(arguments)
     if "dtype" in options:
         options["dtype"] = known_name(options["dtype"])
@@ -152,7 +152,7 @@ def _save_into(
     options: dict[str, typing.Any],
     progress: Progress,
 ) -> ConvertReport:
-    """Through a file of its own, since formats are not written from front to back alone."""
+    """Through a temporary file, since formats are not only written from front to back."""
     if not hasattr(file, "write"):
         raise TypeError(f"expected a path or a binary file object, not {type(file).__name__}")
     wanted = options.get("format")
@@ -173,7 +173,7 @@ def _save_into(
 
 
 def _write_whole(file: typing.Any, piece: bytes) -> None:
-    """Raw files may take a part of what they are given, or none where they would block."""
+    """Raw files may write a part of the bytes, or none where they would block."""
     rest = memoryview(piece)
     while rest:
         taken = file.write(rest)
@@ -283,7 +283,7 @@ def plan(
 
 
 def verify(path: Path, *, io: str = "map", progress: Progress = None) -> VerifyReport:
-    """Reads all of a file and tells everything that is wrong with it: structure, digests, every value.
+    """Reads all of a file and reports all of its faults: structure, digests, every value.
 
     io, progress: as in convert().
     """
@@ -338,5 +338,5 @@ def edit(
 
 
 def formats() -> list[FormatInfo]:
-    """Every format there is."""
+    """Every format."""
     return [FormatInfo(**one) for one in _poise.formats()]

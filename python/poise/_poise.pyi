@@ -97,7 +97,7 @@ class Elements:
     def _part_bytes(self, role: str) -> Memory: ...
 
 class Tokenizer:
-    """Text to token ids and back, as a model's vocabulary says. Safe to use from many threads."""
+    """Text to token ids and back, by a model's vocabulary. Thread-safe."""
 
     def __init__(self, model: Any) -> None:
         """model: a poise.Model, or a path, as read_tokenizer() takes it."""
@@ -143,7 +143,7 @@ class TextStream:
     def add(self, id: SupportsIndex) -> str:
         """The text that is certain after this token."""
     def finish(self) -> str:
-        """What was held back; the stream then starts anew."""
+        """The bytes held back so far; the stream then starts over."""
 
 def read_tokenizer(path: Path) -> Tokenizer:
     """The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, ...); or

@@ -20,7 +20,7 @@ _NAME = 60  # characters of a tensor's name, at most
 
 @contextlib.contextmanager
 def watched(progress: Progress, verb: str) -> typing.Iterator[Callback | None]:
-    """What the extension calls with (done, total, item) while the block runs.
+    """The callback for the extension, with (done, total, item), while the block runs.
 
     None, False, "none": nothing. True, "auto": a bar that rewrites itself on a terminal and in a notebook, elsewhere a
     line every few seconds, as "plain" gives everywhere. Else the callable itself.
@@ -48,7 +48,7 @@ def _shown(progress: Progress, verb: str) -> Callback | None:
 
 
 def _rewrites(stream: typing.TextIO) -> bool:
-    """Does a carriage return begin the line again? So it does in notebooks, which are no terminals."""
+    """True if a carriage return restarts the line: in terminals and notebooks."""
     return stream.isatty() or type(stream).__module__.partition(".")[0] == "ipykernel"
 
 
@@ -66,12 +66,12 @@ class _Shown:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # nobody looks any more, which is no reason to stop
+        except (OSError, ValueError):  # nobody reads it any more: continues silently
             pass
 
 
 class Bar(_Shown):
-    """One line that is written over, and wiped at the end."""
+    """One line that is overwritten, and erased at the end."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         super().__init__(verb, stream)
@@ -99,7 +99,7 @@ class Bar(_Shown):
 
 
 class Lines(_Shown):
-    """A line every few seconds, and one at the end, as the command has them."""
+    """A line every few seconds, and one at the end, as in the command."""
 
     def __init__(self, verb: str, stream: typing.TextIO):
         super().__init__(verb, stream)
@@ -127,7 +127,7 @@ def _printable(text: str) -> str:
 
 
 def human_bytes(count: float) -> str:
-    """ "1.2 GB": decimal units, as the command has them."""
+    """ "1.2 GB": decimal units, as in the command."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

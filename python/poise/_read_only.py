@@ -1,4 +1,4 @@
-"""What a file says, as dicts and lists that do not change: a change would be lost, since nothing writes it."""
+"""A file's data as dicts and lists that reject changes: nothing would write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import typing
 
 
 class ReadOnlyDict(typing.Dict[str, typing.Any]):
-    """A dict that raises TypeError, with advice, where it would be changed. Its copies are plain dicts."""
+    """A dict that raises TypeError, with advice, on changes. Its copies are plain dicts."""
 
     __slots__ = ("_advice",)
 

@@ -9,9 +9,9 @@ from ._progress import human_bytes
 
 
 class Finding(typing.NamedTuple):
-    """Something about a file that its user should know."""
+    """A fact about a file that its user should know."""
 
-    severity: str  #: "error": the file is not what it says it is; "warning": it can be used
+    severity: str  #: "error": the file is not what it claims to be; "warning": it can be used
     message: str
     path: str
     offset: int | None
@@ -22,7 +22,7 @@ class Finding(typing.NamedTuple):
 
 @dataclass(frozen=True)
 class Cast:
-    """What a change of floating-point types did."""
+    """The effect of a cast between floating-point types."""
 
     source: str
     target: str
@@ -35,7 +35,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Quantized:
-    """What quantizing a tensor did."""
+    """The effect of quantizing a tensor."""
 
     tensor: str
     type: str
@@ -47,7 +47,7 @@ class Quantized:
 
 
 class _Short:
-    """Shows itself in one line, whatever a model has."""
+    """A one-line representation."""
 
     def _shown(self) -> str:
         raise NotImplementedError
@@ -112,7 +112,7 @@ class Plan(_Short):
 
 @dataclass(frozen=True, repr=False)
 class VerifyReport(_Short):
-    """Everything that is wrong with a file, in its order."""
+    """All faults of a file, in its order."""
 
     format: str
     tensors: int

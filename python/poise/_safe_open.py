@@ -1,4 +1,4 @@
-"""safe_open: files of every format by the names of safetensors' Python package."""
+"""safe_open: files of every format, with the interface of safetensors' Python package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRAMEWORKS = {"pt": "torch", "torch": "torch", "pytorch": "torch", "np": "numpy
 
 
 class safe_open:
-    """A file whose tensors come as framework's: "pt" (torch) or "np" (numpy).
+    """A file whose tensors are the framework's: "pt" (torch) or "np" (numpy).
 
     with safe_open("model.gguf", framework="pt") as f:
         for name in f.keys():
@@ -56,7 +56,7 @@ class safe_open:
         return list(self._model)
 
     def metadata(self) -> dict[str, str] | None:
-        """The attributes of the file as text, values that are none as JSON; None where there are none."""
+        """The attributes of the file as text, other values as JSON; None if there are none."""
         found = self._model.attributes.items()
         return {key: one if isinstance(one, str) else json.dumps(one, default=repr) for key, one in found} or None
 
@@ -68,7 +68,7 @@ class safe_open:
         return {name: self.get_tensor(name) for name in self._model}
 
     def get_slice(self, name: str) -> _SafeSlice:
-        """Something to take slices of, while the file is open and after: only what they name is read."""
+        """An object for slicing, also after the file is closed: reads only the slices."""
         return _SafeSlice(self._model[name], self._take)
 
 

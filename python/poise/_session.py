@@ -17,7 +17,7 @@ Ids = typing.Iterable[typing.SupportsIndex]
 
 
 class Weights:
-    """What sessions of one model share; loaded once, it never changes and may be used from many threads."""
+    """What sessions of one model share; loaded once, constant and thread-safe."""
 
     __slots__ = ("_core",)
 
@@ -30,7 +30,7 @@ class Weights:
 
     @property
     def max_context(self) -> int:
-        """Positions that a session may have."""
+        """The maximum number of positions of a session."""
         return self._core.max_context
 
     def __repr__(self) -> str:
@@ -66,37 +66,37 @@ class Session:
 
     @property
     def context(self) -> int:
-        """Positions there is room for."""
+        """The maximum number of positions."""
         return self._core.context
 
     @property
     def position(self) -> int:
-        """Tokens fed so far. The token that was generated last is not among them, until the text goes on."""
+        """Tokens fed so far, without the last generated token, which is fed when the text continues."""
         return self._core.position
 
     def __repr__(self) -> str:
         return f"<poise.Session, {self.position} of {self.context} positions>"
 
     def prompt(self, text: str) -> list[int]:
-        """The ids of a text after BOS, where the vocabulary has one."""
+        """The ids of a text after BOS, if the vocabulary has it."""
         return self._core.prompt(text)
 
     def reset(self) -> None:
-        """Forgets all tokens."""
+        """Drops all tokens."""
         self._core.reset()
 
     def truncate(self, position: int) -> None:
-        """Forgets all tokens but the first `position`; feed others to get scores."""
+        """Drops all tokens after the first `position`; feed more to get scores."""
         self._core.truncate(position)
 
     def fork(self) -> Session:
-        """A session with the same tokens that goes on by itself, on the same weights."""
+        """An independent session with the same tokens, on the same weights."""
         other = Session.__new__(Session)
         other._core = self._core.fork()
         return other
 
     def feed(self, tokens: Ids) -> None:
-        """Appends tokens, and nothing else: not the token that was generated last, which is then forgotten.
+        """Appends only these tokens: the last generated one is dropped.
 
         tokens: ids, in a list, or in an array of numpy's or torch's. Ctrl-C ends it after the first `position` of all.
         """
@@ -114,7 +114,8 @@ class Session:
         return self._core.top_log_probabilities(count)
 
     def log_probabilities(self, tokens: Ids) -> list[float]:
-        """Begins anew, feeds all tokens, and gives the natural logarithm of the probability of each but the first."""
+        """Starts over, feeds all tokens, and returns the natural logarithm of the probability of each except the
+        first."""
         return self._core.log_probabilities(tokens)
 
     def generate(

@@ -60,7 +60,7 @@ def save_file(
     verify: bool = True,
     progress: Progress = None,
 ) -> None:
-    """Writes arrays to a file whose extension says the format; without one that does, safetensors. An existing file is
+    """Writes arrays to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
 
     The same arrays make the same bytes, in whatever order the dict has them. metadata: str to str, else TypeError.

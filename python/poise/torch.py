@@ -56,7 +56,7 @@ def save_file(
     verify: bool = True,
     progress: Progress = None,
 ) -> None:
-    """Writes tensors to a file whose extension says the format; without one that does, safetensors. An existing file is
+    """Writes tensors to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
 
     Raises ValueError for sparse tensors and for those that are not contiguous, RuntimeError for tensors that share
@@ -102,7 +102,7 @@ def save_model(
     verify: bool = True,
     progress: Progress = None,
 ) -> None:
-    """Writes the state of a module. Of tensors that share memory one is written, and the metadata says the names of the
+    """Writes the state of a module. If tensors share memory, one is written, and the metadata has the names of the
     others.
 
     force_contiguous: copies what is not contiguous; False: ValueError. The others are those of poise.save().

@@ -10,11 +10,12 @@ nm --dynamic --defined-only --extern-only "$library" | awk '{print $3}' | sed 's
 grep -v '^_Z' "$work/all" >"$work/c" || true
 diff "$list" "$work/c"
 
-# Every C++ symbol is named in poise.map, so what could be wrong is a pattern that takes in more than it should: a private class, or a
-# function that no public header declares.
+# Every C++ symbol is named in poise.map, so what could be wrong is a pattern that takes in more than it should: a
+# private class, or a function that no public header declares.
 grep '^_Z' "$work/all" | c++filt >"$work/c++"
 test -s "$work/c++"
-if grep -Ev '^(typeinfo (name )?for |vtable for |VTT for )?poise::' "$work/c++" || grep -E '::(State|Tables|Parts)::|poise::(capi|cli|alt|ztensor)::' "$work/c++"; then
+if grep -Ev '^(typeinfo (name )?for |vtable for |VTT for )?poise::' "$work/c++" ||
+  grep -E '::(State|Tables|Parts)::|poise::(capi|cli|alt|ztensor)::' "$work/c++"; then
   echo "these are no part of the interface" >&2
   exit 1
 fi

@@ -22,7 +22,7 @@ tells_the_same() {
 "$poise" convert "$examples/nano-mistral" -o "$work/range.alt" --quantize qint8:range >/dev/null
 for type in f32 f16 qint8 range; do tells_the_same "$work/$type.alt"; done
 
-# What it does not know it says, and what is no model Poise tells it.
+# It reports unknown models itself, and Poise's errors for other files.
 for bad in "$examples/nano-mistral" "$work/absent.alt" "$examples/nano-mistral/model.safetensors"; do
   if "$executor" "$bad" "Once" 5 2>"$work/message"; then exit 1; fi
   grep -q "^executor: " "$work/message"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs Poise into a new folder, then builds what its users would: a C++ program with find_package and with pkg-config, and C
-# programs with pkg-config: the first one of docs/c-api.md and the executor of examples/.
-# Arguments: the build folder, the source folder, the C++ compiler, the C compiler, their flags.
+# Installs Poise into a new folder, then builds what its users would: a C++ program with find_package and with
+# pkg-config, and C programs with pkg-config: the first one of docs/c-api.md and the executor of examples/. Arguments:
+# the build folder, the source folder, the C++ compiler, the C compiler, their flags.
 set -eu
 build=$1 source=$2 compiler=$3 c_compiler=$4 flags=${5:-}
 work=$(mktemp -d)
@@ -13,22 +13,26 @@ poise=$work/prefix/bin/poise
 "$poise" --version | grep -q "^poise "
 export PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries"
 
-cmake -S "$source/tests/consumer" -B "$work/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake -S "$source/tests/consumer" -B "$work/build" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_CXX_FLAGS="$flags" \
+  -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
 cmake --build "$work/build" >/dev/null
 # shellcheck disable=SC2046,SC2086
-"$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" $(pkg-config --cflags --libs poise)
+"$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$source/tests/consumer/main.cpp" -o "$work/with-pkg-config" \
+  $(pkg-config --cflags --libs poise)
 for program in "$work/build/consumer" "$work/with-pkg-config"; do
   "$program" "$source/examples/nano-mistral" "$work" >"$work/listed"
   grep -q "^[1-9][0-9]* tensors$" "$work/listed"
   grep -q "^model.norm.weight \\[128\\] bf16$" "$work/listed"
   # The command prints the prompt, too.
-  "$poise" run "$source/examples/nano-mistral" -p "Once upon a time" -n 20 | sed 's/^Once upon a time/continuation:/' >"$work/told"
+  "$poise" run "$source/examples/nano-mistral" -p "Once upon a time" -n 20 |
+    sed 's/^Once upon a time/continuation:/' >"$work/told"
   sed -n '/^continuation:/,$p' "$work/listed" | cmp - "$work/told"
 done
 
 # The C++ programs of docs/cpp-api.md, and that of README.md, whose includes come first.
 block() {  # of a page: the number of the block, its language
-  awk -v wanted="$2" -v fence="\`\`\`$3" '$0 == fence { ++count; inside = count == wanted; next } /^```$/ { inside = 0 } inside' "$1"
+  awk -v wanted="$2" -v fence="\`\`\`$3" \
+    '$0 == fence { ++count; inside = count == wanted; next } /^```$/ { inside = 0 } inside' "$1"
 }
 cpp_program() {
   # shellcheck disable=SC2046,SC2086
