@@ -1,4 +1,4 @@
-// affine: the codes of qint8 and qint4 tensors - how bytes hold them, and which numbers they mean.
+// affine: the codes of qint8 and qint4 tensors: their bytes, and the numbers they stand for.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +36,8 @@ void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const
 // Codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// Of codes that take a byte each where four bits would do, the first that does not fit: which it is, and the byte. None
-// for other formats.
+// For codes that take a byte each but have four bits, the first that does not fit: its index, and the byte. Nothing for
+// other formats.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;
@@ -46,7 +46,7 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
 // "element 7: the code 200 does not fit 4 bits", for codes that begin with that element.
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
-// What is wrong with a scale that a file has, a sentence each: "delta is nan, expected a finite number of at least 0".
+// The faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".
 std::vector<std::string> problems_of(const Affine& affine);
 
 }  // namespace poise

@@ -1,5 +1,5 @@
-// The block types of ggml, as GGUF files store them: some neighbours of a row become a block of a few bytes. One row a
-// type.
+// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. One row for
+// each type.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// What encoders take: rows of float32, one after the other.
+// The input of encoders: rows of float32, contiguous.
 struct BlockRows {
   const float* values = nullptr;  // row_count * row_length
   std::size_t row_count = 0;
@@ -27,20 +27,20 @@ struct BlockType {
   std::size_t elements;   // of a block
   std::size_t bytes;      // of a block
 
-  // Blocks to `count` * elements numbers, equal to ggml's dequantize_row_*() bit by bit, but that the bits of a NaN are
-  // the processor's choice. Takes any bytes. Null: ggml itself does not decode the type. Blocks do not depend on each
-  // other: a view decodes blocks [begin, end) from `blocks + begin * bytes`.
+  // Decodes `count` blocks to `count` * elements numbers, equal to ggml's dequantize_row_*() bit by bit, except for the
+  // bits of NaN. Accepts any bytes. Null: ggml itself does not decode the type. Blocks are independent: a view decodes
+  // blocks [begin, end) from `blocks + begin * bytes`.
   void (*decode)(const std::byte* blocks, std::size_t count, float* out);
 
-  // Rows to blocks, equal to ggml_quantize_chunk() byte by byte. Numbers that are not finite give blocks of no meaning,
-  // and harm nothing else: callers refuse them before. Null: Poise does not write the type.
+  // Encodes rows, equal to ggml_quantize_chunk() byte by byte. Numbers that are not finite give undefined blocks, and
+  // harm nothing else: callers reject them first. Null: Poise does not write the type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
-  // The offsets of 16-bit numbers in a block, which big-endian files hold in their byte order. None: ggml defines no
-  // byte order for the type.
+  // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. Nothing: ggml defines no byte order for
+  // the type.
   std::optional<std::span<const std::uint16_t>> swapped;
 
-  // What llama-quantize takes for rows that are no whole blocks (src/llama-quant.cpp, v0.5.0): the name of a type with
+  // llama-quantize's choice for rows that are not whole blocks (src/llama-quant.cpp, v0.5.0): the name of a type with
   // smaller blocks. Empty: float16.
   std::string_view fallback = {};
 };
@@ -48,14 +48,14 @@ struct BlockType {
 // By their numbers.
 std::span<const BlockType> block_types();
 
-// Null: there is no such type.
+// Null if there is no such type.
 const BlockType* block_type_named(std::string_view name);
 const BlockType* block_type_numbered(std::uint32_t number);
 // Null: not a type of blocks. Throws bad_argument for unknown names.
 const BlockType* block_type(const StoredType& type);
 
-// What rows of that length become: the type itself where they are whole blocks, or its fallback where they are blocks
-// of that. Null: float16.
+// The type for rows of that length: the type itself if they are whole blocks, its fallback if they are blocks of that.
+// Null: float16.
 const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row);
 
 // Blocks of a big-endian file, in place. Requires: type.swapped, whole blocks.

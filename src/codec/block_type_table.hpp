@@ -1,5 +1,5 @@
-// The table of block types: a row each. Readers ask block_type.hpp; tables that have more to say of a type are joined
-// with this one by name, when they are compiled.
+// The table of block types: a row for each. Readers use block_type.hpp; tables with more columns are joined with this
+// one by name at compile time.
 #pragma once
 
 #include <algorithm>

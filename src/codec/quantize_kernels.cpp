@@ -16,8 +16,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 using Words = hn::RebindToUnsigned<Floats>;
 
-// The least and greatest numbers of groups go into `ranges`; returns the largest magnitude of all. Requires: groups are
-// whole vectors, and not empty.
+// Writes the least and greatest numbers of groups to `ranges`; returns the largest magnitude of all. Requires: groups
+// are whole vectors, and not empty.
 std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t size) {
   const Floats floats;
   const Words words;
@@ -38,7 +38,7 @@ std::uint32_t FindRanges(const float* in, std::span<Range> ranges, std::size_t s
   return hn::GetLane(hn::MaxOfLanes(words, largest));
 }
 
-// Looks at whole vectors; returns how many elements that were.
+// Scans whole vectors; returns the number of elements.
 std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes) {
   const std::size_t whole = count / hn::Lanes(Floats()) * hn::Lanes(Floats());
   if (whole == 0) return 0;
@@ -49,8 +49,7 @@ std::size_t FindExtremes(const float* in, std::size_t count, Extremes& extremes)
   return whole;
 }
 
-// What is lost, lane by lane. Squares of numbers and errors come in units of delta^2: they might leave the range of
-// float32.
+// Losses, lane by lane. Squares of numbers and errors are in units of delta^2, since they might overflow float32.
 struct Losses {
   hn::Vec<Floats> worst, errors, values;
 
@@ -70,9 +69,9 @@ struct Losses {
   HWY_INLINE double largest() const { return static_cast<double>(hn::GetLane(hn::MaxOfLanes(Floats(), worst))); }
 };
 
-constexpr std::size_t kVectorsPerSum = 256;  // so few are added up in float32 before they go into the sums in double
+constexpr std::size_t kVectorsPerSum = 256;  // in float32, before they are added to the sums in double
 
-// Makes vectors of numbers codes.
+// Converts vectors of numbers to codes.
 struct Coder {
   hn::Vec<Floats> scale, units, lowest, highest;
   hn::Vec<Words> zero;
@@ -88,15 +87,15 @@ struct Coder {
     const hn::Rebind<std::uint8_t, Floats> bytes;
     const auto number = hn::LoadU(Floats(), in);
 #if HWY_NATIVE_FMA
-    // The quotient as division rounds it (Markstein): a guess, and what remains of it. A division would take as long as
-    // all the rest.
-    const auto enormous = hn::Set(Floats(), 0x1p30F);  // is clamped in the end, but no infinity
+    // The quotient, rounded as in division (Markstein): an estimate and its remainder. A division would take as long as
+    // everything else.
+    const auto enormous = hn::Set(Floats(), 0x1p30F);  // clamped at the end, but not infinity
     const auto guess = hn::Max(hn::Neg(enormous), hn::Min(enormous, hn::Mul(number, units)));
     const auto exact = hn::MulAdd(hn::NegMulAdd(guess, scale, number), units, guess);
 #else
     const auto exact = hn::Div(number, scale);
 #endif
-    // So large a number has no fraction: adding it rounds, ties to even, and leaves the code in the low bits.
+    // Numbers this large have no fraction: adding it rounds, ties to even, and leaves the code in the low bits.
     const auto shift = hn::Set(Floats(), 0x1.8p23F);
     const auto shifted = hn::Add(hn::Max(lowest, hn::Min(highest, exact)), shift);
     const auto code = hn::Sub(shifted, shift);
@@ -110,7 +109,7 @@ struct Coder {
   }
 };
 
-// Quantizes whole vectors; returns how many elements that were. The squares are in units of delta^2.
+// Quantizes whole vectors; returns the number of elements. Squares are in units of delta^2.
 std::size_t QuantizeLinear(const float* in, std::size_t count, float delta, const CodeRange& range, std::byte* codes,
                            QuantizationError& sums) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -153,7 +152,7 @@ void QuantizeGroups(const float* in, std::span<const GroupFactor> factors, std::
 
 bool AreWholeVectors(std::size_t size) { return size % hn::Lanes(Floats()) == 0; }
 
-// Measures whole vectors; returns how many numbers that were.
+// Measures whole vectors; returns the number of elements.
 std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count, QuantizationError& error) {
   std::size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR && HWY_HAVE_FLOAT64
@@ -162,7 +161,7 @@ std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count
   const std::size_t lanes = hn::Lanes(doubles);
   auto worst = hn::Zero(floats);
   auto errors0 = hn::Zero(doubles), errors1 = errors0, values0 = errors0,
-       values1 = errors0;  // two of each, so that none waits for the one before
+       values1 = errors0;  // two of each, to overlap
   const auto add = [&](std::size_t at, auto& errors, auto& values) HWY_ATTR {
     const auto number = hn::LoadU(floats, in + at);
     const auto lost = hn::Sub(number, hn::LoadU(floats, decoded + at));
@@ -186,7 +185,7 @@ std::size_t MeasureLoss(const float* in, const float* decoded, std::size_t count
   return i;
 }
 
-// Packs whole vectors of pairs; returns how many codes that were.
+// Packs whole vectors of pairs; returns the number of codes.
 std::size_t PackNibbles(const std::byte* codes, std::size_t count, std::byte* out) {
   std::size_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -223,9 +222,9 @@ HWY_EXPORT(QuantizeGroups);
 HWY_EXPORT(PackNibbles);
 HWY_EXPORT(MeasureLoss);
 
-constexpr float kLeastDelta = 0x1p-100F;  // below, what remains of a quotient may be lost
+constexpr float kLeastDelta = 0x1p-100F;  // below this, the remainder of a quotient may underflow
 
-// One number after the other: tails, and scales too small or whose reciprocal float32 does not hold.
+// One number at a time: tails, and scales that are too small or have no float32 reciprocal.
 QuantizationError quantize_scalar(const float* in, std::size_t count, float delta, const CodeRange& range,
                                   std::byte* codes) {
   QuantizationError error;

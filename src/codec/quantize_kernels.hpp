@@ -1,4 +1,4 @@
-// The vector loops of quantize.cpp, block_quantize.cpp and scale_search.cpp, chosen for the processor at run time.
+// The vector loops of quantize.cpp, block_quantize.cpp and scale_search.cpp, chosen at run time for the processor.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace poise {
 
-// What the scale of a tensor depends on.
+// What determines the scale of a tensor.
 struct Extremes {
   std::uint32_t largest =
-      0;      // magnitude, as bits: they sort as the magnitudes do, and those that are not finite come last
+      0;      // magnitude, as bits: they sort like the magnitudes, and numbers that are not finite come last
   float min;  // undefined if something is not finite
   float max;
 
@@ -22,19 +22,19 @@ struct Extremes {
 // Requires: count > 0.
 Extremes find_extremes(const float* in, std::size_t count);
 
-// The codes that numbers may become.
+// The codes for numbers.
 struct CodeRange {
   int lowest = 0;
   int highest = 0;
-  int zero = 0;  // added to each in the end
+  int zero = 0;  // added at the end
 };
 
-// code = round-half-even(x / delta), clamped to [lowest, highest], + zero: the low byte of that, one to a byte. Returns
-// what is lost. Requires: x are finite, delta > 0.
+// code = round-half-even(x / delta), clamped to [lowest, highest], + zero: its low byte, one for each. Returns the
+// loss. Requires: x are finite, delta > 0.
 QuantizationError quantize_linear(const float* in, std::size_t count, float delta, const CodeRange& range,
                                   std::byte* codes);
 
-// The least and the greatest number of a group; of no meaning where something is not finite.
+// The least and the greatest number of a group; undefined if something is not finite.
 struct Range {
   float min;
   float max;

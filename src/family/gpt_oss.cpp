@@ -1,6 +1,7 @@
 // Keys and defaults: GptOssConfig of transformers. As Llama with biases, but each query head has a sink, a score that
-// takes its part of the attention and has no value; every other layer looks back a window; and each token chooses
-// num_experts_per_tok of num_local_experts, whose activation is clamped. gpt_oss_experts.hpp says how these are stored.
+// takes its share of the attention and has no value; every other layer has a window; and each token uses
+// num_experts_per_tok of num_local_experts, with a clamped activation. gpt_oss_experts.hpp describes how these are
+// stored.
 #include "family/gpt_oss.hpp"
 
 #include <array>
@@ -84,7 +85,7 @@ std::uint64_t hidden_blocks(const ConfigView& view) { return axis::hidden(view) 
 std::uint64_t inner_blocks(const ConfigView& view) { return axis::inner(view) / 32; }
 std::uint64_t block_bytes(const ConfigView&) { return 16; }
 
-// Of packed experts, and of separate ones.
+// For packed experts, and for separate ones.
 constexpr std::array<std::string_view, 2> kForms = {"model.layers.0.mlp.experts.gate_up_proj_blocks",
                                                     "model.layers.0.mlp.experts.0.gate_proj.weight"};
 

@@ -36,7 +36,7 @@ void require_rank(const Tensor& tensor, std::size_t rank) {
     fail(tensor, fmt::format("its shape is {}, expected {} dimensions", to_string(tensor.shape), rank));
 }
 
-// Numbers of a dense tensor or of one that is made so, and where they are.
+// Numbers of a dense tensor, or one made dense, and their strides.
 struct Numbers {
   DType dtype;
   unsigned item;  // bytes
@@ -64,13 +64,13 @@ struct Numbers {
   }
 };
 
-// The same numbers in other dimensions.
+// The same numbers with other dimensions.
 Tensor reshaped(Tensor tensor, Shape shape) {
   tensor.shape = std::move(shape);
   return tensor;
 }
 
-// All of them one after the other, of one type.
+// Concatenates tensors, with a common type.
 Numbers joined(const std::vector<const Tensor*>& tensors) {
   DType type = Numbers(*tensors.front()).dtype;
   if (!std::ranges::all_of(tensors, [&](const Tensor* tensor) { return Numbers(*tensor).dtype == type; }))
@@ -80,7 +80,7 @@ Numbers joined(const std::vector<const Tensor*>& tensors) {
   return {type, make_joined_blob(std::move(blobs))};
 }
 
-// One expert's.
+// The tensors of one expert.
 struct Separate {
   const Tensor* gate;
   const Tensor* up;
@@ -96,7 +96,7 @@ class Layer {
   Layer(const Model& model, std::string prefix, Model& out)
       : model_(model), family_(family_of(model)), prefix_(std::move(prefix)), out_(out) {}
 
-  // The tensors that have been made into others.
+  // The tensors that were converted to others.
   const std::set<const Tensor*>& used() const { return used_; }
 
   void make(GptOssForm from, GptOssForm to) {
@@ -185,7 +185,7 @@ class Layer {
         make_mxfp4_blocks(some(packed.require("data"), groups * 16), some(packed.require("scales"), groups))));
   }
 
-  // What its biases have to fit.
+  // The sizes for its biases.
   struct Sizes {
     std::uint64_t count;
     std::uint64_t gate_up;
@@ -243,7 +243,7 @@ class Layer {
     }
   }
 
-  // Every expert's, in their order.
+  // Of every expert, in order.
   static std::vector<const Tensor*> those(const std::vector<Separate>& experts,
                                           std::initializer_list<const Tensor * Separate::*> which) {
     std::vector<const Tensor*> all;
@@ -334,7 +334,7 @@ std::optional<std::int32_t> layer_of(const Family& family, std::string_view name
   return numbered && numbered->rest.starts_with(kExperts) ? std::optional(numbered->number) : std::nullopt;
 }
 
-// Are all matrices of experts blocks of MXFP4?
+// True if all matrices of experts are blocks of MXFP4.
 bool all_are_mxfp4(const Model& model, const Family& family) {
   return std::ranges::all_of(model.tensors(), [&](const Tensor& tensor) {
     return !layer_of(family, tensor.name) || tensor.shape.size() != 2 || is_mxfp4(tensor);

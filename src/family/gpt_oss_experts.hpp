@@ -21,7 +21,7 @@ namespace poise {
 
 enum class GptOssForm : std::size_t { numbers, packed, separate };  // ConfigView::form
 
-// Family::reformed() of gpt-oss. llama.cpp takes them separate, transformers as numbers or packed.
+// Family::reformed() of gpt-oss. llama.cpp needs them separate, transformers as numbers or packed.
 std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that name one of sixteen numbers.
+// IQ4_NL, IQ4_XS, MXFP4, NVFP4: codes of four bits that index sixteen numbers.
 #include "codec/blocks/codebooks.hpp"
 
 #include "codec/blocks/codecs.hpp"
@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// The numbers that 16 bytes name: first those of the low halves, then those of the high ones.
+// The numbers for 16 bytes of codes: first those of the low halves, then those of the high ones.
 HWY_INLINE void LookUp(Bytes16 book, const std::byte* from, std::int8_t* out) {
   const Bytes16 pairs = Bytes16::load(from);
   book.look_up(pairs & Bytes16::all(15)).store(out);

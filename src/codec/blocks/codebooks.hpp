@@ -1,4 +1,4 @@
-// The sixteen numbers that codes of IQ4_NL, IQ4_XS, MXFP4 and NVFP4 name, and the scales of the latter two.
+// The sixteen numbers that codes of IQ4_NL, IQ4_XS, MXFP4 and NVFP4 index, and the scales of the latter two.
 #pragma once
 
 #include <array>

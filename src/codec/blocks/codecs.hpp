@@ -1,4 +1,4 @@
-// The functions that the rows of block_type.cpp name. block_type.hpp has their contract.
+// The functions in the rows of block_type.cpp. block_type.hpp has their contract.
 #pragma once
 
 #include <cstddef>

@@ -58,7 +58,7 @@ class Bytes16 {
   HWY_INLINE Bytes16 shift_left() const {
     return each(*this, [](unsigned a, unsigned) { return a << kBits; });
   }
-  // The bytes of this one as `indices`, each below 16, name them.
+  // Permutes the bytes of this by `indices`, each below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
     return each(indices, [this](unsigned, unsigned index) { return unsigned{bytes_[index]}; });
   }
@@ -97,7 +97,7 @@ class Bytes16 {
     if constexpr (kBits == 0) return *this;
     return Bytes16(hn::ShiftLeft<kBits>(bytes_));
   }
-  // The bytes of this one as `indices`, each below 16, name them.
+  // Permutes the bytes of this by `indices`, each below 16.
   HWY_INLINE Bytes16 look_up(const Bytes16& indices) const {
     return Bytes16(hn::TableLookupBytes(bytes_, indices.bytes_));
   }
@@ -163,7 +163,7 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #ifndef POISE_EXPORT_DECODER
-// Defines decode_*() as the function of the kind of processor that runs.
+// Defines decode_*() with dispatch to the running processor's kind.
 #define POISE_EXPORT_DECODER(name, Function)                          \
   HWY_EXPORT(Function);                                               \
   void name(const std::byte* blocks, std::size_t count, float* out) { \

@@ -1,4 +1,4 @@
-// IQ4_NL, IQ4_XS, MXFP4 from numbers.
+// Encodes IQ4_NL, IQ4_XS, MXFP4.
 #include <cmath>
 
 #include "codec/blocks/codebooks.hpp"
@@ -18,21 +18,21 @@ constexpr std::size_t kGroup = 32;  // numbers that share a scale
 
 HWY_INLINE float Iq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
 
-// The nearest number of the book; of two, the greater.
+// The nearest number of the book; of two equally near, the greater.
 HWY_INLINE Numbers NearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
   for (std::size_t i = 0; i < 15; ++i)
     nearest = hn::IfThenElse(hn::Ge(x, Set(Iq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
   return nearest;
 }
-// Its code.
+// The code of that number.
 HWY_INLINE Codes Iq4Code(Numbers x) {
   auto code = Zero();
   for (std::size_t i = 0; i < 15; ++i) code = hn::Add(code, hn::IfThenElseZero(hn::Ge(x, Set(Iq4Middle(i))), Set(1)));
   return hn::ConvertTo(Integers(), code);
 }
 
-// The scale of least squares of sixteen about the one that gives the peak the last code.
+// The best scale, by least squares, of sixteen near the one that gives the peak the last code.
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);
@@ -129,7 +129,7 @@ void EncodeIq4_Xs(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// The exponent that ggml gives a block with this peak, as its conversions to a byte have it where it is below 0.
+// ggml's exponent for a block with this peak, including its conversion to a byte below 0.
 HWY_INLINE std::uint8_t Mxfp4Exponent(float peak) {
   if (!(peak > 0) || !std::isfinite(peak)) return 0;
   return static_cast<std::uint8_t>(static_cast<int>(std::floor(std::log2(peak)) - 2 + 127));
@@ -148,7 +148,7 @@ void EncodeMxfp4(const BlockRows& rows, std::byte* out) {
       peaks[lane] = mxfp4_scale(exponent);
     }
     const auto scale = hn::Load(Floats(), peaks);
-    // Numbers beyond the middle between two get the greater one's code.
+    // Numbers beyond the middle between two numbers get the greater one's code.
     constexpr float kMiddles[7] = {0.5F, 1.5F, 2.5F, 3.5F, 5.0F, 7.0F, 10.0F};
     const auto code = [&](std::size_t i) HWY_ATTR {
       const auto x = At(block.x, i);

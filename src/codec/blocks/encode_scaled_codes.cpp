@@ -1,5 +1,4 @@
-// Q4_0 to Q8_0 from numbers: the peak or the range of a block decides the scale or, where importance is given, a
-// search.
+// Encodes Q4_0 to Q8_0: the peak or the range of a block determines the scale; with an importance, a search does.
 #include <algorithm>
 #include <cmath>
 
@@ -97,8 +96,8 @@ HWY_INLINE void EncodeRange(const LaneBlocks& block, const LaneOutput& out, Stor
   });
 }
 
-// Blocks of one scale without a search are encoded from the numbers where they are: nothing is transposed. Scales of
-// some blocks are found first, so that divisions by them run together.
+// Encodes blocks of one scale without a search in place, without transposing. Finds the scales of several blocks first,
+// so that their divisions overlap.
 constexpr std::size_t kTogether = 16;
 
 using Words = hn::Rebind<std::int16_t, Floats>;
@@ -110,7 +109,7 @@ HWY_INLINE float LargestMagnitude(const float* x) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// The number of the largest magnitude, the first of them; 0, and not -0, where all are 0.
+// The number of largest magnitude, the first of several; 0, not -0, if all are 0.
 HWY_INLINE float PeakOf(const float* x) {
   auto least = Zero();
   auto greatest = Zero();
@@ -127,8 +126,8 @@ HWY_INLINE float PeakOf(const float* x) {
   return max > -min ? max : min;
 }
 
-// Calls encode(numbers, 1 / scale, out) for each block. The scale comes first in the block: its peak, or the magnitude
-// of that, by kDivisor, which is positive if the magnitude is wanted.
+// Calls encode(numbers, 1 / scale, out) for each block. The block begins with the scale: its peak, or for a positive
+// kDivisor the peak's magnitude, divided by kDivisor.
 template <std::size_t kBytes, int kDivisor, typename Encode>
 HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) {
   const std::size_t total = rows.row_count * rows.row_length / kElements;
@@ -149,7 +148,7 @@ HWY_INLINE void ForBlocks(const BlockRows& rows, std::byte* out, Encode encode) 
       if (std::isfinite(inverses[b])) {
         encode(x, Set(inverses[b]), out + 2);
       } else {
-        std::fill_n(out + 2, kBytes - 2, std::byte{0});  // what ggml makes of infinity
+        std::fill_n(out + 2, kBytes - 2, std::byte{0});  // as ggml does for infinity
       }
     }
   }

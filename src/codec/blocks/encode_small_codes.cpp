@@ -1,4 +1,4 @@
-// TQ1_0 and TQ2_0 from numbers: -1, 0 or 1 times the largest magnitude of a block.
+// Encodes TQ1_0 and TQ2_0: -1, 0 or 1 times the largest magnitude of a block.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -27,8 +27,7 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
   });
 }
 
-// The digits of base 3 of kDigits elements, from the first on, `apart` from each other, as a byte: what they come to
-// after the point.
+// The base 3 digits of kDigits elements, from the first on, `apart` from each other, as a byte: their fraction.
 template <int kDigits, typename Code>
 HWY_INLINE Codes Digits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);

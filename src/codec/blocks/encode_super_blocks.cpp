@@ -1,5 +1,5 @@
-// Q2_K to Q6_K from numbers: a scale and a minimum for each group by a search, these as small integers times a float16
-// number, and then the codes that are nearest with what the scales have become.
+// Encodes Q2_K to Q6_K: searches a scale and a minimum for each group, stores them as small integers times a float16
+// number, and then takes the nearest codes for the rounded scales.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -25,7 +25,7 @@ HWY_INLINE Numbers SumOfSquares(const float* x, std::size_t count) {
   return sum;
 }
 
-// Weights of squared errors where importance is given, and the sum of them.
+// Weights of squared errors, with an importance, and their sum.
 template <std::size_t kSize>
 HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   const float* const x = Group<kSize>(block.x, group);
@@ -39,7 +39,7 @@ HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group,
   return sum;
 }
 
-// Four bytes of each block, one after the other.
+// Four bytes of each block, filled one by one.
 class Word {
  public:
   HWY_INLINE Word() : word_(SetCode(0)) {}
@@ -72,7 +72,7 @@ class RangeGroups {
   HWY_INLINE const float* scales() const { return scales_; }
   HWY_INLINE const float* mins() const { return mins_; }
 
-  // What the scale and the minimum have become.
+  // Sets the rounded scale and minimum.
   HWY_INLINE void use(std::size_t group, Numbers scale, Numbers min) {
     Put(scale, scales_, group);
     Put(min, mins_, group);
@@ -98,8 +98,8 @@ class RangeGroups {
   HWY_ALIGN float starts_[kGroups * kMaxLanes];
 };
 
-// Positive numbers as codes times a factor: the largest gets kTop. (Those below 0, if there were any, are what ggml
-// makes of them.)
+// Positive numbers as codes times a factor: the largest gets kTop. (Negative ones would become whatever ggml makes of
+// them.)
 template <std::size_t kCount, int kTop>
 HWY_INLINE Numbers CodesOfLargest(const float* numbers, Codes* codes) {
   constexpr auto kLast = static_cast<float>(kTop);
@@ -233,7 +233,7 @@ void EncodeQ5_K(const BlockRows& rows, std::byte* out) {
   });
 }
 
-// Codes of groups with a scale alone: 0 to 2 * kLargest - 1.
+// Codes of groups with only a scale: 0 to 2 * kLargest - 1.
 template <int kLargest>
 class SymmetricGroups {
  public:

@@ -1,4 +1,4 @@
-// IQ1_S to IQ3_S: codes that name points of a grid, the coordinates of eight or four neighbours.
+// IQ1_S to IQ3_S: codes that index points of a grid, the coordinates of eight or four neighbours.
 #include "codec/blocks/codecs.hpp"
 #include "codec/blocks/grids.hpp"
 
@@ -23,7 +23,7 @@ constexpr auto kSigns = [] {
   return signs;
 }();
 
-// Seven signs and an eighth, such that an even number of them is minus.
+// Seven signs, and the eighth that makes the number of minuses even.
 constexpr auto kEvenSigns = [] {
   std::array<std::uint64_t, 128> signs{};
   for (std::size_t seven = 0; seven < 128; ++seven)
@@ -31,7 +31,7 @@ constexpr auto kEvenSigns = [] {
   return signs;
 }();
 
-// Eight coordinates, none of which is 0, with their signs.
+// Eight nonzero coordinates with their signs.
 HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t signs) {
   return (point ^ signs) + (signs & 0x0101010101010101U);
 }

@@ -1,4 +1,4 @@
-// float16 scales of blocks, fast enough to be done for each: the same numbers as numeric/float_formats.hpp has.
+// Fast conversions of the blocks' float16 scales: the same numbers as in numeric/float_formats.hpp.
 #pragma once
 
 #include <bit>

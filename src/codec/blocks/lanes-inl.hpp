@@ -1,5 +1,5 @@
-// What encoders of blocks share, once for each kind of processor: as many blocks as a vector has lanes, side by side.
-// Each lane does with its block what ggml does with one, operation by operation, so that results are the same bits.
+// What encoders of blocks share, once for each kind of processor: a block in each lane of a vector. Each lane does what
+// ggml does with one block, operation by operation, so that results are equal bit by bit.
 #if defined(POISE_BLOCK_LANES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_LANES
 #undef POISE_BLOCK_LANES
@@ -37,7 +37,7 @@ HWY_INLINE Numbers Zero() { return hn::Zero(Floats()); }
 HWY_INLINE Numbers At(const float* lanes, std::size_t i) { return hn::Load(Floats(), lanes + i * hn::Lanes(Floats())); }
 HWY_INLINE void Put(Numbers x, float* lanes, std::size_t i) { hn::Store(x, Floats(), lanes + i * hn::Lanes(Floats())); }
 
-// Adding it leaves the nearest integer in the low bits: ggml's way to round, ties to even.
+// Adding it leaves the nearest integer in the low bits: ggml's rounding, ties to even.
 constexpr float kShift = 0x1.8p23F;
 
 // Rounds to an integer and clamps. Requires: |x| <= 2^22, or the result does not matter.
@@ -48,7 +48,7 @@ HWY_INLINE Numbers RoundBetween(Numbers x, int lowest, int highest) {
   return hn::Sub(clamped, Set(kShift));
 }
 
-// The same for any x, as ggml has it: what is beyond 2^22 becomes some integer.
+// The same for any x, as in ggml: numbers beyond 2^22 become some integer.
 HWY_INLINE Codes ToNearest(Numbers x) {
   const auto bits = hn::BitCast(Integers(), hn::Add(x, Set(kShift)));
   return hn::Sub(hn::And(bits, SetCode(0x007fffff)), SetCode(0x00400000));
@@ -59,7 +59,7 @@ HWY_INLINE Codes RoundAndClamp(Numbers x, int lowest, int highest) {
 
 HWY_INLINE Numbers ToNumbers(Codes codes) { return hn::ConvertTo(Floats(), codes); }
 
-// What C makes of a conversion to int, on x86-64: rounds towards zero; 0 in the low bits for what int does not hold.
+// C's conversion to int on x86-64: rounds towards zero; 0 in the low bits for numbers outside int.
 HWY_INLINE Codes Truncate(Numbers x) {
   return hn::ConvertTo(Integers(), hn::IfThenElseZero(hn::Lt(hn::Abs(x), Set(0x1p31F)), x));
 }
@@ -73,19 +73,19 @@ HWY_INLINE Codes RoundHalvesAway(Numbers x) {
 // 1 / x, or 0 for 0.
 HWY_INLINE Numbers InverseOrZero(Numbers x) { return hn::IfThenZeroElse(hn::Eq(x, Zero()), hn::Div(Set(1), x)); }
 
-// As many blocks of the output as there are lanes, or less at the end.
+// A block of the output for each lane, or fewer at the end.
 struct LaneOutput {
   std::byte* blocks;
   std::size_t stride;
   std::size_t live;
 
-  // Four bytes of each block, the first the lowest.
+  // Four bytes of each block, lowest first.
   HWY_INLINE void store_words(Codes words, std::size_t offset) const {
     HWY_ALIGN std::int32_t all[kMaxLanes];
     hn::Store(words, Integers(), all);
     for (std::size_t lane = 0; lane < live; ++lane) std::memcpy(blocks + lane * stride + offset, &all[lane], 4);
   }
-  // Returns what float16 holds of them.
+  // Returns the stored values.
   HWY_INLINE Numbers store_halves(Numbers x, std::size_t offset) const {
     HWY_ALIGN float all[kMaxLanes];
     hn::Store(x, Floats(), all);
@@ -104,7 +104,7 @@ struct LaneOutput {
   }
 };
 
-// Stores bytes of each block, four by four: byte(i) gives byte i, of which the low eight bits count.
+// Stores bytes of each block, four at a time: byte(i) gives byte i in its low eight bits.
 template <typename Byte>
 HWY_INLINE void StoreBytes(const LaneOutput& out, std::size_t offset, std::size_t count, Byte byte) {
   const auto mask = SetCode(255);
@@ -145,12 +145,12 @@ HWY_INLINE void ToLanes(const std::array<const float*, kMaxLanes>& blocks, std::
 #endif
 }
 
-// The mean squares of rows, each summed up in order.
+// The mean squares of rows, each summed in order.
 class RowMeans {
  public:
   explicit RowMeans(const BlockRows& rows) : rows_(rows) {}
 
-  // Requires: rows are asked for in order, but for those asked for last.
+  // Requires: rows in order, except the most recent ones.
   HWY_INLINE float operator()(std::size_t row) {
     if (row >= end_) advance(row);
     return means_[row % kAtOnce];
@@ -160,7 +160,7 @@ class RowMeans {
   static constexpr std::size_t kAtOnce =
       2 * kMaxLanes;  // a vector of blocks of rows of one block, and those of the vector before
 
-  // Sums wait for themselves, and not for those of other rows.
+  // The steps of a sum are sequential; those of several rows overlap.
   HWY_INLINE void advance(std::size_t row) {
     constexpr std::size_t kSums = 8;
     const std::size_t length = rows_.row_length;
@@ -183,12 +183,11 @@ class RowMeans {
   std::array<float, kAtOnce> means_;
 };
 
-// Blocks side by side.
+// Blocks in lanes.
 struct LaneBlocks {
   const float* x;           // element i of each block
   const float* importance;  // of these, or null
-  Numbers row_means;  // mean squares of the rows that the blocks are of, where there is an importance and the type asks
-                      // for them
+  Numbers row_means;        // mean squares of the blocks' rows, with an importance, for types that use them
 };
 
 // Calls encode(LaneBlocks, LaneOutput) for all blocks of the rows.
@@ -221,7 +220,7 @@ HWY_INLINE void ForLanes(const BlockRows& rows, std::byte* out, Encode encode) {
   }
 }
 
-// The element of the largest magnitude, the first of them.
+// The element of largest magnitude, the first of several.
 struct Peak {
   Numbers magnitude, value;
 
@@ -241,7 +240,7 @@ HWY_AFTER_NAMESPACE();
 #endif
 
 #ifndef POISE_EXPORT_ENCODER
-// Defines encode_*() as the function of the kind of processor that runs.
+// Defines encode_*() with dispatch to the running processor's kind.
 #define POISE_EXPORT_ENCODER(name, Function) \
   HWY_EXPORT(Function);                      \
   void name(const BlockRows& rows, std::byte* out) { HWY_DYNAMIC_DISPATCH(Function)(rows, out); }

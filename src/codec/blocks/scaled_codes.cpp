@@ -1,4 +1,4 @@
-// Q4_0 to Q8_0: 32 codes, which a float16 scale of the block multiplies; Q4_1 and Q5_1 add a float16 minimum.
+// Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE

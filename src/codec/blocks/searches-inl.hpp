@@ -1,7 +1,7 @@
-// How ggml chooses scales: searches for those that lose least, weighted, once for each kind of processor. Lanes are
-// groups of numbers.
+// ggml's searches for scales with the least weighted loss, once for each kind of processor. Lanes are groups of
+// numbers.
 //
-// The sums are taken in ggml's order, and each of their terms is rounded as there: w * x * code is (w * x) * code.
+// Sums are in ggml's order, with each term rounded as there: w * x * code is (w * x) * code.
 #if defined(POISE_BLOCK_SEARCHES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_SEARCHES
 #undef POISE_BLOCK_SEARCHES
@@ -32,7 +32,7 @@ struct SymmetricScale {
   }
 };
 
-// The scale of least squares of nineteen about the one that gives the peak the last code.
+// The best scale, by least squares, of nineteen near the one that gives the peak the last code.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
   const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });
@@ -67,9 +67,9 @@ HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weight
           hn::IfThenZeroElse(nothing, Set(kTop))};
 }
 
-// The same by changing one code after the other, weights being squares, for groups of kSize numbers one after the
-// other: each step of a group waits for the step before, and the steps of some groups go side by side. Codes go to
-// `codes`, as numbers, scales to `scales`.
+// The same by changing codes one at a time, with squares as weights, for contiguous groups of kSize numbers: the steps
+// of a group are sequential, and those of several groups overlap. Writes codes, as numbers, to `codes`, and scales to
+// `scales`.
 template <std::size_t kSize, int kLargest, std::size_t kTogether>
 HWY_INLINE void FindCodes(const float* x, float* codes, float* scales) {
   struct State {
@@ -173,7 +173,7 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
     return sum;
   };
 
-  // A range too small for a factor gives codes of 0, as ggml's way to round makes 0 of infinities.
+  // A range too small for a factor gives codes of 0, since ggml's rounding makes 0 of infinities.
   const auto finite = [](Numbers number) HWY_ATTR {
     return hn::IfThenElseZero(hn::Lt(hn::Abs(number), Set(std::numeric_limits<float>::infinity())), number);
   };
@@ -216,8 +216,7 @@ HWY_INLINE ScaleAndMin FindScaleAndMin(const float* x, const float* weights, flo
           hn::IfThenZeroElse(nothing, factor), hn::IfThenZeroElse(nothing, start)};
 }
 
-// Codes up to kLargest, which ggml keeps in bytes, for x that is about scale * code. They go to `codes`. Returns the
-// scale.
+// Codes up to kLargest, bytes in ggml, for x that is about scale * code. Writes them to `codes`. Returns the scale.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE Numbers FindPositiveCodes(const float* x, const float* weights, Codes* codes) {
   constexpr auto kTop = static_cast<float>(kLargest);

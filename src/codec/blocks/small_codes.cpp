@@ -1,5 +1,4 @@
-// Q1_0, Q2_0, TQ1_0, TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale of the block
-// multiplies.
+// Q1_0, Q2_0, TQ1_0, TQ2_0: codes of one or two bits or of one base 3 digit, times a float16 scale of the block.
 #include "codec/blocks/codecs.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -47,8 +46,8 @@ void DecodeQ2_0(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// Digits of base 3 after the point: a byte means byte / 256, rounded up, and its digit i is that of 3^i times the byte.
-// (Constexpr, so that the table below is one.)
+// Fractions in base 3: a byte stands for byte / 256, rounded up; its digit i is the integer part of 3^(i + 1) times
+// that, modulo 3. (Constexpr, so that the table below is, too.)
 constexpr auto kDigits = [] {
   std::array<std::array<std::int8_t, 256>, 5> digits{};
   unsigned power = 1;

@@ -175,7 +175,7 @@ void DecodeQ6_K(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// 0: a float32 scale; 4: codes of eight bits; 260: their sums by sixteen, which decoding has no use for.
+// 0: a float32 scale; 4: codes of eight bits; 260: their sums by sixteen, unused in decoding.
 void DecodeQ8_K(const std::byte* block, std::size_t count, float* out) {
   for (; count > 0; --count, block += 292, out += kElements) {
     const auto scale = load_le<float>(block);

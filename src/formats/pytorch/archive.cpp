@@ -70,7 +70,7 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
   return order == "big";
 }
 
-// What nothing in the checkpoint needs.
+// Warns of files that nothing in the checkpoint needs.
 void tell_others(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages, Rest& rest) {
   const std::string folder = root + "data/";
   for (const ZipMember& member : archive.members()) {
@@ -112,7 +112,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
     return rest;
   } catch (const Error& error) {
     if (!member.deflated || !error.offset()) throw;
-    throw Error(error.kind(), error.message(), source->name(), member.begin);  // its place is one of the decoded bytes
+    throw Error(error.kind(), error.message(), source->name(), member.begin);  // its offset is one of the decoded bytes
   }
 }
 

@@ -73,7 +73,7 @@ class Objects {
 
   bool is_tensor(Id id) const { return tensors_.is_tensor(id); }
 
-  // Somewhere in it. Each object is looked into once.
+  // Anywhere inside. Visits each object once.
   bool has_tensors(Id id, std::size_t depth) {
     enum : char { unknown, looking, no, yes };
     if (id >= tensors_below_.size()) tensors_below_.resize(std::max<std::size_t>(id + 1, tensors_below_.size() * 2));
@@ -104,7 +104,7 @@ class Objects {
     return found;
   }
 
-  // Only that entry has tensors, and they are named in it.
+  // Only that entry has tensors; it gives their names.
   void read_root(const std::vector<Values::Pair>& pairs) {
     const Values::Pair* only = nullptr;
     std::size_t with_tensors = 0;
@@ -172,7 +172,8 @@ class Objects {
     }
   }
 
-  // What a dict has beside its entries: a state dict the versions of its modules, of which 1 means what none means.
+  // The state of a dict besides its entries: for a state dict the versions of its modules, where 1 means the same as
+  // none.
   void take_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;

@@ -1,4 +1,4 @@
-// What a pickle of torch.save() says: tensors by their names, and whatever else is beside them.
+// The contents of a pickle of torch.save(): tensors by their names, and everything else.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace poise::pytorch {
 
 inline constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;  // of the objects
 
-// What has been read beside tensors.
+// What was read besides tensors.
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;
 };
 
-// Gives the tensors in the order in which the pickle has them, with names of nested dicts and lists joined by dots. A
-// dict under "state_dict", "model" or "module" that alone has tensors gives its own names. What is no tensor becomes an
-// attribute. Names of functions and classes that no checkpoint needs are told as errors; an object of one, as a
-// warning where it is left out. Throws unsupported, with the name, where tensors are in such an object, and
-// invalid_file. What `take` throws without an offset gets that of the tensor.
+// Passes on the tensors in the pickle's order, with names of nested dicts and lists joined by dots. If a dict under
+// "state_dict", "model" or "module" has all the tensors, its own names are used. Other objects become attributes.
+// Reports names of functions and classes that no checkpoint needs as errors, and objects of them that are left out as
+// warnings. Throws unsupported, with the name, if such an object contains tensors, and invalid_file. Adds the tensor's
+// offset to errors of `take` without one.
 Rest read_objects(const pickle::Pickle& pickle, const std::string& path, Storages& storages,
                   FunctionRef<void(Tensor)> take);
 

@@ -23,7 +23,7 @@ constexpr std::array kStorages = std::to_array<Spelling<std::string_view>>({
     {DType::i8, "torch.CharStorage"},
     {DType::u8, "torch.ByteStorage"},
     {DType::boolean, "torch.BoolStorage"},
-    // Read only.
+    // Only read.
     {DType::u8, "torch.storage.UntypedStorage"},
     {DType::u8, "torch.UntypedStorage"},
     {DType::f32, "torch.cuda.FloatStorage"},
@@ -61,7 +61,7 @@ constexpr std::array kDTypes = std::to_array<Spelling<std::string_view>>({
     {DType::boolean, "torch.bool"},
 });
 
-// The others. Building tensors of all kinds is harmless; whether Poise reads them is another matter.
+// Other expected names. Building tensors of any kind is harmless, even if Poise does not read them.
 constexpr std::array kExpected = std::to_array<std::string_view>({
     "torch._utils._rebuild_tensor",
     "torch._utils._rebuild_tensor_v2",
@@ -121,7 +121,7 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
 });
 
 struct Danger {
-  std::string_view prefix;  // of the name; with a dot at its end a whole module
+  std::string_view prefix;  // of the name; with a dot at its end, a whole module
   std::string_view what;
 };
 constexpr std::string_view kCommands = "runs commands";
@@ -239,7 +239,7 @@ constexpr std::array kDangers = std::to_array<Danger>({
     {"numpy.load", kFiles},
 });
 
-// Python 2's name of the module, and what some hide behind.
+// Undoes Python 2's name of the module, and names that hide others.
 std::string canonical(std::string_view name) {
   constexpr std::string_view kOld = "__builtin__.";
   return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);

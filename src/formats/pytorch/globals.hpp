@@ -1,4 +1,4 @@
-// The functions and classes that checkpoints of PyTorch name, and what others would do if Python called them.
+// The functions and classes in checkpoints of PyTorch, and the effects of others if Python called them.
 #pragma once
 
 #include <optional>
@@ -14,18 +14,18 @@ namespace poise::pytorch {
 // "torch.FloatStorage"
 std::string full_name(const pickle::Global& global);
 
-// The element type of "torch.FloatStorage", of "torch.float16". Untyped storages are of u8. Nothing for other names,
-// and for types that Poise does not have.
+// The element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. Nothing for other names, and
+// for types that Poise lacks.
 std::optional<DType> storage_dtype(std::string_view name);
 std::optional<DType> named_dtype(std::string_view name);
-// The names that are written, empty for types whose tensors no version of PyTorch loads from typed storages.
+// The names for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view storage_name(DType dtype);
 
-// Does a checkpoint need this to be loaded, and is it harmless in any arguments? All that such files usually name.
+// True for names that checkpoints usually need, and that are harmless with any arguments.
 bool is_expected(std::string_view name);
 
-// What a function or class that is_expected() does not know is, for people: "runs commands", "imports modules", ...;
-// empty where nothing is known of it.
+// What a function or class that is_expected() rejects does, for people: "runs commands", "imports modules", ...; empty
+// if unknown.
 std::string_view danger_of(std::string_view name);
 
 }  // namespace poise::pytorch

@@ -18,7 +18,7 @@ using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
 
-// The bytes of a file from its beginning on, as many as its pickles need.
+// The beginning of a file, as far as its pickles need.
 class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}
@@ -48,7 +48,7 @@ class LegacyStorages final : public Storages {
  public:
   explicit LegacyStorages(SourcePtr source) : source_(std::move(source)) {}
 
-  // The storages that the objects name, with their element types.
+  // Records the storages that the objects name, with their element types.
   void expect(const Pickle& objects) {
     for (Id id = 0; id < objects.objects(); ++id) {
       if (objects.kind(id) != Kind::persistent || !names_storage(objects, objects.persistent(id))) continue;
@@ -97,7 +97,7 @@ class LegacyStorages final : public Storages {
     std::uint64_t bytes;
   };
 
-  // Of the other persistent objects, classes with their source code, nothing is needed.
+  // Other persistent objects are classes with their source code; nothing needs them.
   static bool names_storage(const Pickle& objects, Id key) {
     return objects.kind(key) != Kind::tuple || objects.items(key).empty() ||
            objects.kind(objects.items(key)[0]) != Kind::text || objects.text(objects.items(key)[0]) != "module";

@@ -12,7 +12,7 @@
 
 namespace poise::pytorch {
 
-// A run of bytes that tensors are views of, as a pickle names it.
+// A run of bytes behind tensors, as a pickle names it.
 struct StorageName {
   std::string type;  // the class: "torch.FloatStorage"
   std::string_view key;
@@ -21,13 +21,13 @@ struct StorageName {
   std::uint64_t first = 0;     // element of it that views count from: files of old versions
 };
 
-// A persistent object that names a storage. Throws invalid_file for other ones, and unsupported for element types that
-// Poise does not have.
+// A persistent object that names a storage. Throws invalid_file for others, and unsupported for element types that
+// Poise lacks.
 StorageName storage_name(const pickle::Pickle& pickle, pickle::Id id, const std::string& path);
 
 struct Storages {
   virtual ~Storages() = default;
-  // All bytes of a storage. Throws invalid_file (without path) where it is not there, or has another size.
+  // All bytes of a storage. Throws invalid_file (without path) if it is missing, or has another size.
   virtual BlobPtr find(const StorageName& name) = 0;
   // Numbers in them are big-endian.
   virtual bool big_endian() const { return false; }

@@ -30,7 +30,7 @@ constexpr std::string_view kSparse = "torch._utils._rebuild_sparse_tensor";
 constexpr std::string_view kSparseRows = "torch._utils._rebuild_sparse_csr_tensor";
 constexpr std::string_view kQuantized = "torch._utils._rebuild_qtensor";
 
-// What views that repeat elements may claim.
+// The size that views with repeated elements may claim.
 constexpr std::uint64_t kFreeViewBytes = 16 << 20;
 constexpr std::uint64_t kMostRepeats = 1024;
 
@@ -40,7 +40,7 @@ void TensorBuilder::fail(Id id, ErrorKind kind, const std::string& problem) cons
   throw Error(kind, "pytorch: " + problem, path_, pickle_.offset(id));
 }
 
-// The name of what is called; empty for other objects.
+// The name of the called function; empty for other objects.
 std::string TensorBuilder::called(Id id) const {
   if (pickle_.kind(id) != Kind::call) return {};
   const Id function = pickle_.call(id).function;
@@ -68,7 +68,7 @@ std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
   return items;
 }
 
-// Of a parameter what makes its data.
+// For a parameter, the call that makes its data.
 TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) const {
   constexpr std::size_t kMostWrappings = 8;
   const std::string function = called(id);
@@ -82,7 +82,7 @@ TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) const {
   return {id, function, arguments(id, 0)};
 }
 
-// A function, the class that its result would be made one of, the function's arguments.
+// A function, the class of its result, the function's arguments.
 TensorBuilder::Making TensorBuilder::making_of_type(Id id) const {
   const auto parts = arguments(id, 3);
   for (const Id part : parts.first(2)) {

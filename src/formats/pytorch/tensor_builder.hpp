@@ -1,4 +1,4 @@
-// The tensors that a pickle of torch.save() would have built, as views of storages.
+// The tensors that a pickle of torch.save() would build, as views of storages.
 #pragma once
 
 #include <optional>
@@ -19,19 +19,19 @@ class TensorBuilder {
   TensorBuilder(const pickle::Pickle& pickle, const std::string& path, Storages& storages)
       : pickle_(pickle), path_(path), storages_(storages) {}
 
-  // Would this object be a tensor, of any kind?
+  // True if this object would be a tensor of any kind.
   bool is_tensor(pickle::Id id) const;
 
-  // Dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each
-  // index along an axis. Throws unsupported with the reason for others, and invalid_file (at times without path, where
-  // the whole tensor is meant). Requires: is_tensor(id).
+  // Dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each index
+  // along an axis. Throws unsupported with the reason for others, and invalid_file (without path for errors about the
+  // whole tensor). Requires: is_tensor(id).
   Tensor make(std::string name, pickle::Id id);
 
-  // What is to be told of scales that float32 does not hold; nothing where there are none.
+  // A finding about scales that float32 does not hold; nothing if there are none.
   std::optional<Finding> rounded_scales() const;
 
  private:
-  // A function with what it would be called with.
+  // A function with its arguments.
   struct Making {
     pickle::Id id = pickle::kNone;
     std::string function;

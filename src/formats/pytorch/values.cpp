@@ -21,7 +21,7 @@ using pickle::Kind;
 
 constexpr std::array<std::string_view, 4> kMappings = {"collections.OrderedDict", "collections.defaultdict",
                                                        "collections.Counter", "builtins.dict"};
-// What their only argument, a list, has.
+// Classes whose only argument is a list.
 constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "builtins.set",   "builtins.frozenset",
                                                     "builtins.list",        "builtins.tuple", "__builtin__.set",
                                                     "__builtin__.frozenset"};
@@ -228,7 +228,7 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
   return std::nullopt;
 }
 
-// What is bytes, or _codecs.encode(text, "latin1").
+// Bytes, or _codecs.encode(text, "latin1").
 std::optional<std::string> Values::bytes_of(Id id) const {
   if (pickle_.kind(id) == Kind::bytes) return std::string(pickle_.text(id));
   if (called(id) != "_codecs.encode") return std::nullopt;

@@ -1,4 +1,4 @@
-// Objects of a pickle that are plain data, as Values.
+// Converts objects of a pickle that are plain data to Values.
 #pragma once
 
 #include <optional>
@@ -24,11 +24,11 @@ class Values {
   // Of a dict, OrderedDict, defaultdict or Counter; nothing for other objects.
   std::optional<std::vector<Pair>> mapping(pickle::Id id) const;
 
-  // The class or function of an object that is not one of those that mean something here; nothing for others.
+  // The class or function of an object without a meaning here; nothing for others.
   std::optional<std::string> inert_name(pickle::Id id) const;
 
   // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Nothing, with the reason, for
-  // others. Throws invalid_file where they are nested too deep, unsupported where they take more memory than the pickle
+  // others. Throws invalid_file if they nest too deeply, unsupported if they take more memory than the pickle
   // justifies.
   std::optional<Value> convert(pickle::Id id, std::string& why);
 

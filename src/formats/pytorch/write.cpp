@@ -80,13 +80,13 @@ std::string_view storage_of(const Tensor& tensor) {
   return name;
 }
 
-// Each storage once: tensors that are the same bytes of one file share theirs.
+// Writes each storage once: tensors with the same bytes of one file share it.
 class WrittenStorages {
  public:
   explicit WrittenStorages(const Model& model) {
     std::map<std::tuple<const Source*, std::uint64_t, std::uint64_t, DType>, std::size_t> known;
     for (const Tensor& tensor : model.tensors()) {
-      storage_of(tensor);  // refuses what has no elements of a known width
+      storage_of(tensor);  // rejects tensors without elements of a known width
       const Part& data = tensor.require("data");
       const auto place = data.blob->size() == 0 ? std::nullopt : data.blob->raw();
       if (place) {
@@ -102,7 +102,7 @@ class WrittenStorages {
   }
 
   std::size_t key(std::size_t tensor) const { return keys_[tensor]; }
-  // The first tensor of each.
+  // The first tensor of each storage.
   const std::vector<const Tensor*>& first() const { return first_; }
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
@@ -160,7 +160,7 @@ void write_text(ZipWriter& archive, std::string_view name, std::string_view text
   archive.add(fmt::format("{}{}", kRoot, name), std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Without a meter: zero bytes in place of elements.
+// Without a meter: zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   const WrittenStorages storages(model);
   ZipWriter archive(sink, kAlignment);

@@ -1,4 +1,4 @@
-// Writes the zip archive that torch.load(weights_only=True) takes: an OrderedDict of tensors.
+// Writes the zip archive that torch.load(weights_only=True) loads: an OrderedDict of tensors.
 #pragma once
 
 #include "formats/format.hpp"
