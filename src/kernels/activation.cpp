@@ -16,7 +16,7 @@ namespace poise::HWY_NAMESPACE {
 // x / (1 + exp(-gain * x))
 template <typename V>
 HWY_INLINE V Swish(V x, float gain) {
-  const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is as good as zero
+  const auto most = hn::Set(Floats(), 88.0F);  // x / exp(88) is practically zero
   const auto exponential = Exponential(hn::Min(hn::Mul(x, hn::Set(Floats(), -gain)), most));
   return hn::Div(x, hn::Add(hn::Set(Floats(), 1.0F), exponential));
 }
@@ -37,7 +37,7 @@ HWY_INLINE V GeluTanh(V x) {
   return hn::Mul(hn::Mul(hn::Set(Floats(), 0.5F), x), hn::Add(hn::Set(Floats(), 1.0F), HyperbolicTangent(inner)));
 }
 
-// The vector of `other` numbers that goes with the i-th of `count`.
+// The vector of `other` that belongs to the i-th of `count` numbers.
 HWY_INLINE hn::Vec<Floats> Other(const float* other, std::size_t i, std::size_t count) {
   return i + hn::Lanes(Floats()) <= count ? Load(other + i) : LoadTail(other + i, count - i);
 }

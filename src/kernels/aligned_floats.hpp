@@ -1,4 +1,4 @@
-// Numbers at an address that suits vectors: one that crossed lines of the cache would be read twice.
+// Numbers aligned for vectors: a vector that crossed cache lines would be read twice.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 using hn::MulAdd;
 
-// Calls f for each four queries, and for the two and the one that are left, with their number as a constant.
+// Calls f for groups of four queries, then for two and one remaining ones, with their number as a constant.
 template <typename F>
 HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   static_assert(kQueriesTogether == 4);
@@ -32,7 +32,7 @@ HWY_INLINE void ForQueries(std::size_t count, const F& f) {
 // out [kCount, kKeysTogether] = scale * (queries times the keys of a block)
 template <std::size_t kCount>
 HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const float* keys, float scale, float* out) {
-  constexpr std::size_t kVectors = kCount == 1 ? 4 : 2;  // a sum waits for itself: at least four go side by side
+  constexpr std::size_t kVectors = kCount == 1 ? 4 : 2;  // a sum is sequential: at least four overlap
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t at = 0; at < kKeysTogether; at += kVectors * lanes) {
     hn::Vec<Floats> sums[kCount][kVectors];
@@ -75,7 +75,7 @@ void AttentionScores(const FloatRows& queries, const CachedKeys& keys, std::size
   }
 }
 
-// Whole vectors first, then one number after the other. A NaN may get lost.
+// Whole vectors first, then single numbers. May ignore NaN.
 float Largest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);
@@ -85,7 +85,7 @@ float Largest(const float* data, std::size_t count) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// Few enough are added up in float32 before they go into the sum.
+// Sums a few numbers in float32 before adding them to the sum.
 double SumOfAll(const float* data, std::size_t count) {
   constexpr std::size_t kVectorsPerSum = 64;
   const std::size_t lanes = hn::Lanes(Floats());
@@ -115,7 +115,7 @@ constexpr std::size_t kVectorsTogether = 4;  // of values: 16 sums for 4 queries
 constexpr std::size_t kVectorsTogether = 2;
 #endif
 
-// Adds to some vectors of each of kCount results; `weights` and `out` are those of the first.
+// Adds to vectors of each of kCount results; `weights` and `out` belong to the first.
 template <std::size_t kCount, std::size_t kVectors>
 HWY_INLINE void AddToVectors(const FloatRows& weights, const FloatRows& values, std::size_t size, std::size_t at,
                              float* out) {
@@ -139,7 +139,7 @@ HWY_INLINE void AddToVectors(const FloatRows& weights, const FloatRows& values, 
   }
 }
 
-// Adds to the last numbers of one result, which are no whole vector.
+// Adds to the last numbers of one result, which do not fill a vector.
 HWY_INLINE void AddToTail(const float* weights, const FloatRows& values, std::size_t count, std::size_t at,
                           float* out) {
   auto sum = LoadTail(out + at, count);

@@ -5,16 +5,15 @@
 
 namespace poise {
 
-// Rows of numbers: the i-th begins at data + i * stride.
+// Rows of numbers: row i begins at data + i * stride.
 struct FloatRows {
   const float* data = nullptr;
   std::size_t stride = 0;
   std::size_t count = 0;
 };
 
-// Keys of consecutive positions, kKeysTogether of them side by side: element e of the i-th is
-// data[s / kKeysTogether * stride + e * kKeysTogether + s % kKeysTogether], where s = begin + i. Blocks are there as a
-// whole.
+// Keys of consecutive positions, interleaved in blocks of kKeysTogether: element e of key i is data[s / kKeysTogether *
+// stride + e * kKeysTogether + s % kKeysTogether], where s = begin + i. Blocks are complete.
 inline constexpr std::size_t kKeysTogether = 64;
 struct CachedKeys {
   const float* data = nullptr;
@@ -23,15 +22,15 @@ struct CachedKeys {
   std::size_t count = 0;
 };
 
-// So many queries share what is loaded of keys and values.
+// How many queries share the loaded keys and values.
 inline constexpr std::size_t kQueriesTogether = 4;
 
 // scores[q * stride + i] = scale * (row q of the queries times key i), both of `size` numbers
 void attention_scores(const FloatRows& queries, const CachedKeys& keys, std::size_t size, float scale, float* scores,
                       std::size_t stride);
-// In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all of them NaN.
+// In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all NaN.
 void softmax(float* scores, std::size_t count);
-// out[q * size + j] += sum of weights[q][i] * values[i][j]; each of `weights` is as long as there are values.
+// out[q * size + j] += sum of weights[q][i] * values[i][j]; each row of `weights` has an entry for each value.
 void add_weighted_rows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out);
 
 }  // namespace poise

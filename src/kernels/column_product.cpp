@@ -1,4 +1,4 @@
-// Products with matrices whose rows are those of x.
+// Products with matrices whose rows correspond to elements of x.
 #include <algorithm>
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 namespace poise {
 namespace {
 
-// Columns [first, last) of some rows as float32: where they are, if they are that, else decoded.
+// Columns [first, last) of some rows as float32: in place if they are float32, else decoded.
 FloatRows float_columns(const StoredRows& matrix, std::size_t row, std::size_t rows, std::size_t first,
                         std::size_t last, AlignedFloats& memory) {
   if (matrix.storage == Storage::f32 && reinterpret_cast<std::uintptr_t>(matrix.data) % alignof(float) == 0) {
@@ -32,7 +32,7 @@ void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, con
 
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
                       std::size_t tokens, float* y) {
-  constexpr std::size_t kRows = 64;  // stay in the cache until every token has met them
+  constexpr std::size_t kRows = 64;  // stay in the cache until all tokens have used them
   thread_local AlignedFloats decoded;
   thread_local AlignedFloats sums;  // [tokens, last - first]
   const std::size_t count = last - first;

@@ -1,4 +1,4 @@
-// What is done to each number alone, once for each kind of processor.
+// Functions of single numbers, once for each kind of processor.
 #if defined(POISE_KERNELS_ELEMENTWISE) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ELEMENTWISE
 #undef POISE_KERNELS_ELEMENTWISE
@@ -18,7 +18,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Applies `f` to vectors of `data`, the last one filled up with zeros.
+// Applies `f` to vectors of `data`; pads the last one with zeros.
 template <typename F>
 HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -30,7 +30,7 @@ HWY_INLINE void Transform(float* data, std::size_t count, const F& f) {
   std::memcpy(data + i, buffer, sizeof(float) * (count - i));
 }
 
-// exp(x), where x is at most 88; NaN stays NaN. Highway's Exp is not defined for NaN and far outside.
+// exp(x) for x up to 88; NaN stays NaN. Highway's Exp is undefined for NaN and far outside.
 template <typename V>
 HWY_INLINE V Exponential(V x) {
   const auto nan = hn::IsNaN(x);

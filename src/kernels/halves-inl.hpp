@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The numbers whose bits are in `halves`. (Where the processor has no instruction, Highway 1.0.3 makes finite numbers
-// of infinities.)
+// The numbers whose bits are in `halves`. (On processors without the instruction, Highway 1.0.3 makes finite numbers of
+// infinities.)
 template <class D, class V>
 HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2

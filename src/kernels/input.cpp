@@ -22,7 +22,7 @@ std::size_t tile_parts_of(const StoredRows& matrix) {
   return stored_type(matrix).tiles == TileForm::three_parts ? 3 : 2;
 }
 
-// Of how many columns x is summed; 0: of all.
+// The number of columns for sums of x; 0: all.
 std::size_t x_group_of(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
@@ -87,7 +87,7 @@ void KernelInput::take_floats(const float* x, std::size_t first, std::size_t las
     return;
   }
   constexpr std::size_t kStep =
-      16;  // columns, so that what is written stays in the cache until all tokens have been there
+      16;  // columns, so that the output stays in the cache until all tokens have been written
   static_assert(kFloatBlock % kStep == 0);
   for (std::size_t begin = 0; begin < columns_; begin += kStep) {
     const std::size_t block = begin / kFloatBlock;

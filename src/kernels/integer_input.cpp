@@ -1,4 +1,4 @@
-// How x becomes integers.
+// Converts x to integers.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -25,7 +25,7 @@ void TakeBytes(const float*, std::size_t, std::size_t, const ByteToken&) {}
 using Words = hn::ScalableTag<std::int16_t>;
 constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 
-// The largest magnitude among them, as the bits of a float: NaN and infinity are larger than numbers.
+// The largest magnitude, as the bits of a float: NaN and infinity sort above numbers.
 std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
   const hn::RebindToUnsigned<Floats> bits;
   const auto magnitude = hn::Set(bits, 0x7fffffffU);
@@ -120,7 +120,7 @@ HWY_INLINE float RoundBytes(const float* x, std::int8_t* codes) {
   const hn::Rebind<std::int16_t, decltype(floats)> words;
   const hn::Rebind<std::int8_t, decltype(floats)> bytes;
   const std::size_t lanes = hn::Lanes(floats);
-  auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity are larger than numbers
+  auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity sort above numbers
   for (std::size_t i = 0; i < kCount; i += lanes)
     most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
   const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));

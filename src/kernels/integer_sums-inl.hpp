@@ -1,7 +1,7 @@
-// Exact sums of products of codes and integers, for the files of kernels that take x as integers.
+// Exact sums of products of codes and integers, for kernels with integer x.
 //
-// Codes are taken 16 bits at a time: a vector of words holds 2 or 4 codes in each lane, and shifting brings one of them
-// after another ("planes") into place as 16-bit numbers.
+// Codes are read 16 bits at a time: a vector of words holds 2 or 4 codes in each lane, and shifts move one after
+// another ("planes") into place as 16-bit numbers.
 #if defined(POISE_KERNELS_INTEGER_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_INTEGER_SUMS
 #undef POISE_KERNELS_INTEGER_SUMS
@@ -40,7 +40,7 @@ struct EightBits {
   }
 };
 
-// From a code to the next one are `kStep` bits.
+// Consecutive codes are `kStep` bits apart.
 template <bool kSigned, int kStep>
 struct FourBits {
   static constexpr std::size_t kPlanes = 16 / kStep;
@@ -95,7 +95,7 @@ struct ExactSum {
   HWY_INLINE auto floats() const { return hn::ConvertTo(hn::RebindToFloat<Wide>(), total()); }
 };
 
-// Four rows side by side; the last is taken again where there are fewer.
+// Four rows; the last one is repeated if there are fewer.
 struct FourBytes {
   FourBytes(const StoredRows& matrix, std::size_t row_bytes, std::size_t r, std::size_t last) {
     for (std::size_t i = 0; i < 4; ++i)
@@ -110,7 +110,7 @@ std::size_t RowBytes(const StoredRows& matrix) {
   return (2 * matrix.columns + Unpack::kPlanes - 1) / Unpack::kPlanes;
 }
 
-// The words at `from`, of which `bytes` are the row's, filled up with zeros.
+// The words at `from`, of which `bytes` belong to the row, padded with zeros.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
   HWY_ALIGN std::uint8_t buffer[2 * kMaxWords] = {};
@@ -133,7 +133,7 @@ struct FourExactSums {
     d.add(w3, x);
   }
 
-  // Words whose planes meet x at `x`, `x + run`, ...
+  // Words whose planes are multiplied with x at `x`, `x + run`, ...
   template <class Unpack, class V>
   HWY_INLINE void add_words(V w0, V w1, V w2, V w3, const std::int16_t* x, std::size_t run) {
     const D words;
@@ -150,7 +150,7 @@ struct FourExactSums {
     }
   }
 
-  // `bytes` bytes of four rows, which begin at `begin`.
+  // `bytes` bytes of four rows, beginning at `begin`.
   template <class Unpack>
   HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, NextRows& next,
                             std::size_t begin, const std::int16_t* x, std::size_t run) {
@@ -172,7 +172,7 @@ struct FourExactSums {
   }
 };
 
-// float16 numbers to float32, filled up with zeros to a multiple of a vector.
+// Converts float16 numbers to float32, padded with zeros to a multiple of a vector.
 HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   const hn::Rebind<std::uint16_t, Floats> narrow;
   const std::size_t lanes = hn::Lanes(Floats());
@@ -187,7 +187,7 @@ HWY_INLINE void Widen(const std::byte* halves, std::size_t count, float* out) {
   hn::Store(HalvesToFloats(Floats(), hn::Load(narrow, buffer)), Floats(), out + i);
 }
 
-// Scales of the groups of some rows, and scale * zero; both [rows, stride]. A thread keeps its memory.
+// Scales of the groups of some rows, and scale * zero; both [rows, stride]. Each thread keeps the memory.
 class GroupScales {
  public:
   static GroupScales& of_thread() {
@@ -205,7 +205,7 @@ class GroupScales {
     }
     stride_ = stride;
     const std::size_t bytes = 2 * rows * groups;
-    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // those of the rows that come next
+    for (std::size_t i = bytes; i < 2 * bytes; i += 64) {  // of the next rows
       hwy::Prefetch(matrix.scales + 2 * first * groups + i);
       hwy::Prefetch(matrix.zeros + 2 * first * groups + i);
     }
@@ -223,7 +223,7 @@ class GroupScales {
 
   const float* scales(std::size_t r) const { return scales_.get() + r * stride_; }
 
-  // The sums less those of zero points; `sums_of_x` are those of groups.
+  // The sums minus those of zero points; `sums_of_x` are those of groups.
   HWY_INLINE FourSums without_zeros(FourSums sums, const std::size_t (&rows)[4], const float* sums_of_x) const {
     auto a = hn::Zero(Floats());
     auto b = a, c = a, d = a;

@@ -1,4 +1,4 @@
-// Norms: each token's numbers brought to one size.
+// Norms: scale each token's numbers to a common size.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Products of several tokens as float32, a panel of rows at a time.
+// Products of several tokens in float32, a panel of rows at a time.
 #include <algorithm>
 #include <cstring>
 
@@ -17,12 +17,11 @@ namespace poise::HWY_NAMESPACE {
 
 using hn::MulAdd;
 
-// Vectors hold several tokens side by side. A panel of rows becomes float32, block by block; each of its weights meets
-// all tokens.
+// Vectors hold several tokens. A panel of rows is converted to float32, block by block, and each of its weights is
+// multiplied with all tokens.
 constexpr std::size_t kTogether = KernelInput::kTogether;
 constexpr std::size_t kBlock = KernelInput::kFloatBlock;  // of a panel 64 KiB, of x 32
-constexpr std::size_t kPanelStride =
-    kBlock + 16;  // rows whose distance is a power of two would push each other out of the cache
+constexpr std::size_t kPanelStride = kBlock + 16;         // a power of two as row distance would cause cache conflicts
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kSumRows = 12;  // with two vectors of tokens 24 sums, which fit 32 registers
 #else
@@ -61,8 +60,8 @@ HWY_INLINE void MultiplyTile(const float* panel, const float* x, std::size_t col
   }
 }
 
-// A panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. A thread keeps its
-// memory.
+// A panel of float32 weights and the sums of its rows, [tokens / kTogether, kPanelRows, kTogether]. Each thread keeps
+// the memory.
 struct Panel {
   static Panel& of_thread() {
     thread_local Panel panel;
@@ -95,7 +94,7 @@ struct Panel {
   AlignedFloats sums;
 };
 
-// Asks for the bytes of a block that comes next: `count` rows from the first on, from a column on.
+// Prefetches the next block: `count` rows from the first on, from a column on.
 void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t count, std::size_t column) {
   constexpr std::size_t kLine = 64;
   const std::uint64_t bytes = stored_bytes(matrix, std::min(kBlock, matrix.columns - column));
@@ -115,7 +114,7 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
       const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
       decode_part(matrix, {r, r + rows, b * kBlock, columns, panel.weights.data(), kPanelStride});
       for (std::size_t g = 0; g < in.groups(); ++g) {
-        // Memory is asked for a few rows at a time, while there is something to compute.
+        // Prefetches a few rows at a time, during computation.
         if (b + 1 < in.blocks())
           PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(),
                         (b + 1) * kBlock);

@@ -6,7 +6,7 @@
 namespace poise {
 namespace {
 
-// Of one token. Rows that are not multiplied straight from their bytes become float32 first.
+// For one token. Rows without a direct product become float32 first.
 void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y);

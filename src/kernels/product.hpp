@@ -33,20 +33,20 @@ enum class Precision : std::uint8_t {
   exact,  // weights and x are float32 for any storage and processor; sums are float32
 };
 
-// x [tokens, columns] as products take it: the same for all matrices of one storage, columns and group size.
+// x [tokens, columns] in the form for products: the same for all matrices of one storage, columns and group size.
 class KernelInput {
  public:
   enum class Form : std::uint8_t {
     floats,
-    words,  // of one token: integers of 15 bits and a sign
-    bytes,  // of one token: integers of 7 bits and a sign
-    tiles,  // of several, for a matrix unit
+    words,  // for one token: integers of 15 bits and a sign
+    bytes,  // for one token: integers of 7 bits and a sign
+    tiles,  // for several, on a matrix unit
   };
   static constexpr std::size_t kFloatBlock = 256;
-  static constexpr std::size_t kTogether = 32;  // tokens side by side
+  static constexpr std::size_t kTogether = 32;  // tokens interleaved
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kByteBlock = 32;
-  static constexpr std::size_t kPadding = 128;  // integers are filled up with zeros to a multiple of it
+  static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
   // Requires: at least one token.
   KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
@@ -58,35 +58,35 @@ class KernelInput {
 
   std::size_t tokens() const { return tokens_; }
   std::size_t blocks() const { return blocks_; }
-  std::size_t groups() const { return groups_; }  // of kTogether tokens, the last perhaps of fewer
+  std::size_t groups() const { return groups_; }  // of kTogether tokens; the last may have fewer
   Form form() const { return form_; }
 
-  // Of one token: its x unchanged.
+  // For one token: its x unchanged.
   const float* one() const { return floats_.data(); }
-  // Of several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for tokens there are not.
+  // For several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for missing tokens.
   const float* group(std::size_t g, std::size_t block) const {
     return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether;
   }
 
-  // Of several as tiles: the parts of a block of columns of the g-th kTogether tokens, as tiles.hpp has them; zeros for
-  // tokens and columns there are not.
+  // For several, as tiles: the parts of a block of columns of the g-th kTogether tokens, in the layout of tiles.hpp;
+  // zeros for missing tokens and columns.
   TileParts parts(std::size_t g, std::size_t block) const {
     TileParts parts = {};
     for (std::size_t p = 0; p < parts_; ++p) parts[p] = tiles_.data() + tile_place(g, block, p);
     return parts;
   }
 
-  // Words of a block are `planes` runs, the first of which has columns 0, planes, 2 * planes, ..., the second 1, planes
-  // + 1, ...: the order of a weight's codes in 16-bit words.
+  // Words of a block are `planes` runs: the first has columns 0, planes, 2 * planes, ..., the second 1, planes + 1,
+  // ...: the order of a weight's codes in 16-bit words.
   const std::int16_t* integers(std::size_t block) const { return integers_.data() + block * kIntegerBlock; }
-  // How many integers a block has, with those filled up.
+  // How many integers a block has, with padding.
   std::size_t integers_of(std::size_t block) const {
     return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock;
   }
-  // What the integers of a block are to be multiplied with.
+  // The factor of a block's integers.
   float scale(std::size_t block) const { return scales_[block]; }
-  // Integers of 8 bits, in the order of columns. For each group of columns, four times over: what its integers are to
-  // be multiplied with, and the sum of those products.
+  // Integers of 8 bits, in the order of columns. For each group of columns, four times: the factor of its integers, and
+  // the factor times their sum.
   const std::int8_t* bytes() const { return bytes_.data(); }
   const float* byte_scales() const { return scales_.data(); }
   const float* byte_sums() const { return sums_.data(); }
@@ -96,8 +96,7 @@ class KernelInput {
   // The sums of the integers of each 16 columns.
   const std::int16_t* integer_sums() const { return integers_.data(); }
 
-  // Of words: the sum of x in each group of columns, filled up with zeros to sums_stride(); without groups one sum of
-  // all.
+  // For words: the sum of x in each group of columns, padded with zeros to sums_stride(); without groups one sum.
   const float* sums() const { return sums_.data(); }
   std::size_t sums_stride() const { return sums_.size(); }
 
@@ -129,7 +128,7 @@ class KernelInput {
   std::vector<float> block_sums_;
 };
 
-// How many rows are best multiplied in one call, or a multiple of it.
+// The best number of rows for one call, or a multiple of it.
 std::size_t rows_at_once(std::size_t tokens);
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the
@@ -137,20 +136,20 @@ std::size_t rows_at_once(std::size_t tokens);
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                    std::size_t stride);
 
-// The product with a matrix whose rows are those of x, as [in, out] weights are: y[t * columns + c] is the sum of x[t *
-// rows + r] times element c of row r, for c in [first, last) and every token. Summed row by row, whatever comes with
-// it. Requires: `first` is a multiple of 16.
+// The product with a matrix whose rows correspond to elements of x, as in [in, out] weights: y[t * columns + c] is the
+// sum of x[t * rows + r] times element c of row r, for c in [first, last) and every token. Always summed row by row.
+// Requires: `first` is a multiple of 16.
 void multiply_columns(const StoredRows& matrix, std::size_t rows, std::size_t first, std::size_t last, const float* x,
                       std::size_t tokens, float* y);
 
-// How many columns are best multiplied in one call, or a multiple of it.
+// The best number of columns for one call, or a multiple of it.
 inline constexpr std::size_t kColumnsAtOnce = 64;
 
 // Adds a part of that product, of one token: sums[c] += the sum of x[r] times element c of row r, for r in [first,
 // last) and all columns. It reads rows in the order of memory.
 void add_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* sums);
 
-// How many rows are best added in one call: their sums are added to those of the others.
+// The best number of rows for one call: their sums are added to the others.
 inline constexpr std::size_t kRowsAdded = 128;
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// What the files of product kernels offer each other; product.hpp is for everyone else.
+// Functions that the files of product kernels share; others use product.hpp.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct IntegerLayout {
   std::size_t group_size = 0;  // 0: none
 };
 
-// Where they go; see KernelInput.
+// The output; see KernelInput.
 struct IntegerToken {
   std::int16_t* integers = nullptr;
   float* scales = nullptr;
@@ -70,11 +70,11 @@ void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t las
 }
 
 // Numbers as sums of bfloat16 numbers (tiles.hpp): x[i] is about parts[0][i] + parts[1][i] + ... Requires: there are
-// parts, and count is a multiple of 32. Numbers that bfloat16 would round to infinity are cut instead; of infinities
-// and NaN all parts but the first are zero.
+// parts, and count is a multiple of 32. Truncates numbers that bfloat16 would round to infinity; for infinities and
+// NaN, all parts but the first are zero.
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
-// Rows that products of several tokens as floats bring to float32 at once.
+// Rows that products of several tokens convert to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;
 
 // multiply_rows() of several tokens, for each form of x.

@@ -24,10 +24,10 @@ using Bytes = const std::uint8_t*;
 using hn::LoadU;
 using hn::MulAdd;
 
-// Each loader makes a vector of float32 from the elements of a row from an index on; `bytes(n)` is what n elements
-// take.
+// Each loader makes a vector of float32 from a row's elements, beginning at an index; `bytes(n)` is the size of n
+// elements.
 
-// The last `count` elements of a row, filled up with what zero bytes decode to.
+// The last `count` elements of a row, padded with what zero bytes decode to.
 template <typename Loader>
 HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::size_t count) {
   HWY_ALIGN std::uint8_t buffer[4 * kMaxLanes] = {};
@@ -57,8 +57,7 @@ void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
-// Every sum of products goes block by block, and then the blocks are added: the longer a sum, the more float32 rounds
-// away.
+// Sums of products are summed within blocks, then the blocks are added: long sums lose precision in float32.
 constexpr std::size_t kOneBlock = 512;
 
 // Sums of four rows.
@@ -77,7 +76,7 @@ struct FourRows {
   HWY_INLINE FourSums sums() const { return FourSums::of(Floats(), a, b, c, d); }
 };
 
-// One token, straight from the stored bytes. The last rows are taken twice where there are not four.
+// One token, directly from the stored bytes. If there are fewer than four rows, the last is repeated.
 template <typename Loader>
 void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
   const Loader loader(matrix);

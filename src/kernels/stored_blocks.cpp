@@ -1,4 +1,4 @@
-// Weights stored as ggml's blocks: one row a type that has products of its own, as all have that ggml decodes.
+// Weights stored as ggml's blocks: one row for each type that has its own products: all types that ggml decodes.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -52,7 +52,7 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
 });
 // clang-format on
 
-// Is it the row of a type that is decoded, whose blocks are whole groups?
+// True if the row belongs to a type that is decoded, with blocks of whole groups.
 constexpr bool is_of_a_type(const BlockRow& row) {
   const std::size_t place = block_type_place(row.name);
   return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&
@@ -65,7 +65,7 @@ constexpr bool comes_once(const BlockRow& row) {
 }
 static_assert(std::ranges::all_of(kBlockRows, comes_once), "two rows have the name of one block type");
 
-// By the places of the types in their table.
+// By the types' indices in their table.
 constexpr auto kTypes = [] {
   std::array<StoredTypeRow, kBlockTypes.size()> types;
   types.fill({.planes = 2, .kernels = decoding_kernels});
@@ -88,7 +88,7 @@ void decode_blocks(const StoredRows& matrix, const DecodedPart& part) {
   const std::size_t skipped = part.begin % type.elements;
   const std::size_t blocks = (skipped + part.count + type.elements - 1) / type.elements;
   const bool whole = skipped == 0 && part.count % type.elements == 0;
-  thread_local std::vector<float> cut;  // columns of a block that are not asked for are decoded with the others
+  thread_local std::vector<float> cut;  // the unneeded columns of a block are decoded, too
   if (!whole) cut.resize(std::max(cut.size(), blocks * type.elements));
   for (std::size_t r = part.first; r < part.last; ++r) {
     const std::byte* const at = matrix.data + r * row_bytes + first * type.bytes;

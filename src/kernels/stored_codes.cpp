@@ -1,4 +1,4 @@
-// Weights stored as integer codes, with one scale and offset for all.
+// Weights stored as integer codes with one scale and offset for all.
 #include <algorithm>
 #include <memory>
 
@@ -75,7 +75,7 @@ struct Load4 : Scaled {
       return apply(nibbles);
     }
   }
-  // One element alone; the same rounding as above.
+  // A single element, with the same rounding as above.
   float element(Bytes data, std::size_t i) const {
     const int code = static_cast<int>(Nibble(data, i));
     HWY_ALIGN float lanes[kMaxLanes];
@@ -88,7 +88,7 @@ struct Load4 : Scaled {
 template <bool kSigned>
 void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
   if (matrix.columns % 2 == 0) return DecodeRows<Load4<kSigned>>(matrix, part);
-  // Rows begin in the middle of a byte, every second time.
+  // Every second row begins in the middle of a byte.
   const Load4<kSigned> loader(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
   for (std::size_t r = part.first; r < part.last; ++r) {

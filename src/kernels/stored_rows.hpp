@@ -1,4 +1,4 @@
-// Rows of weights as files store them, and what makes them float32.
+// Rows of weights as files store them, and their conversion to float32.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ enum class Storage : std::uint8_t {
   blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
-// A matrix, row by row without gaps. Integer codes are code * scale + offset. Groups are within rows, their size
+// A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups are within rows; their size
 // divides the columns and is a multiple of 16.
 struct StoredRows {
   Storage storage = Storage::f32;
@@ -35,7 +35,7 @@ struct StoredRows {
   float scale = 1;
   float offset = 0;
   std::size_t group_size = 0;         // of group8, group4 and mx4
-  const std::byte* scales = nullptr;  // one a group, row by row
+  const std::byte* scales = nullptr;  // one for each group, row by row
   const std::byte* zeros = nullptr;   // of group8 and group4
   const BlockType* blocks = nullptr;  // of blocks
 };

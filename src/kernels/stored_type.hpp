@@ -11,40 +11,40 @@ namespace poise {
 using MultiplyIntegers = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x,
                                   float* y);
 
-// What a stored type's file does, for one kind of processor.
+// The kernels of a stored type, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
-  // multiply_rows() of one token as floats, straight from the stored bytes. Null: rows become float32 first.
+  // multiply_rows() of one token as floats, directly from the stored bytes. Null: rows become float32 first.
   void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                           float* y) = nullptr;
-  // add_weighted_rows() of these rows, straight from the stored bytes. Null: rows become float32 first.
+  // add_weighted_rows() of these rows, directly from the stored bytes. Null: rows become float32 first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // multiply_rows() of one token with x as integers. Null: does not take them.
+  // multiply_rows() of one token with x as integers. Null: not supported.
   MultiplyIntegers multiply_integers = nullptr;
   KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
   std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes
 };
 
-// How a matrix unit takes the weights.
+// The form of weights for a matrix unit.
 enum class TileForm : std::uint8_t {
   two_parts,    // as sums of two bfloat16 numbers
   three_parts,  // of three, x too: float32 numbers keep all their bits
-  codes,        // codes without an offset: as whole numbers, which bfloat16 holds, and the sums times the scale
+  codes,        // codes without an offset: whole numbers, exact in bfloat16; the sums are multiplied by the scale
   stored,       // they are bfloat16 numbers
 };
 
 struct StoredTypeRow {
   std::size_t bits = 0;     // of an element, without separate scales; 0: for blocks, whose type has the size
-  std::size_t planes = 0;   // codes in a 16-bit word; 0: they are no codes
-  std::size_t x_group = 0;  // of blocks: columns whose sum of x multiply_integers() asks for; 0: none
+  std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
+  std::size_t x_group = 0;  // of blocks: columns in a sum of x for multiply_integers(); 0: none
   TileForm tiles = TileForm::two_parts;
-  const TypeKernels& (*kernels)() = nullptr;  // for the processor that was chosen
+  const TypeKernels& (*kernels)() = nullptr;  // for the running processor
 };
 
 const StoredTypeRow& stored_type(const StoredRows& matrix);
 
-// The same of blocks of a type; stored_blocks.cpp has their table.
+// The same for blocks of a type; stored_blocks.cpp has their table.
 const StoredTypeRow& stored_block_type(const BlockType& type);
 
 // Each in its file.

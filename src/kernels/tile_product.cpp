@@ -11,13 +11,12 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kBlock = KernelInput::kFloatBlock;
-constexpr std::size_t kStride =
-    kBlock + 32;  // rows whose distance is a power of two would push each other out of the cache
+constexpr std::size_t kStride = kBlock + 32;  // a power of two as row distance would cause cache conflicts
 constexpr std::size_t kSums = kTileRows * kTileTokens;
 static_assert(kTileTokens == KernelInput::kTogether && kBlock % kTileColumns == 0);
 
-// The matrix whose products are summed: codes that only want a factor are taken as whole numbers, which bfloat16 holds,
-// and the sums are multiplied with it.
+// The matrix for summing products: codes that only need a factor are whole numbers, exact in bfloat16, and the sums are
+// multiplied by the factor.
 struct Unscaled {
   explicit Unscaled(const StoredRows& matrix) : rows(matrix), form(stored_type(matrix).tiles) {
     if (form != TileForm::codes) return;
@@ -35,8 +34,8 @@ struct Unscaled {
   float factor = 1;
 };
 
-// A block of the weights of kTileRows rows as tiles take them, and the rows' sums [tokens / kTileTokens, kTileRows,
-// kTileTokens]. A thread keeps its memory.
+// A block of the weights of kTileRows rows as tiles, and the rows' sums [tokens / kTileTokens, kTileRows, kTileTokens].
+// Each thread keeps the memory.
 class TilePanel {
  public:
   static TilePanel& of_thread() {
@@ -49,8 +48,8 @@ class TilePanel {
     std::fill_n(sums_.begin(), groups * kSums, 0.0F);
   }
 
-  // Rows [first, last), from a column on; columns up to a whole tile are zeros. Later rows keep their sums: a row's
-  // sums come from that row only.
+  // Rows [first, last), from a column on; pads columns to a whole tile with zeros. Missing rows keep old numbers: a
+  // row's sums depend on that row only.
   void take(const Unscaled& weights, std::size_t first, std::size_t last, std::size_t column) {
     const StoredRows& matrix = weights.rows;
     const std::size_t count = std::min(kBlock, matrix.columns - column);

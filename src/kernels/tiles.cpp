@@ -27,7 +27,7 @@ static_assert(kTileRows == 2 * kRegisterRows && kTileTokens == 2 * kRegisterToke
 
 float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
-// Which parts of weights and x are multiplied where there are three of each, the smallest products first.
+// The pairs of parts of weights and x to multiply, for three of each, smallest products first.
 struct TilePair {
   std::size_t weights;
   std::size_t x;
@@ -63,7 +63,7 @@ void multiply_plainly(const TileBlock& block, float* sums) {
 
 #if POISE_HAS_AMX
 
-// What LDTILECFG reads: all eight tiles are of full size.
+// Input of LDTILECFG: all eight tiles have full size.
 struct alignas(64) TileShapes {
   std::uint8_t palette = 1;
   std::uint8_t first_row = 0;
@@ -161,7 +161,7 @@ void multiply_on_unit(const TileBlock& block, float* sums) {
   multiply_tokens<true>(block, sums);
 }
 
-// Whether the processor has tiles and bfloat16 products of them, and the system saves them when it switches threads.
+// True if the processor has tiles and their bfloat16 products, and the system saves them on thread switches.
 bool processor_has_tiles() {
   constexpr unsigned kXsaveEnabled = 1U << 27U;
   constexpr unsigned kTileState = 3U << 17U;  // of XCR0: shapes and contents
@@ -183,7 +183,7 @@ bool system_grants_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileContents) == 0;
 }
 
-// Small whole numbers, whose sums are exact in any order.
+// Small whole numbers, with exact sums in any order.
 bool first_product_is_right() {
   constexpr std::size_t kColumns = 2 * kTileColumns;
   const auto numbers = [](std::size_t count, unsigned step) {

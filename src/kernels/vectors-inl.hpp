@@ -1,4 +1,4 @@
-// What the kernels' files share, once for each kind of processor.
+// What kernels share, once for each kind of processor.
 #if defined(POISE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_VECTORS
 #undef POISE_KERNELS_VECTORS
@@ -22,21 +22,21 @@ constexpr std::size_t kMaxLanes = hn::MaxLanes(Floats());
 
 HWY_INLINE auto Load(const float* from) { return hn::LoadU(Floats(), from); }
 
-// The last `count` numbers, filled up with zeros.
+// The last `count` numbers, padded with zeros.
 HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   HWY_ALIGN float buffer[kMaxLanes] = {};
   std::memcpy(buffer, from, sizeof(float) * count);
   return hn::Load(Floats(), buffer);
 }
 
-// Asks for what comes after four rows while these are multiplied, as one run of memory: four rows at a time are too
-// short a run for the processor to see where it goes on. Well ahead for the second cache, which waits for more lines at
-// once than the first does, then for the first. Addresses after the last row do no harm.
+// Prefetches what follows the current four rows, as one run of memory: four rows at a time are too short for the
+// hardware prefetcher. Far ahead for the second-level cache, which allows more misses at once than the first, then for
+// the first. Addresses after the last row are harmless.
 class NextRows {
  public:
   explicit HWY_INLINE NextRows(const std::uint8_t* rows) : rows_(rows), asked_(0) {}
 
-  // So many bytes of the four rows are being taken.
+  // `taken` bytes of the four rows are being read.
   HWY_INLINE void ask(std::size_t taken) {
     for (; asked_ < taken; asked_ += 64) {
       __builtin_prefetch(rows_ + kToSecondCache + asked_, 0, 2);
@@ -56,15 +56,14 @@ HWY_INLINE float Sum(V lanes) {
   return hn::GetLane(hn::SumOfLanes(Floats(), lanes));
 }
 
-// Four sums side by side: what products of four rows come to.
-// (Constructors that the compiler makes are made for no processor in particular.)
+// Four sums: the products of four rows. (The compiler generates implicit constructors without a target processor.)
 struct FourSums {
 #if HWY_TARGET == HWY_SCALAR
   float lanes[4];
 
   HWY_INLINE FourSums() : FourSums(0, 0, 0, 0) {}
   HWY_INLINE FourSums(float a, float b, float c, float d) : lanes{a, b, c, d} {}
-  // The sums of all lanes of four vectors, in an order that depends on the length of vectors only.
+  // The sums of all lanes of four vectors, in an order that depends only on the vector length.
   template <typename D, typename V = hn::Vec<D>>
   static HWY_INLINE FourSums of(D, V a, V b, V c, V d) {
     return {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(d)};
@@ -94,7 +93,7 @@ struct FourSums {
     lanes = hn::MulAdd(hn::Set(Tag(), factor), other.lanes, lanes);
   }
 
-  // Adds up the blocks of four lanes.
+  // Adds the blocks of four lanes.
   template <typename D>
   static HWY_INLINE hn::Vec<Tag> sum_of_blocks(D, hn::Vec<D> v) {
     if constexpr (hn::MaxLanes(D()) == 4) {
@@ -106,7 +105,7 @@ struct FourSums {
   }
 #endif
 
-  // The first `count` only, if that is less than four.
+  // Only the first `count`, if fewer than four.
   HWY_INLINE void store(float* to, std::size_t count) const {
     if (count >= 4) return store(to);
     float buffer[4];

@@ -1,12 +1,12 @@
-// What the files of kernels for ggml's blocks offer to the table of stored_blocks.cpp, each for the processor that was
-// chosen.
+// The kernels for ggml's blocks, for the table of stored_blocks.cpp; each function returns those for the running
+// processor.
 #pragma once
 
 #include "kernels/stored_type.hpp"
 
 namespace poise {
 
-// By the block type's own decoder.
+// With the block type's own decoder.
 void decode_blocks(const StoredRows& matrix, const DecodedPart& part);
 
 // scaled_codes.cpp

@@ -98,7 +98,7 @@ struct NamedNumbers {
   }
 };
 
-// 32 numbers of one scale: the low halves of 16 bytes name the first, the high halves the others.
+// 32 numbers with one scale: the low halves of 16 bytes index the first, the high halves the others.
 template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   static HWY_INLINE void multiply_pairs(ByteSums& sums, Codes pairs, std::size_t group) {
@@ -107,7 +107,7 @@ struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
   }
 };
 
-// FP4 numbers, twelve added, so that none is below 0.
+// FP4 numbers plus twelve, so that none is negative.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup>
 struct Fp4Numbers : NamedNumbers<kBlockElements, kBlockBytes, kGroup, 12> {
   static HWY_INLINE Codes raised(Codes codes) { return Fp4Numbers::named(kRaised, codes); }

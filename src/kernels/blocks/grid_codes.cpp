@@ -115,8 +115,7 @@ struct GridBlock {
   }
 };
 
-// What points times x of the i-th sixteen columns come to, in pairs; minus is 0xff where coordinates are to be
-// negative.
+// The products of points and x of the i-th sixteen columns, in pairs; minus is 0xff for negative coordinates.
 HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(const ByteSums& sums, Codes points, Codes minus, std::size_t i) {
   const auto sign = hn::BitCast(CodeSigned(), minus);
   return PairProducts(points, hn::Sub(hn::Xor(sums.x_of(i), sign), sign));
@@ -368,7 +367,7 @@ struct Iq1_SType : GridBlock<50, 32> {
     out.template scale<0>(FourFloats(), group, scale);
     out.template min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
   }
-  // Sixteen columns of a group; the high bits of their first index are to go up by kUp.
+  // Sixteen columns of a group; shifts the high bits of their first index up by kUp.
   template <unsigned kUp>
   static HWY_INLINE Codes codes(const ByteSums& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {

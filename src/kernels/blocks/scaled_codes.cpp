@@ -1,5 +1,5 @@
-// Products with Q4_0 to Q8_0: 32 codes, which a float16 scale of the block multiplies; Q4_1 and Q5_1 add a float16
-// minimum. codec/blocks/scaled_codes.cpp has the layouts.
+// Products with Q4_0 to Q8_0: 32 codes times a float16 scale of the block; Q4_1 and Q5_1 add a float16 minimum.
+// codec/blocks/scaled_codes.cpp has the layouts.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -57,7 +57,7 @@ struct Q4_1Type : ScaledCodes<ByteSums, 20, true> {
   }
 };
 
-// The fifth bits of sixteen codes: two bytes from the kFirst-th on have them.
+// The fifth bits of sixteen codes, from two bytes beginning with the kFirst-th.
 template <std::uint8_t kFirst>
 HWY_INLINE Codes FifthBits(Codes bytes) {
   return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));

@@ -1,5 +1,5 @@
-// Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one digit of base 3, which a float16 scale
-// of the block multiplies. codec/blocks/small_codes.cpp has the layouts.
+// Products with Q1_0, Q2_0, TQ1_0 and TQ2_0: codes of one or two bits or of one base 3 digit, times a float16 scale of
+// the block. codec/blocks/small_codes.cpp has the layouts.
 #include "kernels/blocks/block_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +21,7 @@ struct Tq2_0Type;
 
 #else
 
-// A block of small codes with one scale, which is at kScale.
+// A block of small codes with one scale, at kScale.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
 struct SmallCodes {
   using Sums = ByteSums;
@@ -51,7 +51,7 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
   }
 
  private:
-  // 2 for each bit of two bytes that is 1.
+  // 2 for each bit of two bytes that is set.
   template <std::uint8_t kFirst>
   static HWY_INLINE Codes codes(Codes bytes) {
     return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 2));

@@ -1,5 +1,5 @@
-// Products of rows of ggml's blocks with one token's x as integers. Each type of block says where its codes and its
-// scales are.
+// Products of rows of ggml's blocks with one token's x as integers. Each type of block gives the places of its codes
+// and scales.
 //
 // Sixteen bytes of a vector belong to one row. A vector takes one, two or four rows, and a row's sums have the same
 // order on every processor. Products of codes and x that share a scale are summed exactly, as integers; times the scale
@@ -52,9 +52,9 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
                                                   hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
-// Takes the factors of groups of columns, four rows each. Scales go to where multiply() finds them; with x of 8 bits
-// they are multiplied with those of x. Minimums, or offsets of codes, are multiplied with sums of x and added up. A
-// vector has the factors of one group or of two.
+// Receives the factors of groups of columns for four rows. Stores scales for multiply(), with x of 8 bits multiplied by
+// those of x. Multiplies minimums, or offsets of codes, by sums of x and adds them up. A vector has the factors of one
+// group or two.
 template <class Type>
 struct FactorSink {
   using EightFloats = hn::CappedTag<float, 8>;
@@ -71,15 +71,14 @@ struct FactorSink {
         sum(hn::Zero(FourFloats())),
         sums{hn::Zero(EightFloats()), hn::Zero(EightFloats())} {}
 
-  // The columns from the b-th kBlock on come next.
+  // Begins with the columns of the b-th kBlock.
   HWY_INLINE void begin(const KernelInput& in, std::size_t b) {
     if constexpr (Type::Sums::kBytes) {
       x_scales = in.byte_scales() + 4 * b * (kBlock / Type::kScaled);
       x_sums = in.byte_sums() + 4 * b * (kBlock / Type::kScaled);
     }
   }
-  // Of the i-th group (of a vector of eight: and the next). Vectors of an even kWhich and of an odd one do not wait for
-  // each other.
+  // For the i-th group (in a vector of eight, also the next). Vectors of even and odd kWhich are independent.
   template <int kWhich, class D>
   HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
     if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
@@ -90,7 +89,7 @@ struct FactorSink {
   HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
     weigh<kWhich>(floats, i, factors);
   }
-  // The scales of `count` groups are numbers that were put into `scales`, one by one.
+  // `scales` has received the scales of `count` groups one by one.
   HWY_INLINE void rescale(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
   }
@@ -204,7 +203,7 @@ HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, S
   });
 }
 
-// Sixteen bytes of as many rows as a vector has.
+// Sixteen bytes of each row in a vector.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -215,7 +214,7 @@ HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
   }
 }
 
-// What a block of the rows of one vector is multiplied with, and what comes of it.
+// The factors and results of a block, for the rows of one vector.
 struct RowSums {
   const Bytes* rows;
   std::size_t start;         // of the block in a row
@@ -227,7 +226,7 @@ struct RowSums {
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
-  // The sums of products that share the i-th scale are complete.
+  // Ends the sums of products with the i-th scale.
   HWY_INLINE void finish(hn::Vec<CodeInts> total, std::size_t i) {
     const auto next = MulAdd(hn::ConvertTo(CodeSums(), total), scale(i), before_);
     before_ = sum_;
@@ -251,7 +250,7 @@ struct RowSums {
   }
 
  private:
-  // Two sums take turns, so that none waits for the one before.
+  // two sums alternate, to overlap
   hn::Vec<CodeSums> sum_;
   hn::Vec<CodeSums> before_;
 };
@@ -341,9 +340,9 @@ struct ByteSums : RowSums {
   // x of the i-th sixteen columns.
   HWY_INLINE hn::Vec<CodeSigned> x_of(std::size_t i) const { return hn::LoadDup128(CodeSigned(), x + 16 * i); }
 
-  // What sixteen unsigned codes times x of the i-th sixteen columns come to, in pairs.
+  // Products of sixteen unsigned codes and x of the i-th sixteen columns, in pairs.
   HWY_INLINE hn::Vec<CodeWords> pairs(Codes codes, std::size_t i) const { return PairProducts(codes, x_of(i)); }
-  // The same of numbers with a sign. Requires: none is -128.
+  // The same for signed numbers. Requires: none is -128.
   HWY_INLINE hn::Vec<CodeWords> signed_pairs(Codes numbers, std::size_t i) const {
     const auto with_signs = hn::BitCast(CodeSigned(), numbers);
     return PairProducts(hn::BitCast(CodeTag(), hn::Abs(with_signs)), WithSigns(x_of(i), with_signs));
@@ -362,7 +361,7 @@ struct ByteSums : RowSums {
   HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
     finish(fours(hn::Add(pairs(first, 2 * i), pairs(second, 2 * i + 1))), i);
   }
-  // 32 numbers with a sign, none of which is -128.
+  // 32 signed numbers, none of which is -128.
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
     finish(hn::Add(fours(signed_pairs(first, 2 * i)), fours(signed_pairs(second, 2 * i + 1))), i);
   }
@@ -373,7 +372,7 @@ HWY_INLINE hn::Vec<CodeInts> NeighbourProducts(hn::Vec<CodeWords> a, hn::Vec<Cod
 #if HWY_ARCH_X86
   auto none = hn::Zero(CodeInts());
   return hn::ReorderWidenMulAccumulate(CodeInts(), a, b, hn::Zero(CodeInts()),
-                                       none);  // this order is that of x86 alone
+                                       none);  // this order is specific to x86
 #else
   const auto even = [](hn::Vec<CodeWords> words)
                         HWY_ATTR { return hn::ShiftRight<16>(hn::ShiftLeft<16>(hn::BitCast(CodeInts(), words))); };
@@ -424,7 +423,7 @@ struct ScaledSums : ByteSums {
   HWY_INLINE void multiply_two16(Codes first, Codes second) {
     add_two16<kAt>(pairs(first, 2 * kAt), pairs(second, 2 * kAt + 1));
   }
-  // The same where the caller has summed products: four each of the kAt-th factor, or two each of two factors.
+  // The same for sums of products: of four each for the kAt-th factor, or of two each for two factors.
   template <std::size_t kAt>
   HWY_INLINE void add32(hn::Vec<CodeWords> fours) {
     add(NeighbourProducts(fours, words<kAt>()), kAt);
@@ -558,11 +557,15 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// The same with ScaledSums, of blocks of 256 whose Type has: kBytes            of a block kNumber           where the
-//   float16 number is that multiplies its scales kUnit             a power of two that multiplies them, too kOffset
-//   what is taken off each code, where each sixteen columns have a factor; multiply() does not do that kHasMins
-//   whether minimums are taken off: mins() has them times sums of x, kMin says where the float16 number is that
-//   multiplies them factors()         sixteen bytes of each row multiply()        adds the products of a block
+// The same with ScaledSums, for blocks of 256 whose Type has:
+//   kBytes            of a block
+//   kNumber           the offset of the float16 number that multiplies its scales
+//   kUnit             a power of two that multiplies them, too
+//   kOffset           subtracted from each code, if each sixteen columns have a factor; multiply() does not do that
+//   kHasMins          whether minimums are subtracted: mins() gives them times sums of x, kMin is the offset of the
+//                     float16 number that multiplies them
+//   factors()         sixteen bytes of each row
+//   multiply()        adds the products of a block
 template <class Type>
 void MultiplySuperBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
                          float* y) {
