@@ -1,9 +1,9 @@
 // The codecs of block types alone, on files, for scripts/compare_ggml.py.
 //
-//   poise_blocks decode TYPE BLOCKS NUMBERS                      prints the seconds that the fastest of some rounds
-//   took poise_blocks encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]  of rows of LENGTH numbers
+//   poise_blocks decode TYPE BLOCKS NUMBERS
+//   poise_blocks encode TYPE LENGTH NUMBERS BLOCKS [IMPORTANCE]     rows of LENGTH numbers
 //
-// Numbers are float32.
+// Prints the seconds of the fastest of several rounds. Numbers are float32.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

@@ -1,8 +1,8 @@
 // Session: a model that runs. Feed it tokens, read the scores of the next one, or let it generate.
 //
 //   poise::Session session(poise::open("model.alt"));
-//   session.generate("Once upon a time", {.max_tokens = 100}, [](std::string_view text) { std::cout << text <<
-//   std::flush; return true; });
+//   session.generate("Once upon a time", {.max_tokens = 100},
+//                    [](std::string_view text) { std::cout << text << std::flush; return true; });
 //
 // or token by token:
 //

@@ -1,8 +1,8 @@
 // Tiny Llama (docs/formats/tiny-llama.md). Its weights:
 //
 //   embedding.weight [V, D]   position_embedding.weight [S, D]
-//   a layer: attention.{query,key,value,output}.weight [D, D] ffn.linear1.weight [D, F], .bias [F]   ffn.linear2.weight
-//            [F, D], .bias [D]   norm1, norm2: .weight, .bias [D]
+//   a layer: attention.{query,key,value,output}.weight [D, D]   ffn.linear1.weight [D, F], .bias [F]
+//            ffn.linear2.weight [F, D], .bias [D]   norm1, norm2: .weight, .bias [D]
 //   output_projection.weight [D, V]
 //
 // Matrices are [in, out]: y = x W.

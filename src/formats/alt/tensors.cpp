@@ -1,7 +1,8 @@
 // The tensors section.
 //
-// Version 2: i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32
-//   unique_count (the others) per tensor:
+// Version 2:
+//   i64 tensor_count, i64 shape_count (dimensions of all tensors), i32 block_count (layers), i32 unique_count (others)
+//   per tensor:
 //     i32 component_type, block_index, layer_type, projection_type   hints: the name decides
 //     i32 n_dims, i32 dimension[n_dims]
 //     text name

@@ -1,9 +1,8 @@
 // The layout of a file of llama2.c. Version 0 has no magic:
 //
-//   i32 x 7     dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size (negative: the output matrix is one of its
-//   own),
+//   i32 x 7     dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size (negative: there is an output matrix),
 //               seq_len
-//   f32         arrays, those of all layers together, of each kind; two tables of rotary factors, which nobody needs
+//   f32         arrays, those of all layers together for each kind; two unused tables of rotary factors
 //
 // Versions 1 and 2:
 //
@@ -12,8 +11,8 @@
 //   i32 x 7     the same numbers, vocab_size positive
 //   u8          1: the output matrix is the embedding
 //   i32         version 2: codes that share a scale
-//   zero bytes up to 256, then arrays: norms in f32, matrices in f32 (version 1), or i8 codes and then f32 scales
-//   (version 2)
+//   zero bytes up to 256, then arrays: norms in f32, matrices in f32 (version 1), or i8 codes followed by f32 scales
+//               (version 2)
 #pragma once
 
 #include <cstdint>

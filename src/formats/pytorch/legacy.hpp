@@ -1,8 +1,7 @@
 // A file of torch.save() from before version 1.6 (or with _use_new_zipfile_serialization=False):
 //
 //   five pickles     a magic number; 1001; facts of the machine; the objects, in which storages are persistent objects;
-//   a
-//                    list of the storages' keys
+//                    a list of the storages' keys
 //   for each key     i64 count of elements, then their bytes
 #pragma once
 

@@ -5,10 +5,10 @@
 //   ModelProto     1 pieces (repeated)   2 trainer_spec   3 normalizer_spec   5 denormalizer_spec
 //   SentencePiece  1 piece (text)   2 score (float)   3 type (1 normal, 2 unknown, 3 control, 4 user_defined, 5 unused,
 //                  6 byte)
-//   TrainerSpec    3 model_type (1 unigram, 2 bpe)   24 treat_whitespace_as_suffix   35 byte_fallback 45 unk_piece   46
-//                  bos_piece   47 eos_piece   48 pad_piece   (written, too: 4 vocab_size, 40 to 43 the ids of these)
-//   NormalizerSpec 1 name   2 precompiled_charsmap   3 add_dummy_prefix   4 remove_extra_whitespaces   5
-//                           escape_whitespaces
+//   TrainerSpec    3 model_type (1 unigram, 2 bpe)   24 treat_whitespace_as_suffix   35 byte_fallback   45 unk_piece
+//                  46 bos_piece   47 eos_piece   48 pad_piece   (written, too: 4 vocab_size, 40 to 43 the ids of these)
+//   NormalizerSpec 1 name   2 precompiled_charsmap   3 add_dummy_prefix   4 remove_extra_whitespaces
+//                  5 escape_whitespaces
 //
 // Other fields are skipped. Token ids are the order of the pieces.
 #pragma once
