@@ -12,14 +12,14 @@
 namespace poise {
 namespace {
 
-// How scores become weights; `sinks` are those of the queries.
+// How scores become weights; `sinks` belong to the queries.
 struct Scoring {
   float scale;
   float cap;
   const float* sinks;
 };
 
-// Queries and out [count, head.size], of query heads that share a head of keys and values.
+// Queries and out [count, head.size], for query heads that share a head of keys and values.
 void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how, const float* queries,
                std::size_t count, float* out) {
   thread_local std::vector<float> scores;
@@ -46,7 +46,7 @@ void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how,
 
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
             const float* queries, float* out) {
-  // A task has no more heads than the kernels take at once, so that there are enough of them for a token alone.
+  // A task has at most as many heads as the kernels take at once, so that a single token makes enough tasks.
   const std::size_t sharing = heads.count / heads.kv_count;
   const std::size_t tasks_of_kv_head = (sharing + kQueriesTogether - 1) / kQueriesTogether;
   const std::size_t tasks = heads.kv_count * tasks_of_kv_head;  // of a token

@@ -15,11 +15,11 @@
 namespace poise {
 namespace {
 
-// Shorter beginnings are computed again: to copy a cache or to wait for another text costs more.
+// Shorter beginnings are recomputed: copying a cache or waiting for another text costs more.
 constexpr std::size_t kLeastShared = 16;
 
 struct Computed {
-  std::vector<TokenId> tokens;  // of which the sequence has computed the first
+  std::vector<TokenId> tokens;  // the sequence has computed the first of them
   Sequence sequence;
 };
 
@@ -80,7 +80,7 @@ class BatchGenerator::State {
     if (parts.empty()) return finished;
     compute(parts, stop);
     std::vector<std::size_t> rows;
-    std::vector<BatchText*> next;  // the texts that those rows choose a token for
+    std::vector<BatchText*> next;  // the texts that these rows choose a token for
     std::size_t row = 0;
     for (const Part& part : parts) {
       row += part.count;
@@ -98,13 +98,13 @@ class BatchGenerator::State {
   }
 
  private:
-  // Tokens of a text that a step computes.
+  // Tokens of a text in a step.
   struct Part {
     BatchText* text;
     std::size_t count;
   };
 
-  // Texts that go on take part first, so that long prompts do not hold them up.
+  // Texts that are generating come first, so that long prompts do not delay them.
   std::vector<Part> choose_parts() {
     std::vector<Part> parts;
     std::size_t room = Transformer::kMaxBatch;
@@ -124,7 +124,7 @@ class BatchGenerator::State {
       prepare_long(text);
       if (text.sequence.position > 0 || !waits_for_beginning(text)) take(text);
     }
-    // Those that found no room are the first of the next step.
+    // Texts without room are the first of the next step.
     const auto waits = [&](const BatchText& text) {
       return std::ranges::find(parts, &text, &Part::text) == parts.end();
     };
@@ -139,8 +139,8 @@ class BatchGenerator::State {
     text.sequence.is_long = true;
   }
 
-  // Copies the beginning that the text has in common with one that has computed it. True: an earlier text is about to
-  // compute more of it.
+  // Copies the beginning that the text shares with one that has computed it. True: an earlier text will soon compute
+  // more of it.
   bool waits_for_beginning(BatchText& text) {
     const Computed* best = nullptr;
     std::size_t shared = kLeastShared - 1;
@@ -209,7 +209,7 @@ class BatchGenerator::State {
   Workspace memory_;
   std::size_t next_id_ = 0;
   std::list<BatchText> texts_;    // stay where they are
-  std::optional<Computed> last_;  // the text that ended last: others may begin like it
+  std::optional<Computed> last_;  // the text that ended last: others may share its beginning
 };
 
 BatchGenerator::BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options) {

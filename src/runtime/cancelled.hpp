@@ -1,5 +1,4 @@
-// A computation that its caller wants no more: the loops of oneTBB that it has begun end early, with results that
-// nobody must use.
+// Cancelled computations: the loops of oneTBB that a call has started end early, and their results must not be used.
 #pragma once
 
 #include <tbb/task_group.h>

@@ -39,7 +39,7 @@ class Decoder final : public Transformer {
   Sequence begin(std::size_t context) const override {
     std::vector<std::size_t> positions;
     for (const LayerPlan& layer : plan_.layers) {
-      // With a window: what the first token of a batch sees, and the batch.
+      // With a window: what the first token of a batch sees, and the batch itself.
       positions.push_back(layer.window == 0 ? context : std::min(context, layer.window + kMaxBatch - 1));
     }
     return Sequence(KvCache(plan_.kv_heads * plan_.head_size, positions));
@@ -86,7 +86,7 @@ class Decoder final : public Transformer {
     return {plan_.head_size, std::move(frequencies), factor};
   }
 
-  // Makes room for the batch. Returns its tokens, in order.
+  // Reserves memory for the batch. Returns its tokens, in order.
   std::vector<AttentionToken> prepare(std::span<const SequenceTokens> batch, Workspace& memory) const {
     std::vector<AttentionToken> tokens;
     memory.angles.resize(std::max(memory.angles.size(), batch.size()));
@@ -131,14 +131,14 @@ class Decoder final : public Transformer {
     memory.add(memory.projected);
   }
 
-  // The norm of x, or x itself where there is none.
+  // The norm of x, or x itself without a norm.
   static const float* normed(const Norm& norm, std::size_t count, Workspace& memory) {
     if (!norm) return memory.x.data();
     norm.apply(memory.x.data(), count, memory.normed.data());
     return memory.normed.data();
   }
 
-  // x += the norm of what has been projected
+  // x += the norm of the projection
   static void add_projected(const Norm& norm, std::size_t count, Workspace& memory) {
     if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());
     memory.add(memory.projected);

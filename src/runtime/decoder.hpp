@@ -1,4 +1,4 @@
-// The decoder that runs every family: it does what its plan says.
+// The decoder that runs every family by its plan.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// Requires: the plan is of the model's family, and configuration and tensors have been checked.
+// Requires: the plan of the model's family, and checked configuration and tensors.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan);
 
 }  // namespace poise

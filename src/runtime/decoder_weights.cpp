@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// Loads what a plan names.
+// Loads the modules of a plan.
 class Loader {
  public:
   Loader(const Model& model, const DecoderPlan& plan) : model_(model), family_(family_of(model)), plan_(plan) {}
@@ -92,7 +92,7 @@ class Loader {
     return layer;
   }
 
-  // What the frequencies are divided by, where the model has it.
+  // Divisors of the frequencies, if the model has them.
   std::vector<float> rope_divisors() const {
     if (plan_.rope_divisors.empty()) return {};
     const Tensor* tensor = model_.find(plan_.rope_divisors);

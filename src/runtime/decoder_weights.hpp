@@ -1,4 +1,4 @@
-// The weights of a decoder, as its plan names them.
+// The weights of a decoder, by the names in its plan.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +17,11 @@ namespace poise {
 struct Norm {
   NormKind kind = NormKind::rms;
   float epsilon = 0;
-  std::vector<float> weight = {};  // empty: there is no norm
+  std::vector<float> weight = {};  // empty: no norm
   std::vector<float> bias = {};
 
   explicit operator bool() const { return !weight.empty(); }
-  // Of rows as long as the weight. Requires: there is one. `out` may be x.
+  // For rows as long as the weight. Requires: there is one. `out` may be x.
   void apply(const float* x, std::size_t rows, float* out) const;
 };
 
@@ -35,7 +35,7 @@ struct DecoderLayer {
   Projection o;
   Norm attention_post_norm;
   Norm mlp_norm;
-  FeedForward mlp;  // without matrices where there are experts
+  FeedForward mlp;  // without matrices if there are experts
   std::optional<Experts> experts;
   Norm mlp_post_norm;
 };

@@ -61,11 +61,11 @@ void choose(const Experts& experts, float* scores, std::size_t token, std::vecto
   for (auto i = order.begin(); i != end; ++i) choices.push_back({*i, token, static_cast<float>(exponential(*i) / sum)});
 }
 
-// Computes the tokens that chose one expert, and adds what they get to `out`.
+// Computes the tokens that chose one expert, and adds their results to `out`.
 void run_expert(const FeedForward& expert, std::span<const Choice> choices, const float* x, std::size_t tokens,
                 Workspace& memory, float* out) {
   const std::size_t hidden = expert.down.outputs();
-  // A token alone would be summed in another order than it is among others: one of several tokens is not alone.
+  // A single token is summed in another order: if the call has several tokens, no expert gets a single one.
   const std::size_t count = tokens > 1 ? std::max<std::size_t>(2, choices.size()) : 1;
   memory.gathered.resize(count * hidden);
   memory.expert_out.resize(count * hidden);
@@ -79,7 +79,7 @@ void run_expert(const FeedForward& expert, std::span<const Choice> choices, cons
   }
 }
 
-// The experts of one token, side by side: one after another they are too little work for all threads.
+// Computes the experts of one token in parallel: each is too little work for all threads.
 void run_experts(const Experts& experts, std::span<const Choice> choices, const float* x, Workspace& memory,
                  float* out) {
   const std::size_t hidden = experts.router.matrix->inputs();

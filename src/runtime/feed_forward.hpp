@@ -1,4 +1,4 @@
-// Feed-forward networks: one for all tokens of a layer, or experts, some of which each token chooses.
+// Feed-forward networks: one for all tokens of a layer, or experts; each token uses some of them.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 namespace poise {
 
 struct FeedForward {
-  std::vector<Projection> in;  // gate and up, in one matrix or two; or where nothing is gated, one
+  std::vector<Projection> in;  // gate and up, in one matrix or two; or one without a gate
   Projection down;
   ActivationKind activation = ActivationKind::silu;
   bool gated = true;
@@ -31,8 +31,8 @@ struct Experts {
 void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
                   NetworkMemory& memory, float* out);
 
-// The same of the experts that each token's router scores best, weighted by these scores, in the memory given.
-// Reads the weights of no other expert.
+// The same for the experts with the token's best router scores, weighted by these scores. Reads no other expert's
+// weights.
 void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
 
 }  // namespace poise

@@ -19,7 +19,7 @@ KvCache::KvCache(std::size_t width, const std::vector<std::size_t>& positions) :
 }
 
 void KvCache::reserve(std::size_t end) {
-  // While the ring grows it has not wrapped yet, so that every slot stays where it is.
+  // A growing ring has not wrapped yet, so every slot stays in place.
   for (Layer& layer : layers_) {
     const std::size_t needed = std::min(whole_blocks(end), layer.capacity);
     if (needed <= layer.reserved) continue;

@@ -1,8 +1,8 @@
-// KvCache: the keys and values of the positions that later ones may look at.
+// KvCache: the keys and values of positions that later ones may attend to.
 //
-// A ring for each layer: position p is in slot p % capacity. Values of a slot follow each other. Keys of kKeysTogether
-// slots are side by side, so that one vector holds the same element of several: scores then need no sums across lanes.
-// Memory is taken as positions come.
+// A ring for each layer: position p is in slot p % capacity. Values of a slot are contiguous. Keys of kKeysTogether
+// slots are interleaved, so that one vector holds the same element of several: scores then need no sums across lanes.
+// Memory grows with the positions.
 #pragma once
 
 #include <array>
@@ -25,24 +25,24 @@ struct CachedHead {
 
 class KvCache {
  public:
-  // `width` floats of keys, and as many of values, per layer and position; for `positions` positions or a few more.
+  // `width` floats of keys, and as many of values, per layer and position; for at least `positions` positions.
   KvCache(std::size_t layers, std::size_t width, std::size_t positions);
   // The same, with each layer's own number of positions.
   KvCache(std::size_t width, const std::vector<std::size_t>& positions);
 
-  // Makes room for positions up to `end`. Call it before put() of new positions.
+  // Reserves memory for positions up to `end`. Called before put() of new positions.
   void reserve(std::size_t end);
 
-  // The first position that the layer still has, of those that were put; rings forget.
+  // The first position that the layer still has; rings drop old ones.
   std::size_t oldest(std::size_t layer) const;
-  // Forgets all positions; keeps the memory.
+  // Drops all positions; keeps the memory.
   void clear();
 
   // key, value [width]
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
   // The contents of consecutive slots, in the order of positions: the second of two is empty unless the ring wraps
-  // between them. Requires: no more positions than the cache is for.
+  // between them. Requires: at most as many positions as the cache holds.
   std::array<CachedKeys, 2> keys(const CachedHead& head) const;
   std::array<FloatRows, 2> values(const CachedHead& head) const;
 
@@ -56,7 +56,7 @@ class KvCache {
   struct Layer {
     std::size_t capacity = 0;  // a multiple of kKeysTogether
     std::size_t reserved = 0;
-    std::size_t end = 0;  // beyond the last position that was put
+    std::size_t end = 0;  // after the last position
     AlignedFloats keys = {};
     AlignedFloats values = {};
   };

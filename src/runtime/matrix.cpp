@@ -31,7 +31,7 @@ class StoredMatrix final : public Matrix {
   std::optional<WholeBlob> zeros_;
 };
 
-// Some rows of a matrix that is in memory with others. Requires: they begin at a whole byte.
+// Some rows of a matrix in memory. Requires: they begin at a whole byte.
 class MatrixSlice final : public Matrix {
  public:
   MatrixSlice(std::shared_ptr<const Matrix> all, std::size_t first, std::size_t rows, Orientation orientation)
@@ -66,7 +66,7 @@ std::unique_ptr<Matrix> load_rows(const Tensor& tensor, std::size_t rows, Orient
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
   if (tensor.shape.empty() || tensor.shape.size() > 2)
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
-  // The columns are what makes an output, and they are stored as rows.
+  // True if columns make outputs and are stored as rows.
   const bool is_transposed = orientation == Orientation::in_out && tensor.shape.size() == 2 &&
                              blocks_along(tensor.layout) == BlocksAlong::columns;
   if (is_transposed) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);

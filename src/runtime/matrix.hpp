@@ -1,7 +1,6 @@
-// Matrix: a weight as the transformers use it, whatever its tensor's layout and element type.
+// Matrix: a weight for transformers, from any layout and element type.
 //
-// The bytes stay where they are: a blob that can be mapped is borrowed, any other is read into memory once. A const
-// Matrix is safe to use from many threads.
+// Borrows the bytes of a mapped blob, and reads any other into memory once. A const Matrix is thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,7 @@
 
 namespace poise {
 
-// Which numbers are a row of a stored matrix.
+// Which numbers form a row of a stored matrix.
 enum class Orientation : std::uint8_t {
   out_in,  // those that make one output
   in_out,  // those that meet one input
@@ -49,9 +48,9 @@ class Matrix {
   StoredRows stored_;
 };
 
-// A tensor of rank 2 [rows, columns], or of rank 1 as one row. What has no kernel of its own is made float32 in memory.
-// Throws unsupported, naming the tensor, for what has no floating-point elements (integers without a scale), and what
-// reading its blobs throws.
+// A tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory. Throws
+// unsupported, naming the tensor, without floating-point elements (integers without a scale), and what reading its
+// blobs throws.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in);
 
 // The matrices [rows, columns] of a tensor of rank 3.
@@ -60,12 +59,12 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 // All elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
 
-// y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token gets
-// the same bits whatever others come with it; with Precision::exact alone, too.
+// y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token
+// gets the same bits with any other tokens; with Precision::exact also by itself.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               Precision precision = Precision::fast);
 
-// Several products of the same x at once, which keeps threads busier than one after another.
+// Several products of the same x at once, which keeps threads busier than one by one.
 struct Product {
   const Matrix* matrix = nullptr;
   float* y = nullptr;

@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// The products with one x, cut into units of outputs: what threads take.
+// The products with one x, cut into units of outputs for threads.
 class Work {
  public:
   Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
@@ -23,11 +23,11 @@ class Work {
   }
 
   void run() {
-    // A thread keeps its memory. While it waits it may take another product, which finds none.
+    // A thread keeps its memory. While it waits it may run another product, which gets new memory.
     thread_local AlignedFloats of_thread;
     if (summed_ > 0) sums_ = std::move(of_thread);
     if (sums_.size() < summed_) sums_.resize(summed_);
-    // A task of fewer products costs more to hand out than to do.
+    // A task of fewer products costs more to schedule than to run.
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;
     const std::size_t unit_products = (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * unit_of(first);
@@ -40,7 +40,7 @@ class Work {
   }
 
  private:
-  // Of a matrix whose rows are those of x, one token takes some rows after the other, and then their sums are added up.
+  // With a matrix whose rows correspond to elements of x, one token sums over ranges of rows, and then over the ranges.
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
   std::size_t unit_of(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
@@ -50,7 +50,7 @@ class Work {
   std::size_t units_of(const Matrix& matrix) const {
     return (length_of(matrix) + unit_of(matrix) - 1) / unit_of(matrix);
   }
-  // How many sums a matrix has before they are added up: [units, outputs].
+  // How many partial sums a matrix has: [units, outputs].
   std::size_t sums_of(const Matrix& matrix) const {
     return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
   }
@@ -78,7 +78,7 @@ class Work {
     }
   }
 
-  // Outputs, or inputs of a matrix whose rows are summed; these begin and end with units.
+  // Outputs, or inputs of a matrix whose rows are summed, in whole units.
   void multiply_part(const Product& product, std::size_t first, std::size_t last, float* sums) const {
     const Matrix& matrix = *product.matrix;
     if (is_summed(matrix)) {
@@ -114,12 +114,12 @@ class Work {
   std::size_t tokens_;
   Precision precision_;
   std::size_t units_ = 0;
-  std::size_t summed_ = 0;  // sums of all matrices that have some before they are added up
+  std::size_t summed_ = 0;  // partial sums of all matrices
   AlignedFloats sums_;
-  std::vector<KernelInput> inputs_;  // one, unless matrices are stored in several ways
+  std::vector<KernelInput> inputs_;  // one, unless matrices have different storage
 };
 
-// Sums of a token alone run in another order than among others. Next to a copy of itself, it is not alone.
+// A single token is summed in another order. Together with a copy of itself it is not single.
 void multiply_with_copy(std::span<const Product> products, const float* x, Precision precision) {
   const std::size_t inputs = products.front().matrix->inputs();
   std::vector<float> rows(x, x + inputs);

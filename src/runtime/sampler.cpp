@@ -60,7 +60,7 @@ void Sampler::see(std::span<const TokenId> tokens) {
   }
 }
 
-// The scores with biases and penalties.
+// The scores after biases and penalties.
 std::span<const float> Sampler::adjusted(std::span<const float> logits) {
   const bool has_penalty = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
   if (options_.logit_bias.empty() && options_.repetition_penalty == 1 && !has_penalty) return logits;
@@ -109,7 +109,7 @@ TokenId Sampler::choose(std::span<const float> logits) {
   return candidates_.front().token;
 }
 
-// The best first, cut off after top_k of them, where top_p is reached, and where min_p is not.
+// The best first, limited by top_k, top_p and min_p.
 void Sampler::choose_candidates(std::span<const float> logits) {
   const double best = static_cast<double>(logits[static_cast<std::size_t>(best_of(logits))]);
   candidates_.clear();
@@ -136,7 +136,7 @@ void Sampler::choose_candidates(std::span<const float> logits) {
     break;
   }
   if (options_.min_p == 0) return;
-  // The best one's weight is 1.
+  // The best has weight 1.
   const auto is_less = [&](const Candidate& candidate) {
     return candidate.weight < static_cast<double>(options_.min_p);
   };

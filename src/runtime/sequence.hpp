@@ -1,4 +1,4 @@
-// Sequence: one text that a transformer computes: its cached keys and values, and how far it has come.
+// Sequence: the state of one text in a transformer: its cached keys and values, and its position.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,9 @@ struct Sequence {
 
   KvCache cache;
   std::size_t position = 0;  // tokens computed so far; 0 starts over
-  bool is_long = false;      // computed as one that grew beyond Transformer::recompute_after()
+  bool is_long = false;      // computed as a sequence longer than Transformer::recompute_after()
 
-  // Forgets all tokens; keeps the memory.
+  // Drops all tokens; keeps the memory.
   void clear() {
     cache.clear();
     position = 0;

@@ -76,7 +76,7 @@ class Session::State {
     unfed_.reset();
   }
 
-  // Feeds tokens batch by batch; after each, `visit` gets the place of its first token among all, and their number.
+  // Feeds tokens batch by batch; after each, calls `visit` with the index of its first token and their number.
   template <typename Visit>
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
     check(tokens);
@@ -101,9 +101,9 @@ class Session::State {
 
   TokenId choose(Sampler& sampler) { return *(unfed_ = sampler.sample(choices(*weights_, logits()))); }
 
-  // None: nothing has been fed.
+  // Nothing before the first token.
   std::optional<TokenId> last_fed() const { return tokens_.empty() ? std::nullopt : std::optional(tokens_.back()); }
-  // The token that was chosen last, until something is fed.
+  // The last chosen token, until something is fed.
   std::optional<TokenId> unfed() const { return unfed_; }
 
   std::span<const float> logits() const {
@@ -139,7 +139,7 @@ class Session::State {
     for (std::size_t first = before; first < tokens.size(); first += count) {
       const std::size_t left = tokens.size() - first;
       count = std::min(Transformer::kMaxBatch, left);
-      if (left == count + 1) --count;  // a token alone would be summed in another order
+      if (left == count + 1) --count;  // a single token would be summed in another order
       transformer_.forward(std::array{SequenceTokens{&sequence_, tokens.subspan(first, count)}}, memory_);
       logits_.clear();
       visit(first, count);
@@ -165,7 +165,7 @@ class Session::State {
   const Transformer& transformer_;
   Sequence sequence_;
   Workspace memory_;
-  std::vector<TokenId> tokens_;  // all that were fed; the sequence has computed the first of them
+  std::vector<TokenId> tokens_;  // all tokens fed; the sequence has computed the first of them
   std::optional<TokenId> unfed_;
   std::vector<float> logits_;
 };

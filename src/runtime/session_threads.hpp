@@ -1,4 +1,4 @@
-// SessionThreads: the threads of a session, and how a caller stops what they compute.
+// SessionThreads: the threads of a session, and cancellation of their work.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@ namespace poise {
 
 class SessionThreads {
  public:
-  // At most so many; 0: one for each processor. Throws bad_argument for more than make sense.
+  // At most that many; 0: one for each processor. Throws bad_argument for an absurd number.
   explicit SessionThreads(unsigned threads);
-  // As many others.
+  // The same number of threads.
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
 
-  // Runs `work` on them. A request to stop cancels the loops that the work has begun; throws cancelled then.
+  // Runs `work` on them. A stop request cancels the loops of the work; then throws cancelled.
   void run(const std::stop_token& stop, const std::function<void()>& work);
 
  private:

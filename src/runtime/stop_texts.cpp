@@ -21,7 +21,7 @@ std::string StopTexts::add(std::string_view piece) {
     held_.resize(first);
     return std::exchange(held_, {});
   }
-  // The longest end that some stop begins with.
+  // The longest suffix that begins a stop.
   std::size_t kept = 0;
   for (const std::string& stop : stops_) {
     for (std::size_t length = std::min(held_.size(), stop.size() - 1); length > kept; --length) {

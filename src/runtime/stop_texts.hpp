@@ -1,4 +1,4 @@
-// StopTexts: cuts a text that arrives in pieces where one of some texts begins.
+// StopTexts: cuts a text that arrives in pieces where one of several stop texts begins.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@ namespace poise {
 
 class StopTexts {
  public:
-  // Throws bad_argument for an empty one.
+  // Throws bad_argument for an empty text.
   explicit StopTexts(std::vector<std::string> stops);
 
-  // What is certain to come before a stop, after this piece: the end of the text that may be the beginning of a stop is
-  // held back. Nothing once a stop was found.
+  // The text that certainly precedes a stop, after this piece: holds back a suffix that may begin a stop. Empty after a
+  // stop was found.
   std::string add(std::string_view piece);
-  // What was held back, where the text ends without a stop.
+  // The text held back, if it ends without a stop.
   std::string finish();
   bool found() const { return found_; }
 

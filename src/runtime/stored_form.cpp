@@ -17,7 +17,7 @@
 namespace poise {
 namespace {
 
-// How the kernels name what tensors hold.
+// The kernels' names of element types.
 struct FloatForm {
   DType dtype;
   Storage storage;
@@ -58,7 +58,7 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
                     data.blob};
 }
 
-// Groups as quantize_groups() makes them; nothing for other schemes.
+// Groups in the form of quantize_groups(); nothing for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *group_scheme(tensor.layout);
@@ -78,7 +78,7 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
   return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros.blob};
 }
 
-// MX numbers of four bits along rows; nothing for others.
+// MX numbers of four bits along rows; nothing for other tensors.
 std::optional<StoredForm> mx_form(const Tensor& tensor) {
   check_mx_parts(tensor);
   const MxScheme& scheme = *mx_scheme(tensor.layout);
@@ -105,7 +105,7 @@ std::optional<StoredForm> dense_form(const Tensor& tensor) {
   return StoredForm{{.storage = form->storage}, data.blob};
 }
 
-// Layouts that kernels take as they are stored. Each returns nothing where they do not take this tensor so.
+// Layouts that kernels take in stored form. Each returns nothing for tensors that they do not.
 struct FormRow {
   const LayoutType* layout;
   std::optional<StoredForm> (*form)(const Tensor& tensor);

@@ -1,4 +1,4 @@
-// stored_form: how the kernels see a tensor that is a weight.
+// stored_form: a weight tensor in the form for kernels.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// The blobs hold the bytes that `rows` is to point at; scales and zeros are those of groups.
+// The blobs hold the bytes for `rows`; scales and zeros are those of groups.
 struct StoredForm {
   StoredRows rows;
   BlobPtr data;
@@ -17,8 +17,8 @@ struct StoredForm {
   BlobPtr zeros = nullptr;
 };
 
-// What has no kernel of its own becomes float32, which takes memory. Throws unsupported, naming the tensor, for what
-// has no floating-point elements; and what checking its parts throws.
+// Types without kernels become float32, which takes memory. Throws unsupported, naming the tensor, without
+// floating-point elements; and what checking its parts throws.
 StoredForm stored_form(const Tensor& tensor);
 
 // Throws unsupported: the tensor cannot be used as a weight.

@@ -1,4 +1,4 @@
-// TextEnd: whether a text that is being generated ends with the token that was chosen last.
+// TextEnd: decides whether a generated text ends with the last chosen token.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace poise {
 
 class TextEnd {
  public:
-  // `before`: the tokens that the text has. Throws bad_argument for a stop_id or a token of logit_bias that the model
-  // does not have, and unsupported for texts to stop at where there is no vocabulary. Requires: weights outlive this.
+  // `before`: the text's tokens so far. Throws bad_argument for a stop_id or a token of logit_bias outside the model,
+  // and unsupported for stop texts without a vocabulary. Requires: weights outlive this.
   TextEnd(const Weights& weights, std::span<const TokenId> before, const GenerateOptions& options);
 
-  // end_of_text, stop_text, or nothing where the text goes on after this token.
+  // end_of_text, stop_text, or nothing if the text continues after this token.
   std::optional<StopReason> after(TokenId token);
 
  private:

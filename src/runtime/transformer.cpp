@@ -28,7 +28,7 @@ void require_parts(const Model& model) {
   if (!missing.empty()) refuse(model, fmt::format("it has no {}", fmt::join(missing, " and no ")));
 }
 
-// Refuses for reasons, if there are any.
+// Throws with the reasons, if there are any.
 void refuse_for(const Model& model, const std::vector<std::string>& reasons, ErrorKind kind = ErrorKind::unsupported) {
   if (!reasons.empty()) refuse(model, fmt::format("{}", fmt::join(reasons, "; ")), kind);
 }
@@ -44,7 +44,8 @@ DecoderPlan plan_of(const Model& model, const Family& family) {
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model) {
-  const std::string& type = model.card.model_type;  // empty where a file does not say; the tensors' names and shapes do
+  const std::string& type = model.card.model_type;  // empty if the file has none; the tensors' names and shapes decide
+                                                    // then
   if (!type.empty() && find_family(type) == nullptr)
     refuse(model, fmt::format("model_type is \"{}\", only {} are supported", type, known_model_types()));
   require_parts(model);

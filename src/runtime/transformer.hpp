@@ -1,8 +1,8 @@
-// Transformer: the weights of a model and how they make scores for the next token of a sequence. One interface for
-// every architecture.
+// Transformer: the weights of a model, and the computation of scores for the next token of a sequence. One interface
+// for all architectures.
 //
-// A const Transformer is safe to use from many threads, each with a sequence of its own; the work inside runs on the
-// threads of the calling task arena.
+// A const Transformer is thread-safe; each thread needs its own sequence. The work runs on the threads of the calling
+// task arena.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@ namespace poise {
 
 class Transformer {
  public:
-  // The most tokens that one call of forward() takes.
+  // The maximum number of tokens for one call of forward().
   static constexpr std::size_t kMaxBatch = 256;
 
   virtual ~Transformer() = default;
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
-  // Tokens it knows: the length of a row of logits.
+  // The length of a row of logits.
   std::size_t vocabulary_size() const { return vocabulary_size_; }
 
   // Callers recompute a sequence that grows beyond that many tokens from the first, with Sequence::is_long; 0: never.
   virtual std::size_t recompute_after() const = 0;
 
-  // An empty sequence, with room for `context` positions.
+  // An empty sequence for up to `context` positions.
   virtual Sequence begin(std::size_t context) const = 0;
 
   // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns whether it
@@ -55,9 +55,9 @@ class Transformer {
   std::size_t vocabulary_size_;
 };
 
-// The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may go. Throws
-// unsupported, saying what is missing or what cannot be run, and invalid_file listing every disagreement between
-// configuration and tensors.
+// The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be destroyed.
+// Throws unsupported, naming what is missing or what Poise does not run, and invalid_file listing every disagreement
+// between configuration and tensors.
 std::unique_ptr<const Transformer> make_transformer(const Model& model);
 
 }  // namespace poise

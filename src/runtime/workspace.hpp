@@ -1,4 +1,4 @@
-// Workspace: the memory that a transformer computes in. A caller keeps one, so that it is not allocated for each token.
+// Workspace: a transformer's working memory. Callers keep one, so that it is not allocated for each token.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// What a feed-forward network computes in.
+// The working memory of a feed-forward network.
 struct NetworkMemory {
   std::vector<float> gate;
   std::vector<float> up;
@@ -20,19 +20,19 @@ struct Workspace {
   Precision precision = Precision::fast;  // of products with weights
 
   // Of the tokens computed last, each [tokens, width]. A transformer takes what it needs.
-  std::vector<float> x;  // what goes from layer to layer
+  std::vector<float> x;  // passed from layer to layer
   std::vector<float> normed;
   std::vector<float> projected;
   std::vector<float> q;
   std::vector<float> k;
   std::vector<float> v;
   std::vector<float> attended;
-  std::vector<float> fused;  // what one matrix of several gives
+  std::vector<float> fused;  // the output of a matrix of several parts
   NetworkMemory network;
   std::vector<float> scores;                          // of experts
-  std::vector<float> gathered;                        // what an expert takes
-  std::vector<float> expert_out;                      // and gives
-  std::vector<NetworkMemory> experts;                 // of those that compute in parallel
+  std::vector<float> gathered;                        // the input of an expert
+  std::vector<float> expert_out;                      // and its output
+  std::vector<NetworkMemory> experts;                 // of experts that run in parallel
   std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
 
   // x += y
