@@ -32,6 +32,7 @@
 #include "pickle_seed.hpp"
 #include "random_model.hpp"
 #include "syntax/cbor_encoder.hpp"
+#include "syntax/protobuf.hpp"
 #include "target.hpp"
 
 namespace {
@@ -244,6 +245,46 @@ void write_llama2c_seeds(SeedWriter& seeds) {
     files.append(tokenizer.bytes());
     files.append(file.bytes());
     seeds.seed("llama2c", fmt::format("version-{}", version), files.bytes());
+  }
+}
+
+// A model of ONNX with a tensor of each way to store elements, which nothing here writes.
+void write_onnx_seeds(SeedWriter& seeds) {
+  using protobuf::MessageWriter;
+  const auto tensor = [](std::string_view name, std::uint64_t type) {
+    MessageWriter writer;
+    writer.integer(1, 2);
+    writer.integer(2, type);
+    writer.text(8, name);
+    return writer;
+  };
+  MessageWriter raw = tensor("raw", 1);
+  raw.text(9, std::string(8, '\0'));
+  MessageWriter listed = tensor("listed", 7);
+  listed.text(7, "\x01\x05");
+  MessageWriter elsewhere = tensor("elsewhere", 1);
+  MessageWriter location;
+  location.text(1, "location");
+  location.text(2, "weights");
+  elsewhere.message(13, location);
+  elsewhere.integer(14, 1);
+  MessageWriter sparse;
+  sparse.message(1, raw);
+  sparse.message(2, listed);
+  sparse.integer(3, 2);
+  sparse.integer(3, 3);
+  MessageWriter input;
+  input.text(1, "x");
+  for (const bool is_external : {false, true}) {
+    MessageWriter graph;
+    graph.text(2, "graph");
+    graph.message(5, is_external ? elsewhere : listed);
+    if (!is_external) graph.message(15, sparse);
+    graph.message(11, input);
+    MessageWriter model;
+    model.integer(1, 8);
+    model.message(7, graph);
+    seeds.file("onnx", is_external ? "external" : "whole", fuzz::bytes_of(model.take()));
   }
 }
 
@@ -706,6 +747,7 @@ int main(int count, char** arguments) {
     write_older_ztensors(seeds);
     write_llama2c_seeds(seeds);
     write_pickle_seeds(seeds);
+    write_onnx_seeds(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);
     write_findings(seeds, arguments[2]);

@@ -20,6 +20,7 @@
 #include "formats/llama2c/llama2c.hpp"
 #include "formats/not_a_model.hpp"
 #include "formats/numpy/numpy.hpp"
+#include "formats/onnx/onnx.hpp"
 #include "formats/pytorch/pytorch.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/tiny_llama/tiny_llama.hpp"
@@ -34,8 +35,8 @@ namespace {
 
 // One row for each format. If several share an extension, the first counts.
 constexpr std::array kFormats = {
-    &kHuggingFace, &kAltV2,           &kAltV1,   &kGguf,    &kSafetensors, &kZtensor2,
-    &kZtensor1,    &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy,         &kNpz,
+    &kHuggingFace,     &kAltV2,   &kAltV1,   &kGguf, &kSafetensors, &kZtensor2, &kZtensor1,
+    &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy,  &kNpz,         &kOnnx,
 };
 
 const auto& infos() {

@@ -49,6 +49,31 @@ std::string_view Message::text(std::string_view field) {
   return reader_.text(varint(field), field);
 }
 
+Message::Place Message::place(std::string_view field) {
+  take(Wire::bytes, field);
+  const std::uint64_t length = varint(field);
+  const std::uint64_t begin = reader_.position();
+  reader_.skip(length, field);
+  return {begin, begin + length};
+}
+
+Message::Place Message::packed(std::string_view field, Wire wire) {
+  if (wire_ == Wire::bytes) return place(field);
+  take(wire, field);
+  const std::uint64_t begin = reader_.position();
+  pending_ = true;
+  skip();
+  return {begin, reader_.position()};
+}
+
+void Message::integers(std::string_view field, FunctionRef<void(std::uint64_t)> take_value) {
+  if (wire_ != Wire::bytes) return take_value(integer(field));
+  const Place whole = place(field);
+  reader_.seek(whole.begin);
+  while (reader_.position() < whole.end) take_value(varint(field));
+  if (reader_.position() > whole.end) fail(field, "the last integer ends behind the field");
+}
+
 Message Message::message(std::string_view field, std::string_view context) {
   take(Wire::bytes, field);
   const std::uint64_t length = varint(field);

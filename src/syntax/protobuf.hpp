@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "bytes/byte_reader.hpp"
+#include "bytes/function_ref.hpp"
 
 namespace poise::protobuf {
 
@@ -22,6 +23,13 @@ namespace poise::protobuf {
 // field has.
 class Message {
  public:
+  enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+  // A run of bytes of the range.
+  struct Place {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+
   // `context` opens every error message. Requires: the range outlives the message.
   Message(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
 
@@ -40,6 +48,13 @@ class Message {
   float f32(std::string_view field);
   // Valid until the next call.
   std::string_view text(std::string_view field);
+  // Where its bytes are: of text, bytes and packed fields.
+  Place place(std::string_view field);
+  // Takes the place of a repeated field of numbers of this wire type, packed (wire type 2) or each by itself: where it
+  // is. A number by itself is a packed field of one.
+  Place packed(std::string_view field, Wire wire);
+  // Calls take(value) for the integers of a repeated field, packed or one by itself.
+  void integers(std::string_view field, FunctionRef<void(std::uint64_t)> take);
   // A message in this one, with a context of its own after this one's.
   Message message(std::string_view field, std::string_view context);
 
@@ -49,8 +64,6 @@ class Message {
   }
 
  private:
-  enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
   void take(Wire expected, std::string_view field);
   void skip();
   std::uint64_t varint(std::string_view field);

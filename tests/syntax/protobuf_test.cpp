@@ -151,5 +151,41 @@ TEST(Protobuf, AMessageEndsWhereTheOneAroundItSays) {
               testing::Pair(HasSubstr("test: inner: 10 bytes wanted"), 2));
 }
 
+// "message Test5 { repeated int32 f = 6 [packed=true]; }" with 3, 270 and 86942, of the same documentation.
+TEST(Protobuf, PackedFields) {
+  const Bytes packed = bytes("\x32\x06\x03\x8e\x02\x9e\xa7\x05");
+  Message message = packed.message();
+  ASSERT_TRUE(message.next());
+  std::vector<std::uint64_t> values;
+  message.integers("f", [&](std::uint64_t value) { values.push_back(value); });
+  EXPECT_THAT(values, testing::ElementsAre(3, 270, 86942));
+  EXPECT_FALSE(message.next());
+  Message place = packed.message();
+  ASSERT_TRUE(place.next());
+  const Message::Place found = place.packed("f", Message::Wire::varint);
+  EXPECT_EQ(found.begin, 2U);
+  EXPECT_EQ(found.end, 8U);
+}
+
+TEST(Protobuf, NumbersByThemselvesAreFieldsOfOne) {
+  const Bytes one = bytes("\x30\x8e\x02\x35\x01\x02\x03\x04");
+  Message message = one.message();
+  ASSERT_TRUE(message.next());
+  const Message::Place varint = message.packed("f", Message::Wire::varint);
+  EXPECT_EQ(varint.begin, 1U);
+  EXPECT_EQ(varint.end, 3U);
+  ASSERT_TRUE(message.next());
+  const Message::Place fixed = message.packed("f", Message::Wire::fixed32);
+  EXPECT_EQ(fixed.begin, 4U);
+  EXPECT_EQ(fixed.end, 8U);
+  EXPECT_FALSE(message.next());
+}
+
+TEST(Protobuf, PackedFieldsEndWithAWholeInteger) {
+  const auto read = [](Message& message) { message.integers("f", [](std::uint64_t) {}); };
+  EXPECT_THAT(error_of(bytes("\x0a\x01\x8e\x02"), read).first, HasSubstr("ends behind the field"));
+  EXPECT_THAT(error_of(bytes("\x0a\x01\x8e"), read).first, HasSubstr("f"));
+}
+
 }  // namespace
 }  // namespace poise::protobuf

@@ -1,0 +1,13 @@
+// Reads a ModelProto: its initializers, and the tensors of its constants.
+#pragma once
+
+#include "formats/format.hpp"
+
+namespace poise::onnx {
+
+// Is this a ModelProto with a graph? Looks at the fields of the outermost message.
+bool is_model(const Source& source);
+
+Model read(const Input& input, const ReadOptions& options);
+
+}  // namespace poise::onnx
