@@ -1,4 +1,4 @@
-// Checkpoints of PyTorch of a few numbers, with what pickles of training hold beside tensors.
+// Checkpoints of PyTorch of a few numbers, with what training stores besides tensors.
 #pragma once
 
 #include <string>

@@ -129,7 +129,7 @@ _HELPS = {
     "keep": 'keep={{"{tensor}": "{value}"}} stores it as that',
     "skip": 'skip=["{tensor}"] leaves it out',
     "only": 'only=["{tensor}"] writes that one alone',
-    "model_type": 'card={{"model_type": "{value}"}} says it',
+    "model_type": 'card={{"model_type": "{value}"}} sets it',
     "convert": "poise.convert() makes it a {value} file",
     "force": "force=True changes it all the same",
 }

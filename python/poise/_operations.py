@@ -157,7 +157,7 @@ def _save_into(
         raise TypeError(f"expected a path or a binary file object, not {type(file).__name__}")
     wanted = options.get("format")
     if wanted is None:
-        raise BadArgumentError('a file object has no extension that says the format; format="safetensors" names one')
+        raise BadArgumentError('a file object has no extension that gives the format; format="safetensors" names one')
     if any(one.name == wanted.lower() and not one.extension for one in formats()):
         raise BadArgumentError(f"{wanted} is a directory, and a file object holds one file")
     if "shard_size" in options:
@@ -273,7 +273,7 @@ def plan(
     options = _given(locals())
     if isinstance(model, collections.abc.Mapping):
         if io is not None:
-            raise BadArgumentError("io says how a path is opened, and this is no path")
+            raise BadArgumentError("io applies only to paths")
         made = _poise.plan_model(_changed(model)._core, output, options)
     else:
         made = _poise.plan_file(model, output, options)

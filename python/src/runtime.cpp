@@ -160,8 +160,7 @@ struct PyStream {
 };
 
 void declare_tokenizer(py::module_& module) {
-  py::class_<PyTokenizer>(module, "Tokenizer",
-                          "Text to token ids and back, as a model's vocabulary says. Safe to use from many threads.")
+  py::class_<PyTokenizer>(module, "Tokenizer", "Text to token ids and back, by a model's vocabulary. Thread-safe.")
       .def(py::init(&tokenizer_from), py::arg("model"))
       .def_static("open", &read_tokenizer, py::arg("path"), "poise.read_tokenizer().")
       .def("encode", &encode, py::arg("text"), py::kw_only(), py::arg("special") = false,
@@ -221,7 +220,7 @@ void declare_tokenizer(py::module_& module) {
           py::arg("id"), "The text that is certain after this token.")
       .def(
           "finish", [](PyStream& stream) { return shown(stream.stream.finish()); },
-          "What was held back; the stream then starts anew.");
+          "The bytes held back so far; the stream then starts over.");
   module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
              "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, "
              "...); or of a model, such as "

@@ -106,7 +106,7 @@ poise_status fail(poise_error* error) noexcept {
   } catch (const std::exception& failure) {
     return fill(error, POISE_INTERNAL, failure.what());
   } catch (...) {
-    return fill(error, POISE_INTERNAL, "an exception that is none of Poise's");
+    return fill(error, POISE_INTERNAL, "an exception from outside Poise");
   }
 }
 

@@ -183,7 +183,7 @@ void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatArguments>();
   CLI::App* command = app.add_subcommand("chat", "ChatSession with an instruct model");
   command->add_option("PATH", options->path, "A model file or directory with a chat template")->required();
-  command->add_option("--system", options->system, "What the model is told first")->type_name("TEXT");
+  command->add_option("--system", options->system, "The system message")->type_name("TEXT");
   add_template_option(*command, options->template_file);
   add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);

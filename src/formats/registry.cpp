@@ -136,7 +136,7 @@ std::optional<std::string> lost_parts(const Model& model) {
   }
   constexpr std::size_t kNamed = 5;
   const std::size_t named = std::min(roles.size(), kNamed);
-  return fmt::format("tensor {}{}: the part{} {}{} beside data {} lost", first->name,
+  return fmt::format("tensor {}{}: the part{} {}{} besides data {} lost", first->name,
                      more == 0 ? "" : fmt::format(" and {} more", more), roles.size() == 1 ? "" : "s",
                      fmt::join(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(named), ", "),
                      named < roles.size() ? ", ..." : "", roles.size() == 1 ? "is" : "are");
@@ -195,7 +195,7 @@ const Format& output_format(const std::filesystem::path& path) {
   if (name) return format_by_name(*name);
   const std::string extension = path.extension().string();
   const std::string problem =
-      extension.empty() ? "the name has no extension that says the format; that of a directory ends in a slash"
+      extension.empty() ? "the name has no extension that gives the format; that of a directory ends in a slash"
                         : fmt::format("the extension \"{}\" is that of no format", extension);
   throw Error(ErrorKind::bad_argument, problem, path.string()).with({.kind = Remedy::Kind::format});
 }

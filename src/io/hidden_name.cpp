@@ -38,7 +38,7 @@ std::filesystem::path finished_name(const std::filesystem::path& target) {
 std::filesystem::path undo_name(const std::filesystem::path& target) {
   const std::string name = fmt::format(".{}.poise-undo", target.filename().string());
   if (name.size() <= kLongestName) return directory_of(target) / name;
-  throw Error(ErrorKind::unsupported, "the file's name is too long to have a hidden file beside it", target.string());
+  throw Error(ErrorKind::unsupported, "the file's name is too long for a hidden file next to it", target.string());
 }
 
 }  // namespace poise

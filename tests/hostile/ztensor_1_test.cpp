@@ -325,7 +325,7 @@ TEST(HostileZtensor1, Objects) {
                  return one_object(object({4}, "dense", {{text("values"), component("f32", 64, 16)}}));
                },
                kInvalid, "object 0", "t: dense needs the component data"},
-          Case{"what it has beside data does not stand for it",
+          Case{"what it has besides data does not stand for it",
                [] {
                  return one_object(
                      object({4}, "dense",
@@ -775,7 +775,7 @@ TEST(HostileZtensor1, Content) {
                                                            {text("x"), component("u8", 128, 3)}})}},
                                       {"abc", "xyz"});
                      },
-                     "blob 1", "t: dense, but with the part x beside data", true},
+                     "blob 1", "t: dense, but with the part x besides data", true},
           VerifyCase{"every blob is referred to",
                      [] {
                        return file_of({{text("t"), object({3}, "dense", {{text("data"), component("u8", 64, 3)}})}},

@@ -115,7 +115,7 @@ void FileReader::warn(std::string_view field, std::string_view problem, std::uin
   constexpr std::size_t kMost = 1000;
   if (warnings_.size() > kMost) return;
   warnings_.push_back({Severity::warning,
-                       warnings_.size() < kMost ? bytes_.describe(field, problem) : "what else is odd is not told",
+                       warnings_.size() < kMost ? bytes_.describe(field, problem) : "further warnings are left out",
                        bytes_.path(), offset});
 }
 

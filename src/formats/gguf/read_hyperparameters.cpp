@@ -153,8 +153,9 @@ class HyperparameterReader {
     const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
     if (!said) return;
     const double attention = *said->get_if<double>() * yarn_attention(number(scaling.find("factor")).value_or(1));
-    const double beside = number(scaling.find("attention_factor")).value_or(0);
-    if (std::abs(attention - beside) > kClose) scaling.set("attention_factor", shortest(static_cast<float>(attention)));
+    const double configured = number(scaling.find("attention_factor")).value_or(0);
+    if (std::abs(attention - configured) > kClose)
+      scaling.set("attention_factor", shortest(static_cast<float>(attention)));
   }
 
   Attributes longrope(const RopeFactors& factors) {
@@ -162,9 +163,9 @@ class HyperparameterReader {
                        {"long_factor", list_of(factors.long_contexts)},
                        {"short_factor", list_of(factors.short_contexts)}};
     if (auto length = take({kOriginalLength, {}})) scaling.set("original_max_position_embeddings", std::move(*length));
-    const Value* beside = map_.find("original_max_position_embeddings");
+    const Value* top_level = map_.find("original_max_position_embeddings");
     const std::uint64_t original =
-        integer(beside != nullptr ? beside : scaling.find("original_max_position_embeddings"));
+        integer(top_level != nullptr ? top_level : scaling.find("original_max_position_embeddings"));
     // llama.cpp's default factor is 1.
     const auto said = take({kAttentionFactor, {}, KeyRow::Kind::number});
     const double factor = said ? *said->get_if<double>() : 1.0;

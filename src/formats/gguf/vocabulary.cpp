@@ -156,10 +156,10 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   };
   const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
   set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
-  GgufTexts beside = gguf_texts(metadata.entries().rest(), path);
-  vocabulary.chat_template = std::move(beside.chat_template);
-  vocabulary.tokenizer_config = std::move(beside.tokenizer_config);
-  vocabulary.files = std::move(beside.files);
+  GgufTexts texts = gguf_texts(metadata.entries().rest(), path);
+  vocabulary.chat_template = std::move(texts.chat_template);
+  vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
+  vocabulary.files = std::move(texts.files);
   metadata.take_texts();
   Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));

@@ -69,9 +69,9 @@ struct OtherWeights {
   std::string_view advice;
 };
 constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
-    {".safetensors", ": shards need their index, model.safetensors.index.json, beside them"},
+    {".safetensors", ": shards need their index, model.safetensors.index.json, next to them"},
     {".bin",
-     ": shards need their index, pytorch_model.bin.index.json, beside them; other files are opened by themselves"},
+     ": shards need their index, pytorch_model.bin.index.json, next to them; other files are opened by themselves"},
     {".gguf", ", which is opened by itself"},
     {".pt", ", which is opened by itself"},
     {".pth", ", which is opened by itself"},

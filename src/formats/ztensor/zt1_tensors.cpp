@@ -221,7 +221,7 @@ class ModelBuilder1::Impl {
     const auto at = more->blob->stored();
     model_.warnings.push_back(
         {Severity::warning,
-         fmt::format("{}: {}{}: dense, but with the part {} beside data, which is kept and not looked into", context_,
+         fmt::format("{}: {}{}: dense, but with the part {} besides data, which is kept and not checked", context_,
                      short_name(first->name), count == 1 ? "" : fmt::format(" and {} more", count - 1),
                      short_name(more->role)),
          source_->name(), at ? std::optional(at->offset) : std::nullopt});

@@ -273,8 +273,8 @@ Model read(const Input& input, const ReadOptions& options) {
   model.origin = {input.path, std::string(kOrigin2), input.source->size(), {input.path}};
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) {
-    model.warnings.push_back({Severity::warning, "this is a data shard: another file says what its bytes mean",
-                              input.path.string(), std::nullopt});
+    model.warnings.push_back(
+        {Severity::warning, "this is a data shard: another file has the manifest", input.path.string(), std::nullopt});
     return model;
   }
   ModelBuilder builder(model, input, options, range);

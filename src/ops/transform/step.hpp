@@ -101,6 +101,6 @@ bool has_other_parts(const Tensor& tensor);
 // Adds one warning about all these tensors, if there are any.
 void add_warning(Model& model, const std::vector<std::string>& tensors, std::string_view text);
 
-inline constexpr std::string_view kLostParts = "its parts beside data are lost, for it is dense no more";
+inline constexpr std::string_view kLostParts = "its parts besides data are lost, because it becomes dense";
 
 }  // namespace poise

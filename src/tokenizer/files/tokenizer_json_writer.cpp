@@ -379,17 +379,17 @@ void drop_usual_config(Vocabulary& vocabulary) {
 }
 
 Attributes config_beside_tokens(const Vocabulary& vocabulary) {
-  Attributes beside;
-  if (vocabulary.tokenizer_config.empty()) return beside;
+  Attributes config;
+  if (vocabulary.tokenizer_config.empty()) return config;
   const Attributes made = made_config(vocabulary);
   const auto is_of_tokens = [](const std::string& key) {
     return key == kAddedDecoder || std::ranges::find(kNamedTokens, key, &NamedToken::key) != kNamedTokens.end() ||
            std::ranges::find(kFlags, key, &std::pair<const char*, bool>::first) != kFlags.end();
   };
   for (const auto& [key, value] : vocabulary.tokenizer_config) {
-    if (!is_of_tokens(key) && value != field(made, key)) beside.set(key, value);
+    if (!is_of_tokens(key) && value != field(made, key)) config.set(key, value);
   }
-  return beside;
+  return config;
 }
 
 }  // namespace poise

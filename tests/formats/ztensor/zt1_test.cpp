@@ -311,12 +311,12 @@ TEST(Zt1, DenseKeepsTheComponentsBesideData) {
   EXPECT_EQ(read_all(*tensor.require("extra").blob), to_bytes("abc"));
   EXPECT_EQ(tensor.layout, Layout::dense);
   ASSERT_EQ(model.warnings.size(), 1U);
-  EXPECT_THAT(model.warnings[0].message, HasSubstr("t: dense, but with the part extra beside data, which is kept"));
+  EXPECT_THAT(model.warnings[0].message, HasSubstr("t: dense, but with the part extra besides data, which is kept"));
   EXPECT_EQ(model.warnings[0].offset, 64U);
   EXPECT_EQ(without_digests(model), file);
   EXPECT_THAT(losses_of(model, kZtensor1, {}), IsEmpty());
   EXPECT_THAT(losses_of(model, kZtensor2, {}),
-              testing::ElementsAre("tensor t: the parts extra, zz beside data are lost"));
+              testing::ElementsAre("tensor t: the parts extra, zz besides data are lost"));
   const Model second = read(written_as_version_2(model));
   ASSERT_EQ(second.tensors()[0].parts.size(), 1U);
   EXPECT_EQ(read_all(*second.tensors()[0].parts[0].blob), to_bytes(elements<float>({1, 2, 3, 4})));
