@@ -2,9 +2,9 @@
 
     quantized_directories.py POISE
 
-Each case packs codes as the description of its project has it, with loops over single codes, and tells the numbers that they mean. The command has to give
-the same numbers through safetensors and through both versions of zTensor, the same logits as from dense numbers, and an error that names matrix and part
-where one is missing.
+Each case packs codes as the description of its project has it, with loops over single codes, and tells the numbers that
+they mean. The command has to give the same numbers through safetensors and through both versions of zTensor, the same
+logits as from dense numbers, and an error that names matrix and part where one is missing.
 """
 import json
 import re
@@ -21,15 +21,21 @@ except ImportError:
     sys.exit(77)
 
 HIDDEN, INNER, HEADS, TOKENS, LAYERS = 64, 128, 4, 48, 1
-CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": HIDDEN, "intermediate_size": INNER,
-          "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": HIDDEN,
+          "intermediate_size": INNER,
+          "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "rms_norm_eps": 1e-5,
+          "rope_theta": 10000.0,
           "vocab_size": TOKENS, "tie_word_embeddings": False, "max_position_embeddings": 64}
 MATRICES = {f"model.layers.{layer}.{name}": shape for layer in range(LAYERS) for name, shape in (
-    ("self_attn.q_proj", (HIDDEN, HIDDEN)), ("self_attn.k_proj", (HIDDEN, HIDDEN)), ("self_attn.v_proj", (HIDDEN, HIDDEN)), ("self_attn.o_proj", (HIDDEN, HIDDEN)),
+    ("self_attn.q_proj", (HIDDEN, HIDDEN)), ("self_attn.k_proj", (HIDDEN, HIDDEN)),
+    ("self_attn.v_proj", (HIDDEN, HIDDEN)), ("self_attn.o_proj", (HIDDEN, HIDDEN)),
     ("mlp.gate_proj", (INNER, HIDDEN)), ("mlp.up_proj", (INNER, HIDDEN)), ("mlp.down_proj", (HIDDEN, INNER)))}
-OTHERS = {"model.embed_tokens.weight": (TOKENS, HIDDEN), "lm_head.weight": (TOKENS, HIDDEN), "model.norm.weight": (HIDDEN,),
-          **{f"model.layers.{layer}.{norm}.weight": (HIDDEN,) for layer in range(LAYERS) for norm in ("input_layernorm", "post_attention_layernorm")}}
-NAMES = {"float32": "F32", "float16": "F16", "int32": "I32", "uint32": "U32", "uint8": "U8", "int8": "I8", "int64": "I64"}
+OTHERS = {"model.embed_tokens.weight": (TOKENS, HIDDEN), "lm_head.weight": (TOKENS, HIDDEN),
+          "model.norm.weight": (HIDDEN,),
+          **{f"model.layers.{layer}.{norm}.weight": (HIDDEN,) for layer in range(LAYERS) for norm in ("input_layernorm",
+                                                                                                      "post_attention_layernorm")}}
+NAMES = {"float32": "F32", "float16": "F16", "int32": "I32", "uint32": "U32", "uint8": "U8", "int8": "I8",
+         "int64": "I64"}
 rng = np.random.default_rng(20261125)
 
 
@@ -98,9 +104,12 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
         index = np.arange(inside) // size
         if order:
             index = rng.permutation(index)
-        codes, zeros, scales = codes_of(shape, bits), codes_of((out, groups), bits), scales_of((out, groups), scale_type)
+        codes, zeros, scales = codes_of(shape, bits), codes_of((out, groups), bits), scales_of((
+            out, groups), scale_type)
         less = 1 if version == "gptq" else 0
-        return {".qweight": stream(codes, bits).T.view(np.int32), ".qzeros": stream(((zeros.T - less) % 2 ** bits), bits).view(np.int32), ".scales": scales.T,
+        return {".qweight": stream(codes, bits).T.view(np.int32), ".qzeros": stream(((zeros.T - less) % 2 ** bits),
+                                                                                    bits).view(np.int32),
+                                                                                    ".scales": scales.T,
                 ".g_idx": index.astype(np.int32)}, grouped(codes, zeros, scales, index)
     config = {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": order, "sym": False}
     if version != "gptq":
@@ -120,7 +129,8 @@ def awq(group=32):
                 for place, which in enumerate((0, 2, 4, 6, 1, 3, 5, 7)):
                     words[:, column] |= matrix[:, column * 8 + which].astype(np.uint32) << (4 * place)
             return words.view(np.int32)
-        return {".qweight": packed(codes.T), ".qzeros": packed(zeros.T), ".scales": scales.T}, grouped(codes, zeros, scales, np.arange(inside) // group)
+        return {".qweight": packed(codes.T), ".qzeros": packed(zeros.T),
+                ".scales": scales.T}, grouped(codes, zeros, scales, np.arange(inside) // group)
     return {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemm", "zero_point": True}, parts
 
 
@@ -149,7 +159,8 @@ def bf16(numbers):
 
 def fp8_blocks(block=(48, 40), narrow=False):
     def parts(name, shape):
-        codes, scales = f8_codes(shape), scales_of((-(-shape[0] // block[0]), -(-shape[1] // block[1])), np.float32) / 20
+        codes, scales = f8_codes(shape), scales_of((-(-shape[0] // block[0]), -(-shape[1] // block[1])),
+                                                   np.float32) / 20
         stored = scales
         if narrow:
             stored, scales = bf16(scales)
@@ -161,7 +172,8 @@ def fp8_blocks(block=(48, 40), narrow=False):
 def fp8_scaled(config, each_row=False, shape_of_one=()):
     def parts(name, shape):
         codes = f8_codes(shape)
-        scales = scales_of((shape[0], 1) if each_row else shape_of_one, np.float32) if each_row or shape_of_one else np.array(0.0007, np.float32)
+        scales = scales_of((shape[0], 1) if each_row else shape_of_one,
+                           np.float32) if each_row or shape_of_one else np.array(0.0007, np.float32)
         result = {".weight": Typed("F8_E4M3", codes), ".weight_scale": scales}
         if config["quant_method"] != "compressed-tensors":
             result[".input_scale"] = np.array(1.5, np.float32)
@@ -171,7 +183,9 @@ def fp8_scaled(config, each_row=False, shape_of_one=()):
 
 def ct(kind, num_bits, **weights):
     return {"quant_method": "compressed-tensors", "format": kind, "quantization_status": "compressed",
-            "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": num_bits, "type": "float" if "float" in kind else "int", **weights}}}}
+            "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": num_bits,
+                                                                             "type": "float" if "float" in kind
+                                                                             else "int", **weights}}}}
 
 
 def packed_integers(bits=4, group=32, zeros=None, order=False):
@@ -184,10 +198,12 @@ def packed_integers(bits=4, group=32, zeros=None, order=False):
         if order:
             index = rng.permutation(index)
         codes, points, scales = codes_of(shape, bits), np.full((out, groups), middle), scales_of((out, groups))
-        result = {".weight_packed": stream(codes, bits).view(np.int32), ".weight_scale": scales, ".weight_shape": np.array(shape, np.int64)}
+        result = {".weight_packed": stream(codes, bits).view(np.int32), ".weight_scale": scales,
+                  ".weight_shape": np.array(shape, np.int64)}
         if zeros:
             points = codes_of((out, groups), bits)
-            result[".weight_zero_point"] = stream(points.T, bits).T.view(np.int32) if zeros == "packed" else (points - middle).astype(np.int8)
+            result[".weight_zero_point"] = (stream(points.T, bits).T.view(np.int32) if zeros == "packed"
+                                            else (points - middle).astype(np.int8))
         if order:
             result[".weight_g_idx"] = index.astype(np.int32)
         return result, grouped(codes, points, scales, index)
@@ -196,7 +212,8 @@ def packed_integers(bits=4, group=32, zeros=None, order=False):
 
 def int8(one=False):
     def parts(name, shape):
-        codes, scales = rng.integers(-128, 128, shape).astype(np.int8), scales_of((1,) if one else (shape[0], 1), np.float32) / 20
+        codes, scales = rng.integers(-128, 128, shape).astype(np.int8), scales_of((1,) if one else (shape[0], 1),
+                                                                                  np.float32) / 20
         return {".weight": codes, ".weight_scale": scales}, codes.astype(np.float32) * scales
     return ct("int-quantized", 8), parts
 
@@ -208,13 +225,16 @@ def nvfp4(spelling):
         packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
         if spelling == "modelopt":
             each = F8[scales] * factor
-            result = {".weight": packed, ".weight_scale": Typed("F8_E4M3", scales), ".weight_scale_2": factor[0].reshape(()), ".input_scale": factor}
+            result = {".weight": packed, ".weight_scale": Typed("F8_E4M3", scales),
+                      ".weight_scale_2": factor[0].reshape(()), ".input_scale": factor}
         else:
             factor = np.array([300.5], np.float32)
             each = F8[scales] / factor
-            result = {".weight_packed": packed, ".weight_scale": Typed("F8_E4M3", scales), ".weight_global_scale": factor, ".input_global_scale": factor}
+            result = {".weight_packed": packed, ".weight_scale": Typed("F8_E4M3", scales),
+                      ".weight_global_scale": factor, ".input_global_scale": factor}
         return result, F4[codes] * np.repeat(each, 16, 1)
-    return ({"quant_method": "modelopt", "quant_algo": "NVFP4"} if spelling == "modelopt" else ct("nvfp4-pack-quantized", 4)), parts
+    return ({"quant_method": "modelopt", "quant_algo": "NVFP4"} if spelling == "modelopt"
+            else ct("nvfp4-pack-quantized", 4)), parts
 
 
 def bitsandbytes4(kind="nf4", nested=False, block=64):
@@ -231,7 +251,8 @@ def bitsandbytes4(kind="nf4", nested=False, block=64):
             offset = np.float32(0.0625)
             scales = table[inner] * np.repeat(outer, 32)[:len(inner)] + offset
             state.update(nested_blocksize=32, nested_dtype="float32", nested_offset=float(offset))
-            result.update({".weight.absmax": inner.astype(np.uint8), ".weight.nested_absmax": outer, ".weight.nested_quant_map": table})
+            result.update({".weight.absmax": inner.astype(np.uint8), ".weight.nested_absmax": outer,
+                           ".weight.nested_quant_map": table})
         else:
             scales = scales_of((count // block,), np.float32)
             result[".weight.absmax"] = scales
@@ -243,7 +264,9 @@ def bitsandbytes4(kind="nf4", nested=False, block=64):
 def bitsandbytes8():
     def parts(name, shape):
         codes, largest = rng.integers(-127, 128, shape).astype(np.int8), (rng.random(shape[0]) * 2).astype(np.float32)
-        return {".weight": codes, ".SCB": largest, ".weight_format": np.array(0, np.uint8)}, codes.astype(np.float32) * (largest / np.float32(127))[:, None]
+        return {".weight": codes, ".SCB": largest,
+                ".weight_format": np.array(0, np.uint8)}, codes.astype(np.float32) * (largest / np.float32(127))[
+                    :, None]
     return {"quant_method": "bitsandbytes", "load_in_8bit": True}, parts
 
 
@@ -251,13 +274,15 @@ def mlx(bits=4, group=32):
     def parts(name, shape):
         codes, scales = codes_of(shape, bits), scales_of((shape[0], shape[1] // group))
         biases = (scales_of(scales.shape, np.float32) * -3).astype(np.float16)
-        numbers = codes * np.repeat(scales.astype(np.float32), group, 1) + np.repeat(biases.astype(np.float32), group, 1)
+        numbers = codes * np.repeat(scales.astype(np.float32), group, 1) + np.repeat(biases.astype(np.float32), group,
+                                                                                     1)
         return {".weight": stream(codes, bits), ".scales": scales, ".biases": biases}, numbers
     return {"group_size": group, "bits": bits}, parts
 
 
 CASES = {  # name: (quantization_config, parts of a matrix), the part that is taken away, exact
-    **{f"gptq{bits}-{version}": (gptq(bits, 32, version), ".scales", True) for bits in (2, 3, 4, 8) for version in ("gptq", "gptq_v2")},
+    **{f"gptq{bits}-{version}": (gptq(bits, 32, version), ".scales", True) for bits in (2, 3, 4, 8)
+       for version in ("gptq", "gptq_v2")},
     "gptq4-order": (gptq(order=True), ".qzeros", True),
     "gptq3-order": (gptq(bits=3, order=True), ".qweight", True),
     "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
@@ -288,7 +313,8 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 
 
 # Of these each part is cut, too.
-CUT = {"gptq4-order", "awq", "fp8-blocks", "fp8-tensor", "ct-int4-zeros", "ct-int8", "ct-nvfp4", "modelopt-nvfp4", "nf4-nested", "bitsandbytes8", "mlx4"}
+CUT = {"gptq4-order", "awq", "fp8-blocks", "fp8-tensor", "ct-int4-zeros", "ct-int8", "ct-nvfp4", "modelopt-nvfp4",
+       "nf4-nested", "bitsandbytes8", "mlx4"}
 
 
 class Failure(Exception):
@@ -306,7 +332,8 @@ class Tester:
 
     def poise(self, *arguments, fails=False):
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True)
-        require((done.returncode != 0) == fails, f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+        require((done.returncode != 0) == fails,
+                f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
         return done.stderr if fails else done.stdout
 
     def converted(self, source, *options):
@@ -333,7 +360,8 @@ class Tester:
             parts.update({matrix + ending: array for ending, array in its.items()})
         path = self.make(name, quantization, parts)
         inspected = json.loads(self.poise("inspect", path, "--json"))
-        require(len(inspected["tensors"]) == len(expected), f"{len(inspected['tensors'])} tensors, expected {len(expected)}")
+        require(len(inspected["tensors"]) == len(expected),
+                f"{len(inspected['tensors'])} tensors, expected {len(expected)}")
         raw = json.loads(self.poise("inspect", path, "--json", "--raw"))
         require({row["name"] for row in raw["tensors"]} == set(parts), "--raw shows other tensors than the file has")
         self.poise("verify", path)
@@ -352,7 +380,9 @@ class Tester:
         worst = np.abs(np.array(equal) - np.array(logits)).max() / np.abs(logits).max()
         require(worst < 1e-4, f"logits are off by {worst}")
         victim = "model.layers.0.mlp.up_proj"
-        message = self.poise("inspect", self.make(name, quantization, {key: array for key, array in parts.items() if key != victim + missing}), fails=True)
+        message = self.poise("inspect", self.make(name, quantization,
+                                                  {key: array for key, array in parts.items() if key != victim
+                                                   + missing}), fails=True)
         require(victim in message and victim + missing in message, f"without {missing}: {message}")
         if name not in CUT:
             return
@@ -372,16 +402,19 @@ class Tester:
         self.poise("convert", path, "-o", f"{target}/", "--force", "--quiet")
         config = json.loads((target / "config.json").read_text())["quantization_config"]
         weights = config["config_groups"]["group_0"]["weights"]
-        require(config["format"] == "pack-quantized" and config["ignore"] == ["lm_head"], f"quantization_config is {config}")
+        require(config["format"] == "pack-quantized" and config["ignore"] == ["lm_head"],
+                f"quantization_config is {config}")
         stored = load(target / "model.safetensors")
         bits = weights["num_bits"]
-        unpacked = lambda words: np.stack([words.view(np.uint32) >> bits * i & 2 ** bits - 1 for i in range(32 // bits)], -1)
+        unpacked = lambda words: np.stack([words.view(np.uint32) >> bits * i & 2 ** bits - 1
+                                           for i in range(32 // bits)], -1)
         for matrix, shape in MATRICES.items():
             require(list(stored[matrix + ".weight_shape"]) == list(shape), "weight_shape")
             codes = unpacked(stored[matrix + ".weight_packed"]).reshape(shape)
             zeros = unpacked(stored[matrix + ".weight_zero_point"]).swapaxes(1, 2).reshape(shape[0], -1)
             index = np.arange(shape[1]) // weights["group_size"]
-            require(np.array_equal(grouped(codes, zeros, stored[matrix + ".weight_scale"], index), expected[matrix + ".weight"]), f"{matrix} as it is written")
+            require(np.array_equal(grouped(codes, zeros, stored[matrix + ".weight_scale"], index),
+                                   expected[matrix + ".weight"]), f"{matrix} as it is written")
         self.compare(self.converted(target), expected, True)
 
     @staticmethod
