@@ -3,7 +3,7 @@
 //   poise::BatchGenerator batch(poise::load_weights(poise::open("model.alt")));
 //   for (const std::string& prompt : prompts) batch.add(batch.prompt(prompt), {.max_tokens = 100});
 //   while (batch.size() > 0) {
-//     for (const auto& text : batch.step()) print(text.id, text.generation.tokens);
+//     for (const auto& text : batch.step()) std::cout << text.id << ": " << text.text << "\n";
 //   }
 //
 // A step multiplies the tokens of all texts by each weight once, so that eight texts take little longer than one where
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,7 @@ class BatchGenerator {
   struct Finished {
     std::size_t id = 0;  // as add() returned it
     Generation generation;
+    std::string text;  // of the continuation alone, cut at options.stop; empty where there is no vocabulary
   };
 
   // Each text has options.context positions. Throws bad_argument.

@@ -46,7 +46,7 @@ from ._reports import (
     VerifyReport,
 )
 from ._safe_open import safe_open
-from ._session import Session, Weights
+from ._session import Answer, Session, Weights, generate_batch
 
 __version__ = _poise.version
 
@@ -55,6 +55,7 @@ if typing.TYPE_CHECKING:
     from . import torch as torch
 
 __all__ = [
+    "Answer",
     "BadArgumentError",
     "CancelledError",
     "Cast",
@@ -92,6 +93,7 @@ __all__ = [
     "diff",
     "edit",
     "formats",
+    "generate_batch",
     "hash",
     "open",
     "open_bytes",

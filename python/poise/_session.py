@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import typing
 
 from . import _poise
+from ._errors import BadArgumentError
 from ._model import Model, open
 from ._types import Path
 
@@ -154,11 +156,11 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(self._generator(
-            prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, stop=stop, ignore_eos=ignore_eos, min_p=min_p,
-            repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
-            frequency_penalty=frequency_penalty, logit_bias=logit_bias,
-        ))
+        return _pieces(self._generator(prompt, _options(
+            max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, stop_id=stop_id,
+            stop=stop, ignore_eos=ignore_eos, min_p=min_p, repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty, frequency_penalty=frequency_penalty, logit_bias=logit_bias,
+        )))
 
     def generate_tokens(
         self,
@@ -179,25 +181,23 @@ class Session:
         logit_bias: typing.Mapping[int, float] | None = None,
     ) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(self._generator(
-            prompt, max_tokens, temperature, top_k, top_p, seed, stop_id, stop=stop, ignore_eos=ignore_eos, min_p=min_p,
-            repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
-            frequency_penalty=frequency_penalty, logit_bias=logit_bias,
-        ))
+        return _tokens(self._generator(prompt, _options(
+            max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, stop_id=stop_id,
+            stop=stop, ignore_eos=ignore_eos, min_p=min_p, repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty, frequency_penalty=frequency_penalty, logit_bias=logit_bias,
+        )))
 
-    def _generator(
-        self,
-        prompt: str | Ids,
-        *options: typing.Any,
-        stop: str | typing.Sequence[str],
-        logit_bias: typing.Mapping[int, float] | None,
-        **more: typing.Any,
-    ) -> _poise.Generator:
-        more["stop"] = [stop] if isinstance(stop, str) else list(stop)
-        more["logit_bias"] = dict(logit_bias or {})
-        make: typing.Any = _poise.Generator
-        made: _poise.Generator = make(self._core, prompt, *options, more)
-        return made
+    def _generator(self, prompt: str | Ids, options: dict[str, typing.Any]) -> _poise.Generator:
+        return _poise.Generator(self._core, prompt, options)
+
+
+def _options(
+    *,
+    stop: str | typing.Sequence[str],
+    logit_bias: typing.Mapping[int, float] | None,
+    **more: typing.Any,
+) -> dict[str, typing.Any]:
+    return {**more, "stop": [stop] if isinstance(stop, str) else list(stop), "logit_bias": dict(logit_bias or {})}
 
 
 def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
@@ -212,3 +212,65 @@ def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
 def _tokens(generator: _poise.Generator) -> typing.Iterator[int]:
     while (step := generator.next()) is not None:
         yield step[0]
+
+
+class Answer(typing.NamedTuple):
+    """What generate_batch() makes of a prompt."""
+
+    text: str  # of the continuation alone; empty where the model has no vocabulary
+    tokens: list[int]  # with the end-of-text token, where that ended it
+    finish_reason: str  # "stop", "length" (max_tokens) or "context" (it is full)
+
+
+def generate_batch(
+    model: Model | Weights | Path,
+    prompts: typing.Iterable[str | Ids],
+    *,
+    parallel: int = 8,
+    threads: int = 0,
+    context: int = 0,
+    exact: bool = False,
+    max_tokens: int = 128,
+    temperature: float = 0.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    stop_id: int | None = None,
+    stop: str | typing.Sequence[str] = (),
+    ignore_eos: bool = False,
+    min_p: float = 0.0,
+    repetition_penalty: float = 1.0,
+    presence_penalty: float = 0.0,
+    frequency_penalty: float = 0.0,
+    logit_bias: typing.Mapping[int, float] | None = None,
+) -> list[Answer]:
+    """The continuations of many prompts, texts or ids, in their order, `parallel` of them at a time.
+
+    A step multiplies the tokens of all of them by each weight once, so that eight texts take little longer than one
+    where memory is the limit. Prompts that begin alike compute their beginning once. Each text is what a session gives,
+    up to the rounding of float32 sums; with exact=True it is the same. Other options are those of Session and its
+    generate(). prompts may be a generator: a prompt is taken from it when there is room. Ctrl-C ends the call.
+    """
+    if isinstance(prompts, (str, bytes)):
+        raise TypeError(f"prompts is {prompts!r:.40}, expected a list of texts or of token ids")
+    if isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
+        raise BadArgumentError(f"parallel is {parallel!r}, expected an integer from 1 on")
+    weights = model if isinstance(model, Weights) else Weights(model)
+    options = _options(
+        max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, stop_id=stop_id, stop=stop,
+        ignore_eos=ignore_eos, min_p=min_p, repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty, logit_bias=logit_bias,
+    )
+    batch = _poise.Batch(weights._core, threads, context, exact)
+    answers: dict[int, Answer] = {}
+    waiting = iter(prompts)
+    running = 0
+    while True:
+        for prompt in itertools.islice(waiting, parallel - running):
+            batch.add(prompt, options)
+            running += 1
+        if running == 0:
+            return [answers[i] for i in range(len(answers))]
+        for number, text, tokens, reason in batch.next():
+            answers[number] = Answer(text, tokens, reason)
+            running -= 1

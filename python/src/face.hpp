@@ -30,7 +30,6 @@ void declare_memory(py::module_& module);
 void declare_model(py::module_& module);
 void declare_tensors(py::module_& module);
 void declare_operations(py::module_& module);
-void declare_runtime(py::module_& module);
 
 [[noreturn]] void refuse(std::string message);  // bad_argument
 std::string short_repr(py::handle object);      // for an error

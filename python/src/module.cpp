@@ -1,5 +1,6 @@
 // The extension module poise._poise, for the Python package in ../poise.
 #include "face.hpp"
+#include "runtime.hpp"
 
 PYBIND11_MODULE(_poise, module) {
   using namespace poise::python;
@@ -10,5 +11,7 @@ PYBIND11_MODULE(_poise, module) {
   declare_model(module);
   declare_tensors(module);
   declare_operations(module);
-  declare_runtime(module);
+  declare_tokenizer(module);
+  declare_sessions(module);
+  declare_batches(module);
 }

@@ -16,7 +16,6 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/system_error.hpp"
-#include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
 namespace {
@@ -263,23 +262,13 @@ class PromptsRun {
     const std::vector<TokenId>& tokens = text.generation.tokens;
     Attributes line;
     if (prompt.id) line.set("id", *prompt.id);
-    line.set("text", weights_->has_tokenizer() ? Value(text_of(prompt.tokens, tokens)) : Value());
+    line.set("text", weights_->has_tokenizer() ? Value(text.text) : Value());
     line.set("tokens", Value::Array(tokens.begin(), tokens.end()));
     line.set("finish_reason", finish_reason(text.generation.reason));
     ready_.emplace(found->second.place, to_json(line));
     ++summary_.texts;
     summary_.tokens += tokens.size();
     open_.erase(found);
-  }
-
-  // Of the continuation alone.
-  std::string text_of(const std::vector<TokenId>& prompt, const std::vector<TokenId>& tokens) const {
-    TextStream stream(weights_->tokenizer());
-    for (const TokenId token : prompt) stream.add(token);
-    StopTexts stops(generate_.stop);
-    std::string text;
-    for (const TokenId token : tokens) text += stops.add(stream.add(token));
-    return text + stops.add(stream.finish()) + stops.finish();
   }
 
   // Answers are written in the order of their prompts.

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "runtime/session_threads.hpp"
+#include "runtime/stop_texts.hpp"
 #include "runtime/text_end.hpp"
 #include "runtime/weights.hpp"
 
@@ -27,18 +28,36 @@ struct BatchText : Computed {
   BatchText(std::size_t text_id, Computed computed, const Weights& weights, const GenerateOptions& options)
       : Computed(std::move(computed)),
         id(text_id),
+        prompt_size(tokens.size()),
         max_tokens(options.max_tokens),
+        stop(options.stop),
         sampler(options.sampling),
         end(weights, tokens, options) {
     sampler.see(tokens);
   }
 
   std::size_t id;
+  std::size_t prompt_size;
   std::size_t max_tokens;
+  std::vector<std::string> stop;
   Sampler sampler;
   TextEnd end;
   Generation generation = {};
 };
+
+// The text of the tokens after the prompt, cut where a stop text begins.
+std::string continuation(const Tokenizer& tokenizer, const BatchText& text) {
+  const std::size_t size = tokenizer.vocabulary().size();
+  TextStream stream(tokenizer);
+  StopTexts stops(text.stop);
+  std::string result;
+  for (std::size_t i = 0; i < text.tokens.size(); ++i) {
+    if (static_cast<std::size_t>(text.tokens[i]) >= size) continue;  // padding of the embedding, in a prompt
+    const std::string piece = stream.add(text.tokens[i]);
+    if (i >= text.prompt_size) result += stops.add(piece);
+  }
+  return result + stops.add(stream.finish()) + stops.finish();
+}
 
 std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
@@ -73,7 +92,7 @@ class BatchGenerator::State {
   std::vector<Finished> step(const std::stop_token& stop) {
     std::vector<Finished> finished;
     std::erase_if(texts_, [&](BatchText& text) {
-      if (text.max_tokens == 0) finished.push_back({text.id, {}});
+      if (text.max_tokens == 0) finished.push_back({text.id, {}, {}});
       return text.max_tokens == 0;
     });
     const std::vector<Part> parts = choose_parts();
@@ -196,7 +215,8 @@ class BatchGenerator::State {
   }
 
   Finished end(BatchText& text) {
-    Finished result = {text.id, std::move(text.generation)};
+    Finished result = {text.id, std::move(text.generation), {}};
+    if (weights_->has_tokenizer()) result.text = continuation(weights_->tokenizer(), text);
     last_.emplace(Computed{std::move(text.tokens), std::move(text.sequence)});
     std::erase_if(texts_, [&](const BatchText& other) { return &other == &text; });
     return result;

@@ -1,0 +1,47 @@
+// Options of sessions and of the texts that they generate.
+#include "runtime.hpp"
+
+namespace poise::python {
+namespace {
+
+float real(std::string_view name, const py::object& given) {
+  const double number = is_boolean(given) ? -1 : PyFloat_AsDouble(given.ptr());
+  if (is_boolean(given) || PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw py::type_error(fmt::format("{} is {}, expected a number", name, short_repr(given)));
+  }
+  return static_cast<float>(number);
+}
+
+}  // namespace
+
+GenerateOptions generate_options_from(const py::dict& given) {
+  GenerateOptions options;
+  options.max_tokens = whole<std::size_t>("max_tokens", given["max_tokens"]);
+  options.sampling = {.temperature = real("temperature", given["temperature"]),
+                      .top_k = whole<std::int64_t>("top_k", given["top_k"]),
+                      .top_p = real("top_p", given["top_p"]),
+                      .seed = whole<std::uint64_t>("seed", given["seed"])};
+  if (const py::object stop_id = given["stop_id"]; !stop_id.is_none())
+    options.stop_id = whole<TokenId>("stop_id", stop_id);
+  SamplingOptions& sampling = options.sampling;
+  sampling.min_p = real("min_p", given["min_p"]);
+  sampling.repetition_penalty = real("repetition_penalty", given["repetition_penalty"]);
+  sampling.presence_penalty = real("presence_penalty", given["presence_penalty"]);
+  sampling.frequency_penalty = real("frequency_penalty", given["frequency_penalty"]);
+  for (const auto& [token, bias] : py::dict(given["logit_bias"])) {
+    sampling.logit_bias.emplace_back(whole<TokenId>("logit_bias", token, 0),
+                                     real("logit_bias", py::reinterpret_borrow<py::object>(bias)));
+  }
+  for (const py::handle stop : py::list(given["stop"])) options.stop.push_back(utf8(stop));
+  options.ignore_eos = truth("ignore_eos", given["ignore_eos"]);
+  return options;
+}
+
+SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact) {
+  return {.threads = whole<unsigned>("threads", threads),
+          .context = whole<std::size_t>("context", context),
+          .exact = truth("exact", exact)};
+}
+
+}  // namespace poise::python

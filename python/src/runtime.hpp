@@ -1,0 +1,72 @@
+// What tokenizers, sessions and batches of the extension share.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <poise/session.hpp>
+#include <poise/tokenizer.hpp>
+#include <poise/weights.hpp>
+
+#include "face.hpp"
+
+namespace poise::python {
+
+using Tokens = std::vector<TokenId>;
+using WeightsPtr = std::shared_ptr<const Weights>;
+
+// Text for people: invalid bytes become U+FFFD.
+py::str shown(const std::string& utf8);
+
+// From a model, from weights, or from tokenizer files.
+class PyTokenizer {
+ public:
+  explicit PyTokenizer(std::shared_ptr<const Tokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)), ids_(std::make_shared<Ids>()) {}
+  const Tokenizer& operator*() const { return *tokenizer_; }
+  const Tokenizer* operator->() const { return tokenizer_.get(); }
+  const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
+
+  // The first token with that spelling. Requires: no GIL.
+  std::optional<TokenId> id(std::string_view piece) const {
+    std::call_once(ids_->made, [&] {
+      const std::size_t size = tokenizer_->vocabulary().size();
+      ids_->by_piece.reserve(size);
+      for (std::size_t id = 0; id < size; ++id)
+        ids_->by_piece.emplace(tokenizer_->piece(static_cast<TokenId>(id)), static_cast<TokenId>(id));
+    });
+    const auto found = ids_->by_piece.find(piece);
+    return found == ids_->by_piece.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  struct Ids {
+    std::once_flag made;
+    std::unordered_map<std::string_view, TokenId> by_piece;
+  };
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  std::shared_ptr<Ids> ids_;
+};
+
+// pybind11 has no const holders.
+struct PyWeights {
+  WeightsPtr weights;
+};
+
+// Token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for other objects.
+Tokens tokens_from(py::handle given);
+
+// The options of a text, by name: all but stop_id are there. Throws TypeError and bad_argument.
+GenerateOptions generate_options_from(const py::dict& given);
+SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact);
+
+void declare_tokenizer(py::module_& module);
+void declare_sessions(py::module_& module);
+void declare_batches(py::module_& module);
+
+}  // namespace poise::python

@@ -1,0 +1,375 @@
+// Sessions that generate token by token.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <mutex>
+
+#include <poise/session.hpp>
+
+#include "elements.hpp"
+#include "long_call.hpp"
+#include "runtime.hpp"
+#include "runtime/stop_texts.hpp"
+#include "runtime/weights.hpp"
+
+namespace poise::python {
+namespace {
+
+using Owner = std::shared_ptr<OpenModel>;
+
+// A session and its text: the tokens fed so far, and the last generated one, which is fed when the text continues. Used
+// by one thread at a time.
+class Transcript {
+ public:
+  Transcript(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
+  // An independent copy.
+  Transcript(const Transcript& other)
+      : session_(other.session_.fork()), fed_(other.fed_), unfed_(other.unfed_), state_(other.state_) {}
+
+  const Session& session() const { return session_; }
+  const Tokens& fed() const { return fed_; }
+  // The last generated token, unless something was fed since.
+  std::optional<TokenId> unfed() const { return unfed_; }
+  // Changes with every change of the text.
+  std::uint64_t state() const { return state_; }
+
+  void reset() {
+    session_.reset();
+    fed_.clear();
+    turn_to({});
+  }
+
+  void truncate(std::size_t position) {
+    session_.truncate(position);
+    fed_.resize(position);
+    turn_to({});
+  }
+
+  // Appends only tokens.
+  void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
+    append(tokens, stop);
+    turn_to({});
+  }
+
+  // Encodes a text that begins or continues here.
+  Tokens encode(std::string_view text) const {
+    const bool begins = session_.position() == 0 && !unfed_;
+    return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
+  }
+
+  // True if there is no position left for the last generated token.
+  bool is_full() const { return unfed_ && session_.position() == session_.context(); }
+
+  // Appends the last generated token, then `tokens`.
+  void go_on(Tokens tokens, const std::stop_token& stop = {}) {
+    if (unfed_) tokens.insert(tokens.begin(), *unfed_);
+    append(tokens, stop);
+    ++state_;
+  }
+
+  TokenId choose(Sampler& sampler, std::size_t choices) {
+    turn_to(sampler.sample(session_.logits().first(choices)));
+    return *unfed_;
+  }
+
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
+    reset();
+    std::vector<double> result;
+    keeping_account(tokens, [&] { result = session_.log_probabilities(tokens, stop); });
+    return result;
+  }
+
+ private:
+  void turn_to(std::optional<TokenId> unfed) {
+    unfed_ = unfed;
+    ++state_;
+  }
+
+  void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
+    keeping_account(tokens, [&] { session_.feed(tokens, stop); });
+    if (!tokens.empty()) unfed_.reset();
+  }
+
+  // Feeds tokens: all, or the first ones if stopped.
+  template <typename Feed>
+  void keeping_account(std::span<const TokenId> tokens, const Feed& feed) {
+    const std::size_t before = session_.position();
+    fed_.insert(fed_.end(), tokens.begin(), tokens.end());
+    try {
+      feed();
+    } catch (...) {
+      fed_.resize(session_.position());
+      if (session_.position() != before) turn_to({});
+      throw;
+    }
+  }
+
+  Session session_;
+  Tokens fed_;
+  std::optional<TokenId> unfed_;
+  std::uint64_t state_ = 0;
+};
+
+// A session that threads use in turn. Take its mutex without the GIL: a waiting thread would block the owner.
+class PySession {
+ public:
+  PySession(WeightsPtr weights, const SessionOptions& options)
+      : weights_(std::move(weights)), transcript_(weights_, options) {
+    if (weights_->has_tokenizer())
+      tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
+  }
+
+  // An independent session. Requires: no GIL.
+  std::shared_ptr<PySession> fork() {
+    const std::lock_guard lock(mutex_);
+    return std::shared_ptr<PySession>(new PySession(*this));
+  }
+
+  // Requires: no GIL.
+  template <typename Work>
+  auto with(Work&& work) {
+    const std::lock_guard lock(mutex_);
+    return work(transcript_);
+  }
+
+  const Weights& weights() const { return *weights_; }
+  const WeightsPtr& shared_weights() const { return weights_; }
+  // Throws unsupported when the model has no vocabulary.
+  const PyTokenizer& tokenizer() const {
+    if (!tokenizer_) (void)weights_->tokenizer();  // throws
+    return *tokenizer_;
+  }
+
+ private:
+  // Requires: the mutex of `other` is locked.
+  PySession(const PySession& other)
+      : weights_(other.weights_), tokenizer_(other.tokenizer_), transcript_(other.transcript_) {}
+
+  std::mutex mutex_;
+  WeightsPtr weights_;
+  std::optional<PyTokenizer> tokenizer_;
+  Transcript transcript_;
+};
+
+PyWeights load(const Owner& owner) {
+  const auto model = owner->use();
+  LongCall call;
+  return {call.run([&] { return load_weights(*model); })};
+}
+
+void feed_all(PySession& session, const py::object& given) {
+  const Tokens tokens = tokens_from(given);
+  LongCall call;
+  call.run([&] { session.with([&](Transcript& transcript) { transcript.feed(tokens, call.stop()); }); });
+}
+
+Memory logits(PySession& session) {
+  const Released released;
+  return session.with([](const Transcript& transcript) {
+    const std::span<const float> scores = transcript.session().logits();
+    Memory copy = make_memory(scores.size_bytes());
+    std::memcpy(copy.data, scores.data(), scores.size_bytes());
+    return copy;
+  });
+}
+
+constexpr std::size_t kLooksBack = 1024;  // tokens; decoding them takes less than a millisecond
+
+// One text that a session generates, token by token: Session::generate() for a caller that asks.
+class Generator {
+ public:
+  // The prompt: `text`, then `prompt`.
+  Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
+            const GenerateOptions& options)
+      : session_(std::move(session)),
+        sampler_(options.sampling),
+        left_(options.max_tokens),
+        stop_(options.stop_id),
+        ignores_eos_(options.ignore_eos),
+        stops_(options.stop) {
+    const Weights& weights = session_->weights();
+    const std::optional<TokenId>& stop = stop_;
+    for (const auto& [token, bias] : options.sampling.logit_bias) {
+      if (token < 0 || static_cast<std::size_t>(token) >= weights.vocabulary_size())
+        refuse(fmt::format("logit_bias: token {} is out of range: the model has {} tokens", token,
+                           weights.vocabulary_size()));
+    }
+    if (!options.stop.empty()) (void)weights.tokenizer();  // throws without a vocabulary
+    if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
+      refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
+    }
+    choices_ = weights.vocabulary_size();
+    if (weights.has_tokenizer()) choices_ = std::min(choices_, weights.tokenizer().vocabulary().size());
+    LongCall call;
+    call.run([&] {
+      session_->with([&](Transcript& transcript) {
+        if (text) {
+          const Tokens encoded = transcript.encode(*text);
+          prompt.insert(prompt.begin(), encoded.begin(), encoded.end());
+        }
+        begin(transcript, prompt, call.stop());
+      });
+    });
+  }
+
+  // (token, text that is certain now), or None at the end.
+  py::object next() {
+    if (left_ == 0) return py::none();
+    std::optional<TokenId> token;
+    {
+      const Released released;
+      token = session_->with([&](Transcript& transcript) { return step(transcript); });
+    }
+    if (!token) return py::none();
+    std::string piece = stream_ ? stops_.add(stream_->add(*token)) : std::string();
+    if (stops_.found() && reason_ != "end_of_text") end("stop_text");
+    return py::make_tuple(*token, shown(piece));
+  }
+
+  // The bytes held back for its tokens.
+  py::str finish() { return stream_ && gave_ ? shown(stops_.add(stream_->finish()) + stops_.finish()) : py::str(""); }
+  std::string_view reason() const { return reason_; }
+
+ private:
+  void begin(Transcript& transcript, const Tokens& prompt, const std::stop_token& stop) {
+    if (prompt.empty() && transcript.is_full()) {
+      end("context_full");
+    } else {
+      transcript.go_on(prompt, stop);
+    }
+    state_ = transcript.state();
+    sampler_.see(transcript.fed());
+    if (!session_->weights().has_tokenizer()) return;
+    stream_.emplace(session_->weights().tokenizer());
+    const Tokens& fed =
+        transcript.fed();  // they determine the space before the first word, and the first bytes of a character
+    for (const TokenId token : std::span(fed).last(std::min(fed.size(), kLooksBack))) {
+      if (static_cast<std::size_t>(token) < choices_) stream_->add(token);
+    }
+  }
+
+  std::optional<TokenId> step(Transcript& transcript) {
+    if (transcript.state() != state_)
+      refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
+    if (transcript.unfed()) {
+      if (transcript.is_full()) {
+        end("context_full");
+        return std::nullopt;
+      }
+      transcript.go_on({});
+    }
+    const TokenId token = transcript.choose(sampler_, choices_);
+    state_ = transcript.state();
+    gave_ = true;
+    --left_;
+    if (!ignores_eos_ && session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
+    return token;
+  }
+
+  void end(std::string_view reason) {
+    left_ = 0;
+    reason_ = reason;
+  }
+
+  std::shared_ptr<PySession> session_;
+  Sampler sampler_;
+  std::optional<TextStream> stream_;
+  std::size_t left_;
+  std::optional<TokenId> stop_;
+  bool ignores_eos_;
+  StopTexts stops_;
+  std::size_t choices_ = 0;
+  std::uint64_t state_ = 0;  // after the last token
+  bool gave_ = false;
+  std::string_view reason_ = "max_tokens";
+};
+}  // namespace
+
+void declare_sessions(py::module_& module) {
+  py::class_<PyWeights>(module, "Weights")
+      .def(py::init(&load), py::arg("model").none(false))
+      .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
+      .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
+  py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
+      .def(py::init(
+               [](const PyWeights& of, const py::object& threads, const py::object& context, const py::object& exact) {
+                 const SessionOptions options = session_options_from(threads, context, exact);
+                 const Released released;
+                 return std::make_shared<PySession>(of.weights, options);
+               }),
+           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
+      .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
+      .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
+      .def_property_readonly(
+          "context",
+          [](PySession& of) {
+            const Released released;
+            return of.with([](const Transcript& transcript) { return transcript.session().context(); });
+          })
+      .def_property_readonly(
+          "position",
+          [](PySession& of) {
+            const Released released;
+            return of.with([](const Transcript& transcript) { return transcript.session().position(); });
+          })
+      .def_property_readonly("tokenizer", [](const PySession& of) { return of.tokenizer(); })
+      .def("prompt",
+           [](PySession& of, const py::object& given) {
+             const std::string prompt = utf8(given);
+             const Released released;
+             return of.with([&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
+           })
+      .def("reset",
+           [](PySession& of) {
+             const Released released;
+             of.with([](Transcript& transcript) { transcript.reset(); });
+           })
+      .def("truncate",
+           [](PySession& of, const py::object& given) {
+             const auto position = whole<std::size_t>("position", given);
+             const Released released;
+             of.with([&](Transcript& transcript) { transcript.truncate(position); });
+           })
+      .def("fork",
+           [](PySession& of) {
+             const Released released;
+             return of.fork();
+           })
+      .def("top_log_probabilities",
+           [](PySession& of, const py::object& given) {
+             const auto count = whole<std::size_t>("count", given);
+             std::vector<TokenLogProbability> best;
+             {
+               const Released released;
+               best = of.with([&](const Transcript& transcript) {
+                 return top_log_probabilities(transcript.session().logits(), count);
+               });
+             }
+             py::list all;
+             for (const auto& [token, log_probability] : best) all.append(py::make_tuple(token, log_probability));
+             return all;
+           })
+      .def("feed", &feed_all)
+      .def("logits", &logits)
+      .def("log_probabilities", [](PySession& of, const py::object& given) {
+        const Tokens tokens = tokens_from(given);
+        LongCall call;
+        return call.run([&] {
+          return of.with([&](Transcript& transcript) { return transcript.log_probabilities(tokens, call.stop()); });
+        });
+      });
+  py::class_<Generator>(module, "Generator")
+      .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::dict& given) {
+             const bool is_text = PyUnicode_Check(prompt.ptr());
+             const GenerateOptions options = generate_options_from(given);
+             return std::make_unique<Generator>(std::move(session),
+                                                is_text ? std::optional(utf8(prompt)) : std::nullopt,
+                                                is_text ? Tokens() : tokens_from(prompt), options);
+           }),
+           py::arg("session").none(false), py::arg("prompt"), py::arg("options"))
+      .def("next", &Generator::next)
+      .def("finish", &Generator::finish)
+      .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });
+}
+
+}  // namespace poise::python

@@ -1,0 +1,197 @@
+// Tokenizers.
+#include <poise/chat.hpp>
+#include <poise/format.hpp>
+
+#include "elements.hpp"
+#include "long_call.hpp"
+#include "runtime.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+
+namespace poise::python {
+
+py::str shown(const std::string& utf8) {
+  return py::reinterpret_steal<py::str>(
+      PyUnicode_DecodeUTF8(utf8.data(), static_cast<Py_ssize_t>(utf8.size()), "replace"));
+}
+
+Tokens tokens_from(py::handle given) {
+  if (PyUnicode_Check(given.ptr()) || PyBytes_Check(given.ptr()))
+    throw py::type_error(
+        fmt::format("token ids are integers, and {} is text; .prompt(text) or tokenizer.encode(text) gives its ids",
+                    short_repr(given)));
+  const bool is_array = py::hasattr(given, "tolist") && py::hasattr(given, "shape");  // numpy's, torch's
+  if (is_array && py::len(given.attr("shape")) != 1)
+    throw py::type_error(fmt::format("token ids have one dimension, and the shape is {}; of a batch, ids[0] has one",
+                                     utf8(py::repr(py::list(given.attr("shape"))))));
+  const auto items = is_array ? py::object(given.attr("tolist")()) : py::reinterpret_borrow<py::object>(given);
+  PyObject* const iterator = PyObject_GetIter(items.ptr());
+  if (iterator == nullptr) {
+    PyErr_Clear();
+    throw py::type_error(fmt::format("token ids are integers, and {} has none", short_repr(given)));
+  }
+  Tokens tokens;
+  for (const py::handle item : py::reinterpret_steal<py::iterator>(iterator))
+    tokens.push_back(whole<TokenId>("a token id", item, 0));
+  return tokens;
+}
+
+namespace {
+
+using Owner = std::shared_ptr<OpenModel>;
+
+PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view lacking,
+                         const std::filesystem::path& path) {
+  if (!vocabulary) throw Error(ErrorKind::unsupported, std::string(lacking), path.string());
+  return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
+}
+
+PyTokenizer tokenizer_of_model(const Owner& owner) {
+  const auto model = owner->use();
+  const Released released;
+  return tokenizer_of(vocabulary_of(*model), "the model has no vocabulary", model->origin.path);
+}
+
+PyTokenizer read_tokenizer(const py::object& given) {
+  const std::filesystem::path path = path_from(given);
+  const Released released;
+  std::optional<Vocabulary> vocabulary = read_vocabulary(path);
+  if (!vocabulary) vocabulary = vocabulary_of(open(path));
+  return tokenizer_of(std::move(vocabulary), "there is no vocabulary in it", path);
+}
+
+PyTokenizer tokenizer_from(const py::object& given) {
+  if (py::isinstance<OpenModel>(given)) return tokenizer_of_model(given.cast<Owner>());
+  if (py::hasattr(given, "_core")) return tokenizer_from(given.attr("_core"));  // poise.Model's
+  return read_tokenizer(given);
+}
+
+Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool special) {
+  const Released released;
+  return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text);
+}
+
+// The ids of a text, or for a list of texts a list of their ids.
+py::object encode(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
+  const bool special = truth("special", with_special);
+  if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
+  if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
+    throw py::type_error(fmt::format("text is {}, expected str or a list of them", short_repr(given)));
+  py::list all;
+  for (const py::handle one : given) all.append(encoded(tokenizer, utf8(one), special));
+  return all;
+}
+
+// Renders messages with a chat template: the text and its ids.
+py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, const py::object& tools,
+                      const py::object& documents, const py::object& jinja, const py::object& add_generation_prompt,
+                      const py::kwargs& variables) {
+  py::dict all;
+  for (const auto& [name, value] : variables) all[name] = value;
+  all["messages"] = py::list(messages);
+  all["tools"] = tools;
+  all["documents"] = documents;
+  all["add_generation_prompt"] = truth("add_generation_prompt", add_generation_prompt);
+  const Attributes conversation = attributes_from(all);
+  const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(utf8(jinja));
+  ChatText made;
+  Tokens ids;
+  {
+    const Released released;
+    const Conversation talk = parse_conversation(to_json(conversation), "messages");
+    const Vocabulary& vocabulary = tokenizer->vocabulary();
+    const ChatTemplate chat =
+        source ? ChatTemplate(*source, vocabulary) : ChatTemplate(vocabulary, talk.tools != Value());
+    made = chat.render(talk);
+    ids = tokenizer->encode(made);
+  }
+  return py::make_tuple(shown(made.text), ids);
+}
+
+SpecialTokens shown_if(bool special) { return special ? SpecialTokens::shown : SpecialTokens::hidden; }
+
+struct PyStream {
+  PyStream(const PyTokenizer& of, bool special) : tokenizer(of.shared()), stream(*tokenizer, shown_if(special)) {}
+  std::shared_ptr<const Tokenizer> tokenizer;
+  TextStream stream;
+};
+
+}  // namespace
+
+void declare_tokenizer(py::module_& module) {
+  py::class_<PyTokenizer>(module, "Tokenizer", "Text to token ids and back, by a model's vocabulary. Thread-safe.")
+      .def(py::init(&tokenizer_from), py::arg("model"))
+      .def_static("open", &read_tokenizer, py::arg("path"), "poise.read_tokenizer().")
+      .def("encode", &encode, py::arg("text"), py::kw_only(), py::arg("special") = false,
+           "The ids of a text; of a list of texts a list of them. special: with the special tokens around it: those of "
+           "the tokenizer's template, else BOS in front where there is one.")
+      .def("encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
+           py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,
+           "What the chat template makes of messages, [{\"role\", \"content\"}, ...]: the text, and its ids, in which "
+           "what messages spell is no special token. template: Jinja, in place of the model's own. Other keywords are "
+           "variables of the template.\n\nRaises UnsupportedError where there is no template, InvalidFileError for a "
+           "malformed one, and BadArgumentError for messages that it refuses.")
+      .def(
+          "decode",
+          [](const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
+            const Tokens ids = tokens_from(given);
+            const bool special = truth("special", with_special);
+            std::string result;
+            {
+              const Released released;
+              result = tokenizer->decode(ids, shown_if(special));
+            }
+            return shown(result);
+          },
+          py::arg("ids"), py::kw_only(), py::arg("special") = false,
+          "The text of ids. special: BOS, EOS and other control tokens are shown, else they are invisible.")
+      .def(
+          "piece",
+          [](const PyTokenizer& tokenizer, const py::object& id) {
+            return text(tokenizer->piece(whole<TokenId>("id", id)));
+          },
+          py::arg("id"), "A token as the vocabulary spells it.")
+      .def(
+          "id",
+          [](const PyTokenizer& tokenizer, const py::object& given) {
+            const std::optional<std::string> piece = PyUnicode_Check(given.ptr()) ? name_from(given) : utf8(given);
+            const Released released;
+            return piece ? tokenizer.id(*piece) : std::nullopt;
+          },
+          py::arg("piece"), "The id of the first token that the vocabulary spells so, or None.")
+      .def("__repr__",
+           [](const PyTokenizer& tokenizer) {
+             return fmt::format("<poise.Tokenizer, {} tokens>", tokenizer->vocabulary().size());
+           })
+      .def("__len__", [](const PyTokenizer& tokenizer) { return tokenizer->vocabulary().size(); });
+  py::class_<PyStream>(
+      module, "TextStream",
+      "Decodes token by token; each piece ends where a character ends. special: as in Tokenizer.decode().")
+      .def(py::init([](const py::object& tokenizer, const py::object& special) {
+             if (!py::isinstance<PyTokenizer>(tokenizer))
+               throw py::type_error(fmt::format("tokenizer is {}, expected a Tokenizer", short_repr(tokenizer)));
+             return std::make_unique<PyStream>(tokenizer.cast<const PyTokenizer&>(), truth("special", special));
+           }),
+           py::arg("tokenizer"), py::kw_only(), py::arg("special") = false)
+      .def(
+          "add",
+          [](PyStream& stream, const py::object& id) { return shown(stream.stream.add(whole<TokenId>("id", id))); },
+          py::arg("id"), "The text that is certain after this token.")
+      .def(
+          "finish", [](PyStream& stream) { return shown(stream.stream.finish()); },
+          "The bytes held back so far; the stream then starts over.");
+  module.def("read_tokenizer", &read_tokenizer, py::arg("path"),
+             "The tokenizer of tokenizer files alone: of a directory that holds some, or one of them (tokenizer.json, "
+             "...); or of a model, such as "
+             "a GGUF.\n\nRaises UnsupportedError where there is no vocabulary, and what open() raises.");
+}
+
+Vocabulary vocabulary_from(const py::object& given) {
+  if (py::isinstance<Vocabulary>(given)) return given.cast<const Vocabulary&>();
+  if (!py::isinstance<PyTokenizer>(given) && !py::isinstance<OpenModel>(given))
+    throw py::type_error(
+        fmt::format("vocabulary is {}, expected a Vocabulary, a Tokenizer or a Model", short_repr(given)));
+  const PyTokenizer tokenizer = py::isinstance<PyTokenizer>(given) ? given.cast<PyTokenizer>() : tokenizer_from(given);
+  return tokenizer->vocabulary();
+}
+
+}  // namespace poise::python
