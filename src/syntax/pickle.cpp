@@ -28,7 +28,7 @@ constexpr Id kEmptyTuple = 3;
 
 // What things take of the memory that a pickle may ask for.
 constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
-constexpr std::uint64_t kCallBytes = sizeof(Call) + 16;
+constexpr std::uint64_t kCallBytes = sizeof(Call) + 176;  // with what is made of one, such as a tensor
 constexpr std::uint64_t kMemoBytes = 48;
 
 // Of Node::first, where a text is not at a place of the pickle.

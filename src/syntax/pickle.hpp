@@ -91,7 +91,7 @@ class Pickle {
 
   std::span<const std::byte> bytes_;
   std::uint64_t begin_ = 0;
-  std::vector<Node> nodes_;
+  std::deque<Node> nodes_;             // grows without a copy of all
   std::vector<Id> tuples_;             // what tuples hold, one after the other
   std::deque<std::vector<Id>> lists_;  // what lists, sets and dicts hold
   std::deque<Call> calls_;

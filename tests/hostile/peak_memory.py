@@ -8,11 +8,13 @@ opened or refused is not asked here. Sound files of 100,000 tensors, as large mo
 The files are built from the specifications alone; nothing of the library is used.
 """
 import hashlib
+import io
 import os
 import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 ALLOWED_TIMES = 4
 ALLOWED_BYTES = 128 << 20
@@ -141,6 +143,54 @@ def alt2_tensors(count):
                                                 size + len(padding)) + content + padding + struct.pack("<q", 0x0FFFFFFF)
 
 
+def archive(members, method=zipfile.ZIP_STORED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as target:
+        for name, content in members:
+            target.writestr(name, content)
+    return buffer.getvalue()
+
+
+def npy(descr, shape, elements):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + elements
+
+
+def unicode(value):
+    return b"X" + struct.pack("<I", len(value)) + value.encode()
+
+
+def checkpoint(pickle, method=zipfile.ZIP_STORED):
+    return archive([("a/data.pkl", b"\x80\x02" + pickle + b"."), ("a/data/0", b"")], method)
+
+
+def pickled_tensor(name):
+    """A view of the storage 0, which is remembered as 0; the function as 1, the empty tuple's as 2."""
+    return unicode(name) + b"h\x01(h\x00K\x00K\x00\x85K\x01\x85\x89h\x02tR"
+
+
+def checkpoint_tensors(count):
+    storage = (b"(" + unicode("storage") + b"ctorch\nByteStorage\n" + unicode("0") + unicode("cpu") + b"K\x00tQq\x000"
+               + b"ctorch._utils\n_rebuild_tensor_v2\nq\x010ccollections\nOrderedDict\n)Rq\x020")
+    return checkpoint(storage + b"}(" + b"".join(pickled_tensor(name) for name in distinct(count)) + b"u")
+
+
+def varint(value):
+    result = b""
+    while value >= 0x80:
+        result += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return result + bytes([value])
+
+
+def message(number, content):
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def onnx(graph):
+    return b"\x08\x08" + message(7, graph)
+
+
 CONFIG = ('{"model_type":"llama","hidden_act":"silu","hidden_size":8,"intermediate_size":8,"max_position_embeddings":8,'
           '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,"rms_norm_eps":1e-5,"rope_theta":10000.0')
 
@@ -247,6 +297,22 @@ FILES = {
                                                                        for name in distinct(300_000)) + "}}"}),
     "config": lambda: directory(config__json=CONFIG + "," + ",".join(f'"{name}":0' for name in distinct(2_000_000))
                                 + "}"),
+    "members.npz": lambda: archive((name + ".npy", npy("|u1", "(0,)", b"")) for name in distinct(200_000)),
+    "texts.npz": lambda: archive((name + ".npy", npy("|S1", "(9,)", b"a" * 9)) for name in distinct(100_000)),
+    "bomb.npz": lambda: archive([("a.npy", npy("|S100", "(4_000_000,)".replace("_", ""), bytes(400_000_000)))],
+                                zipfile.ZIP_DEFLATED),
+    "members.pt": lambda: archive([("a/data.pkl", b"\x80\x02}.")] + [("a/data/" + name, b"")
+                                                                   for name in distinct(200_000)]),
+    "tensors.pt": lambda: checkpoint_tensors(250_000),
+    "lists.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"]" * 20_000_000 + b"eu"),
+    "numbers.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"K\x00" * 10_000_000 + b"eu"),
+    "memo.pt": lambda: checkpoint(b"}" + b"\x94" * 30_000_000),
+    "pickle_bomb.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"]" * 200_000_000 + b"eu",
+                                         zipfile.ZIP_DEFLATED),
+    "initializers.onnx": lambda: onnx(b"".join(message(5, b"\x0a\x01\x00\x10\x01" + message(8, name.encode()))
+                                               for name in distinct(250_000))),
+    "inputs.onnx": lambda: onnx(message(11, b"") * 10_000_000),
+    "pieces.onnx": lambda: onnx(message(5, b"\x10\x07\x38\x00" + b"\x38\x00" * 20_000_000)),
     "tokenizer": lambda: directory(tokenizer__model=sentencepiece(299_999)),
     "larger_tokenizer": lambda: directory(tokenizer__model=sentencepiece(3_000_000)),
 }

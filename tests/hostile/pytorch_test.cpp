@@ -189,6 +189,11 @@ TEST(HostilePytorch, Tensors) {
                  return zip_file({{"a/data.pkl", objects()}, {"a/byteorder", "middle"}, {"a/data/0", kFloats}});
                },
                kInvalid, "1 bytes", "\"middle\", expected little or big"},
+          Case{"a deflated pickle is not much larger than its bytes",
+               [] {
+                 return zip_file({{"a/data.pkl", std::string(10000, 'x'), std::string(9 << 20, '\0'), true}});
+               },
+               kUnsupported, "0 bytes", "10000 deflated bytes, which justify at most 8408608: it has 9437184"},
           Case{"it is no program",
                [] {
                  return zip_file({{"a/data.pkl", objects()}, {"a/constants.pkl", ").}"}, {"a/data/0", kFloats}});

@@ -13,6 +13,9 @@
 namespace poise::pytorch {
 namespace {
 
+// A pickle is in memory as a whole.
+std::uint64_t most_inflated_pickle(std::uint64_t stored_bytes) { return (std::uint64_t{8} << 20) + 2 * stored_bytes; }
+
 class ArchiveStorages final : public Storages {
  public:
   ArchiveStorages(const ZipArchive& archive, const std::string& root, bool big_endian)
@@ -99,6 +102,11 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   if (member.bytes > kMaxPickleBytes)
     throw Error(ErrorKind::unsupported,
                 fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
+                source->name(), member.begin);
+  if (member.deflated && member.bytes > most_inflated_pickle(member.stored_bytes))
+    throw Error(ErrorKind::unsupported,
+                fmt::format("pytorch: data.pkl has {} deflated bytes, which justify at most {}: it has {}",
+                            member.stored_bytes, most_inflated_pickle(member.stored_bytes), member.bytes),
                 source->name(), member.begin);
   const WholeBlob bytes(archive.blob(member));
   ArchiveStorages storages(archive, root, is_big_endian(archive, root));
