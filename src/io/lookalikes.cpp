@@ -34,7 +34,9 @@ constexpr std::array kLookalikes = {
     Lookalike{"\x80\x02", ErrorKind::unsupported,
               "this is a pickle that torch.save() did not write; Poise runs no code: in Python, save its tensors as "
               "safetensors"},
-    Lookalike{"\x89hdf\r\n", ErrorKind::unsupported, "this is an HDF5 file; save its tensors as safetensors"},
+    Lookalike{
+        "\x89hdf\r\n", ErrorKind::unsupported,
+        "this is an HDF5 file, as Keras writes them; in Python, save its arrays as safetensors or with numpy.savez()"},
     Lookalike{"lmgg", ErrorKind::unsupported,
               "this is a file of ggml from before GGUF; llama.cpp's older conversion scripts make GGUF of it"},
     Lookalike{"fmgg", ErrorKind::unsupported,
