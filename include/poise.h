@@ -580,6 +580,12 @@ typedef struct poise_card {
 #define POISE_CARD_INIT \
   { sizeof(poise_card), NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
+// A low-rank adapter: a PEFT directory or a GGUF file.
+typedef struct poise_lora {
+  const char* path;
+  double scale;  // times the adapter's own scale; usually 1
+} poise_lora;
+
 // The options of `poise convert`. Patterns are shell patterns: * ? [a-z]. Everything that the pointers point to is read
 // during the call.
 typedef struct poise_convert_options {
@@ -607,11 +613,13 @@ typedef struct poise_convert_options {
   int32_t reserved;
   const char* imatrix;  // weights for the errors of blocks, as llama-imatrix measured them (GGUF, or its older format);
                         // NULL: none
+  const poise_lora* lora;  // adapters that are merged into the input, in this order, before anything else
+  size_t lora_count;
 } poise_convert_options;
 // clang-format off
 #define POISE_CONVERT_OPTIONS_INIT                                                                          \
   { sizeof(poise_convert_options), NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, 0.5,      \
-    POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL }
+    POISE_DENSE, POISE_DTYPE_UNKNOWN, POISE_PROGRESS_INIT, POISE_IO_MAP, 0, 1, 0, NULL, NULL, 0 }
 // clang-format on
 
 typedef struct poise_convert_report {

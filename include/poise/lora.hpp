@@ -1,7 +1,7 @@
 // LoRA: low-rank adapters, merged into the model that they were trained for.
 //
-// An adapter is a directory in PEFT's form: adapter_config.json, and adapter_model.safetensors with two thin matrices
-// for each matrix that it changes:
+// An adapter is a directory in PEFT's form, or a GGUF file in the form of llama.cpp's convert_lora_to_gguf.py, with two
+// thin matrices for each matrix that it changes:
 //
 //   weight + scale * alpha / rank * B A        (alpha / sqrt(rank) with use_rslora)
 #pragma once
@@ -14,7 +14,7 @@
 namespace poise {
 
 struct LoraAdapter {
-  std::filesystem::path path;  // of the directory, or of adapter_model.safetensors in it
+  std::filesystem::path path;  // of the directory, of adapter_model.safetensors in it, or of a GGUF file
   double scale = 1;            // times the adapter's own scale
 };
 

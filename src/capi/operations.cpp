@@ -65,6 +65,8 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
   options.vocab = optional_text(from.vocab).value_or("");
   options.merges = optional_text(from.merges).value_or("");
   options.imatrix = optional_text(from.imatrix).value_or("");
+  for (const poise_lora& lora : items(from.lora, from.lora_count, "lora"))
+    options.lora.push_back({std::string(text_at(lora.path, "lora.path")), lora.scale});
   options.card = card_from(from.card);
   options.read = read_options(from.io);
   options.write.overwrite = from.overwrite != 0;

@@ -16,6 +16,7 @@
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/totals.hpp"
+#include "formats/adapter.hpp"
 #include "formats/format.hpp"
 #include "views/dense.hpp"
 
@@ -140,6 +141,7 @@ void print_interpreted(const Model& model) {
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
   print_map("config", whole_config(model));
   if (model.vocabulary) print_map("vocabulary", vocabulary_json(*model.vocabulary));
+  if (const auto adapter = adapter_in(model, nullptr)) print_map("adapter", adapter_summary(*adapter));
   print_map("attributes", model.attributes);
   print_summary(model);
 }

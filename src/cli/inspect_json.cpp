@@ -4,6 +4,7 @@
 
 #include "cli/json_output.hpp"
 #include "cli/totals.hpp"
+#include "formats/adapter.hpp"
 #include "views/dense.hpp"
 
 namespace poise::cli {
@@ -33,6 +34,7 @@ class InspectionJson {
     out_->member("card", card_to_attributes(model.card));
     out_->member("config", whole_config(model));
     out_->member("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
+    if (const auto adapter = adapter_in(model, nullptr)) out_->member("adapter", adapter_summary(*adapter));
     out_->member("attributes", model.attributes);
     list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
     if (keys) list("keys", *keys, [this](const MetadataKey& key) { add(key); });

@@ -21,6 +21,7 @@
 
 namespace poise {
 
+struct Adapter;     // formats/adapter.hpp
 struct LayoutType;  // views/layout_type.hpp
 class Output;       // io/sink.hpp
 class SavedOutput;
@@ -177,6 +178,8 @@ struct Format {
   std::string_view origin = {};
   // The name of an unknown type in any spelling of the format's versions.
   std::string_view (*unknown_type_name)(std::string_view spelled) = nullptr;
+  // The adapter that a model of the format, or one made of it, is. Null: it has none. See adapter_in().
+  std::optional<Adapter> (*adapter)(const Model& file, const Model* base) = nullptr;
   // Reads weights for the errors of blocks. Throws what open_importance_matrix() throws.
   std::unique_ptr<const ImportanceMatrix> (*read_importance_matrix)(const std::filesystem::path& path) = nullptr;
 };

@@ -153,6 +153,9 @@ int main(void) {
   FIELD(poise_storage, zstd_level);
   FIELD(poise_storage, align);
   FIELD(poise_storage, shard_size);
+  STRUCT(poise_lora);
+  FIELD(poise_lora, path);
+  FIELD(poise_lora, scale);
   STRUCT(poise_keep);
   FIELD(poise_keep, pattern);
   FIELD(poise_keep, type);
@@ -188,6 +191,8 @@ int main(void) {
   FIELD(poise_convert_options, verify);
   FIELD(poise_convert_options, reserved);
   FIELD(poise_convert_options, imatrix);
+  FIELD(poise_convert_options, lora);
+  FIELD(poise_convert_options, lora_count);
   STRUCT(poise_convert_report);
   FIELD(poise_convert_report, size);
   FIELD(poise_convert_report, format);

@@ -104,6 +104,55 @@ static void hashes(void) {
   poise_model_free(model);
 }
 
+// A change of rank 1 whose numbers are 1, of alpha 2 and scale -3: every element of the matrix is 6 less.
+static void merges(void) {
+  static const char header[] =
+      "{\"base_model.model.model.layers.0.self_attn.k_proj.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,128],"
+      "\"data_offsets\":[0,512]},\"base_model.model.model.layers.0.self_attn.k_proj.lora_B.weight\":{\"dtype\":"
+      "\"F32\",\"shape\":[64,1],\"data_offsets\":[512,768]}}";
+  static const char config[] = "{\"peft_type\":\"LORA\",\"r\":1,\"lora_alpha\":2}";
+  static const char* const only[] = {"model.layers.0.self_attn.k_proj.weight"};
+  static unsigned char file[8 + sizeof header - 1 + 768];
+  enum { kData = 8 + sizeof header - 1, kElements = 64 * 128 };
+  static float before[kElements];
+  static float after[kElements];
+  poise_convert_options options = POISE_CONVERT_OPTIONS_INIT;
+  poise_lora lora = {NULL, -3};
+  poise_model* models[2];
+  int worst = 0;
+  int i;
+  file[0] = (unsigned char)((sizeof header - 1) & 255);
+  file[1] = (unsigned char)((sizeof header - 1) >> 8);
+  memcpy(file + 8, header, sizeof header - 1);
+  for (i = 0; i < 768; i += 4) memcpy(file + kData + i, "\0\0\x80\x3f", 4);
+  write_file(scratch("adapter_model.safetensors"), file, sizeof file);
+  write_file(scratch("adapter_config.json"), config, sizeof config - 1);
+  options.only = only;
+  options.only_count = 1;
+  options.dtype = POISE_F32;
+  models[0] = open_converted("plain.zt", &options);
+  lora.path = scratch("adapter_model.safetensors");
+  options.lora = &lora;
+  options.lora_count = 1;
+  options.dtype = POISE_DTYPE_UNKNOWN;
+  models[1] = open_converted("merged.zt", &options);
+  CHECK_OK(
+      poise_tensor_decode(tensor_named(models[0], only[0]), POISE_F32, 0, kElements, before, sizeof before, &error));
+  CHECK_OK(poise_tensor_decode(tensor_named(models[1], only[0]), POISE_F32, 0, kElements, after, sizeof after, &error));
+  for (i = 0; i < kElements; ++i) worst += after[i] - before[i] + 6 > 0.04F || after[i] - before[i] + 6 < -0.04F;
+  CHECK(worst == 0);  // but for what bf16 rounds off
+  poise_model_free(models[0]);
+  poise_model_free(models[1]);
+  lora.path = "absent";
+  CHECK_STATUS(POISE_NOT_FOUND, poise_convert(example("nano-mistral"), scratch("no.zt"), &options, NULL, &error));
+  lora.path = NULL;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("no.zt"), &options, NULL, &error));
+  CHECK_SAYS("lora.path");
+  options.lora = NULL;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("no.zt"), &options, NULL, &error));
+  CHECK_SAYS("lora");
+}
+
 static void converts(void) {
   static const char* const only[] = {"model.layers.0.*", "model.norm.weight"};
   static const char* const skip[] = {"*_proj.weight"};
@@ -260,6 +309,7 @@ static void trusts_only_when_asked_to(void) {
 void test_operations(void) {
   verifies();
   hashes();
+  merges();
   converts();
   never_replaces_an_input();
   refuses_what_makes_no_sense();

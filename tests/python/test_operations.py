@@ -254,6 +254,46 @@ def test_disk_errors_are_os_errors(nano):
             poise.save(nano, "/nothing.zt")
 
 
+def _write_adapter(directory, factor):
+    """A PEFT adapter of one matrix, and the change that it makes by PEFT's formula."""
+    thin = np.random.default_rng(32).normal(0, 0.05, (2, 2, 128)).astype(np.float32)
+    directory.mkdir()
+    (directory / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 2, "lora_alpha": 2 * factor}))
+    prefix = "base_model.model.model.layers.1.self_attn.q_proj.lora_"
+    header, begin, data = {}, 0, b""
+    for name, array in ((prefix + "A.weight", thin[0]), (prefix + "B.weight", thin[1].T)):
+        array = np.ascontiguousarray(array)
+        header[name] = {"dtype": "F32", "shape": list(array.shape), "data_offsets": [begin, begin + array.nbytes]}
+        begin += array.nbytes
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    (directory / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    return factor * thin[1].T @ thin[0]
+
+
+def test_adapters_are_merged(examples, nano, tmp_path):
+    name = "model.layers.1.self_attn.q_proj.weight"
+    base = nano[name].numpy().astype(np.float32)
+    one, two = _write_adapter(tmp_path / "one", 3), _write_adapter(tmp_path / "two", 5)
+    source = examples / "nano-mistral"
+    poise.convert(source, tmp_path / "f32.safetensors", dtype="f32")
+    for lora, change in ((tmp_path / "one", one), (str(tmp_path / "one"), one), ({tmp_path / "one": -0.5, tmp_path / "two": 2}, 2 * two - 0.5 * one), ({}, 0 * one)):
+        poise.convert(tmp_path / "f32.safetensors", tmp_path / "merged.zt", lora=lora, overwrite=True)
+        merged = poise.open(tmp_path / "merged.zt")
+        np.testing.assert_allclose(merged[name].numpy(), base + change, rtol=0, atol=1e-5)
+        other = "model.layers.0.self_attn.q_proj.weight"
+        assert np.array_equal(merged[other].numpy(), nano[other].numpy().astype(np.float32))
+    poise.save(poise.open(tmp_path / "f32.safetensors"), tmp_path / "saved.zt", lora=tmp_path / "two")
+    np.testing.assert_allclose(poise.open(tmp_path / "saved.zt")[name].numpy(), base + two, rtol=0, atol=1e-5)
+    with pytest.raises(FileNotFoundError):
+        poise.convert(source, tmp_path / "no.zt", lora=tmp_path / "nothing")
+    with pytest.raises(poise.InvalidFileError, match="no adapter"):
+        poise.convert(source, tmp_path / "no.zt", lora=source)
+    for wrong in (3, {tmp_path / "one": "much"}, [tmp_path / "one"], {3: 1.0}):
+        with pytest.raises(TypeError):
+            poise.convert(source, tmp_path / "no.zt", lora=wrong)
+
+
 def test_weights_of_errors_are_the_commands(command, examples, nano, tmp_path):
     """The older format of llama-imatrix: a count, then name, calls and numbers of each."""
     name, numbers = b"output.weight", np.linspace(0.01, 50, 128).astype("<f4") ** 2

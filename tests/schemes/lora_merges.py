@@ -3,6 +3,7 @@
     lora_merges.py POISE
 """
 import json
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -44,15 +45,18 @@ class Case:
                           *([] if source is None else ["--dtype", "f32"]))
         return load(target)
 
+    @staticmethod
+    def loaded(path):
+        return load(path)
+
     def require(self, found, changes, tolerance=2e-6):
         for name, array in self.base.items():
             want = changes.get(name, array)
             require(found[name].dtype == array.dtype and np.allclose(found[name], want, rtol=0, atol=tolerance),
                     f"{name} is off by {np.abs(found[name] - want).max()}")
 
-    def refused(self, *texts, source=None):
-        message = self.tester.poise("convert", source or self.path, "-o", self.directory / "no.safetensors", "--lora",
-                                    self.directory / "a", fails=True)
+    def refused(self, *texts, source=None, where=None):
+        message = self.tester.poise("convert", source or self.path, "-o", self.directory / "no.safetensors", "--lora", where or self.directory / "a", fails=True)
         for text in texts:
             require(text in message, f"no {text!r} in {message}")
 
@@ -119,16 +123,89 @@ def run(case, directory):
     case.refused("use_dora is true")
     adapter(place, tensors, r=0)
     case.refused("r is 0, expected 1 to")
-    adapter(place, tensors, rank_pattern={".*q_proj": 8})
-    case.refused("the pattern")
+    adapter(place, tensors, rank_pattern={"q_proj(": 8})
+    case.refused("rank_pattern", "q_proj(")
+    (place / "adapter_config.json").write_text("{}")
+    case.refused("r is missing", "lora_alpha is missing")
     (place / "adapter_config.json").write_text("[1]")
     case.refused("expected an object")
     (place / "adapter_config.json").unlink()
     case.refused("adapter_config.json")
 
 
-with tempfile.TemporaryDirectory() as made:
-    try:
-        run(Case(Path(made), sys.argv[1]), Path(made))
-    except Failure as failure:
-        sys.exit(str(failure))
+def key_of(patterns, module):
+    """get_pattern_key() of PEFT."""
+    return next((key for key in patterns if re.match(rf"(.*\.)?({key})$", module)), None)
+
+
+def patterns(case, directory):
+    """rank_pattern, alpha_pattern and target_modules beside Python's own regular expressions."""
+    place = directory / "patterns"
+    modules = list(MATRICES)
+    for ranks, alphas in (({r".*\.q_proj": 2, "k_proj|v_proj": 3, "proj": 9}, {r"layers\.\d+\.mlp\.(up|gate)_proj": 11.5}),
+                          ({"^model.layers.0.self_attn.q_proj": 5, "self_attn": 7, r"(?!.*down)mlp.*": 6}, {"^layers.0.mlp.up_proj": 3, r"[a-k]_proj": 2, r"\w+$": 8}),
+                          ({"model.layers.0.mlp.up_proj": 2, "o_proj": 1, "_proj": 3, "layers.0.mlp.gate.proj": 5, "": 4}, {"q_proj$": -1, "q_proj": 5})):
+        tensors, wanted = {}, {}
+        for module in modules:
+            rank = ranks.get(key_of(ranks, module), 4)
+            alpha = alphas.get(key_of(alphas, module), 6)
+            out, inside = MATRICES[module]
+            matrices = pair(out, inside, rank)
+            tensors.update(thin(module, matrices))
+            wanted[module + ".weight"] = case.base[module + ".weight"] + alpha / rank * matrices[0] @ matrices[1]
+        require(len({len(tensors[f"{module}.lora_A.weight"]) for module in modules}) > 2, "patterns that match nothing")
+        case.require(case.merged(adapter(place, tensors, rank_pattern=ranks, alpha_pattern=alphas, target_modules="all-linear")), wanted)
+
+    two = {module: pair(*MATRICES[module]) for module in modules}
+    tensors = {key: array for module, matrices in two.items() for key, array in thin(module, matrices).items()}
+    for targets in (["q_proj", "down_proj"], r".*\.(self_attn|mlp)\.(q|up)_proj", "q_proj", ["mlp.up_proj", "proj"], modules, r"(?:.*?(?:layers).*?(?:self_attn|mlp).*?proj)"):
+        named = [module for module in modules
+                 if (re.fullmatch(targets, module) if isinstance(targets, str) else any(module == one or module.endswith("." + one) for one in targets))]
+        adapter(place, tensors, target_modules=targets)
+        report = json.loads(case.tester.poise("verify", place, "--json"))
+        told = json.dumps(report)
+        left = len(modules) - len(named)
+        require(("target_modules does not name" in told) == (left > 0), f"{targets}: {told}")
+        require(left < 2 or f"and {left - 1} more" in told, f"{targets}: {told}")
+        require(not named or "PEFT leaves them out" not in told or all(f"does not name {module}" not in told for module in named), told)
+
+
+def fields(case, directory):
+    """Every field of adapter_config.json with what it cannot be; inspect opens the directory all the same."""
+    place = directory / "fields"
+    tensors = thin(Q, pair(HIDDEN, HIDDEN))
+    wrong = {"peft_type": 3, "r": -1, "lora_alpha": "x", "use_rslora": 1, "fan_in_fan_out": "no", "rank_pattern": [], "alpha_pattern": {"q_proj": None}, "target_modules": {"a": 1},
+             "base_model_name_or_path": ["x"], "use_dora": 0}
+    for key, value in wrong.items():
+        adapter(place, tensors, **{key: value})
+        case.refused(key, "expected", where=place)
+    for key, value in {"r": 1.5, "rank_pattern": {"q_proj": 2**40}, "target_modules": [3], "lora_alpha": True}.items():
+        adapter(place, tensors, **{key: value})
+        case.refused(key, "expected", where=place)
+    adapter(place, tensors, **wrong)
+    case.refused(*wrong, f"{len(wrong)} ", where=place)
+    report = case.tester.poise("verify", place, "--json", fails=None)
+    require(all(key in report for key in wrong), report)
+    case.tester.poise("inspect", place)
+    for key, value in {"peft_type": "LOHA", "use_dora": True, "lora_bias": True, "use_qalora": True, "layer_replication": [[0, 1]], "megatron_config": {"a": 1},
+                       "alora_invocation_tokens": [1], "target_parameters": ["a"], "trainable_token_indices": [1]}.items():
+        adapter(place, tensors, **{key: value})
+        case.refused(key, "supported", where=place)
+    adapter(place, tensors, rank_pattern={f"x{i}": 4 for i in range(5000)})
+    case.refused("rank_pattern has 5000 patterns", where=place)
+    adapter(place, tensors, rank_pattern={"((((q*)*)*)*)*x" + "(.*)*" * 20 + "y": 4})
+    case.tester.poise("verify", place, fails=None)  # ends
+    adapter(place, tensors, base_model_name_or_path="someone/base", r=4)
+    found = json.loads(case.tester.poise("inspect", place, "--json"))
+    require(found["adapter"] == {"kind": "lora", "alpha": 6.0, "rank": 4, "targets": ["q_proj"], "matrices": 1, "base_model": "someone/base"} and found["warnings"] == [], f"{found}")
+    require(found["attributes"]["adapter_config"]["lora_alpha"] == 6, "adapter_config")
+    case.tester.poise("verify", place)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        try:
+            for check in (run, patterns, fields):
+                check(Case(Path(made), sys.argv[1]), Path(made))
+        except Failure as failure:
+            sys.exit(str(failure))

@@ -332,8 +332,7 @@ class Tester:
 
     def poise(self, *arguments, fails=False):
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True)
-        require((done.returncode != 0) == fails,
-                f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+        require(fails is None or (done.returncode != 0) == fails, f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
         return done.stderr if fails else done.stdout
 
     def converted(self, source, *options):

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
+#include "formats/adapter.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
@@ -120,6 +121,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
     FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
   // Types that ggml removed or that are newer, and blocks without a known byte order.
   find_unknown(model, is_known_layout, findings);
+  std::ranges::move(adapter_findings(model), std::back_inserter(findings));
   return findings;
 }
 

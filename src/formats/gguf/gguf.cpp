@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "formats/gguf/adapter.hpp"
 #include "formats/gguf/audit.hpp"
 #include "formats/gguf/edit.hpp"
 #include "formats/gguf/header.hpp"
@@ -39,6 +40,7 @@ const Format kGguf = {
     .edit = gguf::edit,
     .keys = gguf::list_keys,
     .transposes = gguf::transposes,
+    .adapter = gguf::adapter,
     .read_importance_matrix = gguf::read_imatrix,
 };
 

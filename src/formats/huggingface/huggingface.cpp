@@ -8,6 +8,8 @@
 //   tokenizer.model                 SentencePiece vocabulary, or
 //   tokenizer.json, ...             another one (tokenizer/files/files.hpp)
 //   README.md                       model card; license and base_model in its front matter
+//
+// Or of an adapter: adapter_config.json and adapter_model.safetensors (adapter.hpp).
 #include "formats/huggingface/huggingface.hpp"
 
 #include <algorithm>
@@ -24,6 +26,7 @@
 #include "family/config_effects.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/front_matter.hpp"
 #include "formats/huggingface/list_keys.hpp"
 #include "formats/huggingface/names.hpp"
@@ -428,11 +431,28 @@ Model read_directory(Directory& directory, const Weights& found, const ReadOptio
   return model;
 }
 
+// Its model's configuration and vocabulary, which may stand next to it, say nothing of the thin matrices.
+Model read_adapter(Directory& directory, const Weights& found) {
+  Model model;
+  model.origin.path = directory.path();
+  Attributes config = directory.json_object(kAdapter, model.warnings);
+  (void)read_tensors(model, directory, found);
+  model.attributes.set(std::string(kAdapterConfig), std::move(config));
+  model.origin = directory.origin();
+  if (const auto adapter = huggingface::adapter(model, nullptr)) model.card.base_model = adapter->base_model;
+  return model;
+}
+
+bool is_adapter(const fs::path& directory, const Weights& weights) {
+  return weights.name.starts_with("adapter_model.") && is_there(directory / kAdapter);
+}
+
 Model read(const Input& input, const ReadOptions& options) {
   const Weights weights = require_weights(input.path);
   Directory directory(input.path, options);
   try {
-    return read_directory(directory, weights, options);
+    return is_adapter(input.path, weights) ? read_adapter(directory, weights)
+                                           : read_directory(directory, weights, options);
   } catch (const Error& error) {
     refuse_non_model(error, directory.opened());
     throw;
@@ -450,7 +470,7 @@ std::vector<Input> weight_inputs(const Weights& weights, const Model& model) {
 }
 
 std::vector<Finding> audit(const Input& input, const Model& model) {
-  std::vector<Finding> findings;
+  std::vector<Finding> findings = adapter_findings(model);
   const auto weights = find_weights(input.path);
   if (!weights || weights->format->audit == nullptr) return findings;
   for (const Input& file : weight_inputs(*weights, model))
@@ -483,6 +503,7 @@ const Format kHuggingFace = {
     .audit = audit,
     .checksums = checksums,
     .keys = huggingface::list_keys,
+    .adapter = huggingface::adapter,
 };
 
 }  // namespace poise

@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 #include <poise/source.hpp>
 
+#include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/python_json.hpp"
 #include "formats/safetensors/safetensors.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 3> kJsonFiles = {kConfig, kGeneration, "tokenizer_config.json"};
+constexpr std::array<std::string_view, 4> kJsonFiles = {kConfig, kGeneration, "tokenizer_config.json", kAdapter};
 constexpr std::uint64_t kMaxJsonBytes = std::uint64_t{256} << 20;
 
 bool is_there(const fs::path& path) {

@@ -1,0 +1,81 @@
+#include "formats/adapter.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "formats/format.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+// "q_proj" of "model.layers.0.self_attn.q_proj", "attn_q" of "blk.0.attn_q.weight".
+std::string target_of(std::string_view name) {
+  constexpr std::string_view kWeight = ".weight";
+  if (name.ends_with(kWeight)) name.remove_suffix(kWeight.size());
+  return std::string(name.substr(name.rfind('.') + 1));
+}
+
+template <typename T>
+Value one_or_list(const std::vector<T>& items) {
+  if (items.size() == 1) return Value(items.front());
+  return Value(Value::Array(items.begin(), items.end()));
+}
+
+}  // namespace
+
+std::optional<Adapter> adapter_in(const Model& file, const Model* base) {
+  for (const Format* format : all_formats()) {
+    if (format->adapter == nullptr) continue;
+    if (auto found = format->adapter(file, base)) return found;
+  }
+  return std::nullopt;
+}
+
+Attributes adapter_summary(const Adapter& adapter) {
+  constexpr std::size_t kMostNamed = 100;
+  std::set<std::uint64_t> ranks;
+  std::set<std::string> targets;
+  for (const AdaptedMatrix& matrix : adapter.matrices) {
+    if (ranks.size() < kMostNamed) ranks.insert(matrix.rank());
+    if (targets.size() < kMostNamed) targets.insert(target_of(matrix.file_name));
+  }
+  Attributes summary = {{"kind", "lora"}, {"alpha", adapter.alpha}};
+  if (!ranks.empty()) summary.set("rank", one_or_list(std::vector<std::uint64_t>(ranks.begin(), ranks.end())));
+  summary.set("targets", Value::Array(targets.begin(), targets.end()));
+  summary.set("matrices", static_cast<std::uint64_t>(adapter.matrices.size()));
+  if (!adapter.whole.empty()) summary.set("whole_tensors", static_cast<std::uint64_t>(adapter.whole.size()));
+  if (!adapter.base_model.empty()) summary.set("base_model", adapter.base_model);
+  return summary;
+}
+
+std::vector<Finding> adapter_findings(const Model& file) {
+  std::vector<Finding> findings;
+  const auto adapter = adapter_in(file, nullptr);
+  if (!adapter) return findings;
+  const auto add = [&](Severity severity, const std::vector<std::string>& problems) {
+    for (const std::string& problem : problems)
+      findings.push_back({severity, fmt::format("adapter: {}", problem), file.origin.path.string(), std::nullopt});
+  };
+  add(Severity::error, adapter->faults);
+  add(Severity::warning, adapter->refusals);
+  add(Severity::warning, adapter->deviations);
+  return findings;
+}
+
+std::optional<std::string> ThinMatrices::fault(std::string_view left_name, std::string_view right_name) const {
+  if (left == nullptr || right == nullptr)
+    return fmt::format("{} is missing", left == nullptr ? left_name : right_name);
+  for (const Tensor* tensor : {left, right}) {
+    if (tensor->shape.size() != 2 || !has_float_elements(*tensor))
+      return fmt::format("{} is {} of shape {}, expected a matrix of numbers", tensor->name, storage_name(*tensor),
+                         to_string(tensor->shape));
+  }
+  if (left->shape[1] == right->shape[0] && left->shape[1] != 0) return std::nullopt;
+  return fmt::format("{} is {} and {} is {}: their ranks differ, or are 0", left_name, to_string(left->shape),
+                     right_name, to_string(right->shape));
+}
+
+}  // namespace poise

@@ -1,0 +1,59 @@
+// Adapter: low-rank changes of a model's matrices (LoRA), as some format's files hold them instead of a model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <poise/model.hpp>
+
+#include "views/low_rank.hpp"
+
+namespace poise {
+
+// What is added to one matrix. Both thin matrices hold numbers, and their ranks agree.
+struct AdaptedMatrix {
+  std::string file_name;  // as the file calls the matrix, for messages
+  std::string name;       // of the model's tensor, in the spelling of its family's table
+  LowRank change;
+
+  std::uint64_t rank() const { return change.right.shape[0]; }
+  // Of the matrix that it fits. The product of its dimensions may be more than 64 bits hold.
+  Shape shape() const {
+    Shape product{change.left.shape[0], change.right.shape[1]};
+    if (change.transposed) std::swap(product[0], product[1]);
+    return product;
+  }
+};
+
+struct Adapter {
+  std::string base_model;  // the one that it was trained for; empty: the file does not name it
+  double alpha = 0;
+  std::vector<AdaptedMatrix> matrices;
+  std::vector<Tensor> whole;            // in place of the model's tensors of these names
+  std::vector<std::string> faults;      // a sentence each, up to a thousand: what the file has wrong
+  std::vector<std::string> refusals;    // what it has that Poise does not follow
+  std::vector<std::string> deviations;  // what other programs do otherwise
+};
+
+// The adapter that a file is, by its own format. Nothing: it is a model. With the model that it is to change, its names
+// are that model's, and its rows in the order of that model's; without, they stay the file's.
+std::optional<Adapter> adapter_in(const Model& file, const Model* base);
+
+// For people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"], "base_model": "..."}.
+Attributes adapter_summary(const Adapter& adapter);
+
+// What verify() is to tell of a file that may be an adapter.
+std::vector<Finding> adapter_findings(const Model& file);
+
+// The thin matrices of one adapted matrix while tensors come in any order.
+struct ThinMatrices {
+  const Tensor* left = nullptr;   // B: [rows, rank]
+  const Tensor* right = nullptr;  // A: [rank, columns]
+
+  // What keeps them from being a pair of the names that messages have for them; nothing where they are one.
+  std::optional<std::string> fault(std::string_view left_name, std::string_view right_name) const;
+};
+
+}  // namespace poise

@@ -1,0 +1,126 @@
+#include "formats/huggingface/adapter.hpp"
+
+#include <array>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/utf8.hpp"
+#include "family/check.hpp"
+#include "formats/huggingface/peft_config.hpp"
+
+namespace poise::huggingface {
+namespace {
+
+constexpr std::string_view kPrefix = "base_model.model.";
+
+struct Ending {
+  std::string_view text;
+  bool left;       // B
+  bool embedding;  // the product is transposed
+};
+// A name may have the adapter's own, "default", before "weight".
+constexpr std::array kEndings = std::to_array<Ending>({{".lora_A", false, false},
+                                                       {".lora_B", true, false},
+                                                       {".lora_embedding_A", false, true},
+                                                       {".lora_embedding_B", true, true}});
+
+struct Pair : ThinMatrices {
+  bool embedding = false;
+};
+
+class Reading {
+ public:
+  Reading(const Model& file, const Attributes& keys) : file_(file), config_(keys, adapter_.faults, adapter_.refusals) {}
+
+  Adapter read() {
+    adapter_.base_model = config_.base_model();
+    adapter_.alpha = config_.alpha();
+    is_sound_ = adapter_.faults.empty();
+    for (const Tensor& tensor : file_.tensors()) sort(tensor);
+    for (const auto& [module, pair] : pairs_) add(module, pair);
+    if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
+      adapter_.faults.emplace_back("the adapter changes nothing");
+    tell_untargeted();
+    return std::move(adapter_);
+  }
+
+ private:
+  void sort(const Tensor& tensor) {
+    std::string_view name = tensor.name;
+    if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+    for (const Ending& ending : kEndings) {
+      const auto at = name.find(ending.text);
+      if (at == std::string_view::npos) continue;
+      const std::string_view rest = name.substr(at + ending.text.size());
+      if (!rest.empty() && rest != ".weight" && rest != ".default.weight" && rest != ".default") continue;
+      Pair& pair = pairs_[std::string(name.substr(0, at))];
+      const Tensor*& place = ending.left ? pair.left : pair.right;
+      if (place != nullptr) return fault(fmt::format("{} and {} are one matrix", place->name, tensor.name));
+      place = &tensor;
+      pair.embedding = ending.embedding;
+      return;
+    }
+    if (name.find(".lora_") != std::string_view::npos)
+      return fault(fmt::format("tensor {} is of a kind that is not supported", tensor.name));
+    std::string plain(name);
+    for (const std::string_view inner : {".modules_to_save.default", ".modules_to_save", ".base_layer"}) {
+      if (const auto at = plain.find(inner); at != std::string::npos) plain.erase(at, inner.size());
+    }
+    if (const auto [found, is_new] = whole_.emplace(plain, tensor.name.view()); !is_new)
+      return fault(fmt::format("{} and {} are one tensor", found->second, tensor.name));
+    adapter_.whole.push_back(tensor);
+    adapter_.whole.back().name = plain;
+  }
+
+  void add(const std::string& module, const Pair& pair) {
+    if (const auto problem = pair.fault("lora_B", "lora_A")) return fault(fmt::format("{}: {}", module, *problem));
+    if (!is_utf8(module)) return fault(fmt::format("{}: the name is not UTF-8", module));
+    try {
+      const std::uint64_t rank = config_.rank(module);
+      if (is_sound_ && pair.right->shape[0] != rank)
+        return fault(fmt::format("{}: B is {} and A is {}, expected rank {}", module, to_string(pair.left->shape),
+                                 to_string(pair.right->shape), rank));
+      if (config_.targets(module) == false) untargeted_.push_back(module);
+      const bool transposed = pair.embedding || config_.fan_in_fan_out();
+      adapter_.matrices.push_back({module,
+                                   module + ".weight",
+                                   {*pair.left, *pair.right, transposed, static_cast<float>(config_.factor(module))}});
+    } catch (const Error& error) {  // of a pattern that takes too long
+      if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::invalid_file) throw;
+      fault(fmt::format("{}: {}", module, error.message()));
+    }
+  }
+
+  void tell_untargeted() {
+    if (untargeted_.empty()) return;
+    adapter_.deviations.push_back(fmt::format(
+        "target_modules does not name {}{}: PEFT leaves {} out, Poise merges what the file has", untargeted_.front(),
+        untargeted_.size() == 1 ? "" : fmt::format(" and {} more", untargeted_.size() - 1),
+        untargeted_.size() == 1 ? "it" : "them"));
+  }
+
+  void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
+
+  const Model& file_;
+  Adapter adapter_;
+  PeftConfig config_;
+  bool is_sound_ = true;                           // the configuration: then ranks are compared with it
+  std::map<std::string, Pair> pairs_;              // by module
+  std::map<std::string, std::string_view> whole_;  // the file's name of a tensor, by the model's
+  std::vector<std::string> untargeted_;
+};
+
+}  // namespace
+
+std::optional<Adapter> adapter(const Model& file, const Model*) {
+  const Value* value = file.attributes.find(kAdapterConfig);
+  const auto* keys = value == nullptr ? nullptr : value->get_if<Attributes>();
+  if (keys == nullptr) return std::nullopt;
+  return Reading(file, *keys).read();
+}
+
+}  // namespace poise::huggingface

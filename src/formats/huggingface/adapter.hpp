@@ -1,0 +1,20 @@
+// PEFT's adapters: a directory of adapter_config.json and adapter_model.safetensors. Of each matrix there are
+//
+//   base_model.model.NAME.lora_A.weight   [rank, in]       or lora_embedding_A [rank, tokens]
+//   base_model.model.NAME.lora_B.weight   [out, rank]      or lora_embedding_B [width, rank]
+//
+// and any other tensor replaces the model's of its name.
+#pragma once
+
+#include "formats/adapter.hpp"
+
+namespace poise::huggingface {
+
+inline constexpr std::string_view kAdapter = "adapter_config.json";
+// The attribute that has the object of that file.
+inline constexpr std::string_view kAdapterConfig = "adapter_config";
+
+// See adapter_in().
+std::optional<Adapter> adapter(const Model& file, const Model* base);
+
+}  // namespace poise::huggingface

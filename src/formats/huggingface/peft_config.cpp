@@ -1,0 +1,199 @@
+#include "formats/huggingface/peft_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/function_ref.hpp"
+#include "family/check.hpp"
+#include "syntax/value_number.hpp"
+
+namespace poise::huggingface {
+namespace {
+
+constexpr std::uint64_t kMaxRank = 1 << 16;
+constexpr std::size_t kMaxPatterns = 4096;  // of one field
+
+// Long values are cut.
+std::string shown(const Value& value) {
+  constexpr std::size_t kMost = 60;
+  const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;
+  std::string text = is_list ? "a list or an object" : to_json(value);
+  if (text.size() > kMost) text = text.substr(0, kMost - 3) + "...";
+  return text;
+}
+
+bool is_absent(const Value* value) { return value == nullptr || *value == Value(); }
+
+}  // namespace
+
+class PeftConfig::Reader {
+ public:
+  Reader(const Attributes& keys, std::vector<std::string>& faults, std::vector<std::string>& refusals)
+      : keys_(keys), faults_(faults), refusals_(refusals) {}
+
+  std::string text(std::string_view key) {
+    const Value* value = keys_.find(key);
+    if (is_absent(value)) return {};
+    if (const auto* found = value->get_if<std::string>()) return *found;
+    expected(key, *value, "text");
+    return {};
+  }
+
+  bool is_true(std::string_view key) {
+    const Value* value = keys_.find(key);
+    if (is_absent(value)) return false;
+    if (const auto* found = value->get_if<bool>()) return *found;
+    expected(key, *value, "true or false");
+    return false;
+  }
+
+  std::uint64_t rank(std::string_view key, const Value* value) {
+    const auto found = number(value);
+    if (found && *found >= 1 && *found <= static_cast<double>(kMaxRank) && *found == std::floor(*found))
+      return static_cast<std::uint64_t>(*found);
+    const std::string wanted = fmt::format("1 to {}", kMaxRank);
+    value == nullptr ? missing(key) : expected(key, *value, wanted);
+    return 1;
+  }
+
+  double alpha(std::string_view key, const Value* value) {
+    const auto found = number(value);
+    if (found && std::isfinite(*found)) return *found;
+    value == nullptr ? missing(key) : expected(key, *value, "a number");
+    return 0;
+  }
+
+  template <typename Number>
+  Patterns<Number> patterns(std::string_view key, FunctionRef<Number(std::string_view where, const Value*)> read) {
+    Patterns<Number> result;
+    const Value* value = keys_.find(key);
+    if (is_absent(value)) return result;
+    const auto* map = value->get_if<Attributes>();
+    if (map == nullptr) {
+      expected(key, *value, "an object");
+      return result;
+    }
+    if (!is_possible(key, map->size())) return result;
+    for (const auto& [pattern, own] : *map) {
+      const std::string where = fmt::format("{}: {}", key, pattern);
+      const Number read_number = read(where, &own);
+      if (auto made = pattern_of(pattern, ModulePattern::Matches::ending, std::string(key)))
+        result.emplace_back(*std::move(made), read_number);
+    }
+    return result;
+  }
+
+  // Nothing where modules are not listed, or by a word that stands for a list of the model's.
+  std::optional<std::vector<ModulePattern>> targets() {
+    constexpr std::string_view kKey = "target_modules";
+    const Value* value = keys_.find(kKey);
+    if (is_absent(value)) return std::nullopt;
+    std::vector<ModulePattern> result;
+    const auto* list = value->get_if<Value::Array>();
+    if (const auto* expression = value->get_if<std::string>()) {
+      if (*expression == "all-linear") return std::nullopt;
+      auto made = pattern_of(*expression, ModulePattern::Matches::whole, std::string(kKey));
+      if (!made) return std::nullopt;
+      result.push_back(*std::move(made));
+    } else if (list == nullptr) {
+      expected(kKey, *value, "text, or a list of it");
+      return std::nullopt;
+    } else if (!is_possible(kKey, list->size())) {
+      return std::nullopt;
+    } else {
+      for (const Value& item : *list) {
+        const auto* name = item.get_if<std::string>();
+        if (name == nullptr) {
+          expected(kKey, item, "text, or a list of it");
+          return std::nullopt;
+        }
+        if (auto made = pattern_of(*name, ModulePattern::Matches::ending, std::string(kKey)))
+          result.push_back(*std::move(made));
+      }
+    }
+    return result;
+  }
+
+  void refuse(std::string problem) { refusals_.push_back(std::move(problem)); }
+  void refuse_true(std::string_view key) {
+    if (is_true(key)) refuse(fmt::format("{} is true, only false is supported", key));
+  }
+  void refuse_any(std::string_view key) {
+    const Value* value = keys_.find(key);
+    if (is_absent(value) || *value == Value(Value::Array{}) || *value == Value(Attributes{}) || *value == Value(false))
+      return;
+    refuse(fmt::format("{} is not supported", key));
+  }
+  const Value* find(std::string_view key) const { return keys_.find(key); }
+
+ private:
+  void missing(std::string_view key) { add_fault(faults_, fmt::format("{} is missing", key)); }
+  void expected(std::string_view key, const Value& found, std::string_view wanted) {
+    add_fault(faults_, fmt::format("{} is {}, expected {}", key, shown(found), wanted));
+  }
+  static std::optional<double> number(const Value* value) { return poise::number(value); }
+
+  bool is_possible(std::string_view key, std::size_t patterns) {
+    if (patterns <= kMaxPatterns) return true;
+    add_fault(faults_, fmt::format("{} has {} patterns, at most {} are read", key, patterns, kMaxPatterns));
+    return false;
+  }
+
+  std::optional<ModulePattern> pattern_of(std::string_view expression, ModulePattern::Matches matches,
+                                          const std::string& where) {
+    try {
+      return ModulePattern(expression, matches, where);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
+      add_fault(faults_, error.message());
+      return std::nullopt;
+    }
+  }
+
+  const Attributes& keys_;
+  std::vector<std::string>& faults_;
+  std::vector<std::string>& refusals_;
+};
+
+PeftConfig::PeftConfig(const Attributes& keys, std::vector<std::string>& faults, std::vector<std::string>& refusals) {
+  Reader read(keys, faults, refusals);
+  if (const std::string kind = read.text("peft_type"); !kind.empty() && kind != "LORA")
+    read.refuse(fmt::format("peft_type is {}, only LORA is supported", shown(Value(kind))));
+  for (const std::string_view key : {"use_dora", "use_qalora", "lora_bias"}) read.refuse_true(key);
+  for (const std::string_view key : {"layer_replication", "megatron_config", "alora_invocation_tokens",
+                                     "target_parameters", "trainable_token_indices", "arrow_config"})
+    read.refuse_any(key);
+  base_model_ = read.text("base_model_name_or_path");
+  root_ = read.is_true("use_rslora");
+  fan_in_fan_out_ = read.is_true("fan_in_fan_out");
+  rank_ = read.rank("r", read.find("r"));
+  alpha_ = read.alpha("lora_alpha", read.find("lora_alpha"));
+  ranks_ = read.patterns<std::uint64_t>(
+      "rank_pattern", [&](std::string_view where, const Value* value) { return read.rank(where, value); });
+  alphas_ = read.patterns<double>("alpha_pattern",
+                                  [&](std::string_view where, const Value* value) { return read.alpha(where, value); });
+  targets_ = read.targets();
+}
+
+std::uint64_t PeftConfig::rank(std::string_view module) const {
+  const auto found = std::ranges::find_if(ranks_, [&](const auto& row) { return row.first.matches(module); });
+  return found == ranks_.end() ? rank_ : found->second;
+}
+
+double PeftConfig::factor(std::string_view module) const {
+  const auto found = std::ranges::find_if(alphas_, [&](const auto& row) { return row.first.matches(module); });
+  const double alpha = found == alphas_.end() ? alpha_ : found->second;
+  const auto divisor = static_cast<double>(rank(module));
+  return alpha / (root_ ? std::sqrt(divisor) : divisor);
+}
+
+std::optional<bool> PeftConfig::targets(std::string_view module) const {
+  if (!targets_) return std::nullopt;
+  return std::ranges::any_of(*targets_, [&](const ModulePattern& pattern) { return pattern.matches(module); });
+}
+
+}  // namespace poise::huggingface
