@@ -1,6 +1,7 @@
 #include "views/low_rank.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -26,21 +27,69 @@ std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows
   return result;
 }
 
-// Both thin matrices, the left one with the scale.
-struct Factors {
-  explicit Factors(const LowRank& change) {
-    left = numbers_of(change.left);
-    right = numbers_of(change.right);
-    const auto rank = static_cast<std::size_t>(change.right.shape[0]);
-    if (change.transposed) {
-      std::vector<float> first = transposed(right, rank, static_cast<std::size_t>(change.right.shape[1]));
-      right = transposed(left, static_cast<std::size_t>(change.left.shape[0]), rank);
-      left = std::move(first);
-    }
-    for (float& number : left) number *= change.scale;
+// Columns that one call sums up: as many sums as vector registers hold.
+constexpr std::size_t kStrip = 32;
+
+// out[i] += sum over k of weights[k] * strip[k * kStrip + i], in the order of k.
+void add_strip(std::span<float, kStrip> out, std::span<const float> weights, const float* strip) {
+  std::array<float, kStrip> sums;
+  std::ranges::copy(out, sums.begin());
+  for (const float weight : weights) {
+    for (std::size_t i = 0; i < kStrip; ++i) sums[i] += weight * strip[i];
+    strip += kStrip;
   }
-  std::vector<float> left;   // [rows, rank]
-  std::vector<float> right;  // [rank, columns]
+  std::ranges::copy(sums, out.begin());
+}
+
+// Both thin matrices, the left one with the scale.
+class Factors {
+ public:
+  explicit Factors(const LowRank& change) : rank_(static_cast<std::size_t>(change.right.shape[0])) {
+    left_ = numbers_of(change.left);
+    std::vector<float> right = numbers_of(change.right);
+    if (change.transposed) {
+      std::vector<float> first = transposed(right, rank_, static_cast<std::size_t>(change.right.shape[1]));
+      right = transposed(left_, static_cast<std::size_t>(change.left.shape[0]), rank_);
+      left_ = std::move(first);
+    }
+    for (float& number : left_) number *= change.scale;
+    cut(right);
+  }
+
+  // Adds the product's elements of a row, from `column` on. Requires: the row has that many.
+  void add(std::size_t row, std::size_t column, std::span<float> out) const {
+    const std::span<const float> weights = std::span(left_).subspan(row * rank_, rank_);
+    while (!out.empty()) {
+      const float* const strip = strips_.data() + column / kStrip * rank_ * kStrip;
+      const std::size_t begin = column % kStrip;
+      const std::size_t count = std::min(kStrip - begin, out.size());
+      if (count == kStrip) {
+        add_strip(out.first<kStrip>(), weights, strip);
+      } else {
+        std::array<float, kStrip> part = {};
+        const auto first = part.begin() + static_cast<std::ptrdiff_t>(begin);
+        std::copy_n(out.begin(), count, first);
+        add_strip(part, weights, strip);
+        std::copy_n(first, count, out.begin());
+      }
+      column += count;
+      out = out.subspan(count);
+    }
+  }
+
+ private:
+  void cut(const std::vector<float>& right) {
+    const std::size_t columns = right.size() / rank_;
+    strips_.resize((columns + kStrip - 1) / kStrip * rank_ * kStrip);
+    for (std::size_t k = 0; k < rank_; ++k) {
+      for (std::size_t i = 0; i < columns; ++i)
+        strips_[(i / kStrip * rank_ + k) * kStrip + i % kStrip] = right[k * columns + i];
+    }
+  }
+
+  std::size_t rank_;
+  std::vector<float> left_;    // [rows, rank]
+  std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
 };
 
 class LowRankBlob final : public FloatBlob {
@@ -49,7 +98,6 @@ class LowRankBlob final : public FloatBlob {
       : FloatBlob(matrix.elements()),
         matrix_(dense_blob(matrix, DType::f32)),
         change_(std::move(change)),
-        rank_(static_cast<std::size_t>(change_.right.shape[0])),
         columns_(matrix.shape.back()) {}
 
   bool seekable() const override { return matrix_->seekable(); }
@@ -62,11 +110,7 @@ class LowRankBlob final : public FloatBlob {
       const auto row = static_cast<std::size_t>(first / columns_);
       const auto column = static_cast<std::size_t>(first % columns_);
       const std::size_t count = std::min(out.size(), static_cast<std::size_t>(columns_) - column);
-      for (std::size_t k = 0; k < rank_; ++k) {
-        const float weight = factors->left[row * rank_ + k];
-        const float* const line = factors->right.data() + k * static_cast<std::size_t>(columns_) + column;
-        for (std::size_t i = 0; i < count; ++i) out[i] += weight * line[i];
-      }
+      factors->add(row, column, out.first(count));
       first += count;
       out = out.subspan(count);
     }
@@ -76,7 +120,6 @@ class LowRankBlob final : public FloatBlob {
  private:
   BlobPtr matrix_;
   LowRank change_;
-  std::size_t rank_;
   std::uint64_t columns_;
   LazyValue<const Factors> kept_;
 };
