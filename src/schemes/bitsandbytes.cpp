@@ -33,6 +33,8 @@ constexpr std::array<std::string_view, 2> kStates = {".weight.quant_state.bitsan
 constexpr std::array<std::string_view, 6> kParts4 = {".weight",  ".weight.absmax",        kStates[0],
                                                      kStates[1], ".weight.nested_absmax", ".weight.nested_quant_map"};
 constexpr std::array<std::string_view, 2> kParts8 = {".weight", ".weight_format"};
+constexpr std::array<DType, 1> kCodes4 = {DType::u8};
+constexpr std::array<DType, 1> kCodes8 = {DType::i8};
 // The even code is in the high half.
 constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 
@@ -193,14 +195,6 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
                                                               })),
                                .zeros = as_part("zeros", DType::f16, same_f16(128, weight.shape[0]))});
 }
-
-bool is_codes4(const Tensor& tensor) {
-  return tensor.name.view().ends_with(".weight") && tensor.parts.size() == 1 && tensor.parts[0].dtype == DType::u8;
-}
-bool is_codes8(const Tensor& tensor) {
-  return tensor.name.view().ends_with(".weight") && tensor.parts.size() == 1 && tensor.parts[0].dtype == DType::i8;
-}
-
 }  // namespace
 
 const QuantizationScheme bitsandbytes_4bit = {
@@ -208,7 +202,7 @@ const QuantizationScheme bitsandbytes_4bit = {
     .method = kMethod,
     .marker = ".weight.quant_map",
     .parts = kParts4,
-    .is_part = is_codes4,
+    .code_types = kCodes4,
     .fold = fold_4bit,
 };
 
@@ -217,7 +211,7 @@ const QuantizationScheme bitsandbytes_8bit = {
     .method = kMethod,
     .marker = ".SCB",
     .parts = kParts8,
-    .is_part = is_codes8,
+    .code_types = kCodes8,
     .fold = fold_8bit,
 };
 

@@ -29,6 +29,7 @@ constexpr std::string_view kMethod = "compressed-tensors";
 constexpr std::array<std::string_view, 4> kPackedParts = {".weight_scale", ".weight_shape", ".weight_zero_point",
                                                           ".weight_g_idx"};
 constexpr std::array<std::string_view, 3> kPlainParts = {".weight", ".weight_zero_point", ".weight_g_idx"};
+constexpr std::array<DType, 3> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2};
 constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_zero_point", ".output_scale", ".k_scale",
                                                       ".v_scale"};
 
@@ -231,11 +232,6 @@ bool is_int8(const MatrixParts& matrix) {
   return is_plain(matrix) && weight != nullptr && weight->parts.size() == 1 && weight->parts[0].dtype == DType::i8;
 }
 
-bool is_part(const Tensor& tensor) {
-  return tensor.name.view().ends_with(".weight") && tensor.shape.size() == 2 && tensor.parts.size() == 1 &&
-         (tensor.parts[0].dtype == DType::i8 || is_f8(tensor.parts[0].dtype));
-}
-
 }  // namespace
 
 const QuantizationScheme compressed_integers = {
@@ -256,7 +252,7 @@ const QuantizationScheme compressed_int8 = {
     .parts = kPlainParts,
     .left_out = kLeftOut,
     .holds = is_int8,
-    .is_part = is_part,
+    .code_types = kPlainCodes,
     .fold = fold_int8,
 };
 
@@ -267,7 +263,7 @@ const QuantizationScheme compressed_floats = {
     .parts = kPlainParts,
     .left_out = kLeftOut,
     .holds = is_plain,
-    .is_part = is_part,
+    .code_types = kPlainCodes,
     .fold = fold_floats,
 };
 

@@ -5,8 +5,6 @@
 
 namespace poise::schemes {
 
-bool is_f8(DType type);
-
 // `weight` of f8 [out, in] with `weight_scale`: one number, or one for each row.
 Tensor scaled_f8(const MatrixParts& matrix);
 

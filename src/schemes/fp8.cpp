@@ -18,12 +18,8 @@ namespace poise::schemes {
 namespace {
 
 constexpr std::array<std::string_view, 1> kParts = {".weight"};
+constexpr std::array<DType, 2> kCodes = {DType::f8_e4m3, DType::f8_e5m2};
 constexpr std::array<std::string_view, 4> kLeftOut = {".input_scale", ".activation_scale", ".k_scale", ".v_scale"};
-
-bool is_part(const Tensor& tensor) {
-  return tensor.name.view().ends_with(".weight") && tensor.shape.size() == 2 && tensor.parts.size() == 1 &&
-         is_f8(tensor.parts[0].dtype);
-}
 
 Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
@@ -56,8 +52,6 @@ Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { retur
 
 }  // namespace
 
-bool is_f8(DType type) { return type == DType::f8_e4m3 || type == DType::f8_e5m2; }
-
 Tensor scaled_f8(const MatrixParts& matrix) {
   const Tensor& weight = matrix.require(".weight");
   const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
@@ -79,7 +73,7 @@ const QuantizationScheme fp8_blocks = {
     .marker = ".weight_scale_inv",
     .parts = kParts,
     .left_out = kLeftOut,
-    .is_part = is_part,
+    .code_types = kCodes,
     .fold = fold_blocks,
 };
 
@@ -89,7 +83,7 @@ const QuantizationScheme fp8_tensors = {
     .marker = ".weight_scale",
     .parts = kParts,
     .left_out = kLeftOut,
-    .is_part = is_part,
+    .code_types = kCodes,
     .fold = fold_scaled,
 };
 
@@ -100,7 +94,7 @@ const QuantizationScheme modelopt_fp8 = {
     .parts = kParts,
     .left_out = kLeftOut,
     .holds = is_wide,
-    .is_part = is_part,
+    .code_types = kCodes,
     .fold = fold_scaled,
 };
 

@@ -19,6 +19,7 @@ namespace poise::schemes {
 namespace {
 
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
+constexpr std::array<DType, 1> kCodes = {DType::u32};
 
 void require_known(const QuantizationConfig& config) {
   if (const std::string mode = config.text("mode").value_or("affine"); mode != "affine")
@@ -81,10 +82,6 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                        .zeros = as_part("zeros", DType::f32, computed_f32(scales.elements(), zeros))});
 }
 
-bool is_part(const Tensor& tensor) {
-  return tensor.name.view().ends_with(".weight") && tensor.parts.size() == 1 && tensor.parts[0].dtype == DType::u32;
-}
-
 }  // namespace
 
 const QuantizationScheme mlx = {
@@ -93,7 +90,7 @@ const QuantizationScheme mlx = {
     .require_known = require_known,
     .marker = ".scales",
     .parts = kParts,
-    .is_part = is_part,
+    .code_types = kCodes,
     .fold = fold,
 };
 

@@ -22,6 +22,7 @@ namespace {
 constexpr std::uint64_t kGroup = 16;
 constexpr std::array<std::string_view, 2> kModelOpt = {".weight", ".weight_scale"};
 constexpr std::array<std::string_view, 3> kModelOptLeftOut = {".input_scale", ".k_scale", ".v_scale"};
+constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressed = {".weight_packed", ".weight_scale"};
 constexpr std::array<std::string_view, 1> kCompressedLeftOut = {".input_global_scale"};
 
@@ -31,11 +32,6 @@ Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
 
 Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig&) {
   return nvfp4(matrix, ".weight_packed", ".weight_global_scale", true);
-}
-
-bool is_part(const Tensor& tensor) {
-  return tensor.name.view().ends_with(".weight") && tensor.shape.size() == 2 && tensor.parts.size() == 1 &&
-         tensor.parts[0].dtype == DType::u8;
 }
 
 }  // namespace
@@ -73,7 +69,7 @@ const QuantizationScheme modelopt_nvfp4 = {
     .marker = ".weight_scale_2",
     .parts = kModelOpt,
     .left_out = kModelOptLeftOut,
-    .is_part = is_part,
+    .code_types = kModelOptCodes,
     .fold = fold_modelopt,
 };
 

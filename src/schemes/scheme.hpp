@@ -72,8 +72,8 @@ struct QuantizationScheme {
   std::string_view folded = ".weight";              // of the matrix's own tensor
   // Among matrices with the marker, true for the scheme's. Null: all are.
   bool (*holds)(const MatrixParts& matrix) = nullptr;
-  // True for tensors that make sense only together with others. Null: those with the suffix of a part.
-  bool (*is_part)(const Tensor& tensor) = nullptr;
+  // A matrix "X.weight" of one of these types makes sense only with the other parts of X.
+  std::span<const DType> code_types = {};
   // The matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 };

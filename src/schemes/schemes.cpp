@@ -144,8 +144,13 @@ class Folding {
     });
   }
 
+  static bool holds_codes(const Tensor& tensor, const QuantizationScheme& scheme) {
+    return tensor.shape.size() >= 2 && tensor.parts.size() == 1 &&
+           std::ranges::find(scheme.code_types, tensor.parts[0].dtype) != scheme.code_types.end();
+  }
+
   static std::optional<std::string_view> matrix_of_part(const Tensor& tensor, const QuantizationScheme& scheme) {
-    if (scheme.is_part != nullptr && scheme.is_part(tensor)) return before(tensor.name, ".weight");
+    if (const auto name = before(tensor.name, ".weight"); name && holds_codes(tensor, scheme)) return name;
     for (const std::string_view part : scheme.parts) {
       if (part == scheme.folded) continue;
       if (const auto name = before(tensor.name, part)) return name;
