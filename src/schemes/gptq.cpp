@@ -5,8 +5,13 @@
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1
 //   g_idx     i32 [in], the group of each column; where it is not there, neighbours share a group
 //
+// `dynamic` gives modules settings of their own, by regular expressions: {"+:.*down.*": {"bits": 8}, "-:.*up.*": {}}.
+// The shapes of qweight, scales and qzeros imply bits and group_size, which must be one of these settings.
+//
 // value = (code - zero) * scale. 32 codes of 3 bits take three words, and are stored here in four bits each.
+#include <algorithm>
 #include <array>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -20,6 +25,36 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kParts = {".scales", ".qzeros", ".g_idx"};
 
+struct GroupSettings {
+  std::int64_t bits = 0;
+  std::int64_t group_size = 0;
+};
+
+// Those of the directory, and what `dynamic` makes of them for some modules.
+std::vector<GroupSettings> all_settings(const QuantizationConfig& config) {
+  std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size")}};
+  const Value* dynamic = config.keys().find("dynamic");
+  if (!config.has("dynamic")) return all;
+  const auto* map = dynamic->get_if<Attributes>();
+  if (map == nullptr) throw Error(ErrorKind::invalid_file, "quantization_config: dynamic: expected an object");
+  for (const auto& [pattern, value] : *map) {
+    if (pattern.starts_with("-:")) continue;  // not quantized
+    const auto* keys = value.get_if<Attributes>();
+    if (keys == nullptr)
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("quantization_config: dynamic: {}: expected an object", pattern));
+    for (const std::string_view key : {"checkpoint_format", "pack_dtype"}) {
+      if (keys->find(key) != nullptr)
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("quantization_config: dynamic: {}: {} is not supported", pattern, key));
+    }
+    const QuantizationConfig own(*keys);
+    all.push_back({own.optional_number("bits").value_or(all.front().bits),
+                   own.optional_number("group_size").value_or(all.front().group_size)});
+  }
+  return all;
+}
+
 void require_known(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
@@ -29,16 +64,37 @@ void require_known(const QuantizationConfig& config) {
     refuse(fmt::format("checkpoint_format is {}, only gptq and gptq_v2 are supported", form));
   if (const std::string word = config.text("pack_dtype").value_or("int32"); word != "int32")
     refuse(fmt::format("pack_dtype is {}, only int32 is supported", word));
-  if (config.has("dynamic")) refuse("dynamic gives matrices settings of their own, which is not supported");
-  const std::int64_t bits = config.number("bits");
-  if (bits != 2 && bits != 3 && bits != 4 && bits != 8)
-    refuse(fmt::format("bits is {}, only 2, 3, 4 and 8 are supported", bits));
-  if (const std::int64_t size = config.number("group_size"); size < 1 && size != -1)
-    throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: group_size is {}", size));
+  for (const GroupSettings& settings : all_settings(config)) {
+    if (settings.bits != 2 && settings.bits != 3 && settings.bits != 4 && settings.bits != 8)
+      refuse(fmt::format("bits is {}, only 2, 3, 4 and 8 are supported", settings.bits));
+    if (settings.group_size < 1 && settings.group_size != -1)
+      throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: group_size is {}", settings.group_size));
+  }
+}
+
+// Of several, those that the shapes of the matrix have.
+GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
+  const std::vector<GroupSettings> all = all_settings(config);
+  const Tensor* words = matrix.find(".qweight");
+  const Tensor* scales = matrix.find(".scales");
+  if (all.size() == 1 || words == nullptr || scales == nullptr || words->shape.size() != 2 || scales->shape.size() != 2)
+    return all.front();
+  const auto fits = [&](const GroupSettings& settings) {
+    const auto bits = static_cast<std::uint64_t>(settings.bits);
+    if (words->shape[0] > UINT32_MAX || words->shape[0] * 32 % bits != 0) return false;
+    const std::uint64_t in = words->shape[0] * 32 / bits;
+    const std::uint64_t size = settings.group_size == -1 ? in : static_cast<std::uint64_t>(settings.group_size);
+    const Tensor* zeros = matrix.find(".qzeros");
+    return size != 0 && in / size == scales->shape[0] && in % size == 0 && zeros != nullptr &&
+           zeros->shape.size() == 2 && zeros->shape[1] <= UINT32_MAX && zeros->shape[1] * 32 == scales->shape[1] * bits;
+  };
+  const auto found = std::ranges::find_if(all, fits);
+  return found == all.end() ? all.front() : *found;
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const auto bits = static_cast<unsigned>(config.number("bits"));
+  const GroupSettings settings = settings_of(matrix, config);
+  const auto bits = static_cast<unsigned>(settings.bits);
   const Tensor& weight = matrix.require(".qweight");
   const Part& words = matrix.data(weight, {DType::i32, DType::u32});
   matrix.require_rank(weight, 2);
@@ -47,7 +103,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                             weight.name, bits));
   const std::uint64_t in = weight.shape[0] * 32 / bits;
   const std::uint64_t out = weight.shape[1];
-  const std::int64_t wanted = config.number("group_size");
+  const std::int64_t wanted = settings.group_size;
   const std::uint64_t group_size = wanted == -1 ? in : static_cast<std::uint64_t>(wanted);
   if (in == 0 || in % group_size != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));

@@ -17,6 +17,7 @@ extern const QuantizationScheme modelopt_nvfp4;
 extern const QuantizationScheme modelopt_fp8;
 extern const QuantizationScheme bitsandbytes_4bit;
 extern const QuantizationScheme bitsandbytes_8bit;
+extern const QuantizationScheme hqq;
 extern const QuantizationScheme mlx;
 extern const QuantizationScheme mxfp4;
 

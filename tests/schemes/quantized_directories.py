@@ -117,6 +117,15 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
     return config, parts
 
 
+def gptq_dynamic():
+    """Matrices of which some have other bits or groups: GPTQModel's `dynamic`."""
+    (config, usual), (_, wide), (_, coarse) = gptq(), gptq(8, 32), gptq(4, -1)
+
+    def parts(name, shape):
+        return (wide if "down" in name else coarse if "q_proj" in name else usual)(name, shape)
+    return {**config, "dynamic": {"+:.*down.*": {"bits": 8}, r".*\.q_proj": {"group_size": -1, "desc_act": False}, "-:.*embed.*": {}}}, parts
+
+
 def awq(group=32):
     def parts(name, shape):
         out, inside = shape
@@ -280,12 +289,35 @@ def mlx(bits=4, group=32):
     return {"group_size": group, "bits": bits}, parts
 
 
+def hqq(bits=4, group=32, dtype=np.float16, skip=()):
+    """BitPack's packing, and the settings as encode_safetensor_type() makes tensors of them."""
+    def parts(name, shape):
+        codes = codes_of((shape[0] * shape[1] // group, group), bits)
+        scales, zeros = scales_of((len(codes), 1), dtype), (rng.random((len(codes), 1)) * 2 ** bits).astype(dtype)
+        per_word, word = (10, np.int32) if bits == 3 else (8 // bits, np.uint8)
+        step = -(-len(codes) // per_word)
+        padded = np.zeros((step * per_word, group), np.int64)
+        padded[:len(codes)] = codes
+        words = sum(padded[i * step:(i + 1) * step] << (bits * (per_word - 1 - i)) for i in range(per_word)).astype(word)
+        numbers = (codes.astype(np.float32) - zeros.astype(np.float32)) * scales.astype(np.float32)
+        text = lambda value: np.frombuffer(value.encode(), np.uint8)
+        flag = lambda value: np.array(value, np.uint8)
+        result = {".W_q": words, ".scale": scales, ".zero": zeros, ".shape": np.array(shape, np.int64), ".nbits": np.array(bits, np.int32),
+                  ".group_size": np.array(group, np.int32), ".axis": np.array(1, np.int32), ".packing": text("3bit_32" if bits == 3 else f"{bits}bit_u8"),
+                  ".quant_scale": flag(0), ".quant_zero": flag(0), ".view_as_float": flag(0), ".channel_wise": flag(1), ".optimize": flag(1), ".round_zero": flag(0),
+                  ".offload_meta": flag(0), ".encoded_state_dict": flag(1), ".stores_quant_config": flag(1), ".compute_dtype": text("torch.float16"),
+                  ".unpack_view_dtype": text("torch.uint8")}
+        return {key: value for key, value in result.items() if key not in skip}, numbers.reshape(shape)
+    return {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": bits, "group_size": group, "axis": 1}}, "skip_modules": ["lm_head"]}, parts
+
+
 CASES = {  # name: (quantization_config, parts of a matrix), the part that is taken away, exact
     **{f"gptq{bits}-{version}": (gptq(bits, 32, version), ".scales", True) for bits in (2, 3, 4, 8)
        for version in ("gptq", "gptq_v2")},
     "gptq4-order": (gptq(order=True), ".qzeros", True),
     "gptq3-order": (gptq(bits=3, order=True), ".qweight", True),
     "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
+    "gptq-dynamic": (gptq_dynamic(), ".scales", True),
     "awq": (awq(), ".qzeros", True),
     "awq-16": (awq(16), ".qweight", True),
     "fp8-blocks": (fp8_blocks(), ".weight", True),
@@ -308,13 +340,15 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "nf4-nested": (bitsandbytes4(nested=True), ".weight.nested_quant_map", True),
     "fp4-nested": (bitsandbytes4("fp4", True, 128), ".weight.quant_map", True),
     "bitsandbytes8": (bitsandbytes8(), ".SCB", True),
+    **{f"hqq{bits}": (hqq(bits), ".scale", True) for bits in (2, 3, 4, 8)},
+    "hqq4-f32": (hqq(4, 64, np.float32), ".zero", True),
+    "hqq3-rows": (hqq(3, 64, skip=(".optimize", ".stores_quant_config")), ".W_q", True),
     **{f"mlx{bits}": (mlx(bits), ".biases", False) for bits in (2, 3, 4, 6, 8)},
 }
 
 
 # Of these each part is cut, too.
-CUT = {"gptq4-order", "awq", "fp8-blocks", "fp8-tensor", "ct-int4-zeros", "ct-int8", "ct-nvfp4", "modelopt-nvfp4",
-       "nf4-nested", "bitsandbytes8", "mlx4"}
+CUT = {"gptq4-order", "gptq-dynamic", "awq", "fp8-blocks", "fp8-tensor", "ct-int4-zeros", "ct-int8", "ct-nvfp4", "modelopt-nvfp4", "nf4-nested", "bitsandbytes8", "mlx4", "hqq3", "hqq4"}
 
 
 class Failure(Exception):
@@ -388,7 +422,7 @@ class Tester:
         for ending in its:  # parts of other shapes are refused or say the same
             array = parts[victim + ending]
             bits = array.bits if isinstance(array, Typed) else array
-            if bits.size < 2 or ending in (".input_scale", ".input_global_scale"):
+            if bits.size < 2 or ending in (".input_scale", ".input_global_scale", ".compute_dtype", ".unpack_view_dtype"):
                 continue
             cut = bits.reshape(-1)[:-1]
             changed = {**parts, victim + ending: Typed(array.name, cut) if isinstance(array, Typed) else cut}

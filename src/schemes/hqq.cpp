@@ -1,0 +1,198 @@
+// HQQ, as transformers saves it (HQQLinear.state_dict(), its settings as small tensors). Of a matrix [out, in]:
+//
+//   W_q          u8 or i32 [words, group_size]: codes [groups, group_size] of which a word has several
+//   scale, zero  one for each group, in the order of the matrix's rows
+//   shape        i64 [2]
+//   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, a number each
+//   packing      text, a byte each: "4bit_u8"
+//
+// value = (code - zero) * scale. With p codes a word and s = groups / p, rounded up, a word of row r has the codes of
+// groups r, s + r, 2 s + r, ... from its high bits on. Codes of 3 bits are stored here in four bits each.
+//
+// Source: Quantizer and BitPack of hqq 0.2.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "schemes/make_tensors.hpp"
+#include "schemes/schemes.hpp"
+#include "views/block_size.hpp"
+
+namespace poise::schemes {
+namespace {
+
+constexpr std::array kParts = std::to_array<std::string_view>(
+    {".scale", ".zero", ".shape", ".nbits", ".group_size", ".axis", ".packing", ".quant_scale", ".quant_zero",
+     ".unpack_view_dtype", ".view_as_float", ".compute_dtype", ".channel_wise", ".optimize", ".round_zero",
+     ".offload_meta", ".encoded_state_dict", ".stores_quant_config"});
+
+struct HqqPacking {
+  std::string_view name;
+  unsigned bits;
+  unsigned word_bytes;
+  unsigned per_word;
+};
+constexpr std::array kPackings = std::to_array<HqqPacking>(
+    {{"8bit_u8", 8, 1, 1}, {"4bit_u8", 4, 1, 2}, {"3bit_32", 3, 4, 10}, {"2bit_u8", 2, 1, 4}});
+
+// The codes in row-major order, low bits of a byte first.
+class HqqCodes final : public Blob {
+ public:
+  // `part`: the codes, neighbours in the matrix, that have the same place in their words.
+  HqqCodes(BlobPtr words, const HqqPacking& packing, unsigned bits, std::uint64_t count, std::uint64_t part)
+      : words_(std::move(words)), packing_(packing), bits_(bits), count_(count), part_(part) {}
+
+  std::uint64_t size() const override { return count_ * bits_ / 8; }
+  bool seekable() const override { return words_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const std::uint64_t per_byte = 8 / bits_;
+    std::array<std::uint8_t, kBlockSize> codes;
+    while (!out.empty()) {
+      const std::size_t bytes = std::min(out.size(), kBlockSize / static_cast<std::size_t>(per_byte));
+      unpack(offset * per_byte, std::span(codes).first(bytes * static_cast<std::size_t>(per_byte)));
+      for (std::size_t i = 0; i < bytes; ++i) {
+        unsigned byte = 0;
+        for (unsigned j = 0; j < per_byte; ++j)
+          byte |= static_cast<unsigned>(codes[i * static_cast<std::size_t>(per_byte) + j]) << (j * bits_);
+        out[i] = static_cast<std::byte>(byte);
+      }
+      offset += bytes;
+      out = out.subspan(bytes);
+    }
+  }
+
+ private:
+  void unpack(std::uint64_t first, std::span<std::uint8_t> out) const {
+    std::array<std::byte, kBlockSize * 4> words;
+    while (!out.empty()) {
+      const std::uint64_t place = first / part_;
+      const std::uint64_t begin = first % part_;
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), part_ - begin));
+      words_->read(begin * packing_.word_bytes, std::span(words).first(count * packing_.word_bytes));
+      const auto shift = static_cast<unsigned>(packing_.per_word - 1 - place) * packing_.bits;
+      for (std::size_t i = 0; i < count; ++i) {
+        std::uint32_t word = 0;
+        for (unsigned b = 0; b < packing_.word_bytes; ++b)
+          word |= std::to_integer<std::uint32_t>(words[i * packing_.word_bytes + b]) << 8 * b;
+        out[i] = static_cast<std::uint8_t>(word >> shift & ((1U << packing_.bits) - 1));
+      }
+      first += count;
+      out = out.subspan(count);
+    }
+  }
+
+  BlobPtr words_;
+  HqqPacking packing_;
+  unsigned bits_;
+  std::uint64_t count_;
+  std::uint64_t part_;
+};
+
+// A setting. Integers are little-endian, of one to eight bytes.
+std::int64_t setting(const MatrixParts& matrix, std::string_view ending) {
+  const Tensor& tensor = matrix.require(ending);
+  const Part& part = matrix.data(tensor, {DType::u8, DType::i32, DType::i64});
+  if (tensor.elements() != 1)
+    matrix.fail(fmt::format("{} has {} elements, expected one", tensor.name, tensor.elements()));
+  std::array<std::byte, 8> bytes = {};
+  part.blob->read(0, std::span(bytes).first(static_cast<std::size_t>(part.blob->size())));
+  std::uint64_t number = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) number = number << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+  return part.dtype == DType::i32 ? static_cast<std::int32_t>(number) : static_cast<std::int64_t>(number);
+}
+
+const HqqPacking& packing_of(const MatrixParts& matrix) {
+  constexpr std::uint64_t kLongest = 64;
+  const Tensor& tensor = matrix.require(".packing");
+  const Part& part = matrix.data(tensor, {DType::u8});
+  if (part.blob->size() > kLongest) matrix.fail(fmt::format("{} has {} bytes", tensor.name, part.blob->size()));
+  std::string name(static_cast<std::size_t>(part.blob->size()), '\0');
+  part.blob->read(0, std::as_writable_bytes(std::span(name)));
+  for (const HqqPacking& packing : kPackings) {
+    if (packing.name == name) return packing;
+  }
+  std::vector<std::string_view> names;
+  for (const HqqPacking& packing : kPackings) names.push_back(packing.name);
+  throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: the packing is \"{}\", only {} are supported",
+                                                  matrix.name(), name, fmt::join(names, ", ")));
+}
+
+Shape shape_of(const MatrixParts& matrix) {
+  const Tensor& tensor = matrix.require(".shape");
+  const Part& part = matrix.data(tensor, {DType::i64});
+  matrix.require_shape(tensor, {2});
+  std::array<std::uint64_t, 2> sizes;
+  part.blob->read(0, std::as_writable_bytes(std::span(sizes)));
+  if (sizes[0] == 0 || sizes[0] > UINT32_MAX || sizes[1] == 0 || sizes[1] > UINT32_MAX)
+    matrix.fail(fmt::format("{} is [{}, {}]", tensor.name, static_cast<std::int64_t>(sizes[0]),
+                            static_cast<std::int64_t>(sizes[1])));
+  return {sizes[0], sizes[1]};
+}
+
+void require_plain_settings(const MatrixParts& matrix) {
+  const auto refuse = [&](std::string_view what) {
+    throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
+  };
+  if (setting(matrix, ".axis") != 1) refuse("axis is 0, groups along columns, only 1 is supported");
+  for (const std::string_view ending : {".quant_scale", ".quant_zero", ".view_as_float"}) {
+    if (matrix.find(ending) != nullptr && setting(matrix, ending) != 0)
+      refuse(fmt::format("{} is true, only false is supported", ending.substr(1)));
+  }
+}
+
+Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
+  require_plain_settings(matrix);
+  const Shape shape = shape_of(matrix);
+  const HqqPacking& packing = packing_of(matrix);
+  if (const std::int64_t bits = setting(matrix, ".nbits"); bits != packing.bits)
+    matrix.fail(fmt::format("nbits is {}, the packing is {}", bits, packing.name));
+  const std::int64_t size =
+      matrix.find(".group_size") == nullptr ? static_cast<std::int64_t>(shape[1]) : setting(matrix, ".group_size");
+  if (size < 1 || shape[1] % static_cast<std::uint64_t>(size) != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} columns", size, shape[1]));
+  const auto group_size = static_cast<std::uint64_t>(size);
+  const std::uint64_t row_groups = shape[1] / group_size;
+  const std::uint64_t groups = shape[0] * row_groups;
+  const std::uint64_t rows = groups / packing.per_word + (groups % packing.per_word == 0 ? 0 : 1);
+  if (packing.word_bytes == 1 && groups % packing.per_word != 0)
+    matrix.fail(fmt::format("{} groups do not fill words of {} codes", groups, packing.per_word));
+  const Tensor& weight = matrix.require(".W_q");
+  const Part& words = packing.word_bytes == 1 ? matrix.data(weight, {DType::u8}) : matrix.data(weight, {DType::i32});
+  matrix.require_shape(weight, {rows, group_size});
+  for (const std::string_view ending : {".scale", ".zero"}) {
+    const Tensor& tensor = matrix.require(ending);
+    matrix.data(tensor, {DType::f16, DType::bf16, DType::f32});
+    if (tensor.elements() != groups)
+      matrix.fail(fmt::format("the shape of {} is {}, expected one for each of {} groups", tensor.name,
+                              to_string(tensor.shape), groups));
+  }
+  const unsigned stored = stored_bits(packing.bits);
+  if (shape[1] * stored % 8 != 0) matrix.fail(fmt::format("a row of {} codes is not whole bytes", shape[1]));
+  const Tensor& zeros = matrix.require(".zero");
+  const Part& zero = zeros.require("data");
+  return group_tensor(
+      matrix,
+      {.shape = shape,
+       .bits = stored,
+       .group_size = group_size,
+       .codes = std::make_shared<HqqCodes>(words.blob, packing, stored, shape[0] * shape[1], rows * group_size),
+       .scales = as_part("scales", matrix.require(".scale").require("data")),
+       .zeros = zero.dtype == DType::f16 ? as_part("zeros", zero) : as_part("zeros", DType::f32, as_f32(zeros))});
+}
+
+}  // namespace
+
+const QuantizationScheme hqq = {
+    .title = "HQQ",
+    .method = "hqq",
+    .marker = ".W_q",
+    .parts = kParts,
+    .fold = fold,
+};
+
+}  // namespace poise::schemes
