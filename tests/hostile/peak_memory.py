@@ -348,8 +348,8 @@ def write(root, name, content):
     return path
 
 
-# A matrix of 200 MB to which thin ones of rank 16 are added, by copying what is read: the merge takes what the thin matrices
-# and its buffers do, whatever the matrix has.
+# A matrix of 200 MB to which thin ones of rank 16 are added, by copying what is read: the merge takes the memory of the
+# thin matrices and its buffers, whatever the matrix takes.
 MERGED_BYTES = 64 << 20
 MERGED_SHAPE = (25_000, 4_000)
 
@@ -360,7 +360,8 @@ def merged():
         entries, begin = [], 0
         for tensor, (dtype, item, shape) in tensors.items():
             end = begin + item * shape[0] * shape[1]
-            entries.append(f'"{tensor}":{{"dtype":"{dtype}","shape":[{shape[0]},{shape[1]}],"data_offsets":[{begin},{end}]}}')
+            entries.append(f'"{tensor}":{{"dtype":"{dtype}","shape":[{shape[0]},{shape[1]}],'
+                           f'"data_offsets":[{begin},{end}]}}')
             begin = end
         return name, safetensors("{" + ",".join(entries) + "}"), begin
     rows, columns = MERGED_SHAPE

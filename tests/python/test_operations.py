@@ -277,7 +277,8 @@ def test_adapters_are_merged(examples, nano, tmp_path):
     one, two = _write_adapter(tmp_path / "one", 3), _write_adapter(tmp_path / "two", 5)
     source = examples / "nano-mistral"
     poise.convert(source, tmp_path / "f32.safetensors", dtype="f32")
-    for lora, change in ((tmp_path / "one", one), (str(tmp_path / "one"), one), ({tmp_path / "one": -0.5, tmp_path / "two": 2}, 2 * two - 0.5 * one), ({}, 0 * one)):
+    for lora, change in ((tmp_path / "one", one), (str(tmp_path / "one"), one),
+            ({tmp_path / "one": -0.5, tmp_path / "two": 2}, 2 * two - 0.5 * one), ({}, 0 * one)):
         poise.convert(tmp_path / "f32.safetensors", tmp_path / "merged.zt", lora=lora, overwrite=True)
         merged = poise.open(tmp_path / "merged.zt")
         np.testing.assert_allclose(merged[name].numpy(), base + change, rtol=0, atol=1e-5)
