@@ -1,0 +1,106 @@
+"""Small directories of every quantization scheme and an adapter, with flipped bits, cut files and wrong settings.
+
+    broken_directories.py POISE
+
+Whatever is wrong, the command ends by itself: with an error that names something, or with a result. What it converts
+is a file that it can verify.
+"""
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from lora_merges import DOWN, Q, adapter, pair, thin
+from quantized_directories import CASES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
+
+SCHEMES = ("gptq3-gptq", "gptq4-order", "gptq-dynamic", "awq", "fp8-blocks", "fp8-modelopt", "ct-int4-zeros",
+           "ct-int4-order", "ct-int8", "ct-nvfp4", "modelopt-nvfp4", "nf4-nested", "bitsandbytes8", "hqq3", "hqq4",
+           "mlx4")
+WRONG = (None, -1, 0, 3, 2**31, 2**63, 0.5, "x", "", [], [0], {}, True)
+
+
+class Breaker:
+    def __init__(self, program, directory):
+        self.program, self.directory, self.runs, self.refused = program, directory, 0, 0
+
+    def run(self, what, *arguments):
+        done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, timeout=60)
+        self.runs += 1
+        self.refused += done.returncode == 1
+        told = done.stderr.decode(errors="replace")
+        require(done.returncode in (0, 1), f"{what}: exit {done.returncode}\n{told}")
+        require("internal" not in told, f"{what}: {told}")
+        require(done.returncode == 0 or len(told.strip()) > 20, f"{what}: no message")
+        return done.returncode
+
+    def check(self, what, *source):
+        target = self.directory / "out.zt"
+        if self.run(what, "convert", *source, "-o", target, "--force", "--quiet") == 0:
+            require(self.run(what, "verify", target) == 0, f"{what}: what was converted is not sound")
+
+    def flip_and_cut(self, what, file, *source):
+        sound = file.read_bytes()
+        header = 8 + int.from_bytes(sound[:8], "little")
+        places = [*rng.integers(8, header, 14), *rng.integers(header, len(sound), 4), *rng.integers(0, 8, 1)]
+        for place in map(int, places):
+            bit = int(rng.integers(0, 8))
+            broken = bytearray(sound)
+            broken[place] ^= 1 << bit
+            file.write_bytes(broken)
+            self.check(f"{what}: bit {bit} of byte {place}", *source)
+        for length in (0, 7, header // 2, header, *map(int, rng.integers(header, len(sound), 2)), len(sound) - 1):
+            file.write_bytes(sound[:length])
+            self.check(f"{what}: {length} of {len(sound)} bytes", *source)
+        file.write_bytes(sound)
+
+    def change_settings(self, what, file, key, *source):
+        """Every value of the object, inner ones too, by each of the wrong ones in turn."""
+        sound = json.loads(file.read_text())
+
+        def places(value, path=()):
+            if path:
+                yield path
+            for name, inner in value.items() if isinstance(value, dict) else ():
+                yield from places(inner, (*path, name))
+        for i, path in enumerate(places(sound[key] if key else sound, (key,) if key else ())):
+            for wrong in WRONG[i % 3::3]:
+                broken = json.loads(json.dumps(sound))
+                inner = broken
+                for name in path[:-1]:
+                    inner = inner[name]
+                inner[path[-1]] = wrong
+                file.write_text(json.dumps(broken))
+                self.check(f"{what}: {'.'.join(path)} = {wrong!r}", *source)
+        file.write_text(json.dumps(sound))
+
+
+def run(program, directory):
+    tester, breaker = Tester(program, directory), Breaker(program, directory)
+    base = {name: rng.normal(0, 0.5, shape).astype(np.float16) for name, shape in OTHERS.items()}
+    for name in SCHEMES:
+        (quantization, parts_of), _, _ = CASES[name]
+        parts = dict(base)
+        for matrix, shape in MATRICES.items():
+            parts.update({matrix + ending: array for ending, array in parts_of(matrix, shape)[0].items()})
+        path = tester.make(name, quantization, parts)
+        breaker.flip_and_cut(name, path / "model.safetensors", path)
+        key = "quantization_config" if "quant_method" in quantization else "quantization"
+        breaker.change_settings(name, path / "config.json", key, path)
+    dense = {**base, **{name + ".weight": rng.normal(0, 0.3, shape).astype(np.float16)
+                        for name, shape in MATRICES.items()}}
+    path = tester.make("dense", None, dense)
+    place = adapter(directory / "adapter", {**thin(Q, pair(HIDDEN, HIDDEN)), **thin(DOWN, pair(HIDDEN, INNER))},
+                    rank_pattern={"q_proj": 4}, alpha_pattern={"q.*": 3}, use_rslora=False, fan_in_fan_out=False)
+    breaker.flip_and_cut("adapter", place / "adapter_model.safetensors", path, "--lora", place)
+    breaker.change_settings("adapter", place / "adapter_config.json", "", path, "--lora", place)
+    require(breaker.refused > breaker.runs // 5, f"{breaker.refused} of {breaker.runs} runs refused something")
+    print(f"{breaker.runs} runs, {breaker.refused} refusals")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as made:
+        try:
+            run(sys.argv[1], Path(made))
+        except Failure as failure:
+            sys.exit(str(failure))
