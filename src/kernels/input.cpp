@@ -12,12 +12,6 @@ namespace {
 
 std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-KernelInput::Form form_of(const StoredRows& matrix, std::size_t tokens, Precision precision) {
-  if (precision == Precision::exact) return KernelInput::Form::floats;
-  if (tokens > 1) return tile_unit() == TileUnit::none ? KernelInput::Form::floats : KernelInput::Form::tiles;
-  return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
-}
-
 std::size_t tile_parts_of(const StoredRows& matrix) {
   return stored_type(matrix).tiles == TileForm::three_parts ? 3 : 2;
 }
@@ -29,15 +23,27 @@ std::size_t x_group_of(const StoredRows& matrix) {
 
 }  // namespace
 
+KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+  if (precision == Precision::exact) return KernelInput::Form::floats;
+  if (tokens == 1) return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
+  if (tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
+  return code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
+}
+
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision)
     : precision_(precision),
-      form_(form_of(matrix, tokens, precision)),
+      form_(input_form(matrix, tokens, precision)),
       tokens_(tokens),
       columns_(matrix.columns),
       groups_(rounded_up(tokens, kTogether) / kTogether) {
-  const std::size_t block = form_ == Form::words || form_ == Form::bytes ? kIntegerBlock : kFloatBlock;
+  const std::size_t block = form_ == Form::panels                          ? kCodeBlock
+                            : form_ == Form::words || form_ == Form::bytes ? kIntegerBlock
+                                                                           : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
-  if (form_ == Form::tiles) {
+  if (form_ == Form::panels) {
+    code_layout_ = code_layout(matrix);
+    codes_.resize(code_layout_.place(0, blocks_, tokens_));
+  } else if (form_ == Form::tiles) {
     parts_ = tile_parts_of(matrix);
     tiles_.resize(tile_place(0, blocks_, 0));
   } else if (form_ == Form::floats) {
@@ -62,8 +68,9 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  if (columns_ != matrix.columns || form_ != form_of(matrix, tokens_, precision_)) return false;
+  if (columns_ != matrix.columns || form_ != input_form(matrix, tokens_, precision_)) return false;
   if (form_ == Form::bytes) return group_size_ == x_group_of(matrix);
+  if (form_ == Form::panels) return code_layout_ == code_layout(matrix);
   if (form_ == Form::tiles) return parts_ == tile_parts_of(matrix);
   return form_ != Form::words || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
 }
@@ -78,6 +85,7 @@ void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
           x, columns_, group_size_,
           {bytes_.data(), scales_.data(), sums_.data(), block_scales_.data(), block_sums_.data(), integers_.data()});
     case Form::tiles: return take_tiles(x, first, last);
+    case Form::panels: return take_codes(x, first, last, tokens_, code_layout_, codes_.data());
   }
 }
 

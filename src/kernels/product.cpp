@@ -38,9 +38,15 @@ bool takes_integers(const StoredRows& matrix) {
          (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
 }
 
-std::size_t rows_at_once(std::size_t tokens) {
-  if (tokens == 1) return 4;
-  return tile_unit() == TileUnit::none ? kPanelRows : kTileRows;
+std::size_t rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+  switch (input_form(matrix, tokens, precision)) {
+    case KernelInput::Form::floats: return tokens == 1 ? 4 : kPanelRows;
+    case KernelInput::Form::words:
+    case KernelInput::Form::bytes: return 4;
+    case KernelInput::Form::tiles: return kTileRows;
+    case KernelInput::Form::panels: return kCodeRows;
+  }
+  return kPanelRows;
 }
 
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
@@ -52,6 +58,7 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
     case KernelInput::Form::words:
     case KernelInput::Form::bytes: return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y);
     case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
+    case KernelInput::Form::panels: return multiply_code_rows(matrix, first, last, x, y, stride);
   }
 }
 

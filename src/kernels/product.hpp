@@ -5,20 +5,25 @@
 //
 // Weights are converted to float32, multiplied and summed in float32. On a processor with a matrix unit, products of
 // several tokens use tiles.hpp: float32 weights are within 2^-24 of each, float32's own rounding; bfloat16 weights, and
-// codes that only need a factor (qint8, qint4), within 1 / 131072; all others within 2 / 65536. For a single token,
-// where reading the weights is all the work, integer codes (blocks: of the types in the table of stored_blocks.cpp)
-// stay integers and x becomes integers, too; products of codes that share a scale are summed exactly. x has 15 bits and
-// a sign, with one float32 scale for each 1024 columns. For blocks of codes of six bits and fewer it has 7 bits and a
-// sign, with one scale for each 32 columns: twice as many products an instruction, and far less error than such codes
-// have themselves. That moves a result by at most half a step for each weight, times that weight: half a step is
-// max(abs(x)) / 65534 of the 1024 columns, or max(abs(x)) / 254 of the 32.
+// codes that only need a factor (qint8, qint4), within 1 / 131072; all others within 2 / 65536.
+//
+// Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes integers,
+// too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes of six
+// bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an instruction,
+// and far less error than such codes have themselves. That moves a result by at most half a step for each weight, times
+// that weight. For a single token half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) / 254 of 32. For
+// several, where the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups, it is
+// max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include <tbb/cache_aligned_allocator.h>
+
 #include "kernels/aligned_floats.hpp"
+#include "kernels/code_panel.hpp"
 #include "kernels/stored_rows.hpp"
 #include "kernels/tiles.hpp"
 
@@ -38,9 +43,10 @@ class KernelInput {
  public:
   enum class Form : std::uint8_t {
     floats,
-    words,  // for one token: integers of 15 bits and a sign
-    bytes,  // for one token: integers of 7 bits and a sign
-    tiles,  // for several, on a matrix unit
+    words,   // for one token: integers of 15 bits and a sign
+    bytes,   // for one token: integers of 7 bits and a sign
+    tiles,   // for several, on a matrix unit
+    panels,  // for several: integers of 7 or 15 bits and a sign, for panels of codes
   };
   static constexpr std::size_t kFloatBlock = 256;
   static constexpr std::size_t kTogether = 32;  // tokens interleaved
@@ -74,6 +80,12 @@ class KernelInput {
     TileParts parts = {};
     for (std::size_t p = 0; p < parts_; ++p) parts[p] = tiles_.data() + tile_place(g, block, p);
     return parts;
+  }
+
+  // For several tokens as panels take them: a block of columns of the g-th kCodeTokens tokens.
+  const CodeLayout& codes() const { return code_layout_; }
+  const std::byte* code_group(std::size_t g, std::size_t block) const {
+    return codes_.data() + code_layout_.place(g, block, tokens_);
   }
 
   // Words of a block are `planes` runs: the first has columns 0, planes, 2 * planes, ..., the second 1, planes + 1,
@@ -117,6 +129,9 @@ class KernelInput {
   std::size_t parts_ = 0;  // of each number, as tiles
   TileNumbers tiles_;
 
+  CodeLayout code_layout_;
+  std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>> codes_;
+
   std::size_t padded_ = 0;
   std::size_t planes_ = 0;
   std::size_t group_size_ = 0;  // 0: none
@@ -129,7 +144,7 @@ class KernelInput {
 };
 
 // The best number of rows for one call, or a multiple of it.
-std::size_t rows_at_once(std::size_t tokens);
+std::size_t rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the
 // matrix.

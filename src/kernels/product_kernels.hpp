@@ -11,6 +11,9 @@
 
 namespace poise {
 
+// How products take x.
+KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
+
 // How a token's x becomes integers.
 struct IntegerLayout {
   std::size_t columns = 0;
@@ -82,5 +85,7 @@ void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t la
                      std::size_t stride);
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                          std::size_t stride);
+void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                        std::size_t stride);
 
 }  // namespace poise

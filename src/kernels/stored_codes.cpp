@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/code_panel-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
 #include "kernels/rows-inl.hpp"
 
@@ -183,25 +184,88 @@ constexpr MultiplyIntegers kOfNibbles = &MultiplyAnyNibbles<Unpack>;
 
 #endif
 
-template <class Loader, class Unpack>
+#if HWY_TARGET == HWY_SCALAR
+
+template <bool kSigned>
+struct EightBitType;
+template <bool kSigned>
+struct NibbleType;
+template <bool kSigned>
+struct LowNibbleType;
+
+#else
+
+// 32 columns, as panels take them. Those with a sign have something added, so that no code is below 0; the others have
+// an offset.
+template <std::size_t kStoredBytes, bool kMins, int kTaken>
+struct PlainCodes {
+  using Sums = WordSums;
+  static constexpr std::size_t kElements = 32;
+  static constexpr std::size_t kBytes = kStoredBytes;
+  static constexpr std::size_t kScaled = 0;  // the matrix has one scale
+  static constexpr bool kHasMins = kMins;
+  static constexpr int kOffset = kTaken;
+  static constexpr bool kFactorsOfMatrix = true;
+
+  static void put_factors(const StoredRows& matrix, const CodePart& part) {
+    const std::size_t count = part.count / part.step * kCodeRows;
+    std::fill_n(part.scales, count, matrix.scale);
+    if constexpr (kMins) std::fill_n(part.mins, count, matrix.offset);
+  }
+};
+
+template <bool kSigned>
+struct EightBitType : PlainCodes<32, !kSigned, kSigned ? 128 : 0> {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    const auto flipped = hn::Set(CodeTag(), kSigned ? 128 : 0);
+    sums.multiply32(hn::Xor(sums.load(0), flipped), hn::Xor(sums.load(16), flipped), 0);
+  }
+};
+
+template <bool kSigned>
+struct NibbleType : PlainCodes<16, !kSigned, kSigned ? 8 : 0> {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    const Codes pairs = hn::Xor(sums.load(0), hn::Set(CodeTag(), kSigned ? 0x88 : 0));
+    const Codes low = LowHalf(pairs);
+    const Codes high = HighHalf(pairs);
+    sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
+  }
+};
+
+template <bool kSigned>
+struct LowNibbleType : PlainCodes<32, !kSigned, kSigned ? 8 : 0> {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    const auto flipped = hn::Set(CodeTag(), kSigned ? 8 : 0);
+    sums.multiply32(LowHalf(hn::Xor(sums.load(0), flipped)), LowHalf(hn::Xor(sums.load(16), flipped)), 0);
+  }
+};
+
+#endif
+
+template <class Loader, class Unpack, class Type, std::uint8_t kLargest>
 const TypeKernels& KernelsOf() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>, .multiply_integers = kOfCodes<Unpack>};
+  static constexpr TypeKernels kKernels = {
+      .decode = &DecodeRows<Loader>, .multiply_integers = kOfCodes<Unpack>, .panels = CodeFormOf<Type, kLargest>()};
   return kKernels;
 }
 
 template <bool kSigned>
 const TypeKernels& NibbleKernels() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeNibbles<kSigned>,
-                                           .multiply_integers = kOfNibbles<FourBits<kSigned, 4>>};
+                                           .multiply_integers = kOfNibbles<FourBits<kSigned, 4>>,
+                                           .panels = CodeFormOf<NibbleType<kSigned>, 15>()};
   return kKernels;
 }
 
-const TypeKernels& I8() { return KernelsOf<Load8<std::int8_t>, EightBits<true>>(); }
-const TypeKernels& U8() { return KernelsOf<Load8<std::uint8_t>, EightBits<false>>(); }
+const TypeKernels& I8() { return KernelsOf<Load8<std::int8_t>, EightBits<true>, EightBitType<true>, 255>(); }
+const TypeKernels& U8() { return KernelsOf<Load8<std::uint8_t>, EightBits<false>, EightBitType<false>, 255>(); }
 const TypeKernels& I4() { return NibbleKernels<true>(); }
 const TypeKernels& U4() { return NibbleKernels<false>(); }
-const TypeKernels& I4Bytes() { return KernelsOf<Load4Bytes<true>, FourBits<true, 8>>(); }
-const TypeKernels& U4Bytes() { return KernelsOf<Load4Bytes<false>, FourBits<false, 8>>(); }
+const TypeKernels& I4Bytes() { return KernelsOf<Load4Bytes<true>, FourBits<true, 8>, LowNibbleType<true>, 15>(); }
+const TypeKernels& U4Bytes() { return KernelsOf<Load4Bytes<false>, FourBits<false, 8>, LowNibbleType<false>, 15>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/code_panel-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
 #include "kernels/rows-inl.hpp"
 
@@ -118,12 +119,70 @@ void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t 
 
 #endif
 
+#if HWY_TARGET == HWY_SCALAR
+
+struct Group8Type;
+struct Group4Type;
+
+#else
+
+// Some columns, as panels take them: minus the zero point times the scale is added.
+template <std::size_t kColumns>
+struct GroupCodes {
+  using Sums = WordSums;
+  static constexpr std::size_t kElements = kColumns;
+  static constexpr std::size_t kBytes = 16;
+  static constexpr std::size_t kScaled = 0;  // the matrix has groups of its own
+  static constexpr bool kHasMins = true;
+  static constexpr int kOffset = 0;
+  static constexpr bool kFactorsOfMatrix = true;
+
+  static void put_factors(const StoredRows& matrix, const CodePart& part) {
+    const std::size_t groups = matrix.columns / matrix.group_size;
+    const std::size_t first = part.begin / matrix.group_size;
+    const std::size_t count = (part.begin + part.count - 1) / matrix.group_size + 1 - first;
+    constexpr std::size_t kMost = kCodeBlock / kLeastStep + 1;
+    HWY_ALIGN float scales[kMost + kMaxLanes];
+    HWY_ALIGN float zeros[kMost + kMaxLanes];
+    for (std::size_t r = part.first; r < part.last; ++r) {
+      Widen(matrix.scales + 2 * (r * groups + first), count, scales);
+      Widen(matrix.zeros + 2 * (r * groups + first), count, zeros);
+      for (std::size_t s = 0; s < part.count / part.step; ++s) {
+        const std::size_t g = (part.begin + s * part.step) / matrix.group_size - first;
+        part.scales[s * kCodeRows + r - part.first] = scales[g];
+        part.mins[s * kCodeRows + r - part.first] = -zeros[g] * scales[g];
+      }
+    }
+  }
+};
+
+struct Group8Type : GroupCodes<16> {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    sums.multiply16(sums.load(0), 0);
+  }
+};
+
+struct Group4Type : GroupCodes<32> {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    const Codes pairs = sums.load(0);
+    const Codes low = LowHalf(pairs);
+    const Codes high = HighHalf(pairs);
+    sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
+  }
+};
+
+#endif
+
 const TypeKernels& Group8() {
 #if HWY_TARGET == HWY_SCALAR
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>};
 #else
-  static constexpr TypeKernels kKernels = {
-      .decode = &DecodeGroups<Codes8>, .multiply_integers = &MultiplyAnyGroups<EightBits<false> >, .least_group = 16};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>,
+                                           .multiply_integers = &MultiplyAnyGroups<EightBits<false> >,
+                                           .least_group = 16,
+                                           .panels = CodeFormOf<Group8Type, 255>()};
 #endif
   return kKernels;
 }
@@ -133,8 +192,10 @@ const TypeKernels& Group4() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>};
 #else
   // Groups of 8 words are a vector of every processor.
-  static constexpr TypeKernels kKernels = {
-      .decode = &DecodeGroups<Codes4>, .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >, .least_group = 32};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>,
+                                           .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >,
+                                           .least_group = 32,
+                                           .panels = CodeFormOf<Group4Type, 15>()};
 #endif
   return kKernels;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/code_panel.hpp"
 #include "kernels/product_kernels.hpp"
 
 namespace poise {
@@ -24,6 +25,7 @@ struct TypeKernels {
   MultiplyIntegers multiply_integers = nullptr;
   KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
   std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes
+  CodeForm panels = {};                                   // how several tokens meet it as codes
 };
 
 // The form of weights for a matrix unit.

@@ -44,7 +44,8 @@ class Work {
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
   std::size_t unit_of(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
-    return matrix.orientation() == Orientation::out_in ? rows_at_once(tokens_) : kColumnsAtOnce;
+    return matrix.orientation() == Orientation::out_in ? rows_at_once(matrix.stored(), tokens_, precision_)
+                                                       : kColumnsAtOnce;
   }
   std::size_t length_of(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
   std::size_t units_of(const Matrix& matrix) const {

@@ -11,6 +11,7 @@
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
 #include "support/instruction_set.hpp"
+#include "support/units.hpp"
 
 namespace poise {
 namespace {
@@ -18,13 +19,17 @@ namespace {
 constexpr std::size_t kRows = 7;
 constexpr std::size_t kColumns = 512;
 
-// How far from the product of one token and a row the rounding of x moves it, at most: half a step of x for each
-// weight.
-double rounding_of_x(const StoredRows& matrix, const float* x, const float* weights) {
-  const KernelInput::Form form = KernelInput(matrix, 1).form();
-  if (form == KernelInput::Form::floats) return 0;
-  const bool bytes = form == KernelInput::Form::bytes;
-  const std::size_t columns = bytes ? KernelInput::kByteBlock : KernelInput::kIntegerBlock;
+// How far from the product of one of so many tokens and a row the rounding of x moves it, at most: half a step of x
+// for each weight.
+double rounding_of_x(const StoredRows& matrix, const float* x, const float* weights, std::size_t tokens = 1) {
+  const KernelInput input(matrix, tokens);
+  const KernelInput::Form form = input.form();
+  if (form == KernelInput::Form::floats || form == KernelInput::Form::tiles) return 0;
+  const bool panels = form == KernelInput::Form::panels;
+  const bool bytes = panels ? !input.codes().words : form == KernelInput::Form::bytes;
+  const std::size_t columns = panels  ? input.codes().step
+                              : bytes ? KernelInput::kByteBlock
+                                      : KernelInput::kIntegerBlock;
   double moved = 0;
   for (std::size_t begin = 0; begin < matrix.columns; begin += columns) {
     double largest = 0;
@@ -33,7 +38,7 @@ double rounding_of_x(const StoredRows& matrix, const float* x, const float* weig
       largest = std::max(largest, std::abs(static_cast<double>(x[i])));
       sum_of_weights += std::abs(static_cast<double>(weights[i]));
     }
-    moved += largest / (bytes ? 254 : 65534) * sum_of_weights;
+    moved += largest / (bytes ? 254 : panels ? 65278 : 65534) * sum_of_weights;
   }
   return moved;
 }
@@ -74,7 +79,7 @@ TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
             expected += product;
             size += std::abs(product);
           }
-          const double moved = tokens == 1 ? rounding_of_x(matrix, x.data(), decoded.data() + r * kColumns) : 0;
+          const double moved = rounding_of_x(matrix, x.data() + t * kColumns, decoded.data() + r * kColumns, tokens);
           EXPECT_NEAR(y[t * kRows + r], expected, 1.0001 * moved + 4e-5 * size) << t << " " << r;
         }
       }
@@ -123,9 +128,10 @@ struct Blocks {
   }
   // Rows [first, last); the others are -1.
   std::vector<float> times(const std::vector<float>& x, std::size_t first, std::size_t last) const {
-    KernelInput input(stored, 1);
-    input.take(x.data(), 0, 1);
-    std::vector<float> y(rows, -1.0F);
+    const std::size_t tokens = x.size() / stored.columns;
+    KernelInput input(stored, tokens);
+    input.take(x.data(), 0, tokens);
+    std::vector<float> y(tokens * rows, -1.0F);
     multiply_rows(stored, first, last, input, y.data(), rows);
     return y;
   }
@@ -139,9 +145,11 @@ struct Blocks {
 // The sum of products, and how far from it a result may be: what rounding x moves it, and float32 sums of what codes,
 // offsets and minimums come to, of which each is below four times the largest number of the block. A row with a number
 // that is not finite has a sum that is not.
-void expect_products(const Blocks& blocks, const std::vector<float>& x, const std::vector<float>& y) {
+void expect_products(const Blocks& blocks, const std::vector<float>& weights, const std::vector<float>& x,
+                     const std::vector<float>& y, std::size_t token = 0) {
   const std::size_t columns = blocks.stored.columns;
-  const std::vector<float> weights = blocks.decoded();
+  const float* const x_of_token = x.data() + token * columns;
+  const float* const y_of_token = y.data() + token * blocks.rows;
   for (std::size_t r = 0; r < blocks.rows; ++r) {
     double expected = 0;
     double magnitude = 0;
@@ -150,19 +158,19 @@ void expect_products(const Blocks& blocks, const std::vector<float>& x, const st
       double sum_of_x = 0;
       for (std::size_t i = begin; i < begin + blocks.type.elements; ++i) {
         const auto weight = static_cast<double>(weights[r * columns + i]);
-        expected += weight * static_cast<double>(x[i]);
+        expected += weight * static_cast<double>(x_of_token[i]);
         largest = std::isfinite(weight) ? std::max(largest, std::abs(weight)) : weight;
-        sum_of_x += std::abs(static_cast<double>(x[i]));
+        sum_of_x += std::abs(static_cast<double>(x_of_token[i]));
       }
       magnitude += 4 * largest * sum_of_x;
     }
     if (magnitude > 1e36 && std::isfinite(magnitude)) continue;  // float32 sums may not hold them
     if (std::isfinite(expected)) {
-      const double steps = rounding_of_x(blocks.stored, x.data(), weights.data() + r * columns);
-      ASSERT_NEAR(static_cast<double>(y[r]), expected, 1.0001 * steps + 2e-6 * magnitude + 1e-30)
+      const double steps = rounding_of_x(blocks.stored, x_of_token, weights.data() + r * columns, x.size() / columns);
+      ASSERT_NEAR(static_cast<double>(y_of_token[r]), expected, 1.0001 * steps + 2e-6 * magnitude + 1e-30)
           << blocks.type.name << " row " << r;
     } else {
-      ASSERT_FALSE(std::isfinite(y[r])) << blocks.type.name << " row " << r;
+      ASSERT_FALSE(std::isfinite(y_of_token[r])) << blocks.type.name << " row " << r;
     }
   }
 }
@@ -185,7 +193,7 @@ TEST_P(BlockProducts, OfAnyBytes) {
       for (std::byte& byte : blocks.bytes) byte = static_cast<std::byte>(random());
       const std::vector<float> x = some_x(columns, random);
       const std::vector<float> y = blocks.times(x, 0, blocks.rows);
-      expect_products(blocks, x, y);
+      expect_products(blocks, blocks.decoded(), x, y);
       // The same bits for any part of the rows.
       const std::size_t first = random() % blocks.rows;
       const std::vector<float> later = blocks.times(x, first, blocks.rows);
@@ -278,28 +286,35 @@ struct ScaledType {
   std::vector<std::size_t> halves;
 };
 
+const std::vector<ScaledType> kScaledTypes = {
+    {"q4_0", {0}},   {"q4_1", {0, 2}}, {"q5_0", {0}},    {"q5_1", {0, 2}}, {"q8_0", {0}},   {"q2_k", {80, 82}},
+    {"q3_k", {108}}, {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}},  {"iq4_nl", {0}}, {"iq4_xs", {0}},
+    {"tq1_0", {52}}, {"tq2_0", {64}},  {"q1_0", {0}},    {"q2_0", {0}},    {"mxfp4", {}},   {"iq2_xxs", {0}},
+    {"iq2_xs", {0}}, {"iq2_s", {0}},   {"iq3_xxs", {0}}, {"iq3_s", {0}}};
+
+// Every byte is the same, and the float16 numbers are 1.
+Blocks filled_blocks(const ScaledType& scaled, unsigned code) {
+  const BlockType& type = *block_type_named(scaled.name);
+  Blocks blocks(type, 5, 2048);
+  std::ranges::fill(blocks.bytes, static_cast<std::byte>(code));
+  for (std::size_t block = 1; block < blocks.bytes.size(); block += type.bytes) {
+    for (const std::size_t half : scaled.halves) {
+      blocks.bytes[block + half] = std::byte{0x00};
+      blocks.bytes[block + half + 1] = std::byte{0x3c};
+    }
+  }
+  return blocks;
+}
+
 // The largest codes and group scales times the largest x in every lane, with finite scales: sums of integers must not
 // overflow.
 TEST_P(BlockProducts, AtTheLimitOfIntegers) {
-  const ScaledType types[] = {{"q4_0", {0}},      {"q4_1", {0, 2}}, {"q5_0", {0}},    {"q5_1", {0, 2}}, {"q8_0", {0}},
-                              {"q2_k", {80, 82}}, {"q3_k", {108}},  {"q4_k", {0, 2}}, {"q5_k", {0, 2}}, {"q6_k", {208}},
-                              {"iq4_nl", {0}},    {"iq4_xs", {0}},  {"tq1_0", {52}},  {"tq2_0", {64}},  {"q1_0", {0}},
-                              {"q2_0", {0}},      {"mxfp4", {}},    {"iq2_xxs", {0}}, {"iq2_xs", {0}},  {"iq2_s", {0}},
-                              {"iq3_xxs", {0}},   {"iq3_s", {0}}};
-  for (const ScaledType& scaled : types) {
-    const BlockType& type = *block_type_named(scaled.name);
+  for (const ScaledType& scaled : kScaledTypes) {
     for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {
-      Blocks blocks(type, 5, 2048);
-      std::ranges::fill(blocks.bytes, static_cast<std::byte>(code));
-      for (std::size_t block = 1; block < blocks.bytes.size(); block += type.bytes) {
-        for (const std::size_t half : scaled.halves) {
-          blocks.bytes[block + half] = std::byte{0x00};
-          blocks.bytes[block + half + 1] = std::byte{0x3c};  // 1
-        }
-      }
+      const Blocks blocks = filled_blocks(scaled, code);
       for (const float sign : {3.0F, -3.0F}) {
         const std::vector<float> x(2048, sign);
-        expect_products(blocks, x, blocks.times(x, 0, blocks.rows));
+        expect_products(blocks, blocks.decoded(), x, blocks.times(x, 0, blocks.rows));
       }
     }
   }
@@ -316,7 +331,91 @@ TEST_P(BlockProducts, OfTheLargestScaleOfQ6K) {
   }
   for (const float sign : {3.0F, -3.0F}) {
     const std::vector<float> x(2048, sign);
-    expect_products(blocks, x, blocks.times(x, 0, blocks.rows));
+    expect_products(blocks, blocks.decoded(), x, blocks.times(x, 0, blocks.rows));
+  }
+}
+
+// Several tokens, with whatever this processor can use of itself.
+class BlockPanels : public ::testing::TestWithParam<Unit> {
+  ChosenUnit chosen_{GetParam()};
+
+ protected:
+  // Whether products of the matrix are those of tiles, which round the numbers: other tests have these.
+  static bool has_tiles() { return tile_unit() != TileUnit::none; }
+};
+INSTANTIATE_TEST_SUITE_P(Targets, BlockPanels, ::testing::ValuesIn(every_unit()),
+                         [](const auto& unit) { return name_of(unit.param); });
+
+// Any bytes, any number of last tokens, more rows than a panel has and blocks that end before a panel does. A token has
+// the same bits in any company and for any part of the rows.
+TEST_P(BlockPanels, OfAnyBytes) {
+  if (has_tiles()) GTEST_SKIP() << "products of tiles";
+  std::mt19937 random(13);
+  for (const BlockType& type : block_types()) {
+    if (type.decode == nullptr) continue;
+    for (const std::size_t tokens : {2U, 4U, 5U, 7U, 17U}) {
+      const std::size_t columns = (1 + random() % (700 / type.elements)) * type.elements;
+      Blocks blocks(type, 1 + random() % 40, columns);
+      for (std::byte& byte : blocks.bytes) byte = static_cast<std::byte>(random());
+      // float32 has no number for six times the largest scale, where sums of products may have one.
+      for (std::size_t i = 1; type.name == "mxfp4" && i < blocks.bytes.size(); i += type.bytes)
+        blocks.bytes[i] &= std::byte{0x7f};
+      const std::vector<float> weights = blocks.decoded();
+      const std::vector<float> x = some_x(tokens * columns, random);
+      const std::vector<float> y = blocks.times(x, 0, blocks.rows);
+      const std::size_t first = random() % blocks.rows;
+      const std::vector<float> later = blocks.times(x, first, blocks.rows);
+      const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+      for (std::size_t t = 0; t < tokens; ++t) {
+        expect_products(blocks, weights, x, y, t);
+        std::vector<float> pair(x.begin() + static_cast<std::ptrdiff_t>(t * columns),
+                                x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
+        pair.insert(pair.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
+        const std::vector<float> in_pair = blocks.times(pair, 0, blocks.rows);
+        for (std::size_t r = 0; r < blocks.rows; ++r) {
+          const std::size_t at = t * blocks.rows + r;
+          ASSERT_TRUE(same(in_pair[r], y[at])) << type.name << " token " << t << " row " << r;
+          ASSERT_TRUE(same(later[at], r < first ? -1.0F : y[at])) << type.name << " token " << t << " row " << r;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(BlockPanels, OfOneColumnAreItsWeights) {
+  if (has_tiles()) GTEST_SKIP() << "products of tiles";
+  std::mt19937 random(15);
+  for (const BlockType& type : block_types()) {
+    if (type.encode == nullptr || type.decode == nullptr) continue;
+    const std::size_t columns = std::max<std::size_t>(64, type.elements);
+    Blocks blocks(type, 3, columns);
+    std::vector<float> numbers(3 * columns);
+    for (float& number : numbers) number = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 1000.0F;
+    type.encode({numbers.data(), 3, columns, nullptr}, blocks.bytes.data() + 1);
+    const std::vector<float> weights = blocks.decoded();
+    std::vector<float> x(columns * columns);  // a token for each column
+    for (std::size_t i = 0; i < columns; ++i) x[i * columns + i] = i % 2 == 0 ? 2.0F : -2.0F;
+    const std::vector<float> y = blocks.times(x, 0, 3);
+    for (std::size_t i = 0; i < columns; ++i) {
+      for (std::size_t r = 0; r < 3; ++r)
+        ASSERT_NEAR(y[i * 3 + r], weights[r * columns + i] * x[i * columns + i], 1e-5) << type.name << " " << i;
+    }
+  }
+}
+
+// The largest codes and scales times the largest x in every lane.
+TEST_P(BlockPanels, AtTheLimitOfIntegers) {
+  if (has_tiles()) GTEST_SKIP() << "products of tiles";
+  for (const ScaledType& scaled : kScaledTypes) {
+    for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {
+      const Blocks blocks = filled_blocks(scaled, code);
+      std::vector<float> x(2 * blocks.stored.columns, 3.0F);
+      std::fill_n(x.begin(), blocks.stored.columns, -3.0F);
+      const std::vector<float> weights = blocks.decoded();
+      const std::vector<float> y = blocks.times(x, 0, blocks.rows);
+      expect_products(blocks, weights, x, y, 0);
+      expect_products(blocks, weights, x, y, 1);
+    }
   }
 }
 

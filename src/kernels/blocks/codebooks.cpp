@@ -12,7 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/blocks/sums-inl.hpp"
+#include "kernels/code_panel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -101,7 +101,8 @@ struct NamedNumbers {
 // 32 numbers with one scale: the low halves of 16 bytes index the first, the high halves the others.
 template <std::size_t kBlockElements, std::size_t kBlockBytes>
 struct Iq4Numbers : NamedNumbers<kBlockElements, kBlockBytes, 32, 0> {
-  static HWY_INLINE void multiply_pairs(ByteSums& sums, Codes pairs, std::size_t group) {
+  template <class Into>
+  static HWY_INLINE void multiply_pairs(Into& sums, Codes pairs, std::size_t group) {
     sums.multiply_signed32(Iq4Numbers::named(kIq4Numbers, LowHalf(pairs)),
                            Iq4Numbers::named(kIq4Numbers, HighHalf(pairs)), group);
   }
@@ -126,7 +127,10 @@ struct Iq4_NlType : Iq4Numbers<32, 18> {
     ForHalves(rows, start, kBytes, blocks,
               [&](auto floats, std::size_t i, auto scales) HWY_ATTR { out.template scale<0>(floats, i, scales); });
   }
-  static HWY_INLINE void multiply(ByteSums& sums) { multiply_pairs(sums, sums.load(2), 0); }
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    multiply_pairs(sums, sums.load(2), 0);
+  }
 };
 
 struct Iq4_XsType : Iq4Numbers<256, 136> {
@@ -148,7 +152,8 @@ struct Iq4_XsType : Iq4Numbers<256, 136> {
       put<7>(low, high, factor, out, b * kScales);
     }
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t i = 0; i < kScales; ++i) multiply_pairs(sums, sums.load(8 + 16 * i), i);
   }
 
@@ -173,7 +178,8 @@ struct Mxfp4Type : Fp4Numbers<32, 17, 32> {
     }
     out.rescale(blocks);
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(1);
     sums.multiply32(raised(LowHalf(pairs)), raised(HighHalf(pairs)), 0);
   }
@@ -189,7 +195,8 @@ struct Nvfp4Type : Fp4Numbers<64, 36, 16> {
     }
     out.rescale(4 * blocks);
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t i = 0; i < 2; ++i) {
       const hn::Repartition<std::uint64_t, CodeTag> eights;
       const Codes pairs = sums.load(4 + 16 * i);
@@ -221,7 +228,8 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
     }
     out.rescale(which.count);
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(0);
     const Codes low = LowHalf(pairs);
     const Codes high = HighHalf(pairs);
@@ -232,15 +240,16 @@ struct Mx4Type : Fp4Numbers<32, 16, 32> {
 
 #endif
 
-const TypeKernels& Iq4_Nl() { return BlockKernels<Iq4_NlType>(); }
-const TypeKernels& Iq4_Xs() { return BlockKernels<Iq4_XsType>(); }
-const TypeKernels& Mxfp4() { return BlockKernels<Mxfp4Type>(); }
-const TypeKernels& Nvfp4() { return BlockKernels<Nvfp4Type>(); }
+const TypeKernels& Iq4_Nl() { return PanelKernels<Iq4_NlType, 255, true>(); }
+const TypeKernels& Iq4_Xs() { return PanelKernels<Iq4_XsType, 255, true>(); }
+const TypeKernels& Mxfp4() { return PanelKernels<Mxfp4Type, 24>(); }
+const TypeKernels& Nvfp4() { return PanelKernels<Nvfp4Type, 24>(); }
 
 const TypeKernels& Mx4() {
   static constexpr TypeKernels kKernels = [] {
     TypeKernels kernels = kOfBlocks<Mx4Type>;
     kernels.decode = &DecodeMx4;
+    kernels.panels = CodeFormOf<Mx4Type, 24>();
     return kernels;
   }();
   return kKernels;

@@ -7,7 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/blocks/sums-inl.hpp"
+#include "kernels/code_panel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -44,14 +44,16 @@ struct ScaledCodes {
 };
 
 struct Q4_0Type : ScaledCodes<ByteSums, 18, false, 8> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(2);
     sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
   }
 };
 
 struct Q4_1Type : ScaledCodes<ByteSums, 20, true> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(4);
     sums.multiply32(LowHalf(pairs), HighHalf(pairs), 0);
   }
@@ -64,7 +66,8 @@ HWY_INLINE Codes FifthBits(Codes bytes) {
 }
 
 struct Q5_0Type : ScaledCodes<ByteSums, 22, false, 16> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes bits = sums.load(2);
     const Codes pairs = sums.load(6);
     sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
@@ -72,7 +75,8 @@ struct Q5_0Type : ScaledCodes<ByteSums, 22, false, 16> {
 };
 
 struct Q5_1Type : ScaledCodes<ByteSums, 24, true> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes bits = sums.load(4);
     const Codes pairs = sums.load(8);
     sums.multiply32(hn::Or(LowHalf(pairs), FifthBits<0>(bits)), hn::Or(HighHalf(pairs), FifthBits<2>(bits)), 0);
@@ -80,8 +84,9 @@ struct Q5_1Type : ScaledCodes<ByteSums, 24, true> {
 };
 
 struct Q8_0Type : ScaledCodes<WordSums, 34, false> {
-  static HWY_INLINE void multiply(WordSums& sums) {
-    WordSums::Sum scaled;
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    typename Into::Sum scaled;
     sums.add(scaled, sums.load(2), 0);
     sums.add(scaled, sums.load(18), 1);
     sums.finish(scaled.total(), 0);
@@ -90,11 +95,11 @@ struct Q8_0Type : ScaledCodes<WordSums, 34, false> {
 
 #endif
 
-const TypeKernels& Q4_0() { return BlockKernels<Q4_0Type>(); }
-const TypeKernels& Q4_1() { return BlockKernels<Q4_1Type>(); }
-const TypeKernels& Q5_0() { return BlockKernels<Q5_0Type>(); }
-const TypeKernels& Q5_1() { return BlockKernels<Q5_1Type>(); }
-const TypeKernels& Q8_0() { return BlockKernels<Q8_0Type>(); }
+const TypeKernels& Q4_0() { return PanelKernels<Q4_0Type, 15>(); }
+const TypeKernels& Q4_1() { return PanelKernels<Q4_1Type, 15>(); }
+const TypeKernels& Q5_0() { return PanelKernels<Q5_0Type, 31>(); }
+const TypeKernels& Q5_1() { return PanelKernels<Q5_1Type, 31>(); }
+const TypeKernels& Q8_0() { return PanelKernels<Q8_0Type, 255, true>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

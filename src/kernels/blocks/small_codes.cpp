@@ -7,7 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/blocks/sums-inl.hpp"
+#include "kernels/code_panel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -42,7 +42,8 @@ struct SmallCodes {
 };
 
 struct Q1_0Type : SmallCodes<128, 18, 0> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes bits = sums.load(2);
     sums.multiply32(codes<0>(bits), codes<2>(bits), 0);
     sums.multiply32(codes<4>(bits), codes<6>(bits), 1);
@@ -59,7 +60,8 @@ struct Q1_0Type : SmallCodes<128, 18, 0> {
 };
 
 struct Q2_0Type : SmallCodes<64, 18, 0> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes fours = sums.load(2);
     sums.multiply32(codes<0>(fours), codes<4>(fours), 0);
     sums.multiply32(codes<8>(fours), codes<12>(fours), 1);
@@ -84,7 +86,8 @@ struct Q2_0Type : SmallCodes<64, 18, 0> {
 };
 
 struct Tq1_0Type : SmallCodes<256, 54, 52> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     Codes first = sums.load(0);
     Codes second = sums.load(16);
     for (std::size_t digit = 0; digit < 5; ++digit) {
@@ -135,7 +138,8 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
 };
 
 struct Tq2_0Type : SmallCodes<256, 66, 64> {
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       const Codes first = sums.load(32 * half);
       const Codes second = sums.load(32 * half + 16);
@@ -149,10 +153,10 @@ struct Tq2_0Type : SmallCodes<256, 66, 64> {
 
 #endif
 
-const TypeKernels& Q1_0() { return BlockKernels<Q1_0Type>(); }
-const TypeKernels& Q2_0() { return BlockKernels<Q2_0Type>(); }
-const TypeKernels& Tq1_0() { return BlockKernels<Tq1_0Type>(); }
-const TypeKernels& Tq2_0() { return BlockKernels<Tq2_0Type>(); }
+const TypeKernels& Q1_0() { return PanelKernels<Q1_0Type, 2>(); }
+const TypeKernels& Q2_0() { return PanelKernels<Q2_0Type, 3>(); }
+const TypeKernels& Tq1_0() { return PanelKernels<Tq1_0Type, 2>(); }
+const TypeKernels& Tq2_0() { return PanelKernels<Tq2_0Type, 3>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

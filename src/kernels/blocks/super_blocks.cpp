@@ -8,7 +8,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/blocks/sums-inl.hpp"
+#include "kernels/code_panel-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
@@ -63,7 +63,8 @@ struct Q2_KType : SuperBlock<84, 16, true> {
       }
     }
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 2; ++i) {
         const Codes four = sums.load(16 + 32 * half + 16 * i);
@@ -93,7 +94,8 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
                 out, scales + 12);
     }
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t i = 0; i < 2; ++i) {
       const Codes third = sums.load(16 * i);
       const Codes low = sums.load(32 + 16 * i);
@@ -115,7 +117,8 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
     const hn::Repartition<std::uint8_t, FourWords> bytes;
     return hn::BitCast(FourWords(), hn::Sub(hn::BitCast(bytes, hn::Or(low, high)), hn::Set(bytes, 32)));
   }
-  static HWY_INLINE void add(ByteSums& sums, Codes low, Codes third, std::size_t group) {
+  template <class Into>
+  static HWY_INLINE void add(Into& sums, Codes low, Codes third, std::size_t group) {
     sums.multiply16(hn::Or(low, third), group);
   }
 };
@@ -124,6 +127,7 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
 template <std::size_t kBlockBytes>
 struct SixBitFactors {
   using Sums = ScaledSums;
+  static constexpr std::size_t kScaled = 32;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr float kUnit = 1;
   static constexpr std::size_t kNumber = 0;
@@ -133,7 +137,8 @@ struct SixBitFactors {
 
   // Eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two bits of
   // the other four above them; the same of minimums; and four bits of each of the others, scales in the low halves.
-  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE Codes factors(const Into& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
     alignas(16) static constexpr std::uint8_t kLowBits[16] = {63, 63, 63, 63, 15, 15, 15, 15,
                                                               63, 63, 63, 63, 0,  0,  0,  0};
@@ -159,7 +164,8 @@ struct SixBitFactors {
 };
 
 struct Q4_KType : SixBitFactors<144> {
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     add_two<0>(sums);
     add_two<1>(sums);
     add_two<2>(sums);
@@ -168,17 +174,18 @@ struct Q4_KType : SixBitFactors<144> {
 
  private:
   // Groups 2 * kTwo and the next.
-  template <std::size_t kTwo>
-  static HWY_INLINE void add_two(ScaledSums& sums) {
+  template <std::size_t kTwo, class Into>
+  static HWY_INLINE void add_two(Into& sums) {
     const Codes first = sums.load(16 + 32 * kTwo);
     const Codes second = sums.load(32 + 32 * kTwo);
-    sums.multiply32<2 * kTwo>(LowHalf(first), LowHalf(second));
-    sums.multiply32<2 * kTwo + 1>(HighHalf(first), HighHalf(second));
+    sums.template multiply32<2 * kTwo>(LowHalf(first), LowHalf(second));
+    sums.template multiply32<2 * kTwo + 1>(HighHalf(first), HighHalf(second));
   }
 };
 
 struct Q5_KType : SixBitFactors<176> {
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes first = sums.load(16);
     const Codes second = sums.load(32);
     const Codes low[2] = {LowHalf(first), LowHalf(second)};
@@ -191,15 +198,15 @@ struct Q5_KType : SixBitFactors<176> {
 
  private:
   // Groups 2 * kTwo and the next. A byte has four bits; two of them are the fifth bits of these groups.
-  template <std::size_t kTwo>
-  static HWY_INLINE void add_two(ScaledSums& sums, const Codes (&bits)[2]) {
+  template <std::size_t kTwo, class Into>
+  static HWY_INLINE void add_two(Into& sums, const Codes (&bits)[2]) {
     const Codes first = sums.load(48 + 32 * kTwo);
     const Codes second = sums.load(64 + 32 * kTwo);
     constexpr int kBit = kTwo % 2 == 0 ? 1 : 4;
-    sums.multiply32<2 * kTwo>(hn::Or(LowHalf(first), fifth<kBit>(bits[0])),
-                              hn::Or(LowHalf(second), fifth<kBit>(bits[1])));
-    sums.multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])),
-                                  hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
+    sums.template multiply32<2 * kTwo>(hn::Or(LowHalf(first), fifth<kBit>(bits[0])),
+                                       hn::Or(LowHalf(second), fifth<kBit>(bits[1])));
+    sums.template multiply32<2 * kTwo + 1>(hn::Or(HighHalf(first), fifth<2 * kBit>(bits[0])),
+                                           hn::Or(HighHalf(second), fifth<2 * kBit>(bits[1])));
   }
   // 16 where the bit is 1.
   template <int kBit>
@@ -218,32 +225,37 @@ struct Q5_KType : SixBitFactors<176> {
 
 struct Q6_KType {
   using Sums = ScaledSums;
+  static constexpr std::size_t kScaled = 16;
   static constexpr std::size_t kBytes = 210;
   static constexpr float kUnit = 1;
   static constexpr std::size_t kNumber = 208;
   static constexpr bool kHasMins = false;
   static constexpr float kOffset = 32;
 
-  static HWY_INLINE Codes factors(const ScaledSums& sums) { return sums.load(192); }
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE Codes factors(const Into& sums) {
+    return sums.load(192);
+  }
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     multiply_half<0>(sums);
     multiply_half<1>(sums);
   }
 
  private:
-  template <std::size_t kHalf>
-  static HWY_INLINE void multiply_half(ScaledSums& sums) {
+  template <std::size_t kHalf, class Into>
+  static HWY_INLINE void multiply_half(Into& sums) {
     const Codes first[2] = {sums.load(64 * kHalf), sums.load(64 * kHalf + 16)};
     const Codes second[2] = {sums.load(64 * kHalf + 32), sums.load(64 * kHalf + 48)};
     const Codes high[2] = {sums.load(128 + 32 * kHalf), sums.load(144 + 32 * kHalf)};
-    sums.multiply_two16<4 * kHalf>(hn::Or(LowHalf(first[0]), TwoBits<0, 4>(high[0])),
-                                   hn::Or(LowHalf(first[1]), TwoBits<0, 4>(high[1])));
-    sums.multiply_two16<4 * kHalf + 1>(hn::Or(LowHalf(second[0]), TwoBits<1, 4>(high[0])),
-                                       hn::Or(LowHalf(second[1]), TwoBits<1, 4>(high[1])));
-    sums.multiply_two16<4 * kHalf + 2>(hn::Or(HighHalf(first[0]), TwoBits<2, 4>(high[0])),
-                                       hn::Or(HighHalf(first[1]), TwoBits<2, 4>(high[1])));
-    sums.multiply_two16<4 * kHalf + 3>(hn::Or(HighHalf(second[0]), TwoBits<3, 4>(high[0])),
-                                       hn::Or(HighHalf(second[1]), TwoBits<3, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf>(hn::Or(LowHalf(first[0]), TwoBits<0, 4>(high[0])),
+                                            hn::Or(LowHalf(first[1]), TwoBits<0, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf + 1>(hn::Or(LowHalf(second[0]), TwoBits<1, 4>(high[0])),
+                                                hn::Or(LowHalf(second[1]), TwoBits<1, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf + 2>(hn::Or(HighHalf(first[0]), TwoBits<2, 4>(high[0])),
+                                                hn::Or(HighHalf(first[1]), TwoBits<2, 4>(high[1])));
+    sums.template multiply_two16<4 * kHalf + 3>(hn::Or(HighHalf(second[0]), TwoBits<3, 4>(high[0])),
+                                                hn::Or(HighHalf(second[1]), TwoBits<3, 4>(high[1])));
   }
 };
 
@@ -255,8 +267,9 @@ struct Q8_KType : SuperBlock<292, 256, false> {
       for (std::size_t r = 0; r < 4; ++r) std::memcpy(&out.scales[b][r], rows[r] + start, sizeof(float));
     }
   }
-  static HWY_INLINE void multiply(WordSums& sums) {
-    WordSums::Sum scaled;
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
+    typename Into::Sum scaled;
     for (std::size_t i = 0; i < 16; ++i) sums.add(scaled, sums.load(4 + 16 * i), i);
     sums.finish(scaled.total(), 0);
   }
@@ -264,12 +277,12 @@ struct Q8_KType : SuperBlock<292, 256, false> {
 
 #endif
 
-const TypeKernels& Q2_K() { return BlockKernels<Q2_KType>(); }
-const TypeKernels& Q3_K() { return BlockKernels<Q3_KType>(); }
-const TypeKernels& Q4_K() { return BlockKernels<Q4_KType>(); }
-const TypeKernels& Q5_K() { return BlockKernels<Q5_KType>(); }
-const TypeKernels& Q6_K() { return BlockKernels<Q6_KType>(); }
-const TypeKernels& Q8_K() { return BlockKernels<Q8_KType>(); }
+const TypeKernels& Q2_K() { return PanelKernels<Q2_KType, 3>(); }
+const TypeKernels& Q3_K() { return PanelKernels<Q3_KType, 7>(); }
+const TypeKernels& Q4_K() { return PanelKernels<Q4_KType, 15>(); }
+const TypeKernels& Q5_K() { return PanelKernels<Q5_KType, 31>(); }
+const TypeKernels& Q6_K() { return PanelKernels<Q6_KType, 63>(); }
+const TypeKernels& Q8_K() { return PanelKernels<Q8_KType, 255, true>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

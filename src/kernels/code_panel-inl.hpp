@@ -1,0 +1,212 @@
+// How stored types become panels of codes (code_panel.hpp). The types are those of blocks/sums-inl.hpp: where these add
+// products, codes are put into a panel.
+#if defined(POISE_KERNELS_CODE_PANEL) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_CODE_PANEL
+#undef POISE_KERNELS_CODE_PANEL
+#else
+#define POISE_KERNELS_CODE_PANEL
+#endif
+
+#include "kernels/blocks/sums-inl.hpp"
+#include "kernels/code_panel.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET <= HWY_AVX2
+
+// Takes the place of the sums of a block of the rows of one vector.
+struct CodePutter {
+  struct Sum {
+    static int total() { return 0; }
+  };
+
+  const Bytes* rows;
+  std::size_t start;
+  std::uint8_t* out;  // where the first row's first four columns of the block go
+
+  HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
+
+  // The i-th sixteen columns.
+  HWY_INLINE void put(Codes codes, std::size_t i) const {
+    const hn::Repartition<std::uint32_t, CodeTag> words;
+    std::uint8_t* const to = out + 16 * i * kCodeRows;
+#if HWY_TARGET <= HWY_AVX3
+    alignas(64) static constexpr std::uint32_t kTurned[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+    const auto turned = hn::TableLookupLanes(hn::BitCast(words, codes), hn::SetTableIndices(words, kTurned)).raw;
+    store<0>(turned, to);
+    store<1>(turned, to + 4 * kCodeRows);
+    store<2>(turned, to + 8 * kCodeRows);
+    store<3>(turned, to + 12 * kCodeRows);
+#else
+    alignas(32) static constexpr std::uint32_t kTurned[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+    alignas(32) std::uint8_t turned[32];
+    hn::Store(
+        hn::BitCast(CodeTag(), hn::TableLookupLanes(hn::BitCast(words, codes), hn::SetTableIndices(words, kTurned))),
+        CodeTag(), turned);
+    for (std::size_t k = 0; k < 4; ++k) std::memcpy(to + 4 * k * kCodeRows, turned + 8 * k, 8);
+#endif
+  }
+  HWY_INLINE void put_signed(Codes codes, std::size_t i) const { put(hn::Xor(codes, hn::Set(CodeTag(), 128)), i); }
+
+  HWY_INLINE void multiply16(Codes codes, std::size_t i) const { put(codes, i); }
+  HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) const {
+    put(first, 2 * i);
+    put(second, 2 * i + 1);
+  }
+  HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) const {
+    put_signed(first, 2 * i);
+    put_signed(second, 2 * i + 1);
+  }
+  template <std::size_t kAt>
+  HWY_INLINE void multiply32(Codes first, Codes second) const {
+    multiply32(first, second, kAt);
+  }
+  template <std::size_t kAt>
+  HWY_INLINE void multiply_two16(Codes first, Codes second) const {
+    multiply32(first, second, kAt);
+  }
+  HWY_INLINE void add(Sum&, Codes codes, std::size_t i) const { put_signed(codes, i); }
+  HWY_INLINE void finish(int, std::size_t) const {}
+
+ private:
+#if HWY_TARGET <= HWY_AVX3
+  // A quarter of a vector. (GCC 12 warns of its own intrinsic.)
+  template <int kQuarter>
+  static HWY_INLINE void store(__m512i codes, std::uint8_t* to) {
+    struct Four {
+      std::uint8_t bytes[16];
+    };
+    asm("vextracti32x4 %2, %1, %0" : "=m"(*reinterpret_cast<Four*>(to)) : "v"(codes), "i"(kQuarter));
+  }
+#endif
+};
+
+// The factors of groups of columns of four rows, as they are.
+struct FactorTable {
+  float (*scales)[4];
+  float (*mins)[4];
+
+  template <int kWhich, class D>
+  HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
+    hn::StoreU(factors, floats, scales[i]);
+  }
+  template <int kWhich, class D>
+  HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
+    hn::StoreU(factors, floats, mins[i]);
+  }
+  HWY_INLINE void rescale(std::size_t) {}
+};
+
+// The same of blocks whose scales are bytes times a number (MultiplySuperBlocks).
+template <class Type>
+HWY_INLINE void PutSuperFactors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, FactorTable& out) {
+  constexpr std::size_t kScales = 256 / Type::kScaled;
+  alignas(64) std::uint8_t bytes[4][16];
+  const Bytes of_rows[4] = {bytes[0], bytes[1], bytes[2], bytes[3]};
+  for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
+    for (std::size_t v = 0; v < kVectors; ++v)
+      hn::StoreU(Type::factors(CodePutter{rows + v * kRowsOfVector, start, nullptr}), CodeTag(),
+                 bytes[v * kRowsOfVector]);
+    const TurnedWords turned(of_rows, 0);
+    const auto number = hn::Mul(FourHalves(rows, start + Type::kNumber), hn::Set(FourFloats(), Type::kUnit));
+    for (std::size_t i = 0; i < kScales / 4; ++i) PutScales(turned.words[i], number, out, b * kScales + 4 * i);
+    if constexpr (Type::kHasMins) {
+      const auto min = hn::Neg(FourHalves(rows, start + Type::kMin));
+      for (std::size_t i = 0; i < 2; ++i) PutMins(turned.words[2 + i], min, out, b * kScales + 4 * i);
+    }
+  }
+}
+
+// Factors of four rows.
+template <class Type>
+HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, const FourBytes& four, std::size_t row,
+                              std::size_t start) {
+  alignas(64) float scales[kCodeBlock / kLeastStep][4];
+  alignas(64) float mins[kCodeBlock / kLeastStep][4];
+  FactorTable table = {scales, mins};
+  if constexpr (requires { Type::kNumber; }) {
+    PutSuperFactors<Type>(four.rows, start, part.count / 256, table);
+  } else if constexpr (requires { Type::kScalesApart; }) {
+    Type::factors(matrix, {row, part.last, part.begin / Type::kScaled, part.count / Type::kScaled}, table);
+  } else {
+    Type::factors(four.rows, start, part.count / Type::kElements, table);
+  }
+  for (std::size_t s = 0; s < part.count / part.step; ++s) {
+    const std::size_t group = s * part.step / Type::kScaled;
+    const std::size_t to = s * kCodeRows + row - part.first;
+    hn::StoreU(hn::Load(FourFloats(), scales[group]), FourFloats(), part.scales + to);
+    if constexpr (Type::kHasMins) hn::StoreU(hn::Load(FourFloats(), mins[group]), FourFloats(), part.mins + to);
+  }
+}
+
+template <class Type>
+constexpr std::size_t ElementsOf() {
+  if constexpr (requires { Type::kNumber; }) {
+    return 256;
+  } else {
+    return Type::kElements;
+  }
+}
+
+template <class Type>
+void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
+  constexpr std::size_t kElements = ElementsOf<Type>();
+  constexpr bool kOfMatrix = requires { Type::kFactorsOfMatrix; };
+  const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
+  const std::size_t blocks = part.count / kElements;
+  const std::size_t start = part.begin / kElements * Type::kBytes;
+  // What comes next is asked for: the block behind this one or, at the end of the rows, the first of the next panel.
+  const bool is_last = part.begin + part.count == matrix.columns;
+  const std::size_t next = is_last ? kCodeRows * row_bytes - start : blocks * Type::kBytes;
+  for (std::size_t r = part.first; r < part.last; r += 4) {
+    const FourBytes four(matrix, row_bytes, r, part.last);
+    for (const Bytes row : four.rows) {
+      for (std::size_t i = 0; i < blocks * Type::kBytes; i += 64) __builtin_prefetch(row + start + next + i, 0, 2);
+    }
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      CodePutter putter = {four.rows + v * kRowsOfVector, start, part.codes + 4 * (r - part.first + v * kRowsOfVector)};
+      for (std::size_t i = 0; i < blocks; ++i) {
+        Type::multiply(putter);
+        putter.start += Type::kBytes;
+        putter.out += kElements * kCodeRows;
+      }
+    }
+    if constexpr (!kOfMatrix) ExpandFactors<Type>(matrix, part, four, r, start);
+  }
+  if constexpr (kOfMatrix) Type::put_factors(matrix, part);
+}
+
+#endif
+
+// How a type becomes panels. Requires: no code is above kLargest. Codes with a sign are put with 128 added.
+template <class Type, std::uint8_t kLargest, bool kSigned = false>
+constexpr CodeForm CodeFormOf() {
+#if HWY_TARGET <= HWY_AVX2
+  return {.expand = &ExpandCodes<Type>,
+          .elements = ElementsOf<Type>(),
+          .group = Type::kScaled,
+          .offset = kSigned ? 128 : static_cast<std::int32_t>(Type::kOffset),
+          .has_mins = Type::kHasMins,
+          .words = !Type::Sums::kBytes,
+          .largest = kLargest,
+          .vnni = POISE_HAVE_VNNI != 0};
+#else
+  return {};
+#endif
+}
+
+template <class Type, std::uint8_t kLargest, bool kSigned = false>
+const TypeKernels& PanelKernels() {
+  static constexpr TypeKernels kKernels = [] {
+    TypeKernels kernels = kOfBlocks<Type>;
+    kernels.panels = CodeFormOf<Type, kLargest, kSigned>();
+    return kernels;
+  }();
+  return kKernels;
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

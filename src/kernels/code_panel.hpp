@@ -1,0 +1,82 @@
+// Products of several tokens with codes that stay integers: sums of products are exact for the columns that share a
+// scale, and float32 adds them up.
+//
+// A panel has the codes of some rows and columns, one a byte, four columns of a row side by side and then those of the
+// next row: what one instruction multiplies with four columns of a token. x becomes integers of 7 bits and a sign, or
+// of 15 as 256 times one byte and another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poise {
+
+struct StoredRows;
+
+inline constexpr std::size_t kCodeRows = 32;    // of a panel
+inline constexpr std::size_t kCodeTokens = 8;   // side by side
+inline constexpr std::size_t kCodeBlock = 512;  // columns of a panel, at most
+inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
+inline constexpr std::size_t kMostStep = 128;
+
+// Columns [begin, begin + count) of rows [first, last), up to kCodeRows, and where they go. Requires: `begin` is a
+// multiple of kCodeBlock, and so is the end or it is the matrix's.
+struct CodePart {
+  std::size_t first;
+  std::size_t last;
+  std::size_t begin;
+  std::size_t count;
+  std::size_t step;     // columns that share a scale, in the panel
+  std::uint8_t* codes;  // [count / 4, kCodeRows, 4], without signs
+  float* scales;        // [count / step, kCodeRows]
+  float* mins;          // the same: what is added to each code times scale
+};
+
+// How a stored type becomes panels.
+struct CodeForm {
+  void (*expand)(const StoredRows& matrix, const CodePart& part) = nullptr;  // null: it does not
+  std::size_t elements = 0;                                                  // of a block of it: rows are whole blocks
+  std::size_t group = 0;    // columns that share a scale; 0: as many as the matrix says
+  std::int32_t offset = 0;  // what is taken off each code
+  bool has_mins = false;
+  bool words = false;        // x has 15 bits and a sign
+  std::uint8_t largest = 0;  // code
+  bool vnni = false;         // these kernels have its instructions
+};
+
+// How the x of some tokens is laid out for panels.
+struct CodeLayout {
+  std::size_t columns = 0;
+  std::size_t step = 0;  // columns that share a scale
+  std::int32_t offset = 0;
+  bool words = false;
+
+  bool operator==(const CodeLayout&) const = default;
+
+  // Bytes of the integers of kCodeTokens tokens in a step: [planes, step / 4, kCodeTokens, 4]. Of words the first plane
+  // has the upper bytes.
+  std::size_t integer_bytes() const { return (words ? 2 : 1) * step * kCodeTokens; }
+  // After them come, for each token: minus the offset times the sum of its integers, their scale, and the scale times
+  // that sum.
+  std::size_t step_bytes() const { return integer_bytes() + 128; }
+  std::size_t groups(std::size_t tokens) const { return (tokens + kCodeTokens - 1) / kCodeTokens; }
+  std::size_t blocks() const { return (columns + kCodeBlock - 1) / kCodeBlock; }
+  std::size_t steps_of(std::size_t block) const {
+    const std::size_t rest = columns - block * kCodeBlock;
+    return (rest < kCodeBlock ? rest : kCodeBlock) / step;
+  }
+  // Where a block of columns of the g-th kCodeTokens tokens begins.
+  std::size_t place(std::size_t g, std::size_t block, std::size_t tokens) const {
+    return (block * groups(tokens) * (kCodeBlock / step) + g * steps_of(block)) * step_bytes();
+  }
+};
+
+// The layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
+CodeLayout code_layout(const StoredRows& matrix);
+
+// Takes tokens [first, last) of x [tokens, columns]. Requires: `first` is a multiple of kCodeTokens; `out` has zeros
+// where there are no tokens.
+void take_codes(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const CodeLayout& layout,
+                std::byte* out);
+
+}  // namespace poise

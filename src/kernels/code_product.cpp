@@ -1,0 +1,290 @@
+// Products of several tokens with codes, a panel of rows at a time.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <oneapi/tbb/cache_aligned_allocator.h>
+
+#include "kernels/code_panel.hpp"
+#include "kernels/processor.hpp"
+#include "kernels/stored_type.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/code_product.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/integer_sums-inl.hpp"
+#include "kernels/vectors-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET > HWY_AVX2
+
+void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInput&, float*, std::size_t) {}
+
+#else
+
+// Lanes are rows. Each code meets the x of all tokens; two vectors of rows and some tokens have their sums in
+// registers.
+using Ints = hn::ScalableTag<std::int32_t>;
+constexpr std::size_t kLanes = hn::MaxLanes(Ints());
+constexpr std::size_t kTwo = 2;  // vectors
+static_assert(kCodeRows % (kTwo * kLanes) == 0);
+#if HWY_TARGET <= HWY_AVX3
+constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
+#else
+constexpr std::size_t kTokensAtOnce = 4;
+#endif
+
+// What the steps of a block are computed from.
+struct CodeTile {
+  const std::uint8_t* codes;  // of the first of two vectors of rows
+  const float* scales;
+  const float* mins;
+  const std::byte* x;  // of the first token
+  std::size_t steps;
+  std::size_t step;  // columns
+  std::size_t step_bytes;
+  float* sums;  // [tokens, kCodeRows]
+};
+
+HWY_INLINE auto FourColumns(const std::byte* x) {
+  std::int32_t four = 0;
+  std::memcpy(&four, x, sizeof four);
+  return hn::Set(Ints(), four);
+}
+
+// How four columns are multiplied: exactly in one instruction.
+struct InOne {
+  template <std::size_t kTokens>
+  static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t columns,
+                             hn::Vec<Ints> (&sums)[kTokens][kTwo]) {
+#if POISE_HAVE_VNNI
+    for (std::size_t i = 0; i < columns; i += 4, codes += 4 * kCodeRows, x += 4 * kCodeTokens) {
+      const auto first = hn::LoadU(Ints(), reinterpret_cast<const std::int32_t*>(codes));
+      const auto second = hn::LoadU(Ints(), reinterpret_cast<const std::int32_t*>(codes) + kLanes);
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const auto four = FourColumns(x + 4 * t);
+        // Highway has no name for it before Ice Lake.
+        asm("vpdpbusd %2, %1, %0" : "+v"(sums[t][0].raw) : "v"(first.raw), "v"(four.raw));
+        asm("vpdpbusd %2, %1, %0" : "+v"(sums[t][1].raw) : "v"(second.raw), "v"(four.raw));
+      }
+    }
+#endif
+  }
+};
+
+HWY_INLINE auto MultiplyPairs(hn::Vec<Ints> codes, hn::Vec<Ints> x) {
+  using Words16 = hn::Repartition<std::int16_t, Ints>;
+#if HWY_TARGET <= HWY_AVX3
+  return hn::Vec<Words16>{_mm512_maddubs_epi16(codes.raw, x.raw)};
+#else
+  return hn::Vec<Words16>{_mm256_maddubs_epi16(codes.raw, x.raw)};
+#endif
+}
+
+// In pairs, kFours times which 16 bits hold.
+template <std::size_t kFours>
+struct InPairs {
+  template <std::size_t kTokens>
+  static HWY_INLINE void add(const std::uint8_t* codes, const std::byte* x, std::size_t columns,
+                             hn::Vec<Ints> (&sums)[kTokens][kTwo]) {
+    const hn::Repartition<std::int16_t, Ints> words;
+    const auto one = hn::Set(words, 1);
+    for (std::size_t i = 0; i < columns; i += 4 * kFours) {
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        auto first = hn::Zero(words);
+        auto second = first;
+        HWY_UNROLL(4)
+        for (std::size_t k = 0; k < kFours; ++k) {
+          const auto* const at = reinterpret_cast<const std::int32_t*>(codes + 4 * k * kCodeRows);
+          const auto four = FourColumns(x + 4 * (k * kCodeTokens + t));
+          first = hn::Add(first, MultiplyPairs(hn::LoadU(Ints(), at), four));
+          second = hn::Add(second, MultiplyPairs(hn::LoadU(Ints(), at + kLanes), four));
+        }
+        sums[t][0] = add_pairs(sums[t][0], first, one);
+        sums[t][1] = add_pairs(sums[t][1], second, one);
+      }
+      codes += 4 * kFours * kCodeRows;
+      x += 4 * kFours * kCodeTokens;
+    }
+  }
+
+ private:
+  template <class V>
+  static HWY_INLINE hn::Vec<Ints> add_pairs(hn::Vec<Ints> sum, V pairs, V one) {
+    auto none = hn::Zero(Ints());
+    return hn::ReorderWidenMulAccumulate(Ints(), pairs, one, sum, none);
+  }
+};
+
+template <class How, bool kWords, bool kMins, std::size_t kTokens>
+HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
+  const std::size_t plane_bytes = tile.step * kCodeTokens;
+  const std::uint8_t* codes = tile.codes;
+  const std::byte* x = tile.x;
+  for (std::size_t s = 0; s < tile.steps; ++s) {
+    hn::Vec<Ints> sums[kTokens][kTwo];
+    const std::byte* factors = x + (kWords ? 2 : 1) * plane_bytes;
+    HWY_UNROLL(8)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      sums[t][0] = sums[t][1] = kWords ? hn::Zero(Ints()) : FourColumns(factors + 4 * t);
+    }
+    How::add(codes, x, tile.step, sums);
+    if constexpr (kWords) {
+      HWY_UNROLL(8)
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const auto start = FourColumns(factors + 4 * t);
+        sums[t][0] = hn::Add(hn::ShiftLeft<8>(sums[t][0]), start);
+        sums[t][1] = hn::Add(hn::ShiftLeft<8>(sums[t][1]), start);
+      }
+      How::add(codes, x + plane_bytes, tile.step, sums);
+    }
+    const float* const scales = tile.scales + s * kCodeRows;
+    const hn::Vec<Floats> scale[kTwo] = {Load(scales), Load(scales + kLanes)};
+    const auto number = [&](std::size_t at) HWY_ATTR {
+      float one = 0;
+      std::memcpy(&one, factors + 4 * at, sizeof one);
+      return hn::Set(Floats(), one);
+    };
+    HWY_UNROLL(8)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      float* const to = tile.sums + t * kCodeRows;
+      const auto x_scale = number(kCodeTokens + t);
+      for (std::size_t v = 0; v < kTwo; ++v) {
+        auto sum = hn::MulAdd(hn::ConvertTo(Floats(), sums[t][v]), hn::Mul(scale[v], x_scale), Load(to + v * kLanes));
+        if constexpr (kMins)
+          sum = hn::MulAdd(Load(tile.mins + s * kCodeRows + v * kLanes), number(2 * kCodeTokens + t), sum);
+        hn::StoreU(sum, Floats(), to + v * kLanes);
+      }
+    }
+    codes += tile.step * kCodeRows;
+    x += tile.step_bytes;
+  }
+}
+
+// All rows of a panel and the first `tokens` of a group.
+template <class How, bool kWords, bool kMins>
+void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
+  for (std::size_t v = 0; v < kCodeRows; v += kTwo * kLanes) {
+    for (std::size_t t = 0; t < tokens; t += kTokensAtOnce) {
+      CodeTile part = tile;
+      part.codes += 4 * v;
+      part.scales += v;
+      part.mins += v;
+      part.x += 4 * t;
+      part.sums += t * kCodeRows + v;
+      const std::size_t rest = tokens - t;
+      if (rest <= 2) {
+        MultiplyCodeTile<How, kWords, kMins, 2>(part);
+      } else if (rest <= 4 || kTokensAtOnce == 4) {
+        MultiplyCodeTile<How, kWords, kMins, 4>(part);
+      } else if (rest <= 6) {
+        MultiplyCodeTile<How, kWords, kMins, std::min<std::size_t>(6, kTokensAtOnce)>(part);
+      } else {
+        MultiplyCodeTile<How, kWords, kMins, kTokensAtOnce>(part);
+      }
+    }
+  }
+}
+
+using MultiplyGroup = void (*)(CodeTile tile, std::size_t tokens);
+
+template <class How>
+MultiplyGroup GroupOf(const CodeForm& form) {
+  if constexpr (std::is_same_v<How, InOne>) {
+    if (form.words) return form.has_mins ? MultiplyCodeGroup<How, true, true> : MultiplyCodeGroup<How, true, false>;
+  }
+  return form.has_mins ? MultiplyCodeGroup<How, false, true> : MultiplyCodeGroup<How, false, false>;
+}
+
+MultiplyGroup ChosenGroup(const CodeForm& form) {
+#if POISE_HAVE_VNNI
+  if (has_vnni()) return GroupOf<InOne>(form);
+#endif
+  // 16 bits hold the sum of so many pairs: 32767 / (2 * 127 * largest).
+  if (form.largest <= 32) return GroupOf<InPairs<4> >(form);
+  if (form.largest <= 64) return GroupOf<InPairs<2> >(form);
+  return GroupOf<InPairs<1> >(form);
+}
+
+// A panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
+struct PanelOfCodes {
+  static PanelOfCodes& of_thread() {
+    thread_local PanelOfCodes panel;
+    return panel;
+  }
+
+  std::vector<std::uint8_t, tbb::cache_aligned_allocator<std::uint8_t> > codes =
+      std::vector<std::uint8_t, tbb::cache_aligned_allocator<std::uint8_t> >(kCodeRows * kCodeBlock);
+  AlignedFloats scales = AlignedFloats(kCodeRows * kCodeBlock / kLeastStep);
+  AlignedFloats mins = AlignedFloats(kCodeRows * kCodeBlock / kLeastStep);
+  AlignedFloats sums;
+};
+
+void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                    std::size_t stride) {
+  PanelOfCodes& panel = PanelOfCodes::of_thread();
+  const CodeForm& form = stored_type(matrix).kernels().panels;
+  const CodeLayout& layout = in.codes();
+  const MultiplyGroup multiply = ChosenGroup(form);
+  const std::size_t tokens = in.tokens();
+  const std::size_t groups = layout.groups(tokens);
+  const std::size_t needed = groups * kCodeTokens * kCodeRows;
+  if (panel.sums.size() < needed) panel.sums.resize(needed);
+  for (std::size_t r = first; r < last; r += kCodeRows) {
+    const std::size_t end = std::min(r + kCodeRows, last);
+    std::fill_n(panel.sums.begin(), needed, 0.0F);
+    for (std::size_t b = 0; b < layout.blocks(); ++b) {
+      const std::size_t steps = layout.steps_of(b);
+      form.expand(matrix, {r, end, b * kCodeBlock, steps * layout.step, layout.step, panel.codes.data(),
+                           panel.scales.data(), panel.mins.data()});
+      for (std::size_t g = 0; g < groups; ++g) {
+        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.code_group(g, b), steps, layout.step,
+                  layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
+                 std::min(kCodeTokens, tokens - g * kCodeTokens));
+      }
+    }
+    for (std::size_t t = 0; t < tokens; ++t)
+      std::copy_n(panel.sums.data() + t * kCodeRows, end - r, y + t * stride + r);
+  }
+}
+
+#endif
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(MultiplyPanels);
+
+}  // namespace
+
+void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
+                        std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
+}
+
+CodeLayout code_layout(const StoredRows& matrix) {
+  const CodeForm& form = stored_type(matrix).kernels().panels;
+  if (form.expand == nullptr) return {};
+  const bool in_one = form.vnni && has_vnni();
+  constexpr unsigned kLargestInPairs = 129;  // twice 127 times that has 15 bits
+  if (!in_one && (form.words || form.largest > kLargestInPairs)) return {};
+  if (matrix.columns % form.elements != 0) return {};
+  const std::size_t shared = form.group != 0 ? form.group : matrix.group_size != 0 ? matrix.group_size : matrix.columns;
+  for (std::size_t step = form.words ? kMostStep : KernelInput::kByteBlock; step >= kLeastStep; step /= 2) {
+    if (shared % step == 0 && matrix.columns % step == 0) return {matrix.columns, step, form.offset, form.words};
+  }
+  return {};
+}
+
+}  // namespace poise
+#endif
