@@ -247,7 +247,7 @@ struct FileDigest {
 };
 
 // A file of a directory, unchanged.
-struct FileBeside {
+struct DirectoryFile {
   std::string name;
   SourcePtr source;
 };
@@ -265,7 +265,7 @@ struct Origin {
   std::map<std::string, std::string> attribute_types = {};
   // For a directory: the files of its tokenizer, and generation_config.json. Unchanged content is written as the same
   // bytes.
-  std::vector<FileBeside> beside = {};
+  std::vector<DirectoryFile> other_files = {};
 };
 
 // All of a model except its tensors.

@@ -155,8 +155,8 @@ class Directory {
   }
 
   // Files whose bytes are written again if the model has not changed them. Skips unreadable files that were not needed.
-  std::vector<FileBeside> beside() {
-    std::vector<FileBeside> files;
+  std::vector<DirectoryFile> other_files() {
+    std::vector<DirectoryFile> files;
     const auto add = [&](std::string_view name) {
       std::error_code ignored;
       if (!fs::is_regular_file(path_ / name, ignored)) return;
@@ -422,9 +422,9 @@ Model read_directory(Directory& directory, const Weights& found, const ReadOptio
   const std::optional<Card> written = has_config ? take_card_text(model) : std::optional(model.card);  // by Poise
   model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
   model.card.model_type = model_type;
-  std::vector<FileBeside> beside = directory.beside();
+  std::vector<DirectoryFile> other_files = directory.other_files();
   model.origin = directory.origin();
-  model.origin.beside = std::move(beside);
+  model.origin.other_files = std::move(other_files);
   if (!options.raw) model = with_folded_matrices(std::move(model), directory.path());
   if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), directory.path().string());
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);

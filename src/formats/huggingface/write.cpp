@@ -130,9 +130,9 @@ void require_whole(const Model& model) {
 }
 
 // The tokenizer files of the model's original directory, if they give its vocabulary; else none.
-std::vector<FileBeside> unchanged_tokenizer(const Model& model) {
-  std::vector<FileBeside> files;
-  std::ranges::copy_if(model.origin.beside, std::back_inserter(files), [](const FileBeside& file) {
+std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
+  std::vector<DirectoryFile> files;
+  std::ranges::copy_if(model.origin.other_files, std::back_inserter(files), [](const DirectoryFile& file) {
     return std::ranges::find(kTokenizerFiles, file.name) != kTokenizerFiles.end() || is_additional_template(file.name);
   });
   if (!model.vocabulary || files.empty()) return {};
@@ -191,7 +191,7 @@ class Directory final : public PreparedFile {
 
   void write(Output& output, const Progress& progress) const override {
     for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
-    for (const FileBeside& file : copies_) {
+    for (const DirectoryFile& file : copies_) {
       Sink& sink = output.sibling(file.name);
       stream_chunks(SourceBlob(file.source, 0, file.source->size()),
                     [&](std::span<const std::byte> bytes) { sink.write(bytes); });
@@ -207,7 +207,7 @@ class Directory final : public PreparedFile {
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const TokenizerFile& file : texts_) sum += file.bytes.size();
-    for (const FileBeside& file : copies_) sum += file.source->size();
+    for (const DirectoryFile& file : copies_) sum += file.source->size();
     for (const SafetensorsFile& shard : shards_) sum += shard.bytes();
     return sum;
   }
@@ -219,10 +219,10 @@ class Directory final : public PreparedFile {
   void add(std::string_view name, std::string bytes) { texts_.push_back({std::string(name), std::move(bytes)}); }
 
   // Writes the original files, if there are any. Next to a tokenizer.model, which takes precedence, writes the others.
-  void add_tokenizer(const Vocabulary& vocabulary, const std::vector<FileBeside>& unchanged) {
+  void add_tokenizer(const Vocabulary& vocabulary, const std::vector<DirectoryFile>& unchanged) {
     std::ranges::copy(unchanged, std::back_inserter(copies_));
     const auto is_there = [&](std::string_view name) {
-      return std::ranges::find(unchanged, name, &FileBeside::name) != unchanged.end();
+      return std::ranges::find(unchanged, name, &DirectoryFile::name) != unchanged.end();
     };
     if (!unchanged.empty() && !is_there("tokenizer.model")) return;
     TokenizerFiles made = tokenizer_files(vocabulary);
@@ -243,12 +243,12 @@ class Directory final : public PreparedFile {
       if (what.vocabulary->pad_id >= 0) generation.set("pad_token_id", what.vocabulary->pad_id);
     }
     if (generation.empty()) return;
-    const auto file = std::ranges::find(model.origin.beside, kGeneration, &FileBeside::name);
-    if (file != model.origin.beside.end() && holds(*file, generation)) return copies_.push_back(*file);
+    const auto file = std::ranges::find(model.origin.other_files, kGeneration, &DirectoryFile::name);
+    if (file != model.origin.other_files.end() && holds(*file, generation)) return copies_.push_back(*file);
     add(kGeneration, to_json(generation, 2) + "\n");
   }
 
-  static bool holds(const FileBeside& file, const Attributes& object) {
+  static bool holds(const DirectoryFile& file, const Attributes& object) {
     try {
       return parse_json(read_text(*file.source, file.source->size()), file.name) == Value(object);
     } catch (const Error&) {
@@ -292,8 +292,8 @@ class Directory final : public PreparedFile {
   const Model& model_;
   std::optional<UnfoldedModel> unfolded_;  // if some of its tensors are groups of codes
   std::vector<TokenizerFile> texts_;
-  std::vector<FileBeside> copies_;   // of files that the model has not changed
-  std::vector<std::string> losses_;  // of attributes and vocabulary
+  std::vector<DirectoryFile> copies_;  // of files that the model has not changed
+  std::vector<std::string> losses_;    // of attributes and vocabulary
   std::vector<SafetensorsFile> shards_;
 };
 

@@ -271,15 +271,15 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& director
   return read_first_row(Files(directory, open, rows));
 }
 
-std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBeside> files, std::uint64_t rows) {
-  const auto find = [&](std::string_view name) { return std::ranges::find(files, name, &FileBeside::name); };
+std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows) {
+  const auto find = [&](std::string_view name) { return std::ranges::find(files, name, &DirectoryFile::name); };
   const OpenFile open = [&](std::string_view name) {
     const auto found = find(name);
     if (found == files.end()) throw Error(ErrorKind::not_found, fmt::format("there is no {}", name));
     return found->source;
   };
   std::vector<std::string> templates;
-  for (const FileBeside& file : files) {
+  for (const DirectoryFile& file : files) {
     if (is_additional_template(file.name)) templates.push_back(file.name);
   }
   return read_first_row(

@@ -42,6 +42,6 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::p
                                                         std::uint64_t rows);
 
 // The same for files that are open already; ignores other names.
-std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const FileBeside> files, std::uint64_t rows);
+std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
 
 }  // namespace poise
