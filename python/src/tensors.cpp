@@ -163,7 +163,7 @@ int refuse_buffer(const std::string& message) {
   return -1;
 }
 
-int lend(PyObject* self, Py_buffer* view, int flags) {
+int lend_tensor(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   try {
     const HeldElements held = py::cast<const Elements&>(py::handle(self)).hold();
@@ -257,7 +257,7 @@ std::optional<DType> optional_dtype(const std::optional<std::string>& name) {
 void declare_tensors(py::module_& module) {
   const auto buffers = py::custom_type_setup([](PyHeapTypeObject* type) {
     type->ht_type.tp_as_buffer = &type->as_buffer;
-    type->as_buffer.bf_getbuffer = &lend;
+    type->as_buffer.bf_getbuffer = &lend_tensor;
     type->as_buffer.bf_releasebuffer = &give_back;
   });
   py::class_<Elements>(module, "Elements", buffers)
