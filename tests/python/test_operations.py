@@ -273,7 +273,7 @@ def _write_adapter(directory, factor):
 
 def test_adapters_are_merged(examples, nano, tmp_path):
     name = "model.layers.1.self_attn.q_proj.weight"
-    base = nano[name].numpy().astype(np.float32)
+    base = nano[name].numpy(dtype="f32")
     one, two = _write_adapter(tmp_path / "one", 3), _write_adapter(tmp_path / "two", 5)
     source = examples / "nano-mistral"
     poise.convert(source, tmp_path / "f32.safetensors", dtype="f32")
@@ -283,7 +283,7 @@ def test_adapters_are_merged(examples, nano, tmp_path):
         merged = poise.open(tmp_path / "merged.zt")
         np.testing.assert_allclose(merged[name].numpy(), base + change, rtol=0, atol=1e-5)
         other = "model.layers.0.self_attn.q_proj.weight"
-        assert np.array_equal(merged[other].numpy(), nano[other].numpy().astype(np.float32))
+        assert np.array_equal(merged[other].numpy(), nano[other].numpy(dtype="f32"))
     poise.save(poise.open(tmp_path / "f32.safetensors"), tmp_path / "saved.zt", lora=tmp_path / "two")
     np.testing.assert_allclose(poise.open(tmp_path / "saved.zt")[name].numpy(), base + two, rtol=0, atol=1e-5)
     with pytest.raises(FileNotFoundError):
