@@ -44,7 +44,8 @@ void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters) {
   };
   command
       .add_option_function<std::vector<std::string>>(
-          "--lora", add, "Merge an adapter (a PEFT directory or GGUF file) on the way, its change times SCALE; may be repeated")
+          "--lora", add,
+          "Merge an adapter (a PEFT directory or GGUF file) on the way, its change times SCALE; may be repeated")
       ->type_name("PATH[:SCALE]")
       ->allow_extra_args(false);
 }

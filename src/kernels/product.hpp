@@ -7,13 +7,13 @@
 // several tokens use tiles.hpp: float32 weights are within 2^-24 of each, float32's own rounding; bfloat16 weights, and
 // codes that only need a factor (qint8, qint4), within 1 / 131072; all others within 2 / 65536.
 //
-// Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes integers,
-// too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes of six
-// bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an instruction,
-// and far less error than such codes have themselves. That moves a result by at most half a step for each weight, times
-// that weight. For a single token half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) / 254 of 32. For
-// several, where the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups, it is
-// max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp).
+// Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes
+// integers, too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes
+// of six bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an
+// instruction, and far less error than such codes have themselves. That moves a result by at most half a step for each
+// weight, times that weight. For a single token half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) /
+// 254 of 32. For several, where the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups,
+// it is max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp).
 #pragma once
 
 #include <cstddef>

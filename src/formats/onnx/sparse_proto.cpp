@@ -71,7 +71,7 @@ BlobPtr coordinates(const Tensor& indices, const Shape& shape, std::uint64_t cou
   }
   if (indices.shape != Shape{count, shape.size()})
     reject(fmt::format("indices: expected the shape [{}] or [{}, {}], found {}", count, count, shape.size(),
-                     to_string(indices.shape)));
+                       to_string(indices.shape)));
   const auto rank = static_cast<std::int64_t>(shape.size() * kIndexBytes);
   return make_strided_blob(blob,
                            {.shape = {shape.size(), count}, .strides = {kIndexBytes, rank}, .item_bytes = kIndexBytes});
@@ -98,7 +98,8 @@ Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFi
   if (proto.dims.empty()) reject("dims: a sparse tensor has a dimension at least");
   if (proto.values.type == kText) reject("values: texts are no numbers");
   const Tensor values = make_tensor(proto.values, source, files);
-  if (values.shape.size() != 1) reject(fmt::format("values: expected one dimension, found {}", to_string(values.shape)));
+  if (values.shape.size() != 1)
+    reject(fmt::format("values: expected one dimension, found {}", to_string(values.shape)));
   Tensor tensor;
   tensor.name = values.name;
   tensor.shape = proto.dims;
