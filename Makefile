@@ -25,6 +25,7 @@ FILES ?= src/ fuzz/ tests/capi/
 BUILD := build/release
 POISE := $(BUILD)/poise
 SOURCES := $(shell git ls-files '*.cpp' '*.hpp' '*.h' '*.c' 2>/dev/null)
+SCRIPTS := $(shell git ls-files '*.py' '*.pyi' 2>/dev/null)
 
 # Installs what is missing for a purpose: $(call need,test)
 need = @scripts/install_dependencies.sh $(1)
@@ -113,10 +114,12 @@ install: build
 
 format:
 	@clang-format-14 -i $(SOURCES)
+	@black -q $(SCRIPTS)
 
 format-check:
 	$(call need,clang)
 	@clang-format-14 --dry-run -Werror $(SOURCES)
+	@black -q --check $(SCRIPTS) || { echo "\`make format\` formats the Python files"; exit 1; }
 
 clean:
 	@rm -rf build

@@ -127,10 +127,15 @@ class Bench:
 
         convert()
         limit_seconds, seconds = self.alternate(lambda: limit(target), convert, [model])
-        self.row(job or f"convert to {' '.join([target.suffix, *options])}", f"{human(size_of(target) / seconds)}/s",
-                 limit_name,
-                 f"{human(size_of(target) / limit_seconds)}/s", f"{limit_seconds / seconds:.2f}", reach,
-                 f"peak {human(max(peaks))}")
+        self.row(
+            job or f"convert to {' '.join([target.suffix, *options])}",
+            f"{human(size_of(target) / seconds)}/s",
+            limit_name,
+            f"{human(size_of(target) / limit_seconds)}/s",
+            f"{limit_seconds / seconds:.2f}",
+            reach,
+            f"peak {human(max(peaks))}",
+        )
         return target
 
     def read(self, job, command, limit_name, limit, path, reach):
@@ -142,18 +147,28 @@ class Bench:
             return seconds
 
         limit_seconds, seconds = self.alternate(limit, read, [path])
-        self.row(job, f"{human(size_of(path) / seconds)}/s", limit_name, f"{human(size_of(path) / limit_seconds)}/s",
-                 f"{limit_seconds / seconds:.2f}", reach,
-                 f"peak {human(max(peaks))}")
+        self.row(
+            job,
+            f"{human(size_of(path) / seconds)}/s",
+            limit_name,
+            f"{human(size_of(path) / limit_seconds)}/s",
+            f"{limit_seconds / seconds:.2f}",
+            reach,
+            f"peak {human(max(peaks))}",
+        )
 
 
 def many_tensors(path, count=100_000):
     """A safetensors file of that many matrices of 4 x 4 random numbers."""
     size = 64
-    header = {f"model.layers.{i // 10}.mlp.experts.{i % 10}.gate_proj.weight": {"dtype": "F32", "shape": [4, 4],
-                                                                                "data_offsets": [i * size, (
-                                                                                    i + 1) * size]}
-              for i in range(count)}
+    header = {
+        f"model.layers.{i // 10}.mlp.experts.{i % 10}.gate_proj.weight": {
+            "dtype": "F32",
+            "shape": [4, 4],
+            "data_offsets": [i * size, (i + 1) * size],
+        }
+        for i in range(count)
+    }
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + os.urandom(count * size))
 
@@ -172,23 +187,43 @@ def bench_open(bench, files):
         run(command)
         start = statistics.median(run(nothing)[0] for _ in range(11))
         seconds = statistics.median(run(command)[0] for _ in range(11))
-        bench.row(f"open + list {what}{path.suffix} ({human(size_of(path))})", f"{(seconds - start) * 1000:.2f} ms",
-                  "poise --version", f"{start * 1000:.2f} ms",
-                  "-", reach, "beyond starting the command")
+        bench.row(
+            f"open + list {what}{path.suffix} ({human(size_of(path))})",
+            f"{(seconds - start) * 1000:.2f} ms",
+            "poise --version",
+            f"{start * 1000:.2f} ms",
+            "-",
+            reach,
+            "beyond starting the command",
+        )
 
 
 def bench_reading(bench, path):
     for threads in (1, 2):
-        pairs = bench.alternate(lambda: bench.seconds_of_limit("sum", path, threads),
-                                lambda: bench.seconds_of_limit("model-sum", path, threads), [path])
-        bench.row(f"read through map(), {threads} thread(s)", f"{human(size_of(path) / pairs[1])}/s", "mapped read-sum",
-                  f"{human(size_of(path) / pairs[0])}/s",
-                  f"{pairs[0] / pairs[1]:.2f}", "0.95")
-    pairs = bench.alternate(lambda: bench.seconds_of_limit("memcpy", path, 2),
-                            lambda: bench.seconds_of_limit("model-copy", path, 2), [path])
-    bench.row("read by copy, 2 threads", f"{human(size_of(path) / pairs[1])}/s", "memcpy",
-              f"{human(size_of(path) / pairs[0])}/s", f"{pairs[0] / pairs[1]:.2f}",
-              "0.80")
+        pairs = bench.alternate(
+            lambda: bench.seconds_of_limit("sum", path, threads),
+            lambda: bench.seconds_of_limit("model-sum", path, threads),
+            [path],
+        )
+        bench.row(
+            f"read through map(), {threads} thread(s)",
+            f"{human(size_of(path) / pairs[1])}/s",
+            "mapped read-sum",
+            f"{human(size_of(path) / pairs[0])}/s",
+            f"{pairs[0] / pairs[1]:.2f}",
+            "0.95",
+        )
+    pairs = bench.alternate(
+        lambda: bench.seconds_of_limit("memcpy", path, 2), lambda: bench.seconds_of_limit("model-copy", path, 2), [path]
+    )
+    bench.row(
+        "read by copy, 2 threads",
+        f"{human(size_of(path) / pairs[1])}/s",
+        "memcpy",
+        f"{human(size_of(path) / pairs[0])}/s",
+        f"{pairs[0] / pairs[1]:.2f}",
+        "0.80",
+    )
 
 
 def bench_convert(bench, model):
@@ -222,12 +257,24 @@ def bench_quantize(bench, single):
         convert()
         limit, seconds = bench.alternate(lambda: bench.seconds_of_limit("sum", single, 1), convert, [single])
         bytes_in = size_of(single)
-        bench.row(f"quantize {scheme}", f"{human(bytes_in / seconds)}/s", "mapped read-sum, 1 thread",
-                  f"{human(bytes_in / limit)}/s", f"{limit / seconds:.2f}",
-                  "0.25", f"peak {human(max(peaks))}")
+        bench.row(
+            f"quantize {scheme}",
+            f"{human(bytes_in / seconds)}/s",
+            "mapped read-sum, 1 thread",
+            f"{human(bytes_in / limit)}/s",
+            f"{limit / seconds:.2f}",
+            "0.25",
+            f"peak {human(max(peaks))}",
+        )
         copy = statistics.median(bench.cp(single) for _ in range(bench.rounds))
-        bench.row(f"quantize {scheme}", f"{human(bytes_in / seconds)}/s", "cp of the input",
-                  f"{human(bytes_in / copy)}/s", f"{copy / seconds:.2f}", "1.00")
+        bench.row(
+            f"quantize {scheme}",
+            f"{human(bytes_in / seconds)}/s",
+            "cp of the input",
+            f"{human(bytes_in / copy)}/s",
+            f"{copy / seconds:.2f}",
+            "1.00",
+        )
         files[scheme] = target
     return files
 
@@ -240,22 +287,33 @@ def bench_zstd(bench, single):
 
     written = bench.write(single, "zstd.zt", ["--compress", "zstd:3"], "zstd -T2 -3", compress, "0.95")
     packed = bench.scratch / "limit.zst"
-    bench.read("read zt with zstd 3 (verify)", ["verify", written], "2 x zstd -d",
-               lambda: run(["zstd", "-q", "-d", "-f", packed, "-o", "/dev/null"])[0] / 2,
-               written, "0.95")
+    bench.read(
+        "read zt with zstd 3 (verify)",
+        ["verify", written],
+        "2 x zstd -d",
+        lambda: run(["zstd", "-q", "-d", "-f", packed, "-o", "/dev/null"])[0] / 2,
+        written,
+        "0.95",
+    )
     packed.unlink()
     written.unlink()
 
 
 def bench_checked(bench, digest, path):
     """What it costs to check the input's digests while it is converted."""
+
     def convert(*options):
         return run([bench.poise, "convert", path, "-o", bench.fresh("checked.safetensors"), *options])[0]
 
     trusted, seconds = bench.alternate(lambda: convert("--no-verify"), convert, [path])
-    bench.row(f"convert from {digest}, checked", f"{human(size_of(path) / seconds)}/s", "--no-verify",
-              f"{human(size_of(path) / trusted)}/s",
-              f"{trusted / seconds:.2f}", "0.90")
+    bench.row(
+        f"convert from {digest}, checked",
+        f"{human(size_of(path) / seconds)}/s",
+        "--no-verify",
+        f"{human(size_of(path) / trusted)}/s",
+        f"{trusted / seconds:.2f}",
+        "0.90",
+    )
     bench.fresh("checked.safetensors")
 
 
@@ -274,12 +332,23 @@ def bench_checks(bench, single, files):
     bench_checked(bench, "xxh3", files["zt"])
     crc.unlink()
     sha.unlink()
-    bench.read("verify xxh3", ["verify", files["zt"]], "mapped read-sum, 2 threads",
-               lambda: bench.seconds_of_limit("sum", files["zt"], 2), files["zt"], "0.80")
+    bench.read(
+        "verify xxh3",
+        ["verify", files["zt"]],
+        "mapped read-sum, 2 threads",
+        lambda: bench.seconds_of_limit("sum", files["zt"], 2),
+        files["zt"],
+        "0.80",
+    )
     bench.read("hash", ["hash", files["alt"]], "2 x openssl", openssl(files["alt"]), files["alt"], "0.80")
-    bench.read("diff (equal)", ["diff", files["zt"], single], "mapped read-sum, 2 threads",
-               lambda: bench.seconds_of_limit("sum", files["zt"], 2) + bench.seconds_of_limit("sum", single, 2),
-               files["zt"], "0.80")
+    bench.read(
+        "diff (equal)",
+        ["diff", files["zt"], single],
+        "mapped read-sum, 2 threads",
+        lambda: bench.seconds_of_limit("sum", files["zt"], 2) + bench.seconds_of_limit("sum", single, 2),
+        files["zt"],
+        "0.80",
+    )
 
 
 def stats(bench, path, prompt, count):
@@ -307,11 +376,24 @@ def bench_run(bench, model, files):
             prompts.append(stats(bench, path, 512, 1)[0])
         roof = statistics.median(reads) / (weights * each)
         decode = statistics.median(decodes)
-        bench.row(f"decode {name}", f"{decode:.1f} tokens/s", "weights / mapped read-sum", f"{roof:.1f}/s",
-                  f"{decode / roof:.2f}", "0.90")
+        bench.row(
+            f"decode {name}",
+            f"{decode:.1f} tokens/s",
+            "weights / mapped read-sum",
+            f"{roof:.1f}/s",
+            f"{decode / roof:.2f}",
+            "0.90",
+        )
         prompt = statistics.median(prompts)
-        bench.row(f"prompt of 512, {name}", f"{prompt:.0f} tokens/s", "", "", "-", "",
-                  f"{human(2 * prompt_weights * prompt, 'FLOP')}/s")
+        bench.row(
+            f"prompt of 512, {name}",
+            f"{prompt:.0f} tokens/s",
+            "",
+            "",
+            "-",
+            "",
+            f"{human(2 * prompt_weights * prompt, 'FLOP')}/s",
+        )
 
 
 def bench_start(bench):
@@ -322,11 +404,16 @@ def bench_start(bench):
 
 
 def machine():
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
-               platform.processor())
+    cpu = next(
+        (line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")),
+        platform.processor(),
+    )
     flags = next((line.split() for line in open("/proc/cpuinfo") if line.startswith("flags")), [])
-    units = [name for name in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "sha_ni")
-             if name in flags]
+    units = [
+        name
+        for name in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8", "sha_ni")
+        if name in flags
+    ]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{cpu}, {os.cpu_count()} processors ({' '.join(units)}), {human(memory)} memory, Linux {platform.release()}"
 
@@ -343,9 +430,25 @@ def main():
     args.data.mkdir(parents=True, exist_ok=True)
     model = args.model or args.data / "mistral-1.1b"
     if not (model / "config.json").exists():
-        run([sys.executable, ROOT / "scripts" / "make_synthetic_mistral.py", model, "--layers", 22, "--hidden", 2048,
-             "--intermediate", 5632, "--heads", 32,
-             "--kv-heads", 4, "--shards", 1])
+        run(
+            [
+                sys.executable,
+                ROOT / "scripts" / "make_synthetic_mistral.py",
+                model,
+                "--layers",
+                22,
+                "--hidden",
+                2048,
+                "--intermediate",
+                5632,
+                "--heads",
+                32,
+                "--kv-heads",
+                4,
+                "--shards",
+                1,
+            ]
+        )
     jobs = set(args.jobs.split(","))
     print(machine())
     print(f"{'job':42} {'Poise':>14}   {'limit':24} {'':>12}   {'ratio':>6}   {'reach':>7}")

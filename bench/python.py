@@ -73,7 +73,9 @@ def summing(path, np, poise, rounds):
 
     assert by_poise() == by_numpy()
     found = medians(rounds, poise=by_poise, numpy=by_numpy)
-    print(f"load_file and sum: {found['poise']:.3f} s; numpy on its own mapping: {found['numpy']:.3f} s; ratio {found['numpy'] / found['poise']:.2f}")
+    print(
+        f"load_file and sum: {found['poise']:.3f} s; numpy on its own mapping: {found['numpy']:.3f} s; ratio {found['numpy'] / found['poise']:.2f}"
+    )
 
 
 def saving(path, target, poise, command, rounds):
@@ -83,8 +85,9 @@ def saving(path, target, poise, command, rounds):
         rounds,
         python=lambda: poise.save(model, target, overwrite=True),
         arrays=lambda: poise.numpy.save_file(arrays, target),
-        command=lambda: subprocess.run([command, "convert", path, "-o", target, "--force"], check=True,
-                                       stdout=subprocess.DEVNULL),
+        command=lambda: subprocess.run(
+            [command, "convert", path, "-o", target, "--force"], check=True, stdout=subprocess.DEVNULL
+        ),
     )
     size = path.stat().st_size
     print("save: " + ", ".join(f"{name} {took:.2f} s ({size / took / 1e9:.2f} GB/s)" for name, took in found.items()))
@@ -103,10 +106,13 @@ def generating(model_path, poise, command, rounds, tokens=400):
             count += 1
         rates["python"].append((count - 1) / (time.perf_counter() - start))
         run = [command, "run", model_path, "-p", prompt, "-n", str(tokens), "--stop-id", str(stop), "--json"]
-        rates["command"].append(json.loads(subprocess.run(run, check=True,
-                                                          capture_output=True).stdout)["decode_tokens_per_second"])
+        rates["command"].append(
+            json.loads(subprocess.run(run, check=True, capture_output=True).stdout)["decode_tokens_per_second"]
+        )
     found = {name: statistics.median(rate) for name, rate in rates.items()}
-    print(f"generate: {found['python']:.0f} tokens/s; the command: {found['command']:.0f}; ratio {found['python'] / found['command']:.3f}")
+    print(
+        f"generate: {found['python']:.0f} tokens/s; the command: {found['command']:.0f}; ratio {found['python'] / found['command']:.3f}"
+    )
 
 
 def main():

@@ -17,11 +17,34 @@ import time
 
 import numpy as np
 
-TYPES = {2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 10: "q2_K", 11: "q3_K", 12: "q4_K", 13: "q5_K",
-         14: "q6_K", 15: "q8_K",
-         16: "iq2_xxs", 17: "iq2_xs", 18: "iq3_xxs", 19: "iq1_s", 20: "iq4_nl", 21: "iq3_s", 22: "iq2_s", 23: "iq4_xs",
-         29: "iq1_m", 34: "tq1_0",
-         35: "tq2_0", 39: "mxfp4", 40: "nvfp4", 41: "q1_0", 42: "q2_0"}
+TYPES = {
+    2: "q4_0",
+    3: "q4_1",
+    6: "q5_0",
+    7: "q5_1",
+    8: "q8_0",
+    10: "q2_K",
+    11: "q3_K",
+    12: "q4_K",
+    13: "q5_K",
+    14: "q6_K",
+    15: "q8_K",
+    16: "iq2_xxs",
+    17: "iq2_xs",
+    18: "iq3_xxs",
+    19: "iq1_s",
+    20: "iq4_nl",
+    21: "iq3_s",
+    22: "iq2_s",
+    23: "iq4_xs",
+    29: "iq1_m",
+    34: "tq1_0",
+    35: "tq2_0",
+    39: "mxfp4",
+    40: "nvfp4",
+    41: "q1_0",
+    42: "q2_0",
+}
 WRITTEN = {2, 3, 6, 7, 8, 10, 11, 12, 13, 14, 20, 23, 34, 35, 39}
 BYTES = 1 << 18  # of blocks to decode: they stay in the cache
 
@@ -65,16 +88,24 @@ class Comparison:
         function = getattr(self.ggml, "dequantize_row_" + TYPES[number])
         slow = fastest(lambda: function(address(blocks), address(theirs), ctypes.c_int64(theirs.size)), 5)
         ours, fast = self.poise("decode", TYPES[number], blocks, np.float32)
-        same = np.array_equal(np.isnan(ours), np.isnan(theirs)) and np.array_equal(np.nan_to_num(ours).view("u4"),
-                                                                                   np.nan_to_num(theirs).view("u4"))
+        same = np.array_equal(np.isnan(ours), np.isnan(theirs)) and np.array_equal(
+            np.nan_to_num(ours).view("u4"), np.nan_to_num(theirs).view("u4")
+        )
         return same, theirs.nbytes / fast, theirs.nbytes / slow
 
     def encode(self, number, rows, importance):
         size, elements = self.ggml.ggml_type_size(number), self.ggml.ggml_blck_size(number)
         theirs = np.zeros(rows.size // elements * size, np.uint8)
         weights = address(importance) if importance is not None else None
-        work = [ctypes.c_int(number), address(rows), address(theirs), ctypes.c_int64(0), ctypes.c_int64(len(rows)),
-                ctypes.c_int64(rows.shape[1]), weights]
+        work = [
+            ctypes.c_int(number),
+            address(rows),
+            address(theirs),
+            ctypes.c_int64(0),
+            ctypes.c_int64(len(rows)),
+            ctypes.c_int64(rows.shape[1]),
+            weights,
+        ]
         slow = fastest(lambda: self.ggml.ggml_quantize_chunk(*work), 2)
         ours, fast = self.poise("encode", TYPES[number], rows, np.uint8, rows.shape[1], importance)
         return np.array_equal(ours, theirs), rows.size / fast, rows.size / slow
@@ -84,8 +115,11 @@ def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     random = np.random.default_rng(1)
-    rows = (np.load(sys.argv[3]) if len(sys.argv) > 3
-            else random.standard_normal((64, 2048)) * 0.02 * np.exp(random.standard_normal((64, 1))))
+    rows = (
+        np.load(sys.argv[3])
+        if len(sys.argv) > 3
+        else random.standard_normal((64, 2048)) * 0.02 * np.exp(random.standard_normal((64, 1)))
+    )
     rows = np.ascontiguousarray(rows, np.float32)
     importance = np.exp(random.standard_normal(rows.shape[1])).astype(np.float32)
     equal = True

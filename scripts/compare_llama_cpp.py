@@ -53,12 +53,21 @@ class Model:
         self.architecture, self.head, self.layers, self.permute, self.one = architecture, head, layers, permute, one
         self.packed = False  # tensors of codes: they come back in a directory
         self.vision = False  # the text model of a multimodal directory
-        self.config = {"hidden_size": HIDDEN, "intermediate_size": INNER, "num_attention_heads": HEADS,
-                       "num_key_value_heads": KEYS,
-                       "num_hidden_layers": layers, "max_position_embeddings": 512, "vocab_size": VOCABULARY,
-                       "rms_norm_eps": 1e-6,
-                       "rope_theta": 10000.0, "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2,
-                       **config}
+        self.config = {
+            "hidden_size": HIDDEN,
+            "intermediate_size": INNER,
+            "num_attention_heads": HEADS,
+            "num_key_value_heads": KEYS,
+            "num_hidden_layers": layers,
+            "max_position_embeddings": 512,
+            "vocab_size": VOCABULARY,
+            "rms_norm_eps": 1e-6,
+            "rope_theta": 10000.0,
+            "tie_word_embeddings": False,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+            **config,
+        }
         self.tensors, self.expected, self.keys = {}, {}, {}
         self.exact = {}  # what llama.cpp is to compute with where it would round activations for codes
         self.add("model.embed_tokens.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
@@ -74,12 +83,20 @@ class Model:
 
     def linear(self, layer, name, gguf, rows, columns, heads=0, bias=False):
         values = as_f32(rows, columns)
-        self.add(f"model.layers.{layer}.{name}.weight", f"blk.{layer}.{gguf}.weight", values,
-                 permuted(values, heads) if heads else values)
+        self.add(
+            f"model.layers.{layer}.{name}.weight",
+            f"blk.{layer}.{gguf}.weight",
+            values,
+            permuted(values, heads) if heads else values,
+        )
         if bias:
             values = as_f32(rows, spread=0.2)
-            self.add(f"model.layers.{layer}.{name}.bias", f"blk.{layer}.{gguf}.bias", values,
-                     permuted(values, heads) if heads else values)
+            self.add(
+                f"model.layers.{layer}.{name}.bias",
+                f"blk.{layer}.{gguf}.bias",
+                values,
+                permuted(values, heads) if heads else values,
+            )
 
     def attention(self, layer, bias=False, out_bias=False, norms=0):
         heads, keys = (HEADS, KEYS) if self.permute else (0, 0)
@@ -89,8 +106,11 @@ class Model:
         self.linear(layer, "self_attn.o_proj", "attn_output", HIDDEN, HEADS * self.head, 0, out_bias)
         if norms:  # of a head, or of all heads
             self.norm(f"model.layers.{layer}.self_attn.q_norm.weight", f"blk.{layer}.attn_q_norm.weight", norms)
-            self.norm(f"model.layers.{layer}.self_attn.k_norm.weight", f"blk.{layer}.attn_k_norm.weight",
-                      min(norms, KEYS * self.head))
+            self.norm(
+                f"model.layers.{layer}.self_attn.k_norm.weight",
+                f"blk.{layer}.attn_k_norm.weight",
+                min(norms, KEYS * self.head),
+            )
 
     def mlp(self, layer):
         self.linear(layer, "mlp.gate_proj", "ffn_gate", INNER, HIDDEN)
@@ -99,8 +119,9 @@ class Model:
 
     def experts(self, layer, prefix, names, inner):
         self.linear(layer, f"{prefix}.gate", "ffn_gate_inp", EXPERTS, HIDDEN)
-        for name, gguf, rows, columns in zip(names, ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"),
-                                             (inner, inner, HIDDEN), (HIDDEN, HIDDEN, inner)):
+        for name, gguf, rows, columns in zip(
+            names, ("ffn_gate_exps", "ffn_up_exps", "ffn_down_exps"), (inner, inner, HIDDEN), (HIDDEN, HIDDEN, inner)
+        ):
             parts = [as_f32(rows, columns) for _ in range(EXPERTS)]
             for i, part in enumerate(parts):
                 self.add(f"model.layers.{layer}.{prefix}.experts.{i}.{name}.weight", None, part)
@@ -114,11 +135,16 @@ class Model:
         if not self.config["tie_word_embeddings"]:
             self.add("lm_head.weight", "output.weight", as_f32(VOCABULARY, HIDDEN))
         c = self.config
-        usual = {"context_length": c["max_position_embeddings"], "embedding_length": HIDDEN, "block_count": self.layers,
-                 "feed_forward_length": INNER,
-                 "attention.head_count": HEADS, "attention.head_count_kv": KEYS,
-                 "attention.layer_norm_rms_epsilon": np.float32(c["rms_norm_eps"]),
-                 "rope.freq_base": np.float32(c["rope_theta"])}
+        usual = {
+            "context_length": c["max_position_embeddings"],
+            "embedding_length": HIDDEN,
+            "block_count": self.layers,
+            "feed_forward_length": INNER,
+            "attention.head_count": HEADS,
+            "attention.head_count_kv": KEYS,
+            "attention.layer_norm_rms_epsilon": np.float32(c["rms_norm_eps"]),
+            "rope.freq_base": np.float32(c["rope_theta"]),
+        }
         self.keys = {**usual, **self.keys}
         return self
 
@@ -140,10 +166,23 @@ def llama():
 
 
 def llama_scaled():
-    scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-               "original_max_position_embeddings": 8192}
-    m = plain("llama", "llama", permute=True, rope_theta=500000.0, rope_scaling=scaling, attention_bias=True, bias=True,
-              out_bias=True)
+    scaling = {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+    }
+    m = plain(
+        "llama",
+        "llama",
+        permute=True,
+        rope_theta=500000.0,
+        rope_scaling=scaling,
+        attention_bias=True,
+        bias=True,
+        out_bias=True,
+    )
     frequencies = 500000.0 ** -(np.arange(0, 16, 2) / 16)
     factors = []
     for wave in 2 * math.pi / frequencies:
@@ -160,16 +199,26 @@ def llama_linear():
 
 
 def llama_yarn():
-    m = plain("llama", "llama", permute=True, rope_scaling={"rope_type": "yarn", "factor": 4.0,
-                                                            "original_max_position_embeddings": 128})
-    m.keys |= {"rope.scaling.type": "yarn", "rope.scaling.factor": np.float32(4),
-               "rope.scaling.original_context_length": 128}
+    m = plain(
+        "llama",
+        "llama",
+        permute=True,
+        rope_scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128},
+    )
+    m.keys |= {
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": np.float32(4),
+        "rope.scaling.original_context_length": 128,
+    }
     return m
 
 
 def mixtral():
-    m = Model("llama", {"model_type": "mixtral", "num_local_experts": EXPERTS, "num_experts_per_tok": 2,
-                        "sliding_window": None}, permute=True)
+    m = Model(
+        "llama",
+        {"model_type": "mixtral", "num_local_experts": EXPERTS, "num_experts_per_tok": 2, "sliding_window": None},
+        permute=True,
+    )
     for layer in range(3):
         m.layer_norm(layer, "input_layernorm", "attn_norm")
         m.attention(layer)
@@ -190,22 +239,42 @@ def qwen3():
 
 
 def qwen3_moe():
-    m = Model("qwen3moe", {"model_type": "qwen3_moe", "num_experts": EXPERTS, "num_experts_per_tok": 2,
-                           "norm_topk_prob": True, "head_dim": 32,
-                           "moe_intermediate_size": 32, "decoder_sparse_step": 1, "mlp_only_layers": []}, head=32)
+    m = Model(
+        "qwen3moe",
+        {
+            "model_type": "qwen3_moe",
+            "num_experts": EXPERTS,
+            "num_experts_per_tok": 2,
+            "norm_topk_prob": True,
+            "head_dim": 32,
+            "moe_intermediate_size": 32,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+        },
+        head=32,
+    )
     for layer in range(3):
         m.layer_norm(layer, "input_layernorm", "attn_norm")
         m.attention(layer, norms=32)
         m.layer_norm(layer, "post_attention_layernorm", "ffn_norm")
         m.experts(layer, "mlp", ("gate_proj", "up_proj", "down_proj"), 32)
-    m.keys = {"expert_count": EXPERTS, "expert_used_count": 2, "expert_feed_forward_length": 32,
-              "attention.key_length": 32, "attention.value_length": 32}
+    m.keys = {
+        "expert_count": EXPERTS,
+        "expert_used_count": 2,
+        "expert_feed_forward_length": 32,
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+    }
     return m.finish()
 
 
 def gemma():
-    m = Model("gemma", {"model_type": "gemma", "head_dim": 32, "tie_word_embeddings": True,
-                        "hidden_activation": "gelu_pytorch_tanh"}, head=32, one=True)
+    m = Model(
+        "gemma",
+        {"model_type": "gemma", "head_dim": 32, "tie_word_embeddings": True, "hidden_activation": "gelu_pytorch_tanh"},
+        head=32,
+        one=True,
+    )
     for layer in range(3):
         m.layer_norm(layer, "input_layernorm", "attn_norm")
         m.attention(layer)
@@ -216,9 +285,20 @@ def gemma():
 
 
 def gemma_2_or_3(architecture, model_type, norms, layers, keys, **config):
-    m = Model(architecture, {"model_type": model_type, "head_dim": 32, "tie_word_embeddings": True,
-                             "hidden_activation": "gelu_pytorch_tanh",
-                             "query_pre_attn_scalar": 32, **config}, head=32, layers=layers, one=True)
+    m = Model(
+        architecture,
+        {
+            "model_type": model_type,
+            "head_dim": 32,
+            "tie_word_embeddings": True,
+            "hidden_activation": "gelu_pytorch_tanh",
+            "query_pre_attn_scalar": 32,
+            **config,
+        },
+        head=32,
+        layers=layers,
+        one=True,
+    )
     for layer in range(layers):
         m.layer_norm(layer, "input_layernorm", "attn_norm")
         m.attention(layer, norms=norms)
@@ -231,26 +311,51 @@ def gemma_2_or_3(architecture, model_type, norms, layers, keys, **config):
 
 
 def gemma2():
-    keys = {"attention.sliding_window": 8, "attn_logit_softcapping": np.float32(50),
-            "final_logit_softcapping": np.float32(30)}
-    return gemma_2_or_3("gemma2", "gemma2", 0, 4, keys, sliding_window=8, attn_logit_softcapping=50.0,
-                        final_logit_softcapping=30.0)
+    keys = {
+        "attention.sliding_window": 8,
+        "attn_logit_softcapping": np.float32(50),
+        "final_logit_softcapping": np.float32(30),
+    }
+    return gemma_2_or_3(
+        "gemma2", "gemma2", 0, 4, keys, sliding_window=8, attn_logit_softcapping=50.0, final_logit_softcapping=30.0
+    )
 
 
 def gemma3():
     keys = {"attention.sliding_window": 8, "rope.freq_base_swa": np.float32(5000)}
-    return gemma_2_or_3("gemma3", "gemma3_text", 32, 7, keys, sliding_window=8, sliding_window_pattern=6,
-                        rope_theta=1e6, rope_local_base_freq=5000.0)
+    return gemma_2_or_3(
+        "gemma3",
+        "gemma3_text",
+        32,
+        7,
+        keys,
+        sliding_window=8,
+        sliding_window_pattern=6,
+        rope_theta=1e6,
+        rope_local_base_freq=5000.0,
+    )
 
 
 def gemma3_scaled():
-    keys = {"attention.sliding_window": 8, "rope.freq_base_swa": np.float32(10000), "rope.scaling.type": "linear",
-            "rope.scaling.factor": np.float32(8),
-            "attention.sliding_window_pattern": [True, False, True, False]}
-    return gemma_2_or_3("gemma3", "gemma3_text", 32, 4, keys, sliding_window=8, layer_types=["sliding_attention",
-                                                                                             "full_attention"] * 2,
-                                                                                             rope_theta=1e6,
-                        rope_local_base_freq=10000.0, rope_scaling={"rope_type": "linear", "factor": 8.0})
+    keys = {
+        "attention.sliding_window": 8,
+        "rope.freq_base_swa": np.float32(10000),
+        "rope.scaling.type": "linear",
+        "rope.scaling.factor": np.float32(8),
+        "attention.sliding_window_pattern": [True, False, True, False],
+    }
+    return gemma_2_or_3(
+        "gemma3",
+        "gemma3_text",
+        32,
+        4,
+        keys,
+        sliding_window=8,
+        layer_types=["sliding_attention", "full_attention"] * 2,
+        rope_theta=1e6,
+        rope_local_base_freq=10000.0,
+        rope_scaling={"rope_type": "linear", "factor": 8.0},
+    )
 
 
 def phi3(config, partial=1.0):
@@ -278,11 +383,21 @@ def phi3_long():
 
 def gpt2():
     m = Model("gpt2", {}, layers=3)
-    m.config = {"model_type": "gpt2", "n_positions": 512, "n_ctx": 512, "n_embd": HIDDEN, "n_layer": 3, "n_head": HEADS,
-                "n_inner": 4 * HIDDEN,
-                "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "vocab_size": VOCABULARY,
-                "bos_token_id": 1, "eos_token_id": 2,
-                "tie_word_embeddings": True}
+    m.config = {
+        "model_type": "gpt2",
+        "n_positions": 512,
+        "n_ctx": 512,
+        "n_embd": HIDDEN,
+        "n_layer": 3,
+        "n_head": HEADS,
+        "n_inner": 4 * HIDDEN,
+        "layer_norm_epsilon": 1e-5,
+        "activation_function": "gelu_new",
+        "vocab_size": VOCABULARY,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "tie_word_embeddings": True,
+    }
     m.tensors, m.expected = {}, {}
     m.add("transformer.wte.weight", "token_embd.weight", as_f32(VOCABULARY, HIDDEN, spread=0.05))
     m.add("transformer.wpe.weight", "position_embd.weight", as_f32(512, HIDDEN, spread=0.3))
@@ -304,9 +419,14 @@ def gpt2():
         conv(f"transformer.h.{i}.mlp.c_fc", f"blk.{i}.ffn_up", HIDDEN, 4 * HIDDEN)
         conv(f"transformer.h.{i}.mlp.c_proj", f"blk.{i}.ffn_down", 4 * HIDDEN, HIDDEN)
     norm("transformer.ln_f", "output_norm")
-    m.keys = {"context_length": 512, "embedding_length": HIDDEN, "block_count": 3, "feed_forward_length": 4 * HIDDEN,
-              "attention.head_count": HEADS,
-              "attention.layer_norm_epsilon": np.float32(1e-5)}
+    m.keys = {
+        "context_length": 512,
+        "embedding_length": HIDDEN,
+        "block_count": 3,
+        "feed_forward_length": 4 * HIDDEN,
+        "attention.head_count": HEADS,
+        "attention.layer_norm_epsilon": np.float32(1e-5),
+    }
     return m
 
 
@@ -321,23 +441,43 @@ def as_ggml(blocks, scales):
 def as_numbers(blocks, scales):
     book = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
     codes = np.stack([blocks & 15, blocks >> 4], -1).reshape(*blocks.shape[:-1], 32)
-    return (book[codes] * 2.0 ** (scales.astype(float)[..., None] - 127)).reshape(*blocks.shape[:-2],
-                                                                                  -1).astype(np.float32)
+    return (
+        (book[codes] * 2.0 ** (scales.astype(float)[..., None] - 127))
+        .reshape(*blocks.shape[:-2], -1)
+        .astype(np.float32)
+    )
 
 
 def gpt_oss(mxfp4):
     """As conversion/gpt_oss.py has it; yarn without `truncate`, which llama.cpp does not know."""
     inner, prefix = 96, "mlp.experts."
-    config = {"model_type": "gpt_oss", "head_dim": 32, "num_local_experts": EXPERTS, "num_experts_per_tok": 2,
-              "sliding_window": 8, "attention_bias": True,
-              "rope_theta": 150000.0, "rms_norm_eps": 1e-5, "rope_scaling": {"rope_type": "yarn", "factor": 32.0,
-                                                                             "beta_fast": 32.0, "beta_slow": 1.0,
-                                                                             "original_max_position_embeddings": 128}}
+    config = {
+        "model_type": "gpt_oss",
+        "head_dim": 32,
+        "num_local_experts": EXPERTS,
+        "num_experts_per_tok": 2,
+        "sliding_window": 8,
+        "attention_bias": True,
+        "rope_theta": 150000.0,
+        "rms_norm_eps": 1e-5,
+        "rope_scaling": {
+            "rope_type": "yarn",
+            "factor": 32.0,
+            "beta_fast": 32.0,
+            "beta_slow": 1.0,
+            "original_max_position_embeddings": 128,
+        },
+    }
     if mxfp4:
-        config["quantization_config"] = {"modules_to_not_convert": ["model.layers.*.self_attn",
-                                                                    "model.layers.*.mlp.router", "model.embed_tokens",
-                                                                    "lm_head"],
-                                         "quant_method": "mxfp4"}
+        config["quantization_config"] = {
+            "modules_to_not_convert": [
+                "model.layers.*.self_attn",
+                "model.layers.*.mlp.router",
+                "model.embed_tokens",
+                "lm_head",
+            ],
+            "quant_method": "mxfp4",
+        }
     m = Model("gpt-oss", config, head=32, layers=4)
     m.packed = True
     for layer in range(4):
@@ -351,25 +491,38 @@ def gpt_oss(mxfp4):
             if mxfp4:
                 blocks = RANDOM.integers(0, 256, (EXPERTS, rows, columns // 32, 16), dtype=np.uint8)
                 scales = RANDOM.integers(121, 125, (EXPERTS, rows, columns // 32), dtype=np.uint8)
-                m.tensors[name + prefix + which + "_blocks"], m.tensors[name + prefix + which
-                                                                        + "_scales"] = blocks, scales
+                m.tensors[name + prefix + which + "_blocks"], m.tensors[name + prefix + which + "_scales"] = (
+                    blocks,
+                    scales,
+                )
                 stored, exact = as_ggml(blocks, scales), as_numbers(blocks, scales)
             else:
                 values = as_f32(EXPERTS, columns, rows, spread=1.6 / math.sqrt(columns))
                 m.tensors[name + prefix + which] = values
                 stored = exact = np.ascontiguousarray(values.swapaxes(1, 2))
             bias = m.tensors[name + prefix + which + "_bias"] = as_f32(EXPERTS, rows, spread=0.2)
-            parts = ((("ffn_gate_exps", 0, 2), ("ffn_up_exps", 1, 2)) if which == "gate_up_proj" else (("ffn_down_exps",
-                                                                                                        0, 1),))
+            parts = (
+                (("ffn_gate_exps", 0, 2), ("ffn_up_exps", 1, 2))
+                if which == "gate_up_proj"
+                else (("ffn_down_exps", 0, 1),)
+            )
             for part, first, step in parts:
                 m.expected[f"{gguf}{part}.weight"] = np.ascontiguousarray(stored[:, first::step])
                 m.exact[f"{gguf}{part}.weight"] = np.ascontiguousarray(exact[:, first::step])
                 m.expected[f"{gguf}{part}.bias"] = np.ascontiguousarray(bias[:, first::step])
-    m.keys = {"attention.key_length": 32, "attention.value_length": 32, "attention.sliding_window": 8,
-              "expert_count": EXPERTS, "expert_used_count": 2,
-              "expert_feed_forward_length": inner, "rope.scaling.type": "yarn", "rope.scaling.factor": np.float32(32),
-              "rope.scaling.original_context_length": 128, "rope.scaling.yarn_beta_fast": np.float32(32),
-              "rope.scaling.yarn_beta_slow": np.float32(1)}
+    m.keys = {
+        "attention.key_length": 32,
+        "attention.value_length": 32,
+        "attention.sliding_window": 8,
+        "expert_count": EXPERTS,
+        "expert_used_count": 2,
+        "expert_feed_forward_length": inner,
+        "rope.scaling.type": "yarn",
+        "rope.scaling.factor": np.float32(32),
+        "rope.scaling.original_context_length": 128,
+        "rope.scaling.yarn_beta_fast": np.float32(32),
+        "rope.scaling.yarn_beta_slow": np.float32(1),
+    }
     return m.finish()
 
 
@@ -380,8 +533,10 @@ def seeing(model, model_type, own):
     model.text = {**model.config}
     model.config = {"model_type": model_type, "text_config": text, "vision_config": {"hidden_size": 8}, **rest}
     model.tensors = {own + name: values for name, values in model.tensors.items()}
-    model.tensors |= {"vision_tower.patch.weight": as_f32(8, 8),
-                      "multi_modal_projector.linear_1.weight": as_f32(HIDDEN, 8)}
+    model.tensors |= {
+        "vision_tower.patch.weight": as_f32(8, 8),
+        "multi_modal_projector.linear_1.weight": as_f32(HIDDEN, 8),
+    }
     model.vision = True
     return model
 
@@ -397,35 +552,73 @@ def olmo2():
 
 
 def smollm3():
-    m = plain("smollm3", "smollm3", permute=True, layers=5, tie_word_embeddings=True, no_rope_layers=[1, 1, 1, 0, 1],
-              rope_theta=5e6)
+    m = plain(
+        "smollm3",
+        "smollm3",
+        permute=True,
+        layers=5,
+        tie_word_embeddings=True,
+        no_rope_layers=[1, 1, 1, 0, 1],
+        rope_theta=5e6,
+    )
     m.keys["rope.dimension_count"] = 16
     return m
 
 
-MODELS = {"llama": llama, "llama, llama3 scaling, biases": llama_scaled, "llama, linear": llama_linear,
-          "llama, yarn": llama_yarn, "mixtral": mixtral,
-          "qwen2": qwen2, "qwen3": qwen3, "qwen3_moe": qwen3_moe, "gemma": gemma, "gemma2": gemma2, "gemma3": gemma3,
-          "gemma3, linear, layer_types": gemma3_scaled, "phi3": lambda: phi3({}), "phi3, longrope, partial": phi3_long,
-          "gpt2": gpt2, "olmo2": olmo2,
-          "smollm3": smollm3, "gpt_oss, MXFP4": lambda: gpt_oss(True), "gpt_oss": lambda: gpt_oss(False),
-          "gemma3, multimodal": lambda: seeing(gemma3(), "gemma3", "language_model."),
-          "mistral3": lambda: seeing(plain("llama", "mistral", permute=True, sliding_window=None, head_dim=16),
-                                     "mistral3", "language_model.")}
+MODELS = {
+    "llama": llama,
+    "llama, llama3 scaling, biases": llama_scaled,
+    "llama, linear": llama_linear,
+    "llama, yarn": llama_yarn,
+    "mixtral": mixtral,
+    "qwen2": qwen2,
+    "qwen3": qwen3,
+    "qwen3_moe": qwen3_moe,
+    "gemma": gemma,
+    "gemma2": gemma2,
+    "gemma3": gemma3,
+    "gemma3, linear, layer_types": gemma3_scaled,
+    "phi3": lambda: phi3({}),
+    "phi3, longrope, partial": phi3_long,
+    "gpt2": gpt2,
+    "olmo2": olmo2,
+    "smollm3": smollm3,
+    "gpt_oss, MXFP4": lambda: gpt_oss(True),
+    "gpt_oss": lambda: gpt_oss(False),
+    "gemma3, multimodal": lambda: seeing(gemma3(), "gemma3", "language_model."),
+    "mistral3": lambda: seeing(
+        plain("llama", "mistral", permute=True, sliding_window=None, head_dim=16), "mistral3", "language_model."
+    ),
+}
 
 
 # Keys that llama.cpp's files do not say: they do not matter, or readers have defaults for them.
-UNTOLD = {"architectures", "bos_token_id", "eos_token_id", "hidden_activation", "hidden_act", "sliding_window_pattern",
-          "no_rope_layers", "n_ctx",
-          "activation_function", "decoder_sparse_step", "mlp_only_layers", "initializer_range",
-          "max_position_embeddings", "head_dim"}
+UNTOLD = {
+    "architectures",
+    "bos_token_id",
+    "eos_token_id",
+    "hidden_activation",
+    "hidden_act",
+    "sliding_window_pattern",
+    "no_rope_layers",
+    "n_ctx",
+    "activation_function",
+    "decoder_sparse_step",
+    "mlp_only_layers",
+    "initializer_range",
+    "max_position_embeddings",
+    "head_dim",
+}
 
 
 def write_safetensors(path, tensors):
     header, offset = {}, 0
     for name, values in tensors.items():
-        header[name] = {"dtype": "U8" if values.dtype == np.uint8 else "F32", "shape": list(values.shape),
-                        "data_offsets": [offset, offset + values.nbytes]}
+        header[name] = {
+            "dtype": "U8" if values.dtype == np.uint8 else "F32",
+            "shape": list(values.shape),
+            "data_offsets": [offset, offset + values.nbytes],
+        }
         offset += values.nbytes
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
@@ -437,11 +630,15 @@ def write_safetensors(path, tensors):
 def read_safetensors(path):
     data = open(path, "rb").read()
     length = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + length])
+    header = json.loads(data[8 : 8 + length])
     types = {"F32": np.float32, "F16": np.float16, "U8": np.uint8}
-    return {name: np.frombuffer(data[8 + length:][slice(*entry["data_offsets"])],
-                                types[entry["dtype"]]).reshape(entry["shape"])
-            for name, entry in header.items() if name != "__metadata__"}
+    return {
+        name: np.frombuffer(data[8 + length :][slice(*entry["data_offsets"])], types[entry["dtype"]]).reshape(
+            entry["shape"]
+        )
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
 
 
 def entries_of(path):
@@ -450,15 +647,22 @@ def entries_of(path):
 
 
 def same_tensors(found, expected):
-    return [name for name in sorted(set(found) | set(expected))
-            if name not in found or name not in expected or not np.array_equal(found[name].view(np.uint8),
-                                                                               np.ascontiguousarray(
-                                                                                   expected[name]).view(np.uint8))]
+    return [
+        name
+        for name in sorted(set(found) | set(expected))
+        if name not in found
+        or name not in expected
+        or not np.array_equal(found[name].view(np.uint8), np.ascontiguousarray(expected[name]).view(np.uint8))
+    ]
 
 
 def tensors_in(reader):
-    return {t.name: np.array(t.data) if t.data.dtype == np.uint8
-            else np.array(t.data).reshape([int(n) for n in reversed(t.shape)]) for t in reader.tensors}
+    return {
+        t.name: np.array(t.data)
+        if t.data.dtype == np.uint8
+        else np.array(t.data).reshape([int(n) for n in reversed(t.shape)])
+        for t in reader.tensors
+    }
 
 
 class Comparison:
@@ -497,8 +701,9 @@ class Comparison:
         for name in ("bos", "eos", "unknown"):
             writer.add_uint32(f"tokenizer.ggml.{name}_token_id", fields[f"tokenizer.ggml.{name}_token_id"])
         for name, values in (model.expected | (model.exact if exact else {})).items():
-            writer.add_tensor(name, values, raw_dtype=gguf.GGMLQuantizationType.MXFP4 if values.dtype == np.uint8
-                              else None)
+            writer.add_tensor(
+                name, values, raw_dtype=gguf.GGMLQuantizationType.MXFP4 if values.dtype == np.uint8 else None
+            )
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
@@ -509,16 +714,18 @@ class Comparison:
         return json.loads(self.run("inspect", path, "--json")[0])["config"]
 
     def theirs(self, path):
-        done = subprocess.run([self.generate, path, TEXT, str(TOKENS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True)
+        done = subprocess.run(
+            [self.generate, path, TEXT, str(TOKENS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         if "|" not in done.stdout:
             return None, (done.stdout + done.stderr).strip()
         before, after = done.stdout.split("|")
         return before.split(), after.split()
 
     def ours(self, path, tokens, exact):
-        output, error = self.run("run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json",
-                                 *["--exact"] * exact)
+        output, error = self.run(
+            "run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *["--exact"] * exact
+        )
         if output is None:
             return error.strip().splitlines()[0] if error else "nothing"
         return [str(token) for token in json.loads(output)["tokens"]]
@@ -537,8 +744,9 @@ class Comparison:
         fields, reader = entries_of(written)
         row = {"write": "equal"}
         wrong = same_tensors(tensors_in(reader), model.expected)
-        wrong += [key for key, value in model.keys.items() if not same(fields.get(f"{model.architecture}.{key}"),
-                                                                       value)]
+        wrong += [
+            key for key, value in model.keys.items() if not same(fields.get(f"{model.architecture}.{key}"), value)
+        ]
         if fields["general.architecture"] != model.architecture:
             wrong.append("general.architecture")
         if wrong:
@@ -555,21 +763,30 @@ class Comparison:
             self.convert(reference, os.path.join(self.folder, "back.safetensors"))
             found = read_safetensors(os.path.join(self.folder, "back.safetensors"))
             back, again = reference, written
-        expected_back = {name.removeprefix("language_model."): values for name, values in model.tensors.items()
-                         if not model.vision or name.startswith("language_model.")}
+        expected_back = {
+            name.removeprefix("language_model."): values
+            for name, values in model.tensors.items()
+            if not model.vision or name.startswith("language_model.")
+        }
         wrong = same_tensors(found, expected_back)
         if model.one:  # less one: the lowest bits may be lost
-            wrong = [name for name in wrong if not name.endswith("norm.weight")
-                     or np.abs(found[name] - expected_back[name]).max() > 2.0 ** -23]
+            wrong = [
+                name
+                for name in wrong
+                if not name.endswith("norm.weight") or np.abs(found[name] - expected_back[name]).max() > 2.0**-23
+            ]
         if model.packed:
-            wrong += [name + " again" for name in same_tensors(read_safetensors(again + "model.safetensors"),
-                                                               model.tensors)]
+            wrong += [
+                name + " again" for name in same_tensors(read_safetensors(again + "model.safetensors"), model.tensors)
+            ]
         original, config = self.config(directory), self.config(back)
         if model.vision:
             original = model.text  # which llama.cpp's files do not name
-        wrong += [f"{key}: {config.get(key)}" for key, value in original.items()
-                  if key not in UNTOLD and not (model.vision and key == "model_type") and not same(config.get(key),
-                                                                                                   value)]
+        wrong += [
+            f"{key}: {config.get(key)}"
+            for key, value in original.items()
+            if key not in UNTOLD and not (model.vision and key == "model_type") and not same(config.get(key), value)
+        ]
         row["read"] = "differs" if wrong else "equal"
         if wrong:
             problems.append(f"read: {wrong}")
@@ -594,7 +811,7 @@ class Comparison:
             if isinstance(found, str):
                 row["Poise"] = "-"
                 problems.append(f"run: {found}")
-            elif found[:len(expected)] != expected[:len(found)]:
+            elif found[: len(expected)] != expected[: len(found)]:
                 row["Poise"] = "differs"
                 problems.append(f"run {os.path.basename(path)}: {found}, llama.cpp: {expected}")
         return row, problems
@@ -603,8 +820,9 @@ class Comparison:
 def same(a, b):
     if isinstance(b, dict):
         kind = {"type": "rope_type"}
-        return isinstance(a, dict) and all(same(a.get(kind.get(key, key), a.get(key)), value) for key,
-                                           value in b.items())
+        return isinstance(a, dict) and all(
+            same(a.get(kind.get(key, key), a.get(key)), value) for key, value in b.items()
+        )
     if isinstance(b, list):
         return isinstance(a, list) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     if isinstance(b, (float, np.float32)):
@@ -618,6 +836,7 @@ def main():
         sys.exit(__doc__)
     sys.path.insert(0, os.path.join(sys.argv[2], "gguf-py"))
     import gguf as module
+
     gguf = module
     failed = False
     columns = ("write", "read", "again", "llama.cpp", "Poise")

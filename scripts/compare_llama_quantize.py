@@ -19,12 +19,36 @@ import tempfile
 import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PURE = {"q4_0": 2, "q4_1": 3, "q8_0": 7, "q5_0": 8, "q5_1": 9, "q2_k": 10, "q3_k": 11, "q4_k": 14, "q5_k": 16,
-        "q6_k": 18, "iq4_nl": 25, "iq4_xs": 30,
-        "tq1_0": 36, "tq2_0": 37, "mxfp4": 38}
-RECIPES = {"q4_0:mix": 2, "q8_0:mix": 7, "q2_k:mix": 10, "q3_k_s": 11, "q3_k_m": 12, "q3_k_l": 13, "q4_k_s": 14,
-           "q4_k_m": 15, "q5_k_s": 16, "q5_k_m": 17,
-           "q6_k:mix": 18}
+PURE = {
+    "q4_0": 2,
+    "q4_1": 3,
+    "q8_0": 7,
+    "q5_0": 8,
+    "q5_1": 9,
+    "q2_k": 10,
+    "q3_k": 11,
+    "q4_k": 14,
+    "q5_k": 16,
+    "q6_k": 18,
+    "iq4_nl": 25,
+    "iq4_xs": 30,
+    "tq1_0": 36,
+    "tq2_0": 37,
+    "mxfp4": 38,
+}
+RECIPES = {
+    "q4_0:mix": 2,
+    "q8_0:mix": 7,
+    "q2_k:mix": 10,
+    "q3_k_s": 11,
+    "q3_k_m": 12,
+    "q3_k_l": 13,
+    "q4_k_s": 14,
+    "q4_k_m": 15,
+    "q5_k_s": 16,
+    "q5_k_m": 17,
+    "q6_k:mix": 18,
+}
 
 
 def run(*command):
@@ -35,8 +59,9 @@ def write_older(path, weights):
     with open(path, "wb") as file:
         file.write(struct.pack("<i", len(weights)))
         for name, values in weights.items():
-            file.write(struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", 1, len(values))
-                       + values.tobytes())
+            file.write(
+                struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", 1, len(values)) + values.tobytes()
+            )
 
 
 def write_gguf(path, weights, gguf):
@@ -70,6 +95,7 @@ def main():
 
     random, failed = np.random.default_rng(1), False
     with tempfile.TemporaryDirectory() as folder:
+
         def at(name):
             return os.path.join(folder, name)
 
@@ -78,8 +104,9 @@ def main():
         for tensor in gguf.GGUFReader(at("f32.gguf")).tensors:
             if len(tensor.shape) == 2:
                 columns = int(tensor.shape[0])
-                weights[tensor.name] = (random.standard_normal(columns) ** 2 * np.exp(
-                    random.standard_normal(columns))).astype("<f4")
+                weights[tensor.name] = (
+                    random.standard_normal(columns) ** 2 * np.exp(random.standard_normal(columns))
+                ).astype("<f4")
                 if "attn_k" in tensor.name:
                     weights[tensor.name][::7] = 0
         write_older(at("older.dat"), weights)
@@ -87,8 +114,11 @@ def main():
         print("| type | equal tensors | with an imatrix | the same in GGUF |\n|---|---|---|---|")
         for name, number in {**PURE, **RECIPES}.items():
             cells = []
-            for ours, theirs in (([], []), (["--imatrix", at("older.dat")], [at("older.dat")]),
-                                 (["--imatrix", at("imatrix.gguf")], [at("older.dat")])):
+            for ours, theirs in (
+                ([], []),
+                (["--imatrix", at("older.dat")], [at("older.dat")]),
+                (["--imatrix", at("imatrix.gguf")], [at("older.dat")]),
+            ):
                 run(quantize, at("f32.gguf"), at("theirs.gguf"), number, int(name in PURE), *theirs)
                 run(poise, "convert", at("f32.gguf"), "-o", at("ours.gguf"), "--force", "--quantize", name, *ours)
                 expected, found = tensors(at("theirs.gguf"), gguf), tensors(at("ours.gguf"), gguf)

@@ -61,14 +61,28 @@ def make_model(tokenizer, folder):
         if file.name != "expected.json":
             (folder / file.name).symlink_to(file)
     rows = 1 << 18
-    config = {"model_type": "llama", "hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1,
-              "num_hidden_layers": 1, "vocab_size": rows,
-              "tie_word_embeddings": True}
+    config = {
+        "model_type": "llama",
+        "hidden_size": 2,
+        "intermediate_size": 2,
+        "num_attention_heads": 1,
+        "num_hidden_layers": 1,
+        "vocab_size": rows,
+        "tie_word_embeddings": True,
+    }
     (folder / "config.json").write_text(json.dumps(config))
     layer = "model.layers.0."
-    names = ["input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-             "post_attention_layernorm",
-             "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"]
+    names = [
+        "input_layernorm",
+        "self_attn.q_proj",
+        "self_attn.k_proj",
+        "self_attn.v_proj",
+        "self_attn.o_proj",
+        "post_attention_layernorm",
+        "mlp.gate_proj",
+        "mlp.up_proj",
+        "mlp.down_proj",
+    ]
     shapes = {layer + name + ".weight": [2] if "norm" in name else [2, 2] for name in names}
     shapes.update({"model.embed_tokens.weight": [rows, 2], "model.norm.weight": [2]})
     entries, at = {}, 0
@@ -90,11 +104,26 @@ class Programs:
             source, libraries = options[3:]
             self.llama_program = scratch / "llama"
             (scratch / "llama.cpp").write_text(LLAMA)
-            found = [str(path) for path in pathlib.Path(libraries).iterdir()
-                     if path.name.startswith(("libllama.", "libggml.", "libggml-base."))]
-            subprocess.run(["c++", "-O1", scratch / "llama.cpp", f"-I{source}/include", f"-I{source}/ggml/include",
-                            "-o", self.llama_program, *found,
-                            f"-Wl,-rpath,{libraries}", "-Wl,--allow-shlib-undefined"], check=True)
+            found = [
+                str(path)
+                for path in pathlib.Path(libraries).iterdir()
+                if path.name.startswith(("libllama.", "libggml.", "libggml-base."))
+            ]
+            subprocess.run(
+                [
+                    "c++",
+                    "-O1",
+                    scratch / "llama.cpp",
+                    f"-I{source}/include",
+                    f"-I{source}/ggml/include",
+                    "-o",
+                    self.llama_program,
+                    *found,
+                    f"-Wl,-rpath,{libraries}",
+                    "-Wl,--allow-shlib-undefined",
+                ],
+                check=True,
+            )
 
     def convert(self, source, target):
         to = "gguf" if target.suffix == ".gguf" else "huggingface"
@@ -103,25 +132,38 @@ class Programs:
     def poise(self, path, texts):
         def ids(*options):
             lines = "".join(json.dumps(text) + "\n" for text in texts)
-            done = subprocess.run([self.poise_path, "tokenize", path, "--jsonl", *options], input=lines.encode(),
-                                  check=True, stdout=subprocess.PIPE)
+            done = subprocess.run(
+                [self.poise_path, "tokenize", path, "--jsonl", *options],
+                input=lines.encode(),
+                check=True,
+                stdout=subprocess.PIPE,
+            )
             return [json.loads(line)["ids"] for line in done.stdout.decode().split("\n") if line]
+
         return list(zip(ids("--no-special"), ids()))
 
     def hugging_face(self, path, texts):
-        done = subprocess.run(["node", self.node, self.package, path / "tokenizer.json"],
-                              input=json.dumps(texts).encode(), check=True, stdout=subprocess.PIPE)
+        done = subprocess.run(
+            ["node", self.node, self.package, path / "tokenizer.json"],
+            input=json.dumps(texts).encode(),
+            check=True,
+            stdout=subprocess.PIPE,
+        )
         return [tuple(pair) for pair in json.loads(done.stdout)]
 
     def sentencepiece(self, path, texts):
         import sentencepiece
+
         processor = sentencepiece.SentencePieceProcessor(model_file=str(path / "tokenizer.model"))
         return [(processor.encode(text), processor.encode(text, add_bos=True)) for text in texts]
 
     def llama(self, path, texts):
         data = b"".join(struct.pack("<I", len(text.encode())) + text.encode() for text in texts)
-        lines = subprocess.run([self.llama_program, path], input=data, check=True,
-                               stdout=subprocess.PIPE).stdout.decode().splitlines()
+        lines = (
+            subprocess.run([self.llama_program, path], input=data, check=True, stdout=subprocess.PIPE)
+            .stdout.decode()
+            .splitlines()
+        )
         ids = [[int(id) for id in line.split()] for line in lines]
         return list(zip(ids[0::2], ids[1::2]))
 
@@ -131,16 +173,18 @@ def main():
     if len(options) not in (3, 5):
         raise SystemExit(__doc__)
     data = pathlib.Path(options[1]).resolve()
-    folders = sorted(path for path in data.iterdir() if (path / "tokenizer.json").exists()
-                     or (path / "tokenizer.model").exists())
+    folders = sorted(
+        path for path in data.iterdir() if (path / "tokenizer.json").exists() or (path / "tokenizer.model").exists()
+    )
     known = [json.loads((path / "expected.json").read_text()) for path in folders if (path / "expected.json").exists()]
     usual = [one["text"] for one in known[0]] if known else ["Once upon a time", "  two  spaces", "déjà vu 123"]
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         programs = Programs(options, scratch)
         for tokenizer in folders:
-            model, written, gguf, back = (scratch / f"{tokenizer.name}{end}" for end in ("", "-written", ".gguf",
-                                                                                         "-back"))
+            model, written, gguf, back = (
+                scratch / f"{tokenizer.name}{end}" for end in ("", "-written", ".gguf", "-back")
+            )
             make_model(tokenizer, model)
             is_json = (tokenizer / "tokenizer.json").exists()
             if (tokenizer / "expected.json").exists():
@@ -150,17 +194,26 @@ def main():
                 texts, ids = usual, (programs.hugging_face if is_json else programs.sentencepiece)(model, usual)
             for source, target in ((model, written), (model, gguf), (gguf, back)):
                 programs.convert(source, target)
-            rows = [("Poise", programs.poise, written), ("Hugging Face", programs.hugging_face, written),
-                    ("Poise", programs.poise, gguf),
-                    ("Poise", programs.poise, back), ("Hugging Face", programs.hugging_face, back)]
-            rows += [("SentencePiece", programs.sentencepiece, path) for path in (written, back)
-                     if (path / "tokenizer.model").exists()]
+            rows = [
+                ("Poise", programs.poise, written),
+                ("Hugging Face", programs.hugging_face, written),
+                ("Poise", programs.poise, gguf),
+                ("Poise", programs.poise, back),
+                ("Hugging Face", programs.hugging_face, back),
+            ]
+            rows += [
+                ("SentencePiece", programs.sentencepiece, path)
+                for path in (written, back)
+                if (path / "tokenizer.model").exists()
+            ]
             rows += [("llama.cpp", programs.llama, gguf)] if programs.llama_program else []
             for name, program, path in rows:
                 found = program(path, texts)
                 same = sum(list(map(list, a)) == list(map(list, b)) for a, b in zip(found, ids))
-                print(f"{tokenizer.name:14} {path.name[len(tokenizer.name) + 1:]:8} {name:14} {same:3} of {len(texts)}",
-                      flush=True)
+                print(
+                    f"{tokenizer.name:14} {path.name[len(tokenizer.name) + 1:]:8} {name:14} {same:3} of {len(texts)}",
+                    flush=True,
+                )
 
 
 main()

@@ -18,11 +18,22 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests" / "runtime"))
 from random_directories import shapes  # noqa: E402
 
-USUAL = {"hidden_act": "silu", "hidden_size": 1024, "intermediate_size": 3584, "num_hidden_layers": 8,
-         "num_attention_heads": 16, "num_key_value_heads": 4,
-         "head_dim": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "vocab_size": 8000, "tie_word_embeddings": False,
-         "max_position_embeddings": 4096,
-         "bos_token_id": 1, "eos_token_id": 2}
+USUAL = {
+    "hidden_act": "silu",
+    "hidden_size": 1024,
+    "intermediate_size": 3584,
+    "num_hidden_layers": 8,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "vocab_size": 8000,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 4096,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 POOL = 1 << 22  # random numbers are drawn once
 
 

@@ -38,12 +38,25 @@ def arguments():
 
 def config(args):
     return {
-        "architectures": ["MistralForCausalLM"], "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu",
-        "hidden_size": args.hidden, "initializer_range": 0.02, "intermediate_size": args.intermediate,
-        "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": args.heads,
-        "num_hidden_layers": args.layers, "num_key_value_heads": args.kv_heads, "rms_norm_eps": 1e-05,
-        "rope_theta": 10000.0, "sliding_window": args.window, "tie_word_embeddings": False,
-        "torch_dtype": "bfloat16", "use_cache": True, "vocab_size": args.vocab,
+        "architectures": ["MistralForCausalLM"],
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "hidden_act": "silu",
+        "hidden_size": args.hidden,
+        "initializer_range": 0.02,
+        "intermediate_size": args.intermediate,
+        "max_position_embeddings": 32768,
+        "model_type": "mistral",
+        "num_attention_heads": args.heads,
+        "num_hidden_layers": args.layers,
+        "num_key_value_heads": args.kv_heads,
+        "rms_norm_eps": 1e-05,
+        "rope_theta": 10000.0,
+        "sliding_window": args.window,
+        "tie_word_embeddings": False,
+        "torch_dtype": "bfloat16",
+        "use_cache": True,
+        "vocab_size": args.vocab,
     }
 
 
@@ -87,7 +100,7 @@ class Weights:
             return
         start = int(self.random.integers(POOL))
         while count > 0:
-            piece = self.pool[start:start + count]
+            piece = self.pool[start : start + count]
             file.write(piece.data)
             count -= len(piece)
             start = 0

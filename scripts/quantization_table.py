@@ -24,16 +24,40 @@ def quantized(*names):
 
 MODELS = {
     "nano-mistral": [
-        ("f32", ["--dtype", "f32"]), ("f16", ["--dtype", "f16"]), ("bf16", ["--dtype", "bf16"]),
+        ("f32", ["--dtype", "f32"]),
+        ("f16", ["--dtype", "f16"]),
+        ("bf16", ["--dtype", "bf16"]),
         *quantized("group8", "qint8", "qint8:mse", "qint8:range", "group4"),
         ("group4, groups of 32", ["--quantize", "group4", "--group-size", "32"]),
         *quantized("qint4", "qint4:mse", "qint4:range", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "mxfp4"),
     ],
     "nano-mistral-wide": [
         ("f32", ["--dtype", "f32"]),
-        *quantized("group8", "q8_0", "q6_k", "q5_k_m", "q5_k", "q5_k_s", "q5_0", "group4", "q4_k_m", "q4_k", "q4_k_s",
-                   "q4_0", "iq4_nl", "iq4_xs", "mxfp4", "qint4:mse",
-                   "q3_k_l", "q3_k_m", "q3_k", "q2_k:mix", "q2_k", "tq2_0", "tq1_0"),
+        *quantized(
+            "group8",
+            "q8_0",
+            "q6_k",
+            "q5_k_m",
+            "q5_k",
+            "q5_k_s",
+            "q5_0",
+            "group4",
+            "q4_k_m",
+            "q4_k",
+            "q4_k_s",
+            "q4_0",
+            "iq4_nl",
+            "iq4_xs",
+            "mxfp4",
+            "qint4:mse",
+            "q3_k_l",
+            "q3_k_m",
+            "q3_k",
+            "q2_k:mix",
+            "q2_k",
+            "tq2_0",
+            "tq1_0",
+        ),
     ],
 }
 
@@ -43,8 +67,11 @@ def poise(*arguments):
 
 
 def logits(path, prompts):
-    return [x for tokens in prompts for x in json.loads(poise("run", path, "--tokens", ",".join(map(str, tokens)),
-                                                              "--logits"))["logits"]]
+    return [
+        x
+        for tokens in prompts
+        for x in json.loads(poise("run", path, "--tokens", ",".join(map(str, tokens)), "--logits"))["logits"]
+    ]
 
 
 def rows(model, types, directory):
@@ -55,10 +82,14 @@ def rows(model, types, directory):
         poise("convert", model, "-o", path, "--force", "--align", 4096, *options)
         inside = json.loads(poise("inspect", path, "--json"))
         matrices = [tensor for tensor in inside["tensors"] if len(tensor["shape"]) == 2]
-        bits = 8 * sum(part["length"] for tensor in matrices
-                       for part in tensor["parts"]) / sum(math.prod(tensor["shape"]) for tensor in matrices)
-        perplexity = json.loads(poise("run", path, "--perplexity",
-                                      ROOT / "examples" / "training" / "heldout.txt"))["perplexity"]
+        bits = (
+            8
+            * sum(part["length"] for tensor in matrices for part in tensor["parts"])
+            / sum(math.prod(tensor["shape"]) for tensor in matrices)
+        )
+        perplexity = json.loads(poise("run", path, "--perplexity", ROOT / "examples" / "training" / "heldout.txt"))[
+            "perplexity"
+        ]
         found = logits(path, prompts)
         exact = exact or found
         errors = [abs(a - b) for a, b in zip(found, exact)]
@@ -71,8 +102,11 @@ def main():
     for model, types in MODELS.items():
         with tempfile.TemporaryDirectory() as directory:
             found = rows(ROOT / "examples" / model, types, pathlib.Path(directory))
-            table = ["| type | bits a weight | perplexity | largest logit error | rms logit error |",
-                     "|---|---|---|---|---|", *found]
+            table = [
+                "| type | bits a weight | perplexity | largest logit error | rms logit error |",
+                "|---|---|---|---|---|",
+                *found,
+            ]
         begin = BEGIN.format(model)
         head, rest = page.split(begin)
         page = head + begin + "\n" + "\n".join(table) + "\n" + END + rest.split(END, 1)[1]

@@ -24,8 +24,8 @@ def batches(sequences, batch_size, steps, seed):
         order = rng.sample(range(len(sequences)), len(sequences))
         pool = batch_size * 32
         for start in range(0, len(order) - pool + 1, pool):
-            by_length = sorted(order[start:start + pool], key=lambda i: len(sequences[i]))
-            groups = [by_length[i:i + batch_size] for i in range(0, pool, batch_size)]
+            by_length = sorted(order[start : start + pool], key=lambda i: len(sequences[i]))
+            groups = [by_length[i : i + batch_size] for i in range(0, pool, batch_size)]
             rng.shuffle(groups)
             for group in groups:
                 if done == steps:
@@ -41,8 +41,8 @@ def pad(sequences):
     targets = torch.full((len(sequences), width), IGNORED, dtype=torch.long)
     for row, sequence in enumerate(sequences):
         ids = torch.tensor(sequence)
-        inputs[row, :len(sequence) - 1] = ids[:-1]
-        targets[row, :len(sequence) - 1] = ids[1:]
+        inputs[row, : len(sequence) - 1] = ids[:-1]
+        targets[row, : len(sequence) - 1] = ids[1:]
     return inputs, targets
 
 
@@ -95,8 +95,7 @@ def train(model, sequences, steps, batch_size=8, peak=3e-3, muon_peak=0.02, seed
     muon = Muon(inner)
     started, losses = time.time(), []
     for step, (inputs, targets) in enumerate(batches(sequences, batch_size, steps, seed)):
-        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(),
-                               ignore_index=IGNORED)
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
         model.zero_grad()
         loss.backward()
         adam.param_groups[0]["lr"] = learning_rate(step, steps, peak)
@@ -105,8 +104,10 @@ def train(model, sequences, steps, batch_size=8, peak=3e-3, muon_peak=0.02, seed
         losses.append(loss.item())
         if step % 100 == 99 or step == steps - 1:
             recent = losses[-100:]
-            print(f"step {step + 1:5d}  loss {sum(recent) / len(recent):.4f}  "
-                  f"{time.time() - started:6.0f} s", flush=True)
+            print(
+                f"step {step + 1:5d}  loss {sum(recent) / len(recent):.4f}  " f"{time.time() - started:6.0f} s",
+                flush=True,
+            )
 
 
 def log_softmax(logits):
@@ -140,7 +141,7 @@ def sample(forward, prompt, count, stop_id, temperature, seed):
     while len(ids) < len(prompt) + count and (len(ids) == len(prompt) or ids[-1] != stop_id):
         chances = np.exp(log_softmax(forward(ids)[-1] / temperature))
         ids.append(int(rng.choice(len(chances), p=chances / chances.sum())))
-    return ids[len(prompt):]
+    return ids[len(prompt) :]
 
 
 def perplexity(forward, sequences):
@@ -150,12 +151,16 @@ def perplexity(forward, sequences):
         chances = log_softmax(forward(ids[:-1]))
         total -= chances[np.arange(len(ids) - 1), ids[1:]].sum()
         count += len(ids) - 1
-    return {"predicted_tokens": count, "negative_log_likelihood": round(float(total), 4),
-            "perplexity": round(math.exp(total / count), 6)}
+    return {
+        "predicted_tokens": count,
+        "negative_log_likelihood": round(float(total), 4),
+        "perplexity": round(math.exp(total / count), 6),
+    }
 
 
 def write_json(path, value):
     """Write JSON, one line for each entry of the two outer levels."""
+
     def block(item, depth):
         if depth == 0 or not isinstance(item, (dict, list)) or not item:
             return json.dumps(item, ensure_ascii=False)
@@ -164,5 +169,6 @@ def write_json(path, value):
             rows = [f"{json.dumps(key)}: {block(val, depth - 1)}" for key, val in item.items()]
             return "{" + pad_in + ("," + pad_in).join(rows) + pad_out + "}"
         return "[" + pad_in + ("," + pad_in).join(block(v, depth - 1) for v in item) + pad_out + "]"
+
     with open(path, "w", encoding="utf-8", newline="\n") as file:
         file.write(block(value, 2) + "\n")

@@ -31,14 +31,14 @@ def with_article(noun_phrase):
 
 def invented_name(rng):
     """A made-up name: with these around, a model must copy names, not remember them."""
-    return (rng.choice(parts.NAME_STARTS) + rng.choice(parts.NAME_MIDDLES)
-            + rng.choice(parts.NAME_ENDS))
+    return rng.choice(parts.NAME_STARTS) + rng.choice(parts.NAME_MIDDLES) + rng.choice(parts.NAME_ENDS)
 
 
 def pick_name(rng, gender, usual):
     """A name that suits "he" or "she": usual for the kind, common, accented or invented."""
-    common, accented = ((parts.HIS_NAMES, parts.HIS_ACCENTED_NAMES) if gender == "he"
-                        else (parts.HER_NAMES, parts.HER_ACCENTED_NAMES))
+    common, accented = (
+        (parts.HIS_NAMES, parts.HIS_ACCENTED_NAMES) if gender == "he" else (parts.HER_NAMES, parts.HER_ACCENTED_NAMES)
+    )
     dice = rng.random()
     if dice < 0.20:
         return usual
@@ -66,8 +66,15 @@ def pick_character(rng, gender):
     if rng.random() < 0.75:
         words.append(rng.choice(parts.SIZES))
     name = pick_name(rng, gender, his_name if gender == "he" else her_name)
-    return {"name": name, "kind": kind, "home": home, "go": moved, "food": food,
-            "intro": with_article(" ".join(words + [kind])), "gender": gender}
+    return {
+        "name": name,
+        "kind": kind,
+        "home": home,
+        "go": moved,
+        "food": food,
+        "intro": with_article(" ".join(words + [kind])),
+        "gender": gender,
+    }
 
 
 def pick_pair(rng):
@@ -106,19 +113,30 @@ def scene_slots(rng, plot):
     color_object = f"{rng.choice(parts.COLORS)} {thing}"
     hobby, hobby2 = rng.sample(parts.HOBBIES, 2)
     hidden = rng.sample(parts.HIDING_PLACES, 3)
-    parent, she, her = rng.choice([("mother", "she", "her"), ("father", "he", "him"),
-                                   ("grandmother", "she", "her"), ("grandfather", "he", "him")])
+    parent, she, her = rng.choice(
+        [("mother", "she", "her"), ("father", "he", "him"), ("grandmother", "she", "her"), ("grandfather", "he", "him")]
+    )
     return {
-        "place": rng.choice(parts.PLACES), "weather": weather, "time": time,
+        "place": rng.choice(parts.PLACES),
+        "weather": weather,
+        "time": time,
         "time_of_day": "morning" if time == "day" else time,
         "sky": rng.choice(parts.WEATHER[weather]) if rng.random() < 0.6 else "",
-        "color_object": color_object, "a_object": with_article(color_object),
+        "color_object": color_object,
+        "a_object": with_article(color_object),
         "a_thing": with_article(thing),
-        "hide1": hidden[0], "hide2": hidden[1], "hide3": hidden[2],
-        "hobby": hobby, "hobby2": hobby2, "trait": rng.choice(parts.TRAITS),
-        "gift": rng.choice(parts.GIFTS), "good": rng.choice(parts.GOODNESS),
+        "hide1": hidden[0],
+        "hide2": hidden[1],
+        "hide3": hidden[2],
+        "hobby": hobby,
+        "hobby2": hobby2,
+        "trait": rng.choice(parts.TRAITS),
+        "gift": rng.choice(parts.GIFTS),
+        "good": rng.choice(parts.GOODNESS),
         "many": rng.choice(parts.HOW_MANY),
-        "parent": parent, "parent_she": she, "parent_her": her,
+        "parent": parent,
+        "parent_she": she,
+        "parent_her": her,
     }
 
 
@@ -143,8 +161,7 @@ def make_story(rng):
     hero, friend = pick_pair(rng)
     dice = rng.random()
     friend_is_known = name != "lonely" and dice < 0.45
-    slots = {**scene_slots(rng, plot), **rng.choice(plot["tables"]),
-             **character_slots(hero, friend, friend_is_known)}
+    slots = {**scene_slots(rng, plot), **rng.choice(plot["tables"]), **character_slots(hero, friend, friend_is_known)}
     if friend_is_known and dice < 0.15:
         begin = [rng.choice(parts.PAIR_OPENINGS)]
     else:
@@ -154,8 +171,10 @@ def make_story(rng):
         if friend_is_known:
             begin.append(rng.choice(parts.FRIEND_HABITS))
     end = plot["end"] + [rng.choice(plot["closings"])]
-    return "\n".join(tidy(" ".join(expand(sentence, slots, rng) for sentence in paragraph))
-                     for paragraph in (begin + plot["begin"], plot["middle"], end))
+    return "\n".join(
+        tidy(" ".join(expand(sentence, slots, rng) for sentence in paragraph))
+        for paragraph in (begin + plot["begin"], plot["middle"], end)
+    )
 
 
 def make_stories(seed, count):

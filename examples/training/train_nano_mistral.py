@@ -56,8 +56,13 @@ CONFIG = {
     "vocab_size": 960,
 }
 # How the sibling differs: its rows fill blocks of 256 weights.
-WIDE = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8,
-        "num_hidden_layers": 2, "num_key_value_heads": 4}
+WIDE = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_attention_heads": 8,
+    "num_hidden_layers": 2,
+    "num_key_value_heads": 4,
+}
 STEPS, WIDE_STEPS = 3500, 1500
 
 LONG_PROMPT = (
@@ -66,20 +71,27 @@ LONG_PROMPT = (
     "favorite thing in the world was a silver bell. It was a gift from her grandmother.\n"
     "One windy morning, Bramble could not find the bell. The trees bent and swayed in the wind. "
     "She looked under the bed. She looked behind the door. But the silver bell was not there. "
-    "\"Oh dear! Where is my silver bell?\" she cried. Walter heard her and came over.")
+    '"Oh dear! Where is my silver bell?" she cried. Walter heard her and came over.'
+)
 # name, text, tokens to generate, whether the logits are kept
 PROMPTS = [
     ("short", "Once upon a time", 100, True),
     ("names", "Once upon a time, a little fox named Pip", 120, False),
-    ("mid_story", "Lily was a small girl who lived by the sea. She was afraid of the dark.\n"
-     "One night,", 120, False),
+    ("mid_story", "Lily was a small girl who lived by the sea. She was afraid of the dark.\n" "One night,", 120, False),
     ("bytes", "Zo\u00e9 and Bj\u00f6rn were best friends. \U0001f98a", 80, True),
     ("empty", "", 100, False),
     ("longer_than_window", LONG_PROMPT, 120, True),
 ]
 TOKENIZER_TEXTS = [
-    "Hello, world!", " two  spaces ", "a\tb\nc", "caf\u00e9 \u00e0 12:30", "\u65e5\u672c \U0001f98a\U0001f3fd",
-    "<s></s><unk><0x41>", "\u2581low", "e\u0301", "",
+    "Hello, world!",
+    " two  spaces ",
+    "a\tb\nc",
+    "caf\u00e9 \u00e0 12:30",
+    "\u65e5\u672c \U0001f98a\U0001f3fd",
+    "<s></s><unk><0x41>",
+    "\u2581low",
+    "e\u0301",
+    "",
 ]
 
 
@@ -87,18 +99,28 @@ def train_tokenizer(stories, prefix):
     """A SentencePiece BPE model with the settings of Mistral's and Llama's."""
     paragraphs = (line for story in stories for line in story.split("\n"))
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=paragraphs, model_prefix=prefix, model_type="bpe",
-        vocab_size=CONFIG["vocab_size"], byte_fallback=True, split_digits=True,
-        normalization_rule_name="identity", add_dummy_prefix=True,
-        remove_extra_whitespaces=False, allow_whitespace_only_pieces=True,
-        character_coverage=0.9999, unk_id=0, bos_id=BOS, eos_id=EOS, pad_id=-1,
-        minloglevel=2)
+        sentence_iterator=paragraphs,
+        model_prefix=prefix,
+        model_type="bpe",
+        vocab_size=CONFIG["vocab_size"],
+        byte_fallback=True,
+        split_digits=True,
+        normalization_rule_name="identity",
+        add_dummy_prefix=True,
+        remove_extra_whitespaces=False,
+        allow_whitespace_only_pieces=True,
+        character_coverage=0.9999,
+        unk_id=0,
+        bos_id=BOS,
+        eos_id=EOS,
+        pad_id=-1,
+        minloglevel=2,
+    )
     os.remove(prefix + ".vocab")
 
 
 def load_tokenizer(directory):
-    return sentencepiece.SentencePieceProcessor(
-        model_file=os.path.join(directory, "tokenizer.model"))
+    return sentencepiece.SentencePieceProcessor(model_file=os.path.join(directory, "tokenizer.model"))
 
 
 def encode_story(tokenizer, story):
@@ -108,14 +130,14 @@ def encode_story(tokenizer, story):
 
 # The model for training, in PyTorch. Parameters are named as in Hugging Face's Mistral.
 
+
 class RMSNorm(nn.Module):
     def __init__(self, size):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
 
     def forward(self, x):
-        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True)
-                                             + CONFIG["rms_norm_eps"])
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + CONFIG["rms_norm_eps"])
 
 
 def rotary_tables(positions, head_dim):
@@ -197,8 +219,7 @@ class Mistral(nn.Module):
         super().__init__()
         self.model = Body(c)
         self.lm_head = nn.Linear(c["hidden_size"], c["vocab_size"], bias=False)
-        self.cos, self.sin = rotary_tables(c["max_position_embeddings"],
-                                           c["hidden_size"] // c["num_attention_heads"])
+        self.cos, self.sin = rotary_tables(c["max_position_embeddings"], c["hidden_size"] // c["num_attention_heads"])
         self.window = c["sliding_window"]
         self.initialize(c)
 
@@ -227,6 +248,7 @@ class Mistral(nn.Module):
 
 # The files.
 
+
 def to_bfloat16(values):
     """The upper 16 bits of float32 numbers, rounded to nearest, ties to even."""
     bits = np.ascontiguousarray(values, dtype="<f4").view("<u4").astype(np.uint64)
@@ -238,8 +260,11 @@ def write_safetensors(path, tensors):
     header, blobs, offset = {"__metadata__": {"format": "pt"}}, [], 0
     for name in sorted(tensors):
         blob = to_bfloat16(tensors[name]).tobytes()
-        header[name] = {"dtype": "BF16", "shape": list(tensors[name].shape),
-                        "data_offsets": [offset, offset + len(blob)]}
+        header[name] = {
+            "dtype": "BF16",
+            "shape": list(tensors[name].shape),
+            "data_offsets": [offset, offset + len(blob)],
+        }
         blobs.append(blob)
         offset += len(blob)
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -253,11 +278,11 @@ def read_safetensors(path):
     with open(path, "rb") as file:
         data = file.read()
     size = struct.unpack_from("<Q", data)[0]
-    header, tensors = json.loads(data[8:8 + size]), {}
+    header, tensors = json.loads(data[8 : 8 + size]), {}
     header.pop("__metadata__")
     for name, entry in header.items():
         begin, end = entry["data_offsets"]
-        halves = np.frombuffer(data[8 + size + begin:8 + size + end], dtype="<u2")
+        halves = np.frombuffer(data[8 + size + begin : 8 + size + end], dtype="<u2")
         floats = (halves.astype("<u4") << 16).view("<f4").astype(np.float64)
         tensors[name] = floats.reshape(entry["shape"])
     return tensors
@@ -270,19 +295,20 @@ def train_and_write(directory, stories_count, steps):
     train_tokenizer(stories[:6000], os.path.join(directory, "tokenizer"))
     tokenizer = load_tokenizer(directory)
     sequences = [encode_story(tokenizer, story) for story in stories]
-    print(f"{len(sequences)} stories, {sum(map(len, sequences))} tokens, "
-          f"longest {max(map(len, sequences))}")
+    print(f"{len(sequences)} stories, {sum(map(len, sequences))} tokens, " f"longest {max(map(len, sequences))}")
     model = Mistral(CONFIG)
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     common.train(model, sequences, steps)
     with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as file:
         json.dump(CONFIG, file, indent=2)
         file.write("\n")
-    write_safetensors(os.path.join(directory, "model.safetensors"),
-                      {name: p.detach().numpy() for name, p in model.named_parameters()})
+    write_safetensors(
+        os.path.join(directory, "model.safetensors"), {name: p.detach().numpy() for name, p in model.named_parameters()}
+    )
 
 
 # The reference: an independent forward pass over the written files.
+
 
 class Reference:
     """The model's directory, read back, in float64."""
@@ -309,8 +335,9 @@ class Reference:
 
     def attention(self, x, prefix):
         length = len(x)
-        q, k, v = ((x @ self.tensors[f"{prefix}.{part}_proj.weight"].T)
-                   .reshape(length, -1, self.head_dim) for part in "qkv")
+        q, k, v = (
+            (x @ self.tensors[f"{prefix}.{part}_proj.weight"].T).reshape(length, -1, self.head_dim) for part in "qkv"
+        )
         q, k = self.rotate(q), self.rotate(k)
         ages = np.arange(length)[:, None] - np.arange(length)[None, :]
         visible = (ages >= 0) & (ages < self.config["sliding_window"])
@@ -330,10 +357,8 @@ class Reference:
         x = self.tensors["model.embed_tokens.weight"][ids]
         for i in range(self.config["num_hidden_layers"]):
             layer = f"model.layers.{i}"
-            x = x + self.attention(self.norm(x, f"{layer}.input_layernorm.weight"),
-                                   f"{layer}.self_attn")
-            x = x + self.mlp(self.norm(x, f"{layer}.post_attention_layernorm.weight"),
-                             f"{layer}.mlp")
+            x = x + self.attention(self.norm(x, f"{layer}.input_layernorm.weight"), f"{layer}.self_attn")
+            x = x + self.mlp(self.norm(x, f"{layer}.post_attention_layernorm.weight"), f"{layer}.mlp")
         return self.norm(x, "model.norm.weight") @ self.tensors["lm_head.weight"].T
 
 
@@ -343,8 +368,14 @@ def prompt_record(model, tokenizer, name, text, count, keep_logits):
     greedy_tokens, margin = common.greedy(model.forward, tokens, count, EOS)
     whole = tokenizer.decode(tokens + greedy_tokens)
     assert whole.startswith(text)
-    record = {"name": name, "text": text, "tokens": tokens, "greedy_tokens": greedy_tokens,
-              "greedy_text": whole[len(text):], "smallest_margin": round(float(margin), 6)}
+    record = {
+        "name": name,
+        "text": text,
+        "tokens": tokens,
+        "greedy_tokens": greedy_tokens,
+        "greedy_text": whole[len(text) :],
+        "smallest_margin": round(float(margin), 6),
+    }
     if keep_logits:
         record["logits"] = [round(float(v), 6) for v in model.forward(tokens)[-1]]
     return record
@@ -357,23 +388,25 @@ def write_reference(directory):
     score = common.perplexity(model.forward, [encode_story(tokenizer, s) for s in stories])
     reference = {
         "about": "Computed in float64 from the bfloat16 weights. Prompts begin with <s> (1); "
-                 "greedy_tokens end with </s> (2) where the story ends. Position i attends to "
-                 "positions j with i - sliding_window < j <= i. logits are those of the token "
-                 "after the prompt. tokenizer entries are without <s>.",
-        "heldout": {"file": "../training/heldout.txt", "stories": len(stories), **score,
-                    "method": "Stories are separated by an empty line; the newline that ends the "
-                              "file is not part of the last. Each is one sequence: <s>, the "
-                              "tokens of its text (newlines inside included), </s>. Perplexity "
-                              "= exp(sum of -ln p over all tokens but <s> / their number)."},
+        "greedy_tokens end with </s> (2) where the story ends. Position i attends to "
+        "positions j with i - sliding_window < j <= i. logits are those of the token "
+        "after the prompt. tokenizer entries are without <s>.",
+        "heldout": {
+            "file": "../training/heldout.txt",
+            "stories": len(stories),
+            **score,
+            "method": "Stories are separated by an empty line; the newline that ends the "
+            "file is not part of the last. Each is one sequence: <s>, the "
+            "tokens of its text (newlines inside included), </s>. Perplexity "
+            "= exp(sum of -ln p over all tokens but <s> / their number).",
+        },
         "prompts": [prompt_record(model, tokenizer, *prompt) for prompt in PROMPTS],
-        "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)}
-                      for text in TOKENIZER_TEXTS],
+        "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)} for text in TOKENIZER_TEXTS],
     }
     common.write_json(os.path.join(directory, "reference.json"), reference)
     print("held-out:", score)
     for record in reference["prompts"]:
-        print(f"\n[greedy, margin {record['smallest_margin']}] "
-              f"{record['text']}|{record['greedy_text']}")
+        print(f"\n[greedy, margin {record['smallest_margin']}] " f"{record['text']}|{record['greedy_text']}")
     for seed in range(4):
         tokens = [BOS] + tokenizer.encode(PROMPTS[seed % 3][1])
         drawn = common.sample(model.forward, tokens, 300, EOS, 0.8, seed)
@@ -382,8 +415,7 @@ def write_reference(directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--wide", action="store_true",
-                        help="two layers of 256 instead of four of 128")
+    parser.add_argument("--wide", action="store_true", help="two layers of 256 instead of four of 128")
     parser.add_argument("--output", metavar="DIR")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--stories", type=int, default=CORPUS_STORIES)

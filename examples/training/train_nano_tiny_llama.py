@@ -42,20 +42,24 @@ UNK, PAD, BOS, EOS = range(4)
 PROMPTS = [
     ("short", "Once upon a time", 200, True),
     ("names", "Once upon a time, a little fox named Pip", 200, True),
-    ("mid_story", "Lily was a small girl who lived by the sea. She was afraid of the dark.\n"
-     "One night,", 160, False),
+    ("mid_story", "Lily was a small girl who lived by the sea. She was afraid of the dark.\n" "One night,", 160, False),
     ("white_space", "Tom  was\ta bear.", 120, False),
     ("empty", "", 160, False),
-    ("long",
-     "Once upon a time, there was a little hedgehog named Bramble. She lived in a cozy nest of "
-     "leaves near the old stone bridge. Her favorite thing in the world was a silver bell.\n"
-     "One windy morning, Bramble could not find the bell. She looked under the bed. She looked "
-     "behind the door. But the silver bell was not there.", 200, True),
+    (
+        "long",
+        "Once upon a time, there was a little hedgehog named Bramble. She lived in a cozy nest of "
+        "leaves near the old stone bridge. Her favorite thing in the world was a silver bell.\n"
+        "One windy morning, Bramble could not find the bell. She looked under the bed. She looked "
+        "behind the door. But the silver bell was not there.",
+        200,
+        True,
+    ),
 ]
 TOKENIZER_TEXTS = ["Hello, world!", " two  spaces ", "A\tB\nC", "caf\u00e9", "12:30 #1", "<eos>", ""]
 
 
 # The tokenizer.
+
 
 def split_words(text):
     """Lower-cased words and single spaces, in order."""
@@ -67,7 +71,7 @@ def merge_pair(symbols, pair):
     """Join every occurrence of `pair` in a list of symbols, from the left."""
     merged, i = [], 0
     while i < len(symbols):
-        if tuple(symbols[i:i + 2]) == pair:
+        if tuple(symbols[i : i + 2]) == pair:
             merged.append(symbols[i] + symbols[i + 1])
             i += 2
         else:
@@ -78,8 +82,9 @@ def merge_pair(symbols, pair):
 
 def learn_merges(stories, count):
     """Byte-pair merges of letters, and of punctuation, by frequency within words."""
-    parts = collections.Counter(part for story in stories for word in split_words(story)
-                                for part in re.findall(r"[a-z]+|[^a-z]+", word))
+    parts = collections.Counter(
+        part for story in stories for word in split_words(story) for part in re.findall(r"[a-z]+|[^a-z]+", word)
+    )
     spelled = [(list(part), frequency) for part, frequency in sorted(parts.items())]
     merges = []
     while len(merges) < count:
@@ -124,8 +129,7 @@ class Tokenizer:
         if word not in self.cache:
             symbols = list(word.encode().decode("latin-1"))
             while len(symbols) > 1:
-                best = min(zip(symbols, symbols[1:]),
-                           key=lambda pair: self.ranks.get(pair, math.inf))
+                best = min(zip(symbols, symbols[1:]), key=lambda pair: self.ranks.get(pair, math.inf))
                 if best not in self.ranks:
                     break
                 symbols = merge_pair(symbols, best)
@@ -146,6 +150,7 @@ def encode_stories(tokenizer, stories):
 
 
 # The model for training, in PyTorch. Weights are [in, out]: y = x W.
+
 
 def matrix(rows, columns, scale):
     return nn.Parameter(torch.randn(rows, columns) * scale)
@@ -180,8 +185,9 @@ class Block(nn.Module):
 
     def attention(self, x, mask):
         batch, length, _ = x.shape
-        q, k, v = ((x @ weight).view(batch, length, HEADS, -1).transpose(1, 2)
-                   for weight in (self.query, self.key, self.value))
+        q, k, v = (
+            (x @ weight).view(batch, length, HEADS, -1).transpose(1, 2) for weight in (self.query, self.key, self.value)
+        )
         scores = (q / math.sqrt(MODEL_DIM // HEADS)) @ k.transpose(-1, -2) + mask
         mixed = scores.softmax(-1) @ v
         return mixed.transpose(1, 2).reshape(batch, length, -1) @ self.output
@@ -231,8 +237,9 @@ def file_order(model):
 def write_weights(path, model):
     """36-byte header; then each array: its dimensions as uint64, and its floats."""
     with open(path, "wb") as file:
-        file.write(struct.pack("<2I6if", MAGIC, VERSION, MODEL_DIM, LAYERS, HEADS, FFN_DIM,
-                               POSITIONS, VOCABULARY, DROPOUT))
+        file.write(
+            struct.pack("<2I6if", MAGIC, VERSION, MODEL_DIM, LAYERS, HEADS, FFN_DIM, POSITIONS, VOCABULARY, DROPOUT)
+        )
         for parameter in file_order(model):
             array = parameter.detach().numpy().astype("<f4")
             file.write(struct.pack(f"<{array.ndim}Q", *array.shape) + array.tobytes())
@@ -244,8 +251,10 @@ def train_and_write(directory, stories_count, steps):
     stories = corpus.make_stories(CORPUS_SEED, stories_count)
     write_tokenizer(directory, [story for story in stories[:6000] if story.isascii()])
     sequences = encode_stories(Tokenizer(directory), stories)
-    print(f"{len(sequences)} of {len(stories)} stories, {sum(map(len, sequences))} tokens, "
-          f"longest {max(map(len, sequences))}")
+    print(
+        f"{len(sequences)} of {len(stories)} stories, {sum(map(len, sequences))} tokens, "
+        f"longest {max(map(len, sequences))}"
+    )
     model = TinyLlama()
     print(f"{sum(p.numel() for p in model.parameters())} parameters", flush=True)
     common.train(model, sequences, steps)
@@ -253,6 +262,7 @@ def train_and_write(directory, stories_count, steps):
 
 
 # The reference: an independent forward pass over the written file.
+
 
 class Reference:
     """weights.tllm, read back, in float64."""
@@ -265,8 +275,7 @@ class Reference:
         _, self.layers, self.heads, _, _, _ = header[2:8]
         self.offset = 36
         self.embedding, self.position = self.array(2), self.array(2)
-        self.blocks = [[self.array(rank) for rank in (2, 2, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1)]
-                       for _ in range(self.layers)]
+        self.blocks = [[self.array(rank) for rank in (2, 2, 2, 2, 2, 1, 2, 1, 1, 1, 1, 1)] for _ in range(self.layers)]
         self.output_projection = self.array(2)
         assert self.offset == len(self.data)
 
@@ -291,9 +300,21 @@ class Reference:
 
     def forward(self, ids):
         """Logits [T,V] of the ids."""
-        x = self.embedding[ids] + self.position[:len(ids)]
-        for (query, key, value, output, linear1, bias1, linear2, bias2,
-             ln1_weight, ln1_bias, ln2_weight, ln2_bias) in self.blocks:
+        x = self.embedding[ids] + self.position[: len(ids)]
+        for (
+            query,
+            key,
+            value,
+            output,
+            linear1,
+            bias1,
+            linear2,
+            bias2,
+            ln1_weight,
+            ln1_bias,
+            ln2_weight,
+            ln2_bias,
+        ) in self.blocks:
             normed = layer_norm(x, ln1_weight, ln1_bias)
             x = x + self.attention(normed, query, key, value) @ output
             inner = layer_norm(x, ln2_weight, ln2_bias) @ linear1 + bias1
@@ -303,20 +324,25 @@ class Reference:
 
 def layer_norm(x, weight, bias):
     centered = x - x.mean(-1, keepdims=True)
-    return centered / np.sqrt((centered ** 2).mean(-1, keepdims=True) + EPSILON) * weight + bias
+    return centered / np.sqrt((centered**2).mean(-1, keepdims=True) + EPSILON) * weight + bias
 
 
 def gelu(x):
-    return 0.5 * x * (1 + np.tanh(GELU_SCALE * (x + 0.044715 * x ** 3)))
+    return 0.5 * x * (1 + np.tanh(GELU_SCALE * (x + 0.044715 * x**3)))
 
 
 def prompt_record(model, tokenizer, name, text, count, keep_logits):
     """One entry of reference.json's "prompts"."""
     tokens = [BOS] + tokenizer.encode(text)
     greedy_tokens, margin = common.greedy(model.forward, tokens, count, EOS)
-    record = {"name": name, "text": text, "tokens": tokens, "greedy_tokens": greedy_tokens,
-              "greedy_text": tokenizer.decode(greedy_tokens),
-              "smallest_margin": round(float(margin), 6)}
+    record = {
+        "name": name,
+        "text": text,
+        "tokens": tokens,
+        "greedy_tokens": greedy_tokens,
+        "greedy_text": tokenizer.decode(greedy_tokens),
+        "smallest_margin": round(float(margin), 6),
+    }
     if keep_logits:
         record["logits"] = [round(float(v), 6) for v in model.forward(tokens)[-1]]
     return record
@@ -329,23 +355,25 @@ def write_reference(directory):
     score = common.perplexity(model.forward, stories)
     reference = {
         "about": "Computed in float64 from weights.tllm. Prompts begin with <bos> (2); "
-                 "greedy_tokens end with <eos> (3) where the story ends. logits are those of the "
-                 "token after the prompt. tokenizer entries are without <bos>.",
-        "heldout": {"file": "../training/heldout.txt", "stories": len(stories), **score,
-                    "method": "Stories are separated by an empty line; the newline that ends the "
-                              "file is not part of the last. Those that are pure ASCII and fit "
-                              "the positions are each one sequence: <bos>, the tokens of its "
-                              "text (newlines inside become spaces), <eos>. Perplexity = "
-                              "exp(sum of -ln p over all tokens but <bos> / their number)."},
+        "greedy_tokens end with <eos> (3) where the story ends. logits are those of the "
+        "token after the prompt. tokenizer entries are without <bos>.",
+        "heldout": {
+            "file": "../training/heldout.txt",
+            "stories": len(stories),
+            **score,
+            "method": "Stories are separated by an empty line; the newline that ends the "
+            "file is not part of the last. Those that are pure ASCII and fit "
+            "the positions are each one sequence: <bos>, the tokens of its "
+            "text (newlines inside become spaces), <eos>. Perplexity = "
+            "exp(sum of -ln p over all tokens but <bos> / their number).",
+        },
         "prompts": [prompt_record(model, tokenizer, *prompt) for prompt in PROMPTS],
-        "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)}
-                      for text in TOKENIZER_TEXTS],
+        "tokenizer": [{"text": text, "tokens": tokenizer.encode(text)} for text in TOKENIZER_TEXTS],
     }
     common.write_json(os.path.join(directory, "reference.json"), reference)
     print("held-out:", score)
     for record in reference["prompts"]:
-        print(f"\n[greedy, margin {record['smallest_margin']}] "
-              f"{record['text']}|{record['greedy_text']}")
+        print(f"\n[greedy, margin {record['smallest_margin']}] " f"{record['text']}|{record['greedy_text']}")
     for seed in range(4):
         tokens = [BOS] + tokenizer.encode(PROMPTS[seed % 3][1])
         drawn = common.sample(model.forward, tokens, POSITIONS - len(tokens), EOS, 0.8, seed)

@@ -14,7 +14,7 @@ from ._read_only import ReadOnlyDict
 from ._reports import Finding
 from ._types import Arrays, Path
 
-_CHANGES = 'a model does not change: poise.Model(model, like=model, {0}) makes one with another {1}, and poise.save()'
+_CHANGES = "a model does not change: poise.Model(model, like=model, {0}) makes one with another {1}, and poise.save()"
 _CONFIG = _CHANGES.format('config={"key": value}', "configuration") + ' takes config={"key": value}, too'
 _CARD = _CHANGES.format('card={"key": value}', "card") + ' takes card={"key": value}, too'
 _ATTRIBUTES = (

@@ -156,11 +156,26 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(self._generator(prompt, _options(
-            max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, stop_id=stop_id,
-            stop=stop, ignore_eos=ignore_eos, min_p=min_p, repetition_penalty=repetition_penalty,
-            presence_penalty=presence_penalty, frequency_penalty=frequency_penalty, logit_bias=logit_bias,
-        )))
+        return _pieces(
+            self._generator(
+                prompt,
+                _options(
+                    max_tokens=max_tokens,
+                    temperature=temperature,
+                    top_k=top_k,
+                    top_p=top_p,
+                    seed=seed,
+                    stop_id=stop_id,
+                    stop=stop,
+                    ignore_eos=ignore_eos,
+                    min_p=min_p,
+                    repetition_penalty=repetition_penalty,
+                    presence_penalty=presence_penalty,
+                    frequency_penalty=frequency_penalty,
+                    logit_bias=logit_bias,
+                ),
+            )
+        )
 
     def generate_tokens(
         self,
@@ -181,11 +196,26 @@ class Session:
         logit_bias: typing.Mapping[int, float] | None = None,
     ) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(self._generator(prompt, _options(
-            max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, stop_id=stop_id,
-            stop=stop, ignore_eos=ignore_eos, min_p=min_p, repetition_penalty=repetition_penalty,
-            presence_penalty=presence_penalty, frequency_penalty=frequency_penalty, logit_bias=logit_bias,
-        )))
+        return _tokens(
+            self._generator(
+                prompt,
+                _options(
+                    max_tokens=max_tokens,
+                    temperature=temperature,
+                    top_k=top_k,
+                    top_p=top_p,
+                    seed=seed,
+                    stop_id=stop_id,
+                    stop=stop,
+                    ignore_eos=ignore_eos,
+                    min_p=min_p,
+                    repetition_penalty=repetition_penalty,
+                    presence_penalty=presence_penalty,
+                    frequency_penalty=frequency_penalty,
+                    logit_bias=logit_bias,
+                ),
+            )
+        )
 
     def _generator(self, prompt: str | Ids, options: dict[str, typing.Any]) -> _poise.Generator:
         return _poise.Generator(self._core, prompt, options)
@@ -257,9 +287,19 @@ def generate_batch(
         raise BadArgumentError(f"parallel is {parallel!r}, expected an integer from 1 on")
     weights = model if isinstance(model, Weights) else Weights(model)
     options = _options(
-        max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, stop_id=stop_id, stop=stop,
-        ignore_eos=ignore_eos, min_p=min_p, repetition_penalty=repetition_penalty, presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty, logit_bias=logit_bias,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seed=seed,
+        stop_id=stop_id,
+        stop=stop,
+        ignore_eos=ignore_eos,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        presence_penalty=presence_penalty,
+        frequency_penalty=frequency_penalty,
+        logit_bias=logit_bias,
     )
     batch = _poise.Batch(weights._core, threads, context, exact)
     answers: dict[int, Answer] = {}

@@ -68,9 +68,7 @@ def save_file(
     """
     if format is None:
         format = _usual_format(filename)
-    _operations.save(
-        _model_of(tensor_dict, metadata), filename, **_operations.options_in(locals()), progress=progress
-    )
+    _operations.save(_model_of(tensor_dict, metadata), filename, **_operations.options_in(locals()), progress=progress)
 
 
 def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:

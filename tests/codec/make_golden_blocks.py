@@ -12,11 +12,35 @@ import struct
 import sys
 
 # Name, number, and whether Poise writes the type.
-TYPES = [("q4_0", 2, True), ("q4_1", 3, True), ("q5_0", 6, True), ("q5_1", 7, True), ("q8_0", 8, True), ("q8_1", 9, False), ("q2_K", 10, True),
-         ("q3_K", 11, True), ("q4_K", 12, True), ("q5_K", 13, True), ("q6_K", 14, True), ("q8_K", 15, False), ("iq2_xxs", 16, False),
-         ("iq2_xs", 17, False), ("iq3_xxs", 18, False), ("iq1_s", 19, False), ("iq4_nl", 20, True), ("iq3_s", 21, False), ("iq2_s", 22, False),
-         ("iq4_xs", 23, True), ("iq1_m", 29, False), ("tq1_0", 34, True), ("tq2_0", 35, True), ("mxfp4", 39, True), ("nvfp4", 40, False),
-         ("q1_0", 41, False), ("q2_0", 42, False)]
+TYPES = [
+    ("q4_0", 2, True),
+    ("q4_1", 3, True),
+    ("q5_0", 6, True),
+    ("q5_1", 7, True),
+    ("q8_0", 8, True),
+    ("q8_1", 9, False),
+    ("q2_K", 10, True),
+    ("q3_K", 11, True),
+    ("q4_K", 12, True),
+    ("q5_K", 13, True),
+    ("q6_K", 14, True),
+    ("q8_K", 15, False),
+    ("iq2_xxs", 16, False),
+    ("iq2_xs", 17, False),
+    ("iq3_xxs", 18, False),
+    ("iq1_s", 19, False),
+    ("iq4_nl", 20, True),
+    ("iq3_s", 21, False),
+    ("iq2_s", 22, False),
+    ("iq4_xs", 23, True),
+    ("iq1_m", 29, False),
+    ("tq1_0", 34, True),
+    ("tq2_0", 35, True),
+    ("mxfp4", 39, True),
+    ("nvfp4", 40, False),
+    ("q1_0", 41, False),
+    ("q2_0", 42, False),
+]
 BLOCKS = 256  # of random bytes
 ROWS, LENGTH = 12, 1024
 
@@ -77,7 +101,11 @@ def importance():
 
 
 def address(buffer):
-    return ctypes.c_void_p(buffer.buffer_info()[0]) if isinstance(buffer, array.array) else ctypes.cast(buffer, ctypes.c_void_p)
+    return (
+        ctypes.c_void_p(buffer.buffer_info()[0])
+        if isinstance(buffer, array.array)
+        else ctypes.cast(buffer, ctypes.c_void_p)
+    )
 
 
 def canonical(floats):
@@ -95,7 +123,15 @@ def main():
 
     def encode(number, size, elements, weights):
         out = ctypes.create_string_buffer(ROWS * LENGTH // elements * size)
-        ggml.ggml_quantize_chunk(number, address(rows), address(out), ctypes.c_int64(0), ctypes.c_int64(ROWS), ctypes.c_int64(LENGTH), weights)
+        ggml.ggml_quantize_chunk(
+            number,
+            address(rows),
+            address(out),
+            ctypes.c_int64(0),
+            ctypes.c_int64(ROWS),
+            ctypes.c_int64(LENGTH),
+            weights,
+        )
         return hashlib.sha256(out.raw).hexdigest()
 
     print("// Made by make_golden_blocks.py with ggml of llama.cpp v0.5.0.")
@@ -110,14 +146,23 @@ def main():
         else:
             out = array.array("f", bytes(4 * BLOCKS * elements))
             getattr(ggml, "dequantize_row_" + name)(blocks, address(out), ctypes.c_int64(BLOCKS * elements))
-            decoded = [out[b * elements:(b + 1) * elements] for b in range(BLOCKS)]
+            decoded = [out[b * elements : (b + 1) * elements] for b in range(BLOCKS)]
             first = next(b for b in range(BLOCKS) if all(abs(x) < 1e30 for x in decoded[b]))
             bits = decoded[first].tobytes()
             shown = [struct.unpack_from("<I", bits, 4 * (i * (elements - 1) // 7))[0] for i in range(8)]
-            fields += ['"%s",\n   "%s",\n   {%s}' % (hashlib.sha256(canonical(out).tobytes()).hexdigest(), blocks[first * size:(first + 1) * size].hex(),
-                                                   ", ".join("0x%08x" % x for x in shown))]
+            fields += [
+                '"%s",\n   "%s",\n   {%s}'
+                % (
+                    hashlib.sha256(canonical(out).tobytes()).hexdigest(),
+                    blocks[first * size : (first + 1) * size].hex(),
+                    ", ".join("0x%08x" % x for x in shown),
+                )
+            ]
         if written:
-            fields += ['"%s",\n   "%s"' % (encode(number, size, elements, None), encode(number, size, elements, address(weights)))]
+            fields += [
+                '"%s",\n   "%s"'
+                % (encode(number, size, elements, None), encode(number, size, elements, address(weights)))
+            ]
         else:
             fields += ['"", ""']
         print("  {" + ",\n   ".join(fields) + "},")

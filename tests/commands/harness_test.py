@@ -24,8 +24,9 @@ def main():
         environment = dict(os.environ, PATH=f"{root / 'other'}:{os.environ['PATH']}")
 
         def code(poise):
-            return subprocess.run([sys.executable, runner, "test.txt", poise, "."], cwd=root, env=environment,
-                                  capture_output=True).returncode
+            return subprocess.run(
+                [sys.executable, runner, "test.txt", poise, "."], cwd=root, env=environment, capture_output=True
+            ).returncode
 
         assert code("given/poise") == 0
         assert code(str(root / "given" / "poise")) == 0

@@ -27,7 +27,7 @@ class Cursor:
 
     def text(self):
         length = self.take("i")
-        value = self.data[self.at:self.at + length]
+        value = self.data[self.at : self.at + length]
         assert len(value) == length
         self.at += length
         return value.decode("utf-8")
@@ -44,14 +44,16 @@ class Cursor:
     def finish(self, end):
         """What is left of a section is padding: zero, and shorter than the alignment."""
         assert 0 <= end - self.at < ALIGNMENT, f"section ends at {end}, its fields at {self.at}"
-        assert not any(self.data[self.at:end])
+        assert not any(self.data[self.at : end])
         self.at = end
 
 
 def general(cursor):
     end = cursor.section(0xCAFEBABE)
-    card = {key: cursor.text() for key in ("model_type", "base_model", "author", "created_at", "last_modified",
-                                           "license", "uuid")}
+    card = {
+        key: cursor.text()
+        for key in ("model_type", "base_model", "author", "created_at", "last_modified", "license", "uuid")
+    }
     cursor.finish(end)
     return card
 
@@ -59,9 +61,15 @@ def general(cursor):
 def parameters(cursor):
     end = cursor.section(0xDEADBEEF)
     config = {"hidden_act": cursor.text(), "tie_word_embeddings": bool(cursor.take("B"))}
-    for key in ("hidden_size", "intermediate_size", "max_position_embeddings", "num_attention_heads",
-                "num_hidden_layers",
-                "num_key_value_heads", "sliding_window"):
+    for key in (
+        "hidden_size",
+        "intermediate_size",
+        "max_position_embeddings",
+        "num_attention_heads",
+        "num_hidden_layers",
+        "num_key_value_heads",
+        "sliding_window",
+    ):
         config[key] = cursor.take("i")
     for key in ("rope_theta", "rms_norm_eps", "initializer_range"):
         config[key] = cursor.take("f")
@@ -103,7 +111,8 @@ def tensors(cursor):
         assert (component == 0) == name.startswith("model.layers."), name
         assert (projection != 0) == name.endswith("_proj.weight"), name
         assert layer == {"self_attn": 1, "mlp": 2, "input_layernorm": 3, "post_attention_layernorm": 4}.get(
-            name.split(".")[3] if component == 0 else "", 0), name
+            name.split(".")[3] if component == 0 else "", 0
+        ), name
     assert (dims, len(layers), others) == (shape_count, blocks, unique)
     cursor.finish(end)
     return result
@@ -123,12 +132,12 @@ def read_safetensors(path):
     """Yields (name, shape, values) of bfloat16 tensors."""
     data = open(path, "rb").read()
     size = struct.unpack_from("<Q", data)[0]
-    for name, entry in json.loads(data[8:8 + size]).items():
+    for name, entry in json.loads(data[8 : 8 + size]).items():
         if name == "__metadata__":
             continue
         begin, end = entry["data_offsets"]
         assert entry["dtype"] == "BF16"
-        halves = array.array("H", data[8 + size + begin:8 + size + end])
+        halves = array.array("H", data[8 + size + begin : 8 + size + end])
         words = array.array("I", (half << 16 for half in halves))
         yield name, entry["shape"], array.array("f", words.tobytes())
 
@@ -144,7 +153,9 @@ def main():
             assert abs(x - y) <= tolerance, f"{name}: {x}, expected {y}"
         count += 1
     assert not weights, f"tensors from nowhere: {list(weights)}"
-    print(f"{card['model_type']}, {config['num_hidden_layers']} layers, {len(tokens)} tokens, bos {ids[0]}, eos {ids[1]}, {count} tensors equal")
+    print(
+        f"{card['model_type']}, {config['num_hidden_layers']} layers, {len(tokens)} tokens, bos {ids[0]}, eos {ids[1]}, {count} tensors equal"
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ class Cbor:
     def take(self, count):
         assert self.at + count <= len(self.data)
         self.at += count
-        return self.data[self.at - count:self.at]
+        return self.data[self.at - count : self.at]
 
     def argument(self, low):
         if low < 24:
@@ -61,7 +61,7 @@ class Cbor:
         for _ in range(argument):
             begin = self.at
             key = self.value()
-            encoded = self.data[begin:self.at]
+            encoded = self.data[begin : self.at]
             assert key not in result and (not self.strict or encoded > last)
             last = encoded
             result[key] = self.value()
@@ -70,14 +70,16 @@ class Cbor:
 
 def encode(value):
     """Core deterministic CBOR of text, integers, lists and maps."""
+
     def head(major, argument):
         for low, size in ((24, 1), (25, 2), (26, 4), (27, 8)):
             if argument < 24:
                 return bytes([major << 5 | argument])
             if argument < 1 << 8 * size:
                 return bytes([major << 5 | low]) + argument.to_bytes(size, "big")
+
     if isinstance(value, bool) or value is None:
-        return bytes([{False: 0xf4, True: 0xf5, None: 0xf6}[value]])
+        return bytes([{False: 0xF4, True: 0xF5, None: 0xF6}[value]])
     if isinstance(value, int):
         return head(0, value) if value >= 0 else head(1, -1 - value)
     if isinstance(value, str):
@@ -107,7 +109,7 @@ def check_padding(data, ranges, begin, end, align):
 def parse2(data):
     manifest_at, length, hashed, version, reserved = struct.unpack("<QQQII", data[-40:-8])
     assert data[:8] == MAGIC2 and version == 2 and reserved == 0 and manifest_at + length == len(data) - 40
-    manifest_bytes = data[manifest_at:manifest_at + length]
+    manifest_bytes = data[manifest_at : manifest_at + length]
     assert digest("xxh3", manifest_bytes) == f"xxh3:{hashed:016x}"
     reader = Cbor(manifest_bytes, True)
     manifest = reader.value()
@@ -118,7 +120,7 @@ def parse2(data):
         for role, part in item["parts"].items():
             offset, size = part["blob"]
             ranges.append((offset, size))
-            decoded = data[offset:offset + size]
+            decoded = data[offset : offset + size]
             if part.get("encoding"):
                 assert part["encoding"] == "zt.zstd-seekable/1"
                 decoded = tool("zstd", "-d", "-c", data=decoded)
@@ -149,7 +151,7 @@ def parse1(data):
     ranges, digests = [], 0
     for item in manifest["objects"].values():
         for part in item["components"].values():
-            stored = data[part["offset"]:part["offset"] + part["length"]]
+            stored = data[part["offset"] : part["offset"] + part["length"]]
             ranges.append((part["offset"], part["length"]))
             assert digest("sha256", stored) == part["digest"]
             digests += 1
@@ -176,13 +178,15 @@ def group_error(dense_path, groups_path):
 
         def part(role, code, number):
             place = item["components"][role]
-            return struct.unpack(f"<{number}{code}", coded[place["offset"]:place["offset"] + place["length"]])
+            return struct.unpack(f"<{number}{code}", coded[place["offset"] : place["offset"] + place["length"]])
 
-        words, scales, zeros = part("packed_weight", "I",
-                                    count // per_word), part("scales", "e", count // size), part(
-                                        "zeros", "e", count // size)
+        words, scales, zeros = (
+            part("packed_weight", "I", count // per_word),
+            part("scales", "e", count // size),
+            part("zeros", "e", count // size),
+        )
         place = dense_objects[name]["components"]["data"]
-        values = struct.unpack(f"<{count}e", dense[place["offset"]:place["offset"] + place["length"]])
+        values = struct.unpack(f"<{count}e", dense[place["offset"] : place["offset"] + place["length"]])
         for i, value in enumerate(values):
             q = words[i // per_word] >> bits * (i % per_word) & (1 << bits) - 1
             scale, zero = scales[i // size], zeros[i // size]

@@ -30,9 +30,11 @@ transcript = page.split("```console\n", 1)[1].split("```", 1)[0]
 steps = re.split(r"^\$ ", transcript, flags=re.MULTILINE)[1:]
 for step in steps:
     command, *lines = step.rstrip("\n").split("\n")
-    done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=300)
+    done = subprocess.run(
+        ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
+    )
     if done.returncode != 0 or not re.fullmatch(pattern(lines), done.stdout):
-        sys.exit(f"$ {command}\nexpected\n" + "\n".join(lines)
-                 + f"\nfound (exit code {done.returncode})\n{done.stdout}")
+        sys.exit(
+            f"$ {command}\nexpected\n" + "\n".join(lines) + f"\nfound (exit code {done.returncode})\n{done.stdout}"
+        )
 print(f"{len(steps)} commands as in {pathlib.Path(sys.argv[1]).name}")

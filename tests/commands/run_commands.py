@@ -70,7 +70,9 @@ def check(step, where, environment):
         if not re.fullmatch(pattern(expected), text):
             faults.append(f"{name}: expected\n{chr(10).join(expected)}\nfound\n{text}")
     if done.returncode != step.code:
-        faults.append(f"exit code: expected {step.code}, found {done.returncode}; standard error:\n{done.stderr.decode('utf-8', 'replace')}")
+        faults.append(
+            f"exit code: expected {step.code}, found {done.returncode}; standard error:\n{done.stderr.decode('utf-8', 'replace')}"
+        )
     return faults
 
 
@@ -84,9 +86,15 @@ def main():
     if needs_shared and not shared.is_dir():
         print(f"skipped: {shared} is not there")
         return SKIPPED
-    environment = dict(os.environ, PATH=f"{poise.parent}:{os.environ['PATH']}", EXAMPLES=str(root / "examples"),
-                       SHARED=str(shared),
-                       ROOT=str(root), LC_ALL="C.UTF-8", SOURCE_DATE_EPOCH="1720137600")
+    environment = dict(
+        os.environ,
+        PATH=f"{poise.parent}:{os.environ['PATH']}",
+        EXAMPLES=str(root / "examples"),
+        SHARED=str(shared),
+        ROOT=str(root),
+        LC_ALL="C.UTF-8",
+        SOURCE_DATE_EPOCH="1720137600",
+    )
     with tempfile.TemporaryDirectory() as where:
         for step in steps:
             faults = check(step, where, environment)

@@ -21,27 +21,43 @@ import tempfile
 import time
 
 FATAL = {
-    "open": ["EACCES"], "write": ["ENOSPC", "EIO"], "pwrite": ["ENOSPC", "EIO"], "pread": ["EIO"],
+    "open": ["EACCES"],
+    "write": ["ENOSPC", "EIO"],
+    "pwrite": ["ENOSPC", "EIO"],
+    "pread": ["EIO"],
     "copy_file_range": ["ENOSPC", "EIO"],
-    "fsync": ["EIO"], "fallocate": ["ENOSPC"], "rename": ["EACCES"], "renameat2": ["EXDEV"],
-    "linkat": ["EACCES", "ENOSPC"], "mmap": ["ENOMEM"],
-    "pthread_create": ["EAGAIN"], "malloc": ["ENOMEM"],
+    "fsync": ["EIO"],
+    "fallocate": ["ENOSPC"],
+    "rename": ["EACCES"],
+    "renameat2": ["EXDEV"],
+    "linkat": ["EACCES", "ENOSPC"],
+    "mmap": ["ENOMEM"],
+    "pthread_create": ["EAGAIN"],
+    "malloc": ["ENOMEM"],
 }
 HARMLESS = {
-    "tmpfile": ["EOPNOTSUPP", "EACCES"], "close": ["EIO", "EINTR"],
-    "write": ["SHORT", "EINTR"], "pwrite": ["SHORT", "EINTR"], "pread": ["SHORT", "EINTR"],
+    "tmpfile": ["EOPNOTSUPP", "EACCES"],
+    "close": ["EIO", "EINTR"],
+    "write": ["SHORT", "EINTR"],
+    "pwrite": ["SHORT", "EINTR"],
+    "pread": ["SHORT", "EINTR"],
     "copy_file_range": ["SHORT", "EINTR", "EXDEV", "EOPNOTSUPP"],
     "fallocate": ["EOPNOTSUPP"],
 }
 NAMED = "tmpfile:1:EOPNOTSUPP"  # a file system on which every file has a name
 TOGETHER = [  # and must the command succeed?
-    ([NAMED, "renameat2:1:EINVAL"], True), ([NAMED, "renameat2:1:EINVAL", "unlink:1:EACCES"], None),
+    ([NAMED, "renameat2:1:EINVAL"], True),
+    ([NAMED, "renameat2:1:EINVAL", "unlink:1:EACCES"], None),
     ([NAMED, "renameat2:1:EINVAL", "link:1:EACCES"], False),
-    ([NAMED, "renameat2:1:EACCES"], False), ([NAMED, "write:1:ENOSPC"], False), ([NAMED, "fsync:1:EIO"], False),
+    ([NAMED, "renameat2:1:EACCES"], False),
+    ([NAMED, "write:1:ENOSPC"], False),
+    ([NAMED, "fsync:1:EIO"], False),
     ([NAMED, "rename:1:EACCES"], False),
-    (["fsync:1:EIO", "ftruncate:1:EIO"], None), (["fsync:2:EIO", "ftruncate:1:EIO"], None),
+    (["fsync:1:EIO", "ftruncate:1:EIO"], None),
+    (["fsync:2:EIO", "ftruncate:1:EIO"], None),
     (["pwrite:1:EIO", "ftruncate:1:EIO"], None),
-    (["pwrite:2:ENOSPC", "ftruncate:1:EIO"], None), (["pwrite:3:EIO", "ftruncate:1:EIO"], None),
+    (["pwrite:2:ENOSPC", "ftruncate:1:EIO"], None),
+    (["pwrite:3:EIO", "ftruncate:1:EIO"], None),
     (["pwrite:3:SHORT", "pwrite:4:EIO", "ftruncate:1:EIO"], None),
 ]
 MOST = 40  # of the calls of one kind, more are sampled
@@ -86,8 +102,9 @@ class Job:
         """What a reader finds in a file that is edited in place."""
         path = self.directory / "m.zt"
         inspect = subprocess.run([self.poise, "inspect", path, "--tensors"], capture_output=True).stdout
-        return [line for line in inspect.splitlines() if b"  size " not in line], subprocess.run([self.poise, "verify",
-                                                                                                  path], capture_output=True).returncode
+        return [line for line in inspect.splitlines() if b"  size " not in line], subprocess.run(
+            [self.poise, "verify", path], capture_output=True
+        ).returncode
 
     def is_whole(self, state):
         """The target is the old or the new one. New shards come first; without the file that names them they say
@@ -116,12 +133,18 @@ class Report:
         else:
             said = done.returncode == 1 and message.startswith("poise: ") and "bug in Poise" not in message
             # Memory can run out while the summary is printed, when the file is there.
-            right = said and not must_succeed and (state == job.before or what.startswith("malloc")
-                                                   and state == job.after)
+            right = (
+                said and not must_succeed and (state == job.before or what.startswith("malloc") and state == job.after)
+            )
         if not right:
-            differing = sorted(name for name in state.keys() | job.after.keys()
-                               if state.get(name) not in (job.before.get(name), job.after.get(name)))
-            self.faults.append(f"{job.name}: {what}: exit {done.returncode}, {sorted(state)}, neither old nor new: {differing}; {message.strip()[:300]}")
+            differing = sorted(
+                name
+                for name in state.keys() | job.after.keys()
+                if state.get(name) not in (job.before.get(name), job.after.get(name))
+            )
+            self.faults.append(
+                f"{job.name}: {what}: exit {done.returncode}, {sorted(state)}, neither old nor new: {differing}; {message.strip()[:300]}"
+            )
 
 
 def count_calls(job, injector, scratch):
@@ -138,9 +161,10 @@ def positions(call, count, seed):
         return range(1, count + 1)
     if call != "malloc":
         return sorted({1 + i * (count - 1) // (MOST - 1) for i in range(MOST)})
-    before = sorted(range(1, count - LAST + 1),
-                    key=lambda position: hashlib.sha256(f"{seed} {position}".encode()).digest())
-    return sorted(before[:MOST - LAST]) + list(range(count - LAST + 1, count + 1))
+    before = sorted(
+        range(1, count - LAST + 1), key=lambda position: hashlib.sha256(f"{seed} {position}".encode()).digest()
+    )
+    return sorted(before[: MOST - LAST]) + list(range(count - LAST + 1, count + 1))
 
 
 def inject(job, injector, scratch, report, seed):
@@ -162,8 +186,9 @@ def inject_together(job, injector, report):
             report.check(job, fault, done, must_succeed)
             continue
         report.runs += 1
-        whole = {name: content for name, content in job.state().items() if not (name.endswith(".tmp")
-                                                                                and "unlink" in fault)}
+        whole = {
+            name: content for name, content in job.state().items() if not (name.endswith(".tmp") and "unlink" in fault)
+        }
         right = job.is_whole(whole)
         if whole.keys() == {"m.zt"}:
             right = job.describe() == (job.new_description if done.returncode == 0 else job.old_description)
@@ -175,13 +200,18 @@ def is_whole_but_for_the_finished(job):
     """Under its hidden name a finished file may stay, complete, when a process is killed just before it is renamed; so
     may files of a directory, those of the new one or, when the two have changed places, of the old one."""
     state = job.state()
-    finished = {name: state.pop(name) for name in list(state) if name.startswith(".")
-                and name.split("/")[0].endswith(".poise-new")}
+    finished = {
+        name: state.pop(name)
+        for name in list(state)
+        if name.startswith(".") and name.split("/")[0].endswith(".poise-new")
+    }
     state.pop(".m.gguf.poise-undo", None)  # the old bytes and the new ones of an edit in place
-    shown = {name[1:].replace(".poise-new", "", 1): content for name,
-             content in finished.items() if not name.endswith("/")}
-    return job.is_whole(state) and all(content in (job.after.get(name), job.before.get(name)) for name,
-                                       content in shown.items())
+    shown = {
+        name[1:].replace(".poise-new", "", 1): content for name, content in finished.items() if not name.endswith("/")
+    }
+    return job.is_whole(state) and all(
+        content in (job.after.get(name), job.before.get(name)) for name, content in shown.items()
+    )
 
 
 def kill(job, kills, report):
@@ -245,8 +275,10 @@ def main():
             return (scratch / name).read_bytes()
 
         small = made("small.safetensors", "convert", model / "model.safetensors", "--only", "model.norm.weight")
-        edited = {"zt2": made("small.zt", "convert", scratch / "small.safetensors"), "zt1": made("small1.zt", "convert",
-                                                                                                 scratch / "small.safetensors", "--to", "zt1")}
+        edited = {
+            "zt2": made("small.zt", "convert", scratch / "small.safetensors"),
+            "zt1": made("small1.zt", "convert", scratch / "small.safetensors", "--to", "zt1"),
+        }
         convert = ["convert", model, "-o"]
         named = made("small.gguf", "convert", model, "--to", "gguf", "--only", "model.norm.weight")
         old_directory = {"out/config.json": b"old", "out/model-00001-of-00001.safetensors": b"older"}
@@ -261,10 +293,16 @@ def main():
             Job("compressed", [*convert, "@/out.zt", "--to", "zt1", "--compress", "zstd"], {}, options.poise, scratch),
             Job("edit-2", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt2"]}, options.poise, scratch),
             Job("edit-1", ["edit", "@/m.zt", "--set", "a=b"], {"m.zt": edited["zt1"]}, options.poise, scratch),
-            Job("edit-in-place", ["edit", "@/m.gguf", "--set", "llama.rope.freq_base=12345"], {"m.gguf": named},
-                options.poise, scratch),
-            Job("edit-gguf", ["edit", "@/m.gguf", "--set", "a=" + 100 * "b"], {"m.gguf": named}, options.poise,
-                scratch),
+            Job(
+                "edit-in-place",
+                ["edit", "@/m.gguf", "--set", "llama.rope.freq_base=12345"],
+                {"m.gguf": named},
+                options.poise,
+                scratch,
+            ),
+            Job(
+                "edit-gguf", ["edit", "@/m.gguf", "--set", "a=" + 100 * "b"], {"m.gguf": named}, options.poise, scratch
+            ),
         ]
         assert small
         report = Report()

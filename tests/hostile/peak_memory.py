@@ -27,7 +27,7 @@ def distinct(count):
     names = [""]
     while len(names) <= count:
         names = names[:1] + [name + letter for name in names for letter in letters]
-    return names[1:count + 1]
+    return names[1 : count + 1]
 
 
 def safetensors(header):
@@ -77,25 +77,42 @@ def zt1_unknown(value):
 
 def zt10_long_type(components):
     component = cbor_map([("offset", head(0, 64)), ("length", head(0, 0))])
-    one = cbor_map([("shape", b"\x81\x00"), ("format", text("x")), ("dtype", text("x" * 100_000)),
-                    ("components", cbor_map((name, component) for name in distinct(components)))])
+    one = cbor_map(
+        [
+            ("shape", b"\x81\x00"),
+            ("format", text("x")),
+            ("dtype", text("x" * 100_000)),
+            ("components", cbor_map((name, component) for name in distinct(components))),
+        ]
+    )
     manifest = cbor_map([("version", text("1.0.0")), ("tensors", cbor_map([("a", one)]))])
     return b"ZTEN1000".ljust(64, b"\0") + manifest + struct.pack("<Q", len(manifest))
 
 
 def zt1_long_name(parts):
-    component = cbor_map([("dtype", text("u8")), ("offset", head(0, 64)), ("length", head(0, 0)),
-                          ("encoding", text("x"))])
-    one = cbor_map([("shape", b"\x81\x00"), ("format", text("x")),
-                    ("components", cbor_map((name, component) for name in distinct(parts)))])
+    component = cbor_map(
+        [("dtype", text("u8")), ("offset", head(0, 64)), ("length", head(0, 0)), ("encoding", text("x"))]
+    )
+    one = cbor_map(
+        [
+            ("shape", b"\x81\x00"),
+            ("format", text("x")),
+            ("components", cbor_map((name, component) for name in distinct(parts))),
+        ]
+    )
     return zt1([("version", text("1.1.0")), ("objects", cbor_map([("n" * 100_000, one)]))])
 
 
 def zt2(root):
-    manifest = (head(5, len(root)) + b"".join(key + value for key, value in sorted((text(key), value) for key,
-                                                                                   value in root)))
-    digest = int(subprocess.run(["xxhsum", "-H3"], input=manifest, capture_output=True,
-                                check=True).stdout.split()[-1].split(b"_")[-1], 16)
+    manifest = head(5, len(root)) + b"".join(
+        key + value for key, value in sorted((text(key), value) for key, value in root)
+    )
+    digest = int(
+        subprocess.run(["xxhsum", "-H3"], input=manifest, capture_output=True, check=True)
+        .stdout.split()[-1]
+        .split(b"_")[-1],
+        16,
+    )
     magic = b"\x89ZT2\r\n\x1a\n"
     return magic.ljust(4096, b"\0") + manifest + struct.pack("<QQQII", 4096, len(manifest), digest, 2, 0) + magic
 
@@ -107,16 +124,28 @@ def sorted_map(pairs):
 
 def zt2_objects(names, parts=("data",)):
     part = sorted_map([("blob", b"\x82\x19\x10\x00\x00"), ("dtype", text("u8"))])
-    one = sorted_map([("shape", b"\x81\x00"), ("layout", text("dense" if len(parts) == 1 else "a.b/1")),
-                      ("parts", sorted_map((role, part) for role in parts))])
+    one = sorted_map(
+        [
+            ("shape", b"\x81\x00"),
+            ("layout", text("dense" if len(parts) == 1 else "a.b/1")),
+            ("parts", sorted_map((role, part) for role in parts)),
+        ]
+    )
     return zt2([("objects", sorted_map((name, one) for name in names))])
 
 
 def zt0(count):
     def entry(name):
-        fields = [("name", text(name)), ("offset", head(0, 64)), ("size", head(0, 0)), ("dtype", text("int8")),
-                  ("shape", b"\x81\x00"), ("encoding", text("raw"))]
+        fields = [
+            ("name", text(name)),
+            ("offset", head(0, 64)),
+            ("size", head(0, 0)),
+            ("dtype", text("int8")),
+            ("shape", b"\x81\x00"),
+            ("encoding", text("raw")),
+        ]
         return cbor_map(fields)
+
     index = head(4, count) + b"".join(entry(name) for name in distinct(count))
     return b"ZTEN0001".ljust(64, b"\0") + index + struct.pack("<Q", len(index))
 
@@ -133,14 +162,24 @@ def sentencepiece(count):
 def alt2_tensors(count):
     records = []
     for name in distinct(count):
-        records.append(struct.pack("<4i", -1, -4, -1, -1) + struct.pack("<2i", 1, 0) + struct.pack("<i", len(name))
-                       + name.encode() + struct.pack("<i3fb", 0, 0, 0, 0, 0))
+        records.append(
+            struct.pack("<4i", -1, -4, -1, -1)
+            + struct.pack("<2i", 1, 0)
+            + struct.pack("<i", len(name))
+            + name.encode()
+            + struct.pack("<i3fb", 0, 0, 0, 0, 0)
+        )
     content = struct.pack("<qqii", count, count, 0, count) + b"".join(records)
     start = struct.pack("<qqii", 0x616C7400, 8, 2, 32)
     size = len(content) + 16
     padding = b"\0" * (-(32 + size) % 32)
-    return start.ljust(32, b"\0") + struct.pack("<qq", 0xFACEFEED,
-                                                size + len(padding)) + content + padding + struct.pack("<q", 0x0FFFFFFF)
+    return (
+        start.ljust(32, b"\0")
+        + struct.pack("<qq", 0xFACEFEED, size + len(padding))
+        + content
+        + padding
+        + struct.pack("<q", 0x0FFFFFFF)
+    )
 
 
 def archive(members, method=zipfile.ZIP_STORED):
@@ -170,8 +209,15 @@ def pickled_tensor(name):
 
 
 def checkpoint_tensors(count):
-    storage = (b"(" + unicode("storage") + b"ctorch\nByteStorage\n" + unicode("0") + unicode("cpu") + b"K\x00tQq\x000"
-               + b"ctorch._utils\n_rebuild_tensor_v2\nq\x010ccollections\nOrderedDict\n)Rq\x020")
+    storage = (
+        b"("
+        + unicode("storage")
+        + b"ctorch\nByteStorage\n"
+        + unicode("0")
+        + unicode("cpu")
+        + b"K\x00tQq\x000"
+        + b"ctorch._utils\n_rebuild_tensor_v2\nq\x010ccollections\nOrderedDict\n)Rq\x020"
+    )
     return checkpoint(storage + b"}(" + b"".join(pickled_tensor(name) for name in distinct(count)) + b"u")
 
 
@@ -191,8 +237,10 @@ def onnx(graph):
     return b"\x08\x08" + message(7, graph)
 
 
-CONFIG = ('{"model_type":"llama","hidden_act":"silu","hidden_size":8,"intermediate_size":8,"max_position_embeddings":8,'
-          '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,"rms_norm_eps":1e-5,"rope_theta":10000.0')
+CONFIG = (
+    '{"model_type":"llama","hidden_act":"silu","hidden_size":8,"intermediate_size":8,"max_position_embeddings":8,'
+    '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,"rms_norm_eps":1e-5,"rope_theta":10000.0'
+)
 
 
 def directory(**files):
@@ -221,19 +269,25 @@ LISTED = {
 }
 
 FILES = {
-    "metadata.safetensors": lambda: safetensors('{"__metadata__":{'
-                                                + ",".join(f'"{name}":""' for name in distinct(2_000_000)) + "}}"),
-    "escaped.safetensors": lambda: safetensors('{"__metadata__":{' + ",".join(f'"\\n{name}":""'
-                                                                              for name in distinct(500_000)) + "}}"),
-    "metadata_fits.safetensors": lambda: safetensors('{"__metadata__":{'
-                                                     + ",".join(f'"{name}":""' for name in distinct(400_000)) + "}}"),
-    "tensors.safetensors": lambda: safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000))
-                                               + "}"),
+    "metadata.safetensors": lambda: safetensors(
+        '{"__metadata__":{' + ",".join(f'"{name}":""' for name in distinct(2_000_000)) + "}}"
+    ),
+    "escaped.safetensors": lambda: safetensors(
+        '{"__metadata__":{' + ",".join(f'"\\n{name}":""' for name in distinct(500_000)) + "}}"
+    ),
+    "metadata_fits.safetensors": lambda: safetensors(
+        '{"__metadata__":{' + ",".join(f'"{name}":""' for name in distinct(400_000)) + "}}"
+    ),
+    "tensors.safetensors": lambda: safetensors(
+        "{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}"
+    ),
     "more.safetensors": lambda: safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(300_000)) + "}"),
-    "long.safetensors": lambda: safetensors("{" + ",".join(f'"{LONG_NAME.format(i // 512, i % 512)}":{TENSOR}'
-                                                           for i in range(250_000)) + "}"),
-    "rank.safetensors": lambda: safetensors('{"a":{"dtype":"U8","shape":[' + "0," * 10_000_000
-                                            + '0],"data_offsets":[0,0]}}'),
+    "long.safetensors": lambda: safetensors(
+        "{" + ",".join(f'"{LONG_NAME.format(i // 512, i % 512)}":{TENSOR}' for i in range(250_000)) + "}"
+    ),
+    "rank.safetensors": lambda: safetensors(
+        '{"a":{"dtype":"U8","shape":[' + "0," * 10_000_000 + '0],"data_offsets":[0,0]}}'
+    ),
     "array.safetensors": lambda: safetensors('{"a":[' + "0," * 10_000_000 + "0]}"),
     "lists.safetensors": lambda: safetensors('{"a":[' + "[]," * 5_000_000 + "0]}"),
     "maps.safetensors": lambda: safetensors('{"a":[' + '{"":0},' * 3_000_000 + "0]}"),
@@ -243,74 +297,140 @@ FILES = {
     "few_parts.zt": lambda: zt1_objects(40_000, distinct(10)),
     "attributes.zt": lambda: zt1_attributes(cbor_map((name, b"\x00") for name in distinct(3_000_000))),
     "attributes_fit.zt": lambda: zt1_attributes(cbor_map((name, b"\x00") for name in distinct(400_000))),
-    "no_text_keys.zt": lambda: zt1_attributes(cbor_map([("a", head(5, 3_000_000) + b"".join(head(0, i) + b"\x00"
-                                                                                            for i in range(3_000_000)))])),
+    "no_text_keys.zt": lambda: zt1_attributes(
+        cbor_map([("a", head(5, 3_000_000) + b"".join(head(0, i) + b"\x00" for i in range(3_000_000)))])
+    ),
     "array.zt": lambda: zt1_attributes(cbor_map([("a", head(4, 30_000_000) + b"\x00" * 30_000_000)])),
     "lists.zt": lambda: zt1_attributes(cbor_map([("a", head(4, 20_000_000) + b"\x80" * 20_000_000)])),
-    "rank.zt": lambda: zt1([("version", text("1.1.0")),
-                            ("objects", cbor_map([("a", cbor_map([("shape", head(4, 20_000_000)
-                                                                   + b"\x00" * 20_000_000)]))]))]),
+    "rank.zt": lambda: zt1(
+        [
+            ("version", text("1.1.0")),
+            ("objects", cbor_map([("a", cbor_map([("shape", head(4, 20_000_000) + b"\x00" * 20_000_000)]))])),
+        ]
+    ),
     "pieces.zt": lambda: zt1_attributes(cbor_map([("a", b"\x7f" + b"\x60" * 20_000_000 + b"\xff")])),
     "version_0.zt": lambda: zt0(250_000),
-    "unknown_numbers.zt": lambda: zt1_unknown(head(5, 4_000_000) + b"".join(head(0, i) + b"\x00"
-                                                                            for i in range(4_000_000))),
+    "unknown_numbers.zt": lambda: zt1_unknown(
+        head(5, 4_000_000) + b"".join(head(0, i) + b"\x00" for i in range(4_000_000))
+    ),
     "unknown_texts.zt": lambda: zt1_unknown(cbor_map((name, b"\x00") for name in distinct(2_000_000))),
     "unknown_pieces.zt": lambda: zt1_unknown(head(4, 10_000_000) + b"\x7f\xff" * 10_000_000),
     "long_type.zt": lambda: zt10_long_type(5000),
     "long_name.zt": lambda: zt1_long_name(5000),
-    "version_0_fields.zt": lambda: b"ZTEN0001".ljust(64, b"\0") + b"\x81" + (fields := cbor_map((name, b"\x00")
-                                                                                                for name in distinct(
-                                                                                                    2_000_000))) + struct.pack("<Q", len(fields) + 1),
+    "version_0_fields.zt": lambda: b"ZTEN0001".ljust(64, b"\0")
+    + b"\x81"
+    + (fields := cbor_map((name, b"\x00") for name in distinct(2_000_000)))
+    + struct.pack("<Q", len(fields) + 1),
     "version_2.zt": lambda: zt2_objects(distinct(250_000)),
     "version_2_parts.zt": lambda: zt2_objects(["a"], distinct(250_000)),
-    "version_2_attributes.zt": lambda: zt2([("attributes", sorted_map((name, b"\x00") for name in distinct(2_000_000))),
-                                            ("objects", b"\xa0")]),
-    "version_2_shards.zt": lambda: zt2([("objects", b"\xa0"),
-                                        ("shards", sorted_map((name, sorted_map([("size", head(0, 4096)),
-                                                                                 ("digest", text("xxh3:0000000000000000"))])) for name in distinct(200_000)))]),
+    "version_2_attributes.zt": lambda: zt2(
+        [("attributes", sorted_map((name, b"\x00") for name in distinct(2_000_000))), ("objects", b"\xa0")]
+    ),
+    "version_2_shards.zt": lambda: zt2(
+        [
+            ("objects", b"\xa0"),
+            (
+                "shards",
+                sorted_map(
+                    (name, sorted_map([("size", head(0, 4096)), ("digest", text("xxh3:0000000000000000"))]))
+                    for name in distinct(200_000)
+                ),
+            ),
+        ]
+    ),
     "version_2_blob.zt": lambda: zt2(
-        [("objects", sorted_map(
-            [("a", sorted_map([(
-                "parts", sorted_map([("a", sorted_map([("blob", head(4, 20_000_000)
-                                                        + b"\x00" * 20_000_000)]))]))]))]))]),
+        [
+            (
+                "objects",
+                sorted_map(
+                    [
+                        (
+                            "a",
+                            sorted_map(
+                                [
+                                    (
+                                        "parts",
+                                        sorted_map(
+                                            [("a", sorted_map([("blob", head(4, 20_000_000) + b"\x00" * 20_000_000)]))]
+                                        ),
+                                    )
+                                ]
+                            ),
+                        )
+                    ]
+                ),
+            )
+        ]
+    ),
     "tensors.alt": lambda: alt2_tensors(250_000),
-    "layers.safetensors": lambda: safetensors('{"__metadata__":{"poise.card":"{\\"model_type\\":\\"llama\\"}"},'
-                                              + ",".join(f'"{name}":{TENSOR}' for name in distinct(65_536)) + "}"),
-    "layers": lambda: directory(config__json=CONFIG.replace('"num_hidden_layers":1', '"num_hidden_layers":65536') + "}",
-                                model__safetensors=safetensors("{" + ",".join(f'"{name}":{TENSOR}'
-                                                                              for name in distinct(250_000)) + "}")),
-    "disjoint": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{'
-                                                              + ",".join(f'"{name}_":"a"'
-                                                                         for name in distinct(200_000)) + "}}",
-                                                                         "a": safetensors("{" + ",".join(
-                                                                             f'"{name}":{TENSOR}'
-                                                                             for name in distinct(250_000)) + "}")}),
-    "index": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{'
-                                                           + ",".join(f'"{name}":"a"' for name in distinct(1_000_000))
-                                                           + "}}", "a": safetensors("{}")}),
-    "shard_metadata": lambda: directory(model__safetensors=None, **{
-        "model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"t{i}":"s{i}"' for i in range(12)) + "}}",
-        **{f"s{i}": safetensors('{"__metadata__":{' + ",".join(f'"{name}{i}":""' for name in distinct(200_000)) + "}}")
-           for i in range(12)}}),
-    "shards": lambda: directory(model__safetensors=None, **{"model__safetensors__index__json": '{"weight_map":{'
-                                                            + ",".join(f'"{name}":"{name}"'
-                                                                       for name in distinct(300_000)) + "}}"}),
-    "config": lambda: directory(config__json=CONFIG + "," + ",".join(f'"{name}":0' for name in distinct(2_000_000))
-                                + "}"),
+    "layers.safetensors": lambda: safetensors(
+        '{"__metadata__":{"poise.card":"{\\"model_type\\":\\"llama\\"}"},'
+        + ",".join(f'"{name}":{TENSOR}' for name in distinct(65_536))
+        + "}"
+    ),
+    "layers": lambda: directory(
+        config__json=CONFIG.replace('"num_hidden_layers":1', '"num_hidden_layers":65536') + "}",
+        model__safetensors=safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}"),
+    ),
+    "disjoint": lambda: directory(
+        model__safetensors=None,
+        **{
+            "model__safetensors__index__json": '{"weight_map":{'
+            + ",".join(f'"{name}_":"a"' for name in distinct(200_000))
+            + "}}",
+            "a": safetensors("{" + ",".join(f'"{name}":{TENSOR}' for name in distinct(250_000)) + "}"),
+        },
+    ),
+    "index": lambda: directory(
+        model__safetensors=None,
+        **{
+            "model__safetensors__index__json": '{"weight_map":{'
+            + ",".join(f'"{name}":"a"' for name in distinct(1_000_000))
+            + "}}",
+            "a": safetensors("{}"),
+        },
+    ),
+    "shard_metadata": lambda: directory(
+        model__safetensors=None,
+        **{
+            "model__safetensors__index__json": '{"weight_map":{' + ",".join(f'"t{i}":"s{i}"' for i in range(12)) + "}}",
+            **{
+                f"s{i}": safetensors(
+                    '{"__metadata__":{' + ",".join(f'"{name}{i}":""' for name in distinct(200_000)) + "}}"
+                )
+                for i in range(12)
+            },
+        },
+    ),
+    "shards": lambda: directory(
+        model__safetensors=None,
+        **{
+            "model__safetensors__index__json": '{"weight_map":{'
+            + ",".join(f'"{name}":"{name}"' for name in distinct(300_000))
+            + "}}"
+        },
+    ),
+    "config": lambda: directory(
+        config__json=CONFIG + "," + ",".join(f'"{name}":0' for name in distinct(2_000_000)) + "}"
+    ),
     "members.npz": lambda: archive((name + ".npy", npy("|u1", "(0,)", b"")) for name in distinct(200_000)),
     "texts.npz": lambda: archive((name + ".npy", npy("|S1", "(9,)", b"a" * 9)) for name in distinct(100_000)),
-    "bomb.npz": lambda: archive([("a.npy", npy("|S100", "(4_000_000,)".replace("_", ""), bytes(400_000_000)))],
-                                zipfile.ZIP_DEFLATED),
-    "members.pt": lambda: archive([("a/data.pkl", b"\x80\x02}.")] + [("a/data/" + name, b"")
-                                                                   for name in distinct(200_000)]),
+    "bomb.npz": lambda: archive(
+        [("a.npy", npy("|S100", "(4_000_000,)".replace("_", ""), bytes(400_000_000)))], zipfile.ZIP_DEFLATED
+    ),
+    "members.pt": lambda: archive(
+        [("a/data.pkl", b"\x80\x02}.")] + [("a/data/" + name, b"") for name in distinct(200_000)]
+    ),
     "tensors.pt": lambda: checkpoint_tensors(250_000),
     "lists.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"]" * 20_000_000 + b"eu"),
     "numbers.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"K\x00" * 10_000_000 + b"eu"),
     "memo.pt": lambda: checkpoint(b"}" + b"\x94" * 30_000_000),
-    "pickle_bomb.pt": lambda: checkpoint(b"}(" + unicode("a") + b"](" + b"]" * 200_000_000 + b"eu",
-                                         zipfile.ZIP_DEFLATED),
-    "initializers.onnx": lambda: onnx(b"".join(message(5, b"\x0a\x01\x00\x10\x01" + message(8, name.encode()))
-                                               for name in distinct(250_000))),
+    "pickle_bomb.pt": lambda: checkpoint(
+        b"}(" + unicode("a") + b"](" + b"]" * 200_000_000 + b"eu", zipfile.ZIP_DEFLATED
+    ),
+    "initializers.onnx": lambda: onnx(
+        b"".join(message(5, b"\x0a\x01\x00\x10\x01" + message(8, name.encode())) for name in distinct(250_000))
+    ),
     "inputs.onnx": lambda: onnx(message(11, b"") * 10_000_000),
     "pieces.onnx": lambda: onnx(message(5, b"\x10\x07\x38\x00" + b"\x38\x00" * 20_000_000)),
     "tokenizer": lambda: directory(tokenizer__model=sentencepiece(299_999)),
@@ -327,9 +447,11 @@ def size_of(path):
 def peak_bytes(command):
     """The largest resident set, and how the command ended. A helper process waits for it, so that children do not
     mix."""
-    script = ("import resource, subprocess, sys\n"
-              "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors='replace')\n"
-              "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.returncode, done.stderr.strip()[:150].replace(chr(10), ' '))\n")
+    script = (
+        "import resource, subprocess, sys\n"
+        "done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors='replace')\n"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, done.returncode, done.stderr.strip()[:150].replace(chr(10), ' '))\n"
+    )
     line = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=True).stdout
     peak, code, message = line.rstrip("\n").split(" ", 2)
     return int(peak), int(code), message
@@ -356,18 +478,29 @@ MERGED_SHAPE = (25_000, 4_000)
 
 def merged():
     """A base, and an adapter of zeros: files with holes."""
+
     def zeros(name, tensors):
         entries, begin = [], 0
         for tensor, (dtype, item, shape) in tensors.items():
             end = begin + item * shape[0] * shape[1]
-            entries.append(f'"{tensor}":{{"dtype":"{dtype}","shape":[{shape[0]},{shape[1]}],'
-                           f'"data_offsets":[{begin},{end}]}}')
+            entries.append(
+                f'"{tensor}":{{"dtype":"{dtype}","shape":[{shape[0]},{shape[1]}],' f'"data_offsets":[{begin},{end}]}}'
+            )
             begin = end
         return name, safetensors("{" + ",".join(entries) + "}"), begin
+
     rows, columns = MERGED_SHAPE
     matrix = "model.layers.0.mlp.up_proj"
-    return (zeros("base.safetensors", {matrix + ".weight": ("BF16", 2, (rows, columns))}),
-            zeros("adapter_model.safetensors", {f"base_model.model.{matrix}.lora_A.weight": ("F32", 4, (16, columns)), f"base_model.model.{matrix}.lora_B.weight": ("F32", 4, (rows, 16))}))
+    return (
+        zeros("base.safetensors", {matrix + ".weight": ("BF16", 2, (rows, columns))}),
+        zeros(
+            "adapter_model.safetensors",
+            {
+                f"base_model.model.{matrix}.lora_A.weight": ("F32", 4, (16, columns)),
+                f"base_model.model.{matrix}.lora_B.weight": ("F32", 4, (rows, 16)),
+            },
+        ),
+    )
 
 
 def merge_peak(poise, root):
@@ -388,14 +521,26 @@ def main():
         commands = {name: lambda path: [poise, "inspect", path] for name in {**FILES, **LISTED}}
         builders = {**FILES, **LISTED}
         weights = os.path.join(os.path.dirname(__file__), "../../examples/nano-tiny-llama")
-        for kind, lines in (("vocab", distinct(2_000_000)),
-                            ("merges", [f"{name} {name}" for name in distinct(1_000_000)]),
-                            ("sparse_vocab", [f"{name} {20 * i + 9}" for i, name in enumerate(distinct(30_000))])):
+        for kind, lines in (
+            ("vocab", distinct(2_000_000)),
+            ("merges", [f"{name} {name}" for name in distinct(1_000_000)]),
+            ("sparse_vocab", [f"{name} {20 * i + 9}" for i, name in enumerate(distinct(30_000))]),
+        ):
             builders[kind + ".txt"] = lambda lines=lines: "\n".join(lines)
             pair = ("vocab", "merges") if "vocab" in kind else ("merges", "vocab")
-            commands[kind + ".txt"] = lambda path, pair=pair: [poise, "run", f"{weights}/weights.tllm", f"--{pair[0]}",
-                                                               path, f"--{pair[1]}", f"{weights}/{pair[1]}.txt", "-p",
-                                                               "a", "-n", "1"]
+            commands[kind + ".txt"] = lambda path, pair=pair: [
+                poise,
+                "run",
+                f"{weights}/weights.tllm",
+                f"--{pair[0]}",
+                path,
+                f"--{pair[1]}",
+                f"{weights}/{pair[1]}.txt",
+                "-p",
+                "a",
+                "-n",
+                "1",
+            ]
         for name, build in builders.items():
             if wanted and name not in wanted:
                 continue
@@ -405,14 +550,20 @@ def main():
             allowed = LISTED_BYTES if name in LISTED else ALLOWED_TIMES * size + ALLOWED_BYTES
             ok = peak <= allowed and (code == 0 or code == 1 and name not in LISTED)
             faults += not ok
-            print(f"{name:28} {size / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {allowed / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}", flush=True)
+            print(
+                f"{name:28} {size / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {allowed / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}",
+                flush=True,
+            )
             subprocess.run(["rm", "-rf", path], check=True)
     if not wanted or "merge" in wanted:
         with tempfile.TemporaryDirectory() as root:
             peak, code, message = merge_peak(poise, root)
         ok = peak <= MERGED_BYTES and code == 0
         faults += not ok
-        print(f"{'merge':28} {2 * MERGED_SHAPE[0] * MERGED_SHAPE[1] / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {MERGED_BYTES / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}", flush=True)
+        print(
+            f"{'merge':28} {2 * MERGED_SHAPE[0] * MERGED_SHAPE[1] / 1e6:8.1f}MB {peak / 1e6:8.1f}MB {MERGED_BYTES / 1e6:8.1f}MB  {code} {'' if ok else 'FAULT '}{message}",
+            flush=True,
+        )
     print(f"{faults} faults")
     sys.exit(faults > 0)
 

@@ -43,7 +43,9 @@ def compare(program, cases):
         wrong += 1
         if wrong <= 20:
             shown = template if len(template) < 300 else template[:100] + "..."
-            print(f"differs: {shown!r}\n  with {json.dumps(variables)[:300]}\n  jinja2: {theirs!r}\n  Poise:  {ours.get('text', ours)!r}")
+            print(
+                f"differs: {shown!r}\n  with {json.dumps(variables)[:300]}\n  jinja2: {theirs!r}\n  Poise:  {ours.get('text', ours)!r}"
+            )
     print(f"{len(cases)} cases, {raised} of which jinja2 refuses, {wrong} differ")
     return wrong
 

@@ -23,13 +23,24 @@ VARIABLES = {
         {"name": "Cyd", "age": 25, "tags": ["y"], "extra": None},
     ],
     "d": {"b": 2, "a": 1, "C": [1, 2]},
-    "html": "<a href=\"x\">&'</a>",
+    "html": '<a href="x">&\'</a>',
 }
 
 TEXTS = ["s", "t", "u", "e", "html", "'a'", "'lo'", "', '", "'ab\\ncd'", '"q\\"q"', "'%s-%s'", "'x' 'y'"]
 NUMBERS = ["n", "m", "z", "f", "1", "2", "3.5", "10", "0", "-1", "1e3", "0x1f", "1_000"]
-LISTS = ["l", "names", "people", "[1, 2, 3]", "['a', 'b']", "range(4)", "[]", "(1, 2)", "deep.a.b", "d.items()|list",
-         "d.keys()|list"]
+LISTS = [
+    "l",
+    "names",
+    "people",
+    "[1, 2, 3]",
+    "['a', 'b']",
+    "range(4)",
+    "[]",
+    "(1, 2)",
+    "deep.a.b",
+    "d.items()|list",
+    "d.keys()|list",
+]
 DICTS = ["d", "deep", "people[0]", "{'k': 1, 'j': [2]}", "{}", "dict(a=1, b='x')"]
 OTHERS = ["yes", "no", "none", "missing", "deep.missing", "people[9]", "d['zz']", "loop"]
 
@@ -47,8 +58,18 @@ TEXT_METHODS = [
     "casefold()", "expandtabs(4)", "isascii()", "isidentifier()", "isprintable()", "isnumeric()", "join(['a', 'b'])",
     "format('A', 'B')", "encode", "append", "__class__", "nothing",
 ]  # fmt: skip
-DICT_METHODS = ["items()", "keys()", "values()", "get('a')", "get('zz', 5)", "copy()", "pop('a')", "update({})", "a",
-                "b"]
+DICT_METHODS = [
+    "items()",
+    "keys()",
+    "values()",
+    "get('a')",
+    "get('zz', 5)",
+    "copy()",
+    "pop('a')",
+    "update({})",
+    "a",
+    "b",
+]
 LIST_METHODS = ["index(2)", "count(1)", "append(3)", "copy()", "nothing", "0"]
 
 TEXT_FILTERS = [
@@ -91,8 +112,20 @@ NUMBER_FILTERS = [
     "tojson",
     "filesizeformat", "filesizeformat(true)", "default(3)", "length", "list", "int(3)",
 ]  # fmt: skip
-OTHER_FILTERS = ["default('D')", "d('D', true)", "string", "tojson", "length", "list", "upper", "int", "first", "join",
-                 "trim", "items|list"]
+OTHER_FILTERS = [
+    "default('D')",
+    "d('D', true)",
+    "string",
+    "tojson",
+    "length",
+    "list",
+    "upper",
+    "int",
+    "first",
+    "join",
+    "trim",
+    "items|list",
+]
 
 TESTS = [
     "defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "mapping", "sequence",
@@ -102,12 +135,57 @@ TESTS = [
     "ge 2", "le 2", "ne 1", "in [1, 2, 'a']", "sameas true", "sameas none", "filter", "test", "equalto('a')",
 ]  # fmt: skip
 
-FORMATS = ["'%s'", "'%d'", "'%5.2f'", "'%-8s|'", "'%05d'", "'%x'", "'%r'", "'%+d'", "'%e'", "'%g'", "'%%'", "'%(a)s'",
-           "'%c'", "'%s %s'", "'%.2s'", "'%i'"]
-BRACES = ["'{}'", "'{0}{0}'", "'{:>8}'", "'{:.2f}'", "'{:05d}'", "'{!r}'", "'{a}'", "'{0[0]}'", "'{:,}'", "'{{}}'",
-          "'{:^9}'", "'{:x}'", "'{0.real}'", "'{:*<6}'", "'{'", "'{:e}'"]
-SLICES = ["[0]", "[-1]", "[1:]", "[:2]", "[::-1]", "[1:3]", "[::2]", "[-2:]", "[5:1:-2]", "[9]", "['a']", "[:-1]",
-          "[1:2:0]"]
+FORMATS = [
+    "'%s'",
+    "'%d'",
+    "'%5.2f'",
+    "'%-8s|'",
+    "'%05d'",
+    "'%x'",
+    "'%r'",
+    "'%+d'",
+    "'%e'",
+    "'%g'",
+    "'%%'",
+    "'%(a)s'",
+    "'%c'",
+    "'%s %s'",
+    "'%.2s'",
+    "'%i'",
+]
+BRACES = [
+    "'{}'",
+    "'{0}{0}'",
+    "'{:>8}'",
+    "'{:.2f}'",
+    "'{:05d}'",
+    "'{!r}'",
+    "'{a}'",
+    "'{0[0]}'",
+    "'{:,}'",
+    "'{{}}'",
+    "'{:^9}'",
+    "'{:x}'",
+    "'{0.real}'",
+    "'{:*<6}'",
+    "'{'",
+    "'{:e}'",
+]
+SLICES = [
+    "[0]",
+    "[-1]",
+    "[1:]",
+    "[:2]",
+    "[::-1]",
+    "[1:3]",
+    "[::2]",
+    "[-2:]",
+    "[5:1:-2]",
+    "[9]",
+    "['a']",
+    "[:-1]",
+    "[1:2:0]",
+]
 
 
 class Maker:
@@ -161,7 +239,9 @@ class Maker:
         if depth <= 0 or kind < 2:
             return self.any(DICTS)
         if kind == 2:
-            return f"{{{self.any(['1', 'none', 's', repr('k')])}: {self.value(depth - 1)}, 'z': {self.value(depth - 1)}}}"
+            return (
+                f"{{{self.any(['1', 'none', 's', repr('k')])}: {self.value(depth - 1)}, 'z': {self.value(depth - 1)}}}"
+            )
         return f"({self.dict(depth - 1)}).{self.any(DICT_METHODS)}"
 
     def truth(self, depth):
@@ -223,12 +303,31 @@ class Maker:
         if kind == 3:
             return f"{self.tag('if ' + self.truth(2))}{body()}{self.tag('elif ' + self.truth(1))}{body()}{self.tag('else')}{body()}{self.tag('endif')}"
         if kind == 4:
-            inner = self.any(["loop.index", "loop.first", "loop.last", "loop.previtem", "loop.nextitem", "loop.length",
-                              "loop.revindex", "loop.cycle('a', 'b')", "loop.changed(x)", "x", "x.name",
-                              "x ~ loop.index0"])
+            inner = self.any(
+                [
+                    "loop.index",
+                    "loop.first",
+                    "loop.last",
+                    "loop.previtem",
+                    "loop.nextitem",
+                    "loop.length",
+                    "loop.revindex",
+                    "loop.cycle('a', 'b')",
+                    "loop.changed(x)",
+                    "x",
+                    "x.name",
+                    "x ~ loop.index0",
+                ]
+            )
             extra = self.any(["", "", " if x", " if loop is defined"])
-            control = self.any(["", "", "{% if loop.index > 2 %}{% break %}{% endif %}",
-                                "{% if loop.first %}{% continue %}{% endif %}"])
+            control = self.any(
+                [
+                    "",
+                    "",
+                    "{% if loop.index > 2 %}{% break %}{% endif %}",
+                    "{% if loop.first %}{% continue %}{% endif %}",
+                ]
+            )
             return f"{self.tag('for x in ' + self.list(1) + extra)}{control}{{{{ {inner} }}}}{body()}{self.tag('else')}none{self.tag('endfor')}"
         if kind == 5:
             return f"{self.tag('for k, v in ' + self.any(['d.items()', 'd|dictsort', 'deep.items()', 'd|items', 'l']))}{{{{ k }}}}={{{{ v }}}};{self.tag('endfor')}"
@@ -240,8 +339,14 @@ class Maker:
             return f"{self.tag('set ns = namespace(c=0, t=s)')}{self.tag('for x in ' + self.list(1))}{{% set ns.c = ns.c + 1 %}}{{% set q = x %}}{self.tag('endfor')}{{{{ ns.c }}}}{{{{ q }}}}"
         if kind == 9:
             arguments = self.any(["1", "1, 2", "b=2", "1, c=3", "1, 2, 3, 4", "a=s, zz=1", "*l", "**{'a': 5}", ""])
-            shown = self.any(["{{ a }}{{ b }}", "{{ a }}{{ varargs }}", "{{ a }}{{ kwargs }}",
-                              "{{ a ~ b }}{{ varargs }}{{ kwargs }}"])
+            shown = self.any(
+                [
+                    "{{ a }}{{ b }}",
+                    "{{ a }}{{ varargs }}",
+                    "{{ a }}{{ kwargs }}",
+                    "{{ a ~ b }}{{ varargs }}{{ kwargs }}",
+                ]
+            )
             return f"{self.tag('macro g(a, b=n)')}{shown}{self.tag('endmacro')}{{{{ g({arguments}) }}}}"
         if kind == 10:
             return f"{self.tag('macro w(t)')}<{{{{ t }}}}>{{{{ caller({self.any(['', 'n', '1, 2'])}) }}}}{self.tag('endmacro')}{self.tag('call' + self.any(['', '(o)', '(o=2)']) + ' w(s)')}{body()}{{{{ o }}}}{self.tag('endcall')}"

@@ -39,8 +39,8 @@ def write(path, dtype, data):
 def read(path):
     data = path.read_bytes()
     size = struct.unpack_from("<Q", data)[0]
-    entry = json.loads(data[8:8 + size])["w"]
-    return entry["dtype"], data[8 + size + entry["data_offsets"][0]:8 + size + entry["data_offsets"][1]]
+    entry = json.loads(data[8 : 8 + size])["w"]
+    return entry["dtype"], data[8 + size + entry["data_offsets"][0] : 8 + size + entry["data_offsets"][1]]
 
 
 def run(poise, directory, dtype, data, to):
@@ -54,7 +54,9 @@ def run(poise, directory, dtype, data, to):
 def counters(text, count):
     """values, worst error, fell to zero, to subnormal"""
     line = next((line for line in text.splitlines() if "->" in line and "values" in line), "")
-    found = re.search(r"([\d,]+) values, worst absolute error ([\d.e+-]+), ([\d,]+) fell to zero, ([\d,]+) to subnormal", line)
+    found = re.search(
+        r"([\d,]+) values, worst absolute error ([\d.e+-]+), ([\d,]+) fell to zero, ([\d,]+) to subnormal", line
+    )
     if not found:
         return count, 0.0, 0, 0
     plain = [part.replace(",", "") for part in found.groups()]
@@ -84,8 +86,9 @@ def small_floats(exponent_bits, mantissa_bits, bias, infinities, codes):
 
 def same_floats(a, b):
     """Bits, but any NaN for a NaN."""
-    return np.array_equal(a.view(f"u{a.itemsize}")[~np.isnan(b)],
-                          b.view(f"u{b.itemsize}")[~np.isnan(b)]) and bool(np.isnan(a[np.isnan(b)]).all())
+    return np.array_equal(a.view(f"u{a.itemsize}")[~np.isnan(b)], b.view(f"u{b.itemsize}")[~np.isnan(b)]) and bool(
+        np.isnan(a[np.isnan(b)]).all()
+    )
 
 
 def widening(poise, directory):
@@ -105,16 +108,19 @@ def widening(poise, directory):
         done, made = run(poise, directory, dtype, data, "f32")
         expect(done.returncode == 0, f"{dtype} -> f32: {done.stderr}")
         if made:
-            expect(made[0] == "F32" and same_floats(np.frombuffer(made[1], np.float32), expected),
-                   f"{dtype} -> f32: all codes")
+            expect(
+                made[0] == "F32" and same_floats(np.frombuffer(made[1], np.float32), expected),
+                f"{dtype} -> f32: all codes",
+            )
 
 
 def edges(limit):
     """float32 around everything that rounding can go wrong at, none of which overflows."""
     codes = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     middles = ((codes[:-1].astype(np.float64) + codes[1:]) / 2).astype(np.float32)
-    wide = np.concatenate([codes, middles, np.nextafter(middles, np.float32(0)),
-                           np.nextafter(middles, np.float32(np.inf))])
+    wide = np.concatenate(
+        [codes, middles, np.nextafter(middles, np.float32(0)), np.nextafter(middles, np.float32(np.inf))]
+    )
     tiny = np.arange(1, 5000, dtype=np.uint32).view(np.float32)
     random = np.random.default_rng(1).integers(0, 2**32, 200_000, dtype=np.uint64).astype(np.uint32).view(np.float32)
     special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan], dtype=np.float32)
@@ -127,8 +133,9 @@ def narrowing(poise, directory):
     normal = {"f16": 2.0**-14, "bf16": 2.0**-126}
     for to, limit in limits.items():
         values = edges(limit)
-        expected = (values.astype(np.float16) if to == "f16"
-                    else (bf16_of(values).astype(np.uint32) << 16).view(np.float32))
+        expected = (
+            values.astype(np.float16) if to == "f16" else (bf16_of(values).astype(np.uint32) << 16).view(np.float32)
+        )
         for dtype, source in (("F32", values), ("F64", values.astype(np.float64))):
             done, made = run(poise, directory, dtype, source.tobytes(), to)
             expect(done.returncode == 0, f"{dtype} -> {to}: {done.stderr}")
@@ -143,22 +150,30 @@ def narrowing(poise, directory):
             count, worst, zeros, subnormal = counters(done.stdout, len(values))
             expect(count == len(values), f"{dtype} -> {to}: {count} values")
             expect(zeros == np.count_nonzero((exact != 0) & (rounded == 0)), f"{dtype} -> {to}: {zeros} fell to zero")
-            expect(subnormal == np.count_nonzero((magnitude != 0) & (magnitude < normal[to])),
-                   f"{dtype} -> {to}: {subnormal} to subnormal")
+            expect(
+                subnormal == np.count_nonzero((magnitude != 0) & (magnitude < normal[to])),
+                f"{dtype} -> {to}: {subnormal} to subnormal",
+            )
             expect(abs(worst - np.abs(exact - rounded).max()) <= 0.01 * worst, f"{dtype} -> {to}: worst error {worst}")
         beyond = np.full(5000, 1, np.float32)
         beyond[4097] = np.float32(limit)
         done, _ = run(poise, directory, "F32", beyond.tobytes(), to)
-        expect(done.returncode == 1 and f"tensor w: element 4097 is too large for {to}" in done.stderr,
-               f"F32 -> {to}: overflow: {done.stderr}")
+        expect(
+            done.returncode == 1 and f"tensor w: element 4097 is too large for {to}" in done.stderr,
+            f"F32 -> {to}: overflow: {done.stderr}",
+        )
     # float64 is rounded once: by way of float32 the first would be a middle, and go to the even neighbour.
     once = np.array([1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11 - 2.0**-40, 1e-300, -1e-300], np.float64)
     _, made = run(poise, directory, "F64", once.tobytes(), "f16")
-    expect(np.array_equal(np.frombuffer(made[1], np.uint16), once.astype(np.float16).view(np.uint16)),
-           "F64 -> f16: rounded once")
+    expect(
+        np.array_equal(np.frombuffer(made[1], np.uint16), once.astype(np.float16).view(np.uint16)),
+        "F64 -> f16: rounded once",
+    )
     done, _ = run(poise, directory, "F64", np.array([1, 1e39]).tobytes(), "f32")
-    expect(done.returncode == 1 and "tensor w: element 1 is too large for f32" in done.stderr,
-           f"F64 -> f32: overflow: {done.stderr}")
+    expect(
+        done.returncode == 1 and "tensor w: element 1 is too large for f32" in done.stderr,
+        f"F64 -> f32: overflow: {done.stderr}",
+    )
 
 
 def main(poise):

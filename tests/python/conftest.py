@@ -31,8 +31,11 @@ def nano(examples):
 def arrays():
     """One array of each type that numpy has and files hold."""
     random = numpy.random.default_rng(20)
-    result = {"f": random.normal(size=(7, 5)), "empty": numpy.zeros((0, 3), numpy.float32),
-              "scalar": numpy.array(2.5, numpy.float32)}
+    result = {
+        "f": random.normal(size=(7, 5)),
+        "empty": numpy.zeros((0, 3), numpy.float32),
+        "scalar": numpy.array(2.5, numpy.float32),
+    }
     for kind in "float32 float16 int64 int32 int16 int8 uint64 uint32 uint16 uint8".split():
         result[kind] = random.integers(0, 100, size=(4, 3, 2)).astype(kind)
     result["bool"] = random.integers(0, 2, size=9).astype(bool)

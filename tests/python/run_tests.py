@@ -16,8 +16,15 @@ missing = [name for name in ("pytest", "numpy") if importlib.util.find_spec(name
 if missing:
     print(f"skipped: {', '.join(missing)} are not installed; scripts/install_dependencies.sh test does that")
     sys.exit(77)
-os.environ.update(PYTHONPATH=str(package), POISE_EXAMPLES=str(source / "examples"), POISE_COMMAND=str(build / "poise"),
-                  POISE_BUILD=str(build),
-                  POISE_SOURCE=str(source), PYTHONDONTWRITEBYTECODE="1")  # fmt: skip
-os.execv(sys.executable, [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir",
-                          str(source), str(test)])
+os.environ.update(
+    PYTHONPATH=str(package),
+    POISE_EXAMPLES=str(source / "examples"),
+    POISE_COMMAND=str(build / "poise"),
+    POISE_BUILD=str(build),
+    POISE_SOURCE=str(source),
+    PYTHONDONTWRITEBYTECODE="1",
+)
+os.execv(
+    sys.executable,
+    [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "--rootdir", str(source), str(test)],
+)

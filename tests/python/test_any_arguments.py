@@ -15,8 +15,18 @@ import pytest
 import poise
 import poise.numpy
 
-EXPECTED = (poise.Error, TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, BufferError,
-            OSError, NotImplementedError)
+EXPECTED = (
+    poise.Error,
+    TypeError,
+    ValueError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    OverflowError,
+    BufferError,
+    OSError,
+    NotImplementedError,
+)
 CALLS = 4000
 
 
@@ -39,8 +49,11 @@ class Anything:
 def callables(owner, found):
     for name, member in inspect.getmembers(owner):
         # All but the classes of errors.
-        if not name.startswith("_") and callable(member) and not (inspect.isclass(member)
-                                                                  and issubclass(member, BaseException)):
+        if (
+            not name.startswith("_")
+            and callable(member)
+            and not (inspect.isclass(member) and issubclass(member, BaseException))
+        ):
             found.append((f"{getattr(owner, '__name__', type(owner).__name__)}.{name}", member))
 
 
@@ -51,20 +64,86 @@ def values(examples, directory):
     readonly = array.copy()
     readonly.flags.writeable = False
     return [
-        None, True, False, 0, 1, -1, 2, 3, 8, 2**31, 2**63, -(2**64), 0.0, -1.5, math.nan, math.inf, "", "a", "f32",
-        "q4_k", "group4", "zt", "gguf", "caf\xe9 \udc80", "a\0b", "model.*",
-        b"", b"a\0\xff", bytearray(b"abc"), memoryview(b"abc"), [], [1, 2], ["a", 1], (), (1, -1), {}, {"a": 1},
-        {"a": array}, {1: "a"}, {"a": {"b": [None, 1.5]}}, set(), {"a"},
-        slice(None), slice(5, None, -2), Ellipsis, object(), Anything(), int, len, lambda *a, **k: None, lambda *a,
-        **k: 1 / 0,
-        array, array[::-1, ::2], array[:0], np.float32(3), np.array(5), np.array(["a", "b"]), np.array([None, 1]),
-        np.zeros((2, 2), ">f4"), np.zeros(3, np.complex64), readonly,
-        np.zeros((1,) * 30, np.int8), np.zeros(2, [("a", "i4")]), np.array([2**63], np.uint64), np.datetime64("2020"),
-        model, tensor, model.config, model.vocabulary, model.tokenizer, poise.Weights(model),
+        None,
+        True,
+        False,
+        0,
+        1,
+        -1,
+        2,
+        3,
+        8,
+        2**31,
+        2**63,
+        -(2**64),
+        0.0,
+        -1.5,
+        math.nan,
+        math.inf,
+        "",
+        "a",
+        "f32",
+        "q4_k",
+        "group4",
+        "zt",
+        "gguf",
+        "caf\xe9 \udc80",
+        "a\0b",
+        "model.*",
+        b"",
+        b"a\0\xff",
+        bytearray(b"abc"),
+        memoryview(b"abc"),
+        [],
+        [1, 2],
+        ["a", 1],
+        (),
+        (1, -1),
+        {},
+        {"a": 1},
+        {"a": array},
+        {1: "a"},
+        {"a": {"b": [None, 1.5]}},
+        set(),
+        {"a"},
+        slice(None),
+        slice(5, None, -2),
+        Ellipsis,
+        object(),
+        Anything(),
+        int,
+        len,
+        lambda *a, **k: None,
+        lambda *a, **k: 1 / 0,
+        array,
+        array[::-1, ::2],
+        array[:0],
+        np.float32(3),
+        np.array(5),
+        np.array(["a", "b"]),
+        np.array([None, 1]),
+        np.zeros((2, 2), ">f4"),
+        np.zeros(3, np.complex64),
+        readonly,
+        np.zeros((1,) * 30, np.int8),
+        np.zeros(2, [("a", "i4")]),
+        np.array([2**63], np.uint64),
+        np.datetime64("2020"),
+        model,
+        tensor,
+        model.config,
+        model.vocabulary,
+        model.tokenizer,
+        poise.Weights(model),
         poise.Session(model, threads=1),
-        directory / "in.zt", directory / "in.gguf", str(directory / "new.zt"), directory / "new.safetensors",
-        directory / "absent", directory, os.fspath(directory / "in.zt").encode(),
-    ]  # fmt: skip
+        directory / "in.zt",
+        directory / "in.gguf",
+        str(directory / "new.zt"),
+        directory / "new.safetensors",
+        directory / "absent",
+        directory,
+        os.fspath(directory / "in.zt").encode(),
+    ]
 
 
 @pytest.mark.filterwarnings("ignore")  # numpy's, of what it is given
@@ -77,8 +156,17 @@ def test_any_arguments(examples, tmp_path, monkeypatch, seed):
     pool = values(examples, tmp_path)
     session = poise.Session(model, threads=1)
     found = []
-    for owner in (poise, poise.numpy, model, model[next(iter(model))], model.tokenizer, session, poise.Weights(model),
-                  model.config, model.vocabulary):
+    for owner in (
+        poise,
+        poise.numpy,
+        model,
+        model[next(iter(model))],
+        model.tokenizer,
+        session,
+        poise.Weights(model),
+        model.config,
+        model.vocabulary,
+    ):
         callables(owner, found)
     words = "path out quantize dtype keep only skip format overwrite compress align shard_size threads seed max_tokens temperature text config card progress set erase delete force io".split()
     chance = random.Random(seed)

@@ -34,17 +34,22 @@ def gguf(entries, tensors):
         return struct.pack("<Q", len(value.encode())) + value.encode()
 
     def entry(kind, value):
-        return (struct.pack("<I", kind) + (text(value) if kind == TEXT else struct.pack("<I" if kind == U32 else "<f",
-                                                                                        value)))
+        return struct.pack("<I", kind) + (
+            text(value) if kind == TEXT else struct.pack("<I" if kind == U32 else "<f", value)
+        )
 
-    header = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries)) + b"".join(text(key) + entry(*value) for key,
-                                                                                      value in entries.items())
+    header = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(entries)) + b"".join(
+        text(key) + entry(*value) for key, value in entries.items()
+    )
     data = b""
     for name, (shape, kind, blocks) in tensors.items():
         data += b"\0" * (-len(data) % 32)
-        header += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q",
-                                                                           *reversed(shape)) + struct.pack(
-                                                                               "<IQ", kind, len(data))
+        header += (
+            text(name)
+            + struct.pack("<I", len(shape))
+            + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+            + struct.pack("<IQ", kind, len(data))
+        )
         data += blocks
     return header + b"\0" * (-len(header) % 32) + data
 
@@ -59,8 +64,12 @@ def test_numbers_are_ggmls(name, number, elements, size, digest):
     blocks = random_bytes(number, 256 * size)
     model = poise.open_bytes(gguf({}, {"a": ((16, 16 * elements), number, blocks)}), "a.gguf")
     tensor = model["a"]
-    assert (tensor.shape, tensor.dtype, tensor.stored, tensor.layout) == ((16, 16 * elements), "f32", name,
-                                                                          f"gguf.{name}/1")
+    assert (tensor.shape, tensor.dtype, tensor.stored, tensor.layout) == (
+        (16, 16 * elements),
+        "f32",
+        name,
+        f"gguf.{name}/1",
+    )
     assert tensor.nbytes == len(blocks) and bytes(tensor.part_bytes()) == blocks
     decoded = tensor.numpy()
     assert decoded.dtype == np.float32 and decoded.shape == tensor.shape
@@ -77,8 +86,11 @@ def test_converted_tensors_are_decoded(kind, extension, command, tmp_path):
     poise.save({"a": whole}, path, quantize=kind)
     tensor = poise.open(path)["a"]
     assert (tensor.shape, tensor.dtype, tensor.stored) == ((6, 512), "f32", kind)
-    subprocess.run([command, "convert", path, "-o", tmp_path / "f32.safetensors", "--dtype", "f32"], check=True,
-                   capture_output=True)
+    subprocess.run(
+        [command, "convert", path, "-o", tmp_path / "f32.safetensors", "--dtype", "f32"],
+        check=True,
+        capture_output=True,
+    )
     data = (tmp_path / "f32.safetensors").read_bytes()[-whole.nbytes :]
     np.testing.assert_array_equal(tensor.numpy(), np.frombuffer(data, np.float32).reshape(6, 512))
     assert np.abs(tensor.numpy() - whole).max() < 0.5 and (tensor.numpy() != whole).any()
@@ -103,13 +115,21 @@ def test_metadata_of_gguf_are_config_and_attributes():
         "llama.attention.layer_norm_rms_epsilon": (F32, 0.5),
         "llama.rope.freq_base": (F32, 500000.0),
     }
-    model = poise.open_bytes(gguf(entries, {"output_norm.weight": ((64,), 0, np.arange(64, dtype="<f4").tobytes())}),
-                             "a.gguf")
+    model = poise.open_bytes(
+        gguf(entries, {"output_norm.weight": ((64,), 0, np.arange(64, dtype="<f4").tobytes())}), "a.gguf"
+    )
     assert model.format.startswith("gguf")
     assert model.card["model_type"] == "llama" and model.card["author"] == "Charles"
-    expected = {"max_position_embeddings": 128, "hidden_size": 64, "num_hidden_layers": 1, "intermediate_size": 96,
-                "num_attention_heads": 4,
-                "num_key_value_heads": 2, "rms_norm_eps": 0.5, "rope_theta": 500000.0}  # fmt: skip
+    expected = {
+        "max_position_embeddings": 128,
+        "hidden_size": 64,
+        "num_hidden_layers": 1,
+        "intermediate_size": 96,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "rms_norm_eps": 0.5,
+        "rope_theta": 500000.0,
+    }
     assert {key: model.config[key] for key in expected} == expected
     assert model.attributes["general.name"] == "Ada" and model.attributes["my.count"] == 7
     assert model["model.norm.weight"].tolist() == list(range(64))
@@ -155,10 +175,12 @@ def test_codes_of_other_arrays(nano):
     assert poise.quantize(tensor, "q8_0").part_bytes() == expected
     assert poise.quantize(tensor[3:5], "q8_0").part_bytes() == expected[3 * 4 * 34 : 5 * 4 * 34]
     assert poise.quantize(np.ones(32), "group4", group_size=16).stored == "group4:16"
-    for wrong, raised, told in ((("q9",), poise.BadArgumentError, "q4_k"), (("q4_k_m",), poise.BadArgumentError,
-                                                                            "q4_k"), (("f16",), poise.BadArgumentError,
-                                                                                      "qint8"),
-                                (("q4_k",), poise.UnsupportedError, "no whole blocks of 256")):  # fmt: skip
+    for wrong, raised, told in (
+        (("q9",), poise.BadArgumentError, "q4_k"),
+        (("q4_k_m",), poise.BadArgumentError, "q4_k"),
+        (("f16",), poise.BadArgumentError, "qint8"),
+        (("q4_k",), poise.UnsupportedError, "no whole blocks of 256"),
+    ):
         with pytest.raises(raised, match=told):
             poise.quantize(np.ones((2, 32), np.float32), *wrong)
     with pytest.raises(poise.BadArgumentError, match="group_size"):
@@ -167,8 +189,10 @@ def test_codes_of_other_arrays(nano):
         poise.quantize(np.full(32, np.inf), "q8_0")
     with pytest.raises(poise.UnsupportedError, match="i64"):
         poise.quantize(np.ones(32, int), "q8_0")
-    for wrong in (lambda **o: poise.quantize(np.ones((2, 33), np.float32), "q4_k", **o),
-                  lambda **o: poise.quantize(np.full(32, np.inf), "q8_0", **o)):
+    for wrong in (
+        lambda **o: poise.quantize(np.ones((2, 33), np.float32), "q4_k", **o),
+        lambda **o: poise.quantize(np.full(32, np.inf), "q8_0", **o),
+    ):
         for options, name in (({}, "the array: "), ({"name": "w"}, "tensor w: ")):
             with pytest.raises(poise.UnsupportedError) as error:
                 wrong(**options)

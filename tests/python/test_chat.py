@@ -61,11 +61,31 @@ def test_stops_and_samplers_are_those_of_the_command(command, examples, nano):
 
     assert text(stop=" young") == told("--stop", " young") == ", there was a"
     assert text(stop=["zzz", "peng"]) == ", there was a young "
-    options = {"temperature": 1.2, "seed": 5, "min_p": 0.05, "repetition_penalty": 1.1, "presence_penalty": 0.5,
-               "frequency_penalty": 0.2, "logit_bias": {375: -2.5}}  # fmt: skip
-    flags = ["--temp", "1.2", "--seed", "5", "--min-p", "0.05", "--repetition-penalty", "1.1", "--presence-penalty",
-             "0.5",
-             "--frequency-penalty", "0.2", "--logit-bias", "375=-2.5"]  # fmt: skip
+    options = {
+        "temperature": 1.2,
+        "seed": 5,
+        "min_p": 0.05,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.5,
+        "frequency_penalty": 0.2,
+        "logit_bias": {375: -2.5},
+    }
+    flags = [
+        "--temp",
+        "1.2",
+        "--seed",
+        "5",
+        "--min-p",
+        "0.05",
+        "--repetition-penalty",
+        "1.1",
+        "--presence-penalty",
+        "0.5",
+        "--frequency-penalty",
+        "0.2",
+        "--logit-bias",
+        "375=-2.5",
+    ]
     assert text(**options) == told(*flags) != told("--temp", "1.2", "--seed", "5")
     with pytest.raises(poise.BadArgumentError):
         text(logit_bias={9999: 1.0})

@@ -86,13 +86,19 @@ SLICES = [
 
 
 @pytest.mark.parametrize("key", SLICES, ids=str)
-@pytest.mark.parametrize("kind", ["mapped", "read", "compressed", "bf16", "quantized", "sparse", "blocks",
-                                  "blocks of 256"])
+@pytest.mark.parametrize(
+    "kind", ["mapped", "read", "compressed", "bf16", "quantized", "sparse", "blocks", "blocks of 256"]
+)
 def test_slices_are_numpys(key, kind, tmp_path):
     whole = np.random.default_rng(3).integers(-8, 8, (7, 5, 256 if kind == "blocks of 256" else 64)).astype(np.float32)
-    options = {"compressed": {"compress": "zstd"}, "bf16": {"dtype": "bf16"}, "quantized": {"quantize": "qint8"},
-               "blocks": {"quantize": "q8_0"},
-               "blocks of 256": {"quantize": "q4_k"}, "sparse": {"sparse": "coo", "min_sparsity": 0}}  # fmt: skip
+    options = {
+        "compressed": {"compress": "zstd"},
+        "bf16": {"dtype": "bf16"},
+        "quantized": {"quantize": "qint8"},
+        "blocks": {"quantize": "q8_0"},
+        "blocks of 256": {"quantize": "q4_k"},
+        "sparse": {"sparse": "coo", "min_sparsity": 0},
+    }
     path = tmp_path / "a.zt"
     poise.save({"a": whole}, path, **options.get(kind, {}))
     tensor = poise.open(path, io="read" if kind == "read" else "map")["a"]
@@ -117,11 +123,20 @@ def test_large_slices_are_numpys(tmp_path):
 
 def test_wrong_indices_raise(saved):
     tensor = poise.open(saved)["float32"]
-    for wrong, raised in (((0, 0, 0, 0), IndexError), (4, IndexError), (-5, IndexError), ((..., ...), IndexError),
-                          ("a", TypeError), (None, TypeError),
-                          (True, TypeError), ([0, 1], TypeError), (1.0, TypeError), (slice(None, None, -1), ValueError),
-                          (slice(None, None, 0), ValueError),
-                          (2**70, IndexError)):  # fmt: skip
+    for wrong, raised in (
+        ((0, 0, 0, 0), IndexError),
+        (4, IndexError),
+        (-5, IndexError),
+        ((..., ...), IndexError),
+        ("a", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+        ([0, 1], TypeError),
+        (1.0, TypeError),
+        (slice(None, None, -1), ValueError),
+        (slice(None, None, 0), ValueError),
+        (2**70, IndexError),
+    ):
         with pytest.raises(raised):
             tensor[wrong]
 
@@ -208,7 +223,12 @@ def test_buffers(arrays, saved):
     model = poise.open(saved)
     for name, expected in arrays.items():
         view = memoryview(model[name])
-        assert view.readonly and view.shape == expected.shape and view.nbytes == expected.nbytes and view.itemsize == expected.itemsize
+        assert (
+            view.readonly
+            and view.shape == expected.shape
+            and view.nbytes == expected.nbytes
+            and view.itemsize == expected.itemsize
+        )
         assert view.tobytes() == expected.tobytes()
         if expected.dtype != np.float16:
             assert view.tolist() == expected.tolist()
@@ -279,20 +299,42 @@ def test_slices_of_no_elements_are_numpys(key, io, tmp_path):
 
 
 def test_one_element_is_a_number():
-    model = poise.Model({"u8": np.array([53, 200], np.uint8), "f": np.array([[1.5]], np.float32), "i": np.array([3, 1]),
-                         "yes": np.array([True, False]),
-                         "c": np.array([1 + 2j], np.complex64), "none": np.zeros(0, np.float32)})  # fmt: skip
+    model = poise.Model(
+        {
+            "u8": np.array([53, 200], np.uint8),
+            "f": np.array([[1.5]], np.float32),
+            "i": np.array([3, 1]),
+            "yes": np.array([True, False]),
+            "c": np.array([1 + 2j], np.complex64),
+            "none": np.zeros(0, np.float32),
+        }
+    )
     assert int(model["u8"][0]) == 53 and float(model["u8"][0]) == 53.0  # the number, not the text of a buffer
-    assert (int(model["f"]) == 1 and float(model["f"][0]) == 1.5 and float(model["f"]) == 1.5
-            and complex(model["c"][0]) == 1 + 2j)
+    assert (
+        int(model["f"]) == 1
+        and float(model["f"][0]) == 1.5
+        and float(model["f"]) == 1.5
+        and complex(model["c"][0]) == 1 + 2j
+    )
     assert bool(model["yes"][0]) and not model["yes"][1] and model["f"] and model["c"].item() == 1 + 2j
-    assert ([10, 20, 30, 40][model["i"][0]] == 40 and list(range(model["i"][1])) == [0]
-            and model["u8"][model["i"][1]].item() == 200)
-    for wrong in (lambda: int(model["i"]), lambda: float(model["none"]), lambda: float(model["c"]),
-                  lambda: bool(model["i"]), lambda: bool(model["none"]),
-                  lambda: [1, 2][model["f"]], lambda: [1, 2][model["i"]], lambda: [1, 2][model["yes"][0]],
-                  lambda: 1.5 in model["f"],
-                  lambda: model["i"][np.True_], lambda: model["i"][np.bool_(False)]):  # fmt: skip
+    assert (
+        [10, 20, 30, 40][model["i"][0]] == 40
+        and list(range(model["i"][1])) == [0]
+        and model["u8"][model["i"][1]].item() == 200
+    )
+    for wrong in (
+        lambda: int(model["i"]),
+        lambda: float(model["none"]),
+        lambda: float(model["c"]),
+        lambda: bool(model["i"]),
+        lambda: bool(model["none"]),
+        lambda: [1, 2][model["f"]],
+        lambda: [1, 2][model["i"]],
+        lambda: [1, 2][model["yes"][0]],
+        lambda: 1.5 in model["f"],
+        lambda: model["i"][np.True_],
+        lambda: model["i"][np.bool_(False)],
+    ):
         with pytest.raises(TypeError):
             wrong()
 
@@ -340,17 +382,27 @@ def test_numbers_that_do_not_fit_are_told(numbers, kind, dtype, told):
 
 
 def test_numbers_that_fit_are_cast():
-    model = poise.Model({"i": np.array([-128, 127, 0]), "u": np.array([0, 2**63 - 1], np.uint64),
-                         "f": np.array([1e300, np.inf, -np.nan, 1e38]),
-                         "yes": np.array([True, False]), "h": np.array([65504, 65519], np.int32)})  # fmt: skip
+    model = poise.Model(
+        {
+            "i": np.array([-128, 127, 0]),
+            "u": np.array([0, 2**63 - 1], np.uint64),
+            "f": np.array([1e300, np.inf, -np.nan, 1e38]),
+            "yes": np.array([True, False]),
+            "h": np.array([65504, 65519], np.int32),
+        }
+    )
     for dtype in ("i8", "i16", "f16", "f32", "f64", "complex64", "complex128"):
         assert model["i"].numpy(dtype).tolist() == [-128, 127, 0]
     assert model["u"].numpy("i64").tolist() == [0, 2**63 - 1] and model["u"].numpy("f32").tolist() == [0, 2.0**63]
     assert model["h"].numpy("f16").tolist() == [65504, 65504]
     assert model["yes"].numpy("i8").tolist() == [1, 0] and model["yes"].numpy("f32").tolist() == [1, 0]
     found = model["f"][1:].numpy("complex64")
-    assert (np.isinf(found[0]) and np.isnan(found[1]) and found[2] == np.float32(1e38)
-            and np.isinf(model["f"].numpy("complex128")[1]))
+    assert (
+        np.isinf(found[0])
+        and np.isnan(found[1])
+        and found[2] == np.float32(1e38)
+        and np.isinf(model["f"].numpy("complex128")[1])
+    )
     for name, dtype in (("f", "i64"), ("i", "u8"), ("i", "bool"), ("f", "bool"), ("u", "bool")):
         with pytest.raises(TypeError, match="cut"):
             model[name].numpy(dtype)
@@ -363,7 +415,11 @@ def test_casts_to_types_of_ml_dtypes_that_cannot_tell_are_checked(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", types.SimpleNamespace(float4_e2m1fn=np.int8))
     monkeypatch.setattr("poise._dtypes._numpy_dtypes", {})
     assert poise.Model({"a": np.array([6, -6, 0], np.float32)})["a"].numpy("f4_e2m1").tolist() == [6, -6, 0]
-    for wrong in (np.array([6, -7], np.float32), np.array([0, np.nan]), np.array([0, -128], np.int8),
-                  np.array([0, 7], np.uint8)):
+    for wrong in (
+        np.array([6, -7], np.float32),
+        np.array([0, np.nan]),
+        np.array([0, -128], np.int8),
+        np.array([0, 7], np.uint8),
+    ):
         with pytest.raises(poise.UnsupportedError, match="element 1 is"):
             poise.Model({"a": wrong})["a"].numpy("f4_e2m1")

@@ -15,8 +15,9 @@ import poise
 
 def test_is_a_mapping_in_file_order(examples, nano):
     header = (examples / "nano-mistral/model.safetensors").read_bytes()
-    names = [name for name in json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")])
-             if name != "__metadata__"]
+    names = [
+        name for name in json.loads(header[8 : 8 + int.from_bytes(header[:8], "little")]) if name != "__metadata__"
+    ]
     assert isinstance(nano, collections.abc.Mapping)
     assert len(nano) == len(names) == 39
     assert sorted(nano) == sorted(names)
@@ -45,8 +46,13 @@ def test_tells_what_is_beside_tensors(examples, nano):
 
 def test_tells_of_a_tensor_and_its_parts(examples, nano):
     tensor = nano["model.norm.weight"]
-    assert (tensor.name, tensor.shape, tensor.ndim, tensor.size, tensor.dtype) == ("model.norm.weight", (128,), 1, 128,
-                                                                                   "bf16")
+    assert (tensor.name, tensor.shape, tensor.ndim, tensor.size, tensor.dtype) == (
+        "model.norm.weight",
+        (128,),
+        1,
+        128,
+        "bf16",
+    )
     assert (tensor.layout, tensor.stored, tensor.nbytes, tensor.attributes) == ("dense", "bf16", 256, {})
     (part,) = tensor.parts
     file = examples / "nano-mistral/model.safetensors"
@@ -57,8 +63,17 @@ def test_tells_of_a_tensor_and_its_parts(examples, nano):
 
 
 def test_values_of_files_become_pythons(tmp_path):
-    attributes = {"text": "ä", "int": -3, "big": 2**63, "float": 0.5, "none": None, "yes": True, "bytes": b"\0\xff",
-                  "list": [1, [2]], "map": {"a": {"b": 1}}}
+    attributes = {
+        "text": "ä",
+        "int": -3,
+        "big": 2**63,
+        "float": 0.5,
+        "none": None,
+        "yes": True,
+        "bytes": b"\0\xff",
+        "list": [1, [2]],
+        "map": {"a": {"b": 1}},
+    }
     poise.save({"a": b"12"}, tmp_path / "a.zt", metadata=attributes)
     assert poise.open(tmp_path / "a.zt").attributes == attributes
     for wrong in ({"a": object()}, {1: "a"}, {"a": 2**64}):
@@ -104,8 +119,12 @@ def test_closed_models_are_not_used(nano):
         with pytest.raises((ValueError, BufferError), match="closed"):
             use()
     nano.close()  # again
-    assert ("closed" in repr(nano) and "closed" in repr(tensor) and "closed" in nano._repr_html_()
-            and "closed" in tensor._repr_html_())
+    assert (
+        "closed" in repr(nano)
+        and "closed" in repr(tensor)
+        and "closed" in nano._repr_html_()
+        and "closed" in tensor._repr_html_()
+    )
     assert numbers.sum() > 0
 
 
@@ -144,10 +163,16 @@ def test_bytes_are_opened(examples):
 
 
 def test_every_number_shows_itself():
-    model = poise.Model({"large": np.array([1e300, -1e308, 1.7e308, 3]), "same": np.full(9, 1e300),
-                         "none": np.array([np.nan]), "f": np.linspace(0, 1, 99),
-                         "wide": np.zeros((1, 3, 200_000), np.float32) + np.arange(200_000) % 7,
-                         "tiny": np.array([0, 5e-324])})
+    model = poise.Model(
+        {
+            "large": np.array([1e300, -1e308, 1.7e308, 3]),
+            "same": np.full(9, 1e300),
+            "none": np.array([np.nan]),
+            "f": np.linspace(0, 1, 99),
+            "wide": np.zeros((1, 3, 200_000), np.float32) + np.arange(200_000) % 7,
+            "tiny": np.array([0, 5e-324]),
+        }
+    )
     for name in ("large", "f", "wide", "tiny"):
         assert model[name]._repr_html_().count("<rect") == 24, name
     assert "-1e+308 to 1.7e+308, all elements" in model["large"]._repr_html_()
@@ -162,17 +187,27 @@ def test_what_a_file_says_does_not_change_without_a_word(nano):
     def set_nested():
         poise.Model({}, metadata={"a": {"b": [1]}}).attributes["a"]["b"].append(2)
 
-    for change, told in ((set_config, "config="), (lambda: nano.config.update(x=1), "config="),
-                         (lambda: nano.config.pop("hidden_size"), "config="),
-                         (lambda: nano.card.setdefault("author", "me"), "card="), (lambda: nano.attributes.clear(),
-                                                                                   "metadata="), (set_nested, "metadata="),
-                         (lambda: nano["lm_head.weight"].attributes.update(a=1), "do not change")):  # fmt: skip
+    for change, told in (
+        (set_config, "config="),
+        (lambda: nano.config.update(x=1), "config="),
+        (lambda: nano.config.pop("hidden_size"), "config="),
+        (lambda: nano.card.setdefault("author", "me"), "card="),
+        (lambda: nano.attributes.clear(), "metadata="),
+        (set_nested, "metadata="),
+        (lambda: nano["lm_head.weight"].attributes.update(a=1), "do not change"),
+    ):
         with pytest.raises(TypeError, match=told):
             change()
     config = nano.config
     assert json.loads(json.dumps(config)) == config and isinstance(config, dict)
-    for plain in (dict(config), config.copy(), copy.copy(config), copy.deepcopy(config),
-                  pickle.loads(pickle.dumps(config)), {**config}):
+    for plain in (
+        dict(config),
+        config.copy(),
+        copy.copy(config),
+        copy.deepcopy(config),
+        pickle.loads(pickle.dumps(config)),
+        {**config},
+    ):
         plain["x"] = 1
         assert type(plain) is dict and plain != config
     assert config == nano.config
@@ -189,18 +224,25 @@ def test_models_are_changed(nano, tmp_path):
     report = poise.save(nano, f"{tmp_path}/made/", config={"rope_theta": 5e5})
     assert report.format == "huggingface" and poise.open(tmp_path / "made").config["rope_theta"] == 5e5
     assert json.loads((tmp_path / "made/config.json").read_text())["rope_theta"] == 5e5
-    made = poise.Model({"a": np.zeros(3)}, config={"model_type": "made", "x": 1}, card={"license": "mit"},
-                       vocabulary=nano)
-    assert made.config["x"] == 1 and {k: v for k, v in made.card.items() if v} == {"model_type": "made",
-                                                                                   "license": "mit"}
+    made = poise.Model(
+        {"a": np.zeros(3)}, config={"model_type": "made", "x": 1}, card={"license": "mit"}, vocabulary=nano
+    )
+    assert made.config["x"] == 1 and {k: v for k, v in made.card.items() if v} == {
+        "model_type": "made",
+        "license": "mit",
+    }
     for other in (nano, nano.vocabulary, nano.tokenizer):
         found = poise.Model({}, vocabulary=other)
         assert found.tokenizer.encode("a mouse") == nano.tokenizer.encode("a mouse") and len(found.vocabulary) == 960
-    for wrong, raised in (({"config": {"hidden_size": "many"}, "like": nano}, ValueError), ({"card": {"colour": "red"}},
-                                                                                            ValueError),
-                          ({"card": {"created_at": "today"}}, ValueError), ({"vocabulary": 3}, TypeError),
-                          ({"card": {"author": 3}}, TypeError),
-                          ({"vocabulary": poise.Model({})}, poise.UnsupportedError), ({"config": 3}, TypeError)):
+    for wrong, raised in (
+        ({"config": {"hidden_size": "many"}, "like": nano}, ValueError),
+        ({"card": {"colour": "red"}}, ValueError),
+        ({"card": {"created_at": "today"}}, ValueError),
+        ({"vocabulary": 3}, TypeError),
+        ({"card": {"author": 3}}, TypeError),
+        ({"vocabulary": poise.Model({})}, poise.UnsupportedError),
+        ({"config": 3}, TypeError),
+    ):
         with pytest.raises(raised):
             poise.Model({}, **wrong)
 
@@ -211,10 +253,13 @@ def test_a_changed_key_counts_wherever_it_is(tmp_path):
     like = poise.Model({}, config={"model_type": "gemma3", "text_config": text})
     changed = poise.Model({}, like=like, config={"hidden_size": 32})
     assert changed.config["text_config"]["hidden_size"] == 32
-    like = poise.Model({}, config={"model_type": "made", "rope_parameters": {"rope_theta": 1e4,
-                                                                             "rope_type": "default"}})
-    assert poise.Model({}, like=like, config={"rope_theta": 2e4}).config["rope_parameters"] == {"rope_theta": 2e4,
-                                                                                                "rope_type": "default"}
+    like = poise.Model(
+        {}, config={"model_type": "made", "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}
+    )
+    assert poise.Model({}, like=like, config={"rope_theta": 2e4}).config["rope_parameters"] == {
+        "rope_theta": 2e4,
+        "rope_type": "default",
+    }
 
 
 def test_bytes_come_from_file_objects_and_go_to_them(nano, tmp_path):
@@ -228,8 +273,11 @@ def test_bytes_come_from_file_objects_and_go_to_them(nano, tmp_path):
         poise.save({"a": np.arange(3)}, file, format="zt")
     with open(tmp_path / "a.zt", "rb") as file:
         assert poise.open_bytes(file)["a"].tolist() == [0, 1, 2]
-    for options, told in (({}, "format="), ({"format": "huggingface"}, "directory"),
-                          ({"format": "zt", "shard_size": 1000}, "one")):
+    for options, told in (
+        ({}, "format="),
+        ({"format": "huggingface"}, "directory"),
+        ({"format": "zt", "shard_size": 1000}, "one"),
+    ):
         with pytest.raises(poise.BadArgumentError, match=told):
             poise.save(nano, io.BytesIO(), **options)
     with pytest.raises(TypeError, match="int"):
@@ -248,21 +296,34 @@ def test_everything_shows_itself_shortly(nano, tmp_path):
     model = poise.open(tmp_path / "a.gguf")
     assert repr(model["lm_head.weight"]) == "<poise.Tensor 'lm_head.weight' q4_0 [960, 128]>"
     assert repr(model["lm_head.weight"][3:]) == "<poise.Slice 'lm_head.weight' q4_0 [957, 128]>"
-    assert (repr(nano.vocabulary) == "<poise.Vocabulary sentencepiece_bpe, 960 tokens>" and repr(nano.tokenizer)
-            == "<poise.Tokenizer, 960 tokens>")
+    assert (
+        repr(nano.vocabulary) == "<poise.Vocabulary sentencepiece_bpe, 960 tokens>"
+        and repr(nano.tokenizer) == "<poise.Tokenizer, 960 tokens>"
+    )
     weights = poise.Weights(nano)
     session = poise.Session(weights, context=64)
     session.feed([1, 5])
-    assert (repr(weights) == f"<poise.Weights, 960 tokens, {weights.max_context} positions>" and repr(session)
-            == "<poise.Session, 2 of 64 positions>")
-    assert (repr(poise.Model({"a": b"x"})) == "<poise.Model made of arrays, 1 tensor>"
-            and repr(nano) == f"<poise.Model {nano.path!r} huggingface, 39 tensors>")
+    assert (
+        repr(weights) == f"<poise.Weights, 960 tokens, {weights.max_context} positions>"
+        and repr(session) == "<poise.Session, 2 of 64 positions>"
+    )
+    assert (
+        repr(poise.Model({"a": b"x"})) == "<poise.Model made of arrays, 1 tensor>"
+        and repr(nano) == f"<poise.Model {nano.path!r} huggingface, 39 tensors>"
+    )
     report = poise.convert(nano.path, tmp_path / "b.alt", skip="*.norm.weight")
-    reports = [report, poise.plan(nano, tmp_path / "b.zt", quantize="group4"), poise.verify(nano.path),
-               poise.hash(nano), poise.diff(nano, model)]
+    reports = [
+        report,
+        poise.plan(nano, tmp_path / "b.zt", quantize="group4"),
+        poise.verify(nano.path),
+        poise.hash(nano),
+        poise.diff(nano, model),
+    ]
     assert all(len(repr(one)) < 200 and repr(one).startswith("<poise.") for one in reports)
-    assert ("38 tensors" in repr(report) and repr(poise.verify(nano.path))
-            == "<poise.VerifyReport: ok, huggingface, 39 tensors, no digests>")
+    assert (
+        "38 tensors" in repr(report)
+        and repr(poise.verify(nano.path)) == "<poise.VerifyReport: ok, huggingface, 39 tensors, no digests>"
+    )
     assert repr(poise.diff(nano, nano)) == "<poise.DiffReport: nothing differs, 39 equal tensors>"
     assert poise.hash(nano).model in repr(poise.hash(nano))
 

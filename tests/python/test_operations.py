@@ -32,15 +32,25 @@ def test_errors_say_what_and_where(tmp_path):
     with pytest.raises(poise.InvalidFileError) as broken:
         poise.open(path)
     error = broken.value
-    assert (error.kind == "invalid_file" and error.path == str(path) and error.offset == 10
-            and isinstance(error, ValueError))
+    assert (
+        error.kind == "invalid_file"
+        and error.path == str(path)
+        and error.offset == 10
+        and isinstance(error, ValueError)
+    )
     assert str(error).startswith(f"{path}: ") and str(error).endswith("(at 0xa)") and error.message in str(error)
     with pytest.raises(poise.BadArgumentError):
         poise.open("/dev/null")
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), str(copy), copy.offset, copy.path) == (type(error), str(error), 10, str(path))
-    for kind in (poise.InvalidFileError, poise.UnsupportedError, poise.NotFoundError, poise.BadArgumentError,
-                 poise.InputOutputError, poise.CancelledError):
+    for kind in (
+        poise.InvalidFileError,
+        poise.UnsupportedError,
+        poise.NotFoundError,
+        poise.BadArgumentError,
+        poise.InputOutputError,
+        poise.CancelledError,
+    ):
         assert issubclass(kind, poise.Error)
 
 
@@ -55,8 +65,12 @@ def test_verify(nano, examples, tmp_path):
     data[place] ^= 1
     path.write_bytes(data)
     report = poise.verify(path)
-    assert (not report.ok and len(report.errors) == 1 and report.warnings == []
-            and "lm_head.weight" in str(report.errors[0]))
+    assert (
+        not report.ok
+        and len(report.errors) == 1
+        and report.warnings == []
+        and "lm_head.weight" in str(report.errors[0])
+    )
     with pytest.raises(poise.InvalidFileError, match="lm_head.weight"):
         poise.convert(path, tmp_path / "b.safetensors")
     poise.convert(path, tmp_path / "b.safetensors", verify=False)
@@ -89,13 +103,17 @@ def test_convert_and_plan_agree_with_the_command(command, examples, tmp_path):
     source = examples / "nano-mistral"
     planned = poise.plan(source, tmp_path / "a.zt", quantize="qint8")
     report = poise.convert(source, tmp_path / "a.zt", quantize="qint8")
-    subprocess.run([command, "convert", source, "-o", tmp_path / "b.zt", "--quantize", "qint8"], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [command, "convert", source, "-o", tmp_path / "b.zt", "--quantize", "qint8"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     assert (tmp_path / "a.zt").read_bytes() == (tmp_path / "b.zt").read_bytes()
     assert report.bytes_out == (tmp_path / "a.zt").stat().st_size <= planned.bytes_out
     assert report.tensors == len(planned.tensors) == 39 and len(report.quantized) > 10
-    told = json.loads(subprocess.run([command, "inspect", tmp_path / "a.zt", "--json"], check=True,
-                                     capture_output=True).stdout)
+    told = json.loads(
+        subprocess.run([command, "inspect", tmp_path / "a.zt", "--json"], check=True, capture_output=True).stdout
+    )
     model = poise.open(tmp_path / "a.zt")
     assert [tensor["name"] for tensor in told["tensors"]] == list(model)
     assert told["config"] == model.config
@@ -113,8 +131,11 @@ def test_edit(tmp_path):
 
 def test_formats_are_told():
     known = {one.name: one for one in poise.formats()}
-    assert (known["safetensors"].extension == ".safetensors" and known["zt"].writable
-            and known["huggingface"].extension == "")
+    assert (
+        known["safetensors"].extension == ".safetensors"
+        and known["zt"].writable
+        and known["huggingface"].extension == ""
+    )
 
 
 def test_progress(nano, tmp_path):
@@ -173,10 +194,15 @@ def test_a_bar_is_drawn_and_wiped(monkeypatch):
     for stream in (Stream(True), NotebookStream(False)):
         text = shown(monkeypatch, stream, True, 1, events)
         lines = text.split("\r")[1:]
-        assert lines[0] == "save [==                      ]  10%  100.0 MB/s  9 s left  a" and "\x1b" not in text and "\n" not in text
+        assert (
+            lines[0] == "save [==                      ]  10%  100.0 MB/s  9 s left  a"
+            and "\x1b" not in text
+            and "\n" not in text
+        )
         assert lines[1] == "save [============            ]  50%  250.0 MB/s  2 s left  model.norm?.weight"
-        assert (lines[2].rstrip() == "save [========================] 100%  333.3 MB/s  0 s left  b" and len(lines[2])
-                == len(lines[1]))
+        assert lines[2].rstrip() == "save [========================] 100%  333.3 MB/s  0 s left  b" and len(
+            lines[2]
+        ) == len(lines[1])
         assert lines[3].strip() == lines[4] == "" and len(lines[3]) == len(lines[2].rstrip())
     assert shown(monkeypatch, Stream(True), "auto", 0.05, events) == ""  # what is quick needs no bar
 
@@ -207,8 +233,13 @@ def test_a_stream_that_fails_ends_nothing(monkeypatch):
     monkeypatch.setattr(_progress, "_BETWEEN_LINES", -1)
     lines = _progress.Lines("save", stream)
     lines(1, 2, "a")
-    assert [_progress.human_bytes(n) for n in (0, 1, 999, 1000, 1.5e9)] == ["0 bytes", "1 byte", "999 bytes", "1.0 kB",
-                                                                            "1.5 GB"]
+    assert [_progress.human_bytes(n) for n in (0, 1, 999, 1000, 1.5e9)] == [
+        "0 bytes",
+        "1 byte",
+        "999 bytes",
+        "1.0 kB",
+        "1.5 GB",
+    ]
 
 
 def test_other_threads_run_meanwhile(tmp_path):
@@ -234,9 +265,12 @@ def test_ctrl_c_ends_a_long_call(work, tmp_path):
         header = f'{{"a":{{"dtype":"F8_E4M3","shape":[{size}],"data_offsets":[0,{size}]}}}}'.encode()
         file.write(len(header).to_bytes(8, "little") + header)
         file.truncate(8 + len(header) + size)
-    code = "import sys, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\ntry:\n    WORK\nexcept KeyboardInterrupt:\n    print('interrupted')".replace("WORK", work)
-    child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "a.safetensors"], stdout=subprocess.PIPE,
-                             text=True)
+    code = "import sys, poise\nmodel = poise.open(sys.argv[1])\nprint('on', flush=True)\ntry:\n    WORK\nexcept KeyboardInterrupt:\n    print('interrupted')".replace(
+        "WORK", work
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, tmp_path / "a.safetensors"], stdout=subprocess.PIPE, text=True
+    )
     assert child.stdout.readline() == "on\n"
     time.sleep(0.3)
     child.send_signal(signal.SIGINT)
@@ -277,8 +311,12 @@ def test_adapters_are_merged(examples, nano, tmp_path):
     one, two = _write_adapter(tmp_path / "one", 3), _write_adapter(tmp_path / "two", 5)
     source = examples / "nano-mistral"
     poise.convert(source, tmp_path / "f32.safetensors", dtype="f32")
-    for lora, change in ((tmp_path / "one", one), (str(tmp_path / "one"), one),
-            ({tmp_path / "one": -0.5, tmp_path / "two": 2}, 2 * two - 0.5 * one), ({}, 0 * one)):
+    for lora, change in (
+        (tmp_path / "one", one),
+        (str(tmp_path / "one"), one),
+        ({tmp_path / "one": -0.5, tmp_path / "two": 2}, 2 * two - 0.5 * one),
+        ({}, 0 * one),
+    ):
         poise.convert(tmp_path / "f32.safetensors", tmp_path / "merged.zt", lora=lora, overwrite=True)
         merged = poise.open(tmp_path / "merged.zt")
         np.testing.assert_allclose(merged[name].numpy(), base + change, rtol=0, atol=1e-5)
@@ -304,11 +342,21 @@ def test_weights_of_errors_are_the_commands(command, examples, nano, tmp_path):
     poise.convert(source, tmp_path / "a.gguf", quantize="q4_0", imatrix=tmp_path / "weights.dat")
     poise.save(nano, tmp_path / "b.gguf", quantize="q4_0", imatrix=str(tmp_path / "weights.dat"))
     poise.convert(source, tmp_path / "plain.gguf", quantize="q4_0")
-    run = [command, "convert", source, "-o", tmp_path / "c.gguf", "--quantize", "q4_0", "--imatrix",
-           tmp_path / "weights.dat"]
+    run = [
+        command,
+        "convert",
+        source,
+        "-o",
+        tmp_path / "c.gguf",
+        "--quantize",
+        "q4_0",
+        "--imatrix",
+        tmp_path / "weights.dat",
+    ]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
-    weighed, unweighed, told = (poise.open(tmp_path / f"{file}.gguf")["lm_head.weight"].part_bytes()
-                                for file in ("a", "plain", "c"))
+    weighed, unweighed, told = (
+        poise.open(tmp_path / f"{file}.gguf")["lm_head.weight"].part_bytes() for file in ("a", "plain", "c")
+    )
     assert weighed == told != unweighed and weighed == poise.open(tmp_path / "b.gguf")["lm_head.weight"].part_bytes()
     assert len(poise.plan(source, tmp_path / "d.gguf", quantize="q4_0", imatrix=tmp_path / "weights.dat").tensors) == 39
     with pytest.raises(FileNotFoundError):
@@ -318,14 +366,20 @@ def test_weights_of_errors_are_the_commands(command, examples, nano, tmp_path):
 def test_errors_of_the_system_have_its_numbers(tmp_path):
     with pytest.raises(poise.NotFoundError) as missing:
         poise.open(tmp_path / "nothing")
-    assert (missing.value.errno, missing.value.strerror,
-            missing.value.filename) == (errno.ENOENT, os.strerror(errno.ENOENT), str(tmp_path / "nothing"))
+    assert (missing.value.errno, missing.value.strerror, missing.value.filename) == (
+        errno.ENOENT,
+        os.strerror(errno.ENOENT),
+        str(tmp_path / "nothing"),
+    )
     with pytest.raises(poise.NotFoundError) as refused:
         poise.open("/dev/null/a.zt")
     assert (refused.value.errno, refused.value.strerror) == (errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     made = poise._errors.make_error("io", "cannot open: Permission denied", "/a", None, [])
-    assert (isinstance(made, PermissionError) and isinstance(made, poise.PermissionDeniedError)
-            and isinstance(made, poise.InputOutputError))
+    assert (
+        isinstance(made, PermissionError)
+        and isinstance(made, poise.PermissionDeniedError)
+        and isinstance(made, poise.InputOutputError)
+    )
     assert (made.kind, made.errno, made.strerror, made.filename) == ("io", errno.EACCES, "Permission denied", "/a")
     assert str(made) == "/a: cannot open: Permission denied"
     copy = pickle.loads(pickle.dumps(made))
@@ -349,11 +403,18 @@ def test_what_is_not_permitted_is_a_permission_error():
 
 
 def test_arguments_that_make_no_sense_are_told(nano, tmp_path):
-    for call in (lambda p: poise.open(p), lambda p: poise.verify(p), lambda p: poise.convert(p, "b.zt"),
-                 lambda p: poise.convert(nano.path, p),
-                 lambda p: poise.save({}, p), lambda p: poise.plan(p, "b.zt"), lambda p: poise.edit(p, delete="a"),
-                 lambda p: poise.read_tokenizer(p),
-                 lambda p: poise.convert(nano.path, tmp_path / "b.zt", imatrix=p), lambda p: poise.Session(p)):
+    for call in (
+        lambda p: poise.open(p),
+        lambda p: poise.verify(p),
+        lambda p: poise.convert(p, "b.zt"),
+        lambda p: poise.convert(nano.path, p),
+        lambda p: poise.save({}, p),
+        lambda p: poise.plan(p, "b.zt"),
+        lambda p: poise.edit(p, delete="a"),
+        lambda p: poise.read_tokenizer(p),
+        lambda p: poise.convert(nano.path, tmp_path / "b.zt", imatrix=p),
+        lambda p: poise.Session(p),
+    ):
         with pytest.raises(ValueError, match="null byte"):
             call("a.zt\0")
         with pytest.raises(TypeError, match="path|PathLike|str"):
@@ -381,8 +442,9 @@ def test_options_are_spelled_as_the_command_spells_them(command, examples, nano,
 
     def same(name, told, **options):
         poise.convert(source, tmp_path / f"a{name}", **options)
-        subprocess.run([command, "convert", source, "-o", tmp_path / f"b{name}", *told], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [command, "convert", source, "-o", tmp_path / f"b{name}", *told], check=True, stdout=subprocess.DEVNULL
+        )
         assert (tmp_path / f"a{name}").read_bytes() == (tmp_path / f"b{name}").read_bytes()
 
     same("1.gguf", ["--quantize", "Q4_K_M"], quantize="Q4_K_M")
@@ -393,9 +455,16 @@ def test_options_are_spelled_as_the_command_spells_them(command, examples, nano,
 
 
 def test_names_may_have_capitals(nano, tmp_path):
-    for i, options in enumerate(({"dtype": "BF16"}, {"format": "GGUF"}, {"format": "ZT", "digest": "SHA256"},
-                                 {"format": "Zt", "compress": "ZSTD:3"},
-                                 {"format": "zt", "sparse": "CSR"}, {"format": "SafeTensors"})):  # fmt: skip
+    for i, options in enumerate(
+        (
+            {"dtype": "BF16"},
+            {"format": "GGUF"},
+            {"format": "ZT", "digest": "SHA256"},
+            {"format": "Zt", "compress": "ZSTD:3"},
+            {"format": "zt", "sparse": "CSR"},
+            {"format": "SafeTensors"},
+        )
+    ):
         small = {name: value.lower() for name, value in options.items()}
         for name, given in (("capitals", options), ("small", small)):
             report = poise.save(nano, tmp_path / f"{name}{i}.safetensors", **given)
@@ -410,31 +479,41 @@ def test_names_may_have_capitals(nano, tmp_path):
 
 
 def test_a_configuration_that_does_not_fit_is_told(nano, tmp_path):
-    for model, options in ((nano, {"config": {"num_hidden_layers": 5}}),
-                           (poise.Model(nano, like=nano, config={"num_hidden_layers": 5}), {})):
+    for model, options in (
+        (nano, {"config": {"num_hidden_layers": 5}}),
+        (poise.Model(nano, like=nano, config={"num_hidden_layers": 5}), {}),
+    ):
         report = poise.save(model, tmp_path / "a.zt", overwrite=True, **options)
-        assert report.bytes_in == (nano.file_size if model is nano and not options
-                                   else sum(tensor.nbytes for tensor in nano.values()))
+        assert report.bytes_in == (
+            nano.file_size if model is nano and not options else sum(tensor.nbytes for tensor in nano.values())
+        )
         assert len(report.warnings) == 1
         findings = [one.message for one in poise.verify(tmp_path / "a.zt").findings if one.severity == "error"]
-        assert (report.warnings[0].message
-                == f"verify() will fault this model: {findings[0]} (and {len(findings) - 1} more)")
+        assert (
+            report.warnings[0].message
+            == f"verify() will fault this model: {findings[0]} (and {len(findings) - 1} more)"
+        )
     assert poise.plan(model, tmp_path / "b.zt").warnings == report.warnings
     assert poise.save(nano, tmp_path / "c.zt", config={"rope_theta": 5000.0}).warnings == []
 
 
 def test_errors_list_what_there_is(nano, tmp_path):
-    for wrong, told in (({"quantize": "q9"}, ["qint8", "group4", "q4_k", "iq4_nl", "q4_k_m"]),
-                        ({"keep": {"*": "q9"}}, ["bf16", "group4", "q6_k"]),
-                        ({"dtype": "f9"}, ["f32", "f16", "bf16"]),
-                        ({"digest": "md5"}, ["xxh3", "sha256", "crc32c", "none"]), ({"sparse": "x"}, ["csr", "coo"]),
-                        ({"format": "x"}, ["safetensors", "gguf"]), ({"card": {"colour": "red"}},
-                                                                     ["author", "license"]),
-                                                                     ({"compress": "gzip"}, ["zstd:LEVEL"]),
-                        ({"align": "4 bits"}, ["64KiB"]), ({"shard_size": 0}, ["64KiB"]),
-                        ({"shard_size": -1}, ["64KiB"]), ({"align": -(2**70)}, ["64KiB"]),
-                        ({"quantize": "group4", "group_size": 13}, ["multiple of 8"]),
-                        ({"group_size": 64}, ["group4", "group8"])):  # fmt: skip
+    for wrong, told in (
+        ({"quantize": "q9"}, ["qint8", "group4", "q4_k", "iq4_nl", "q4_k_m"]),
+        ({"keep": {"*": "q9"}}, ["bf16", "group4", "q6_k"]),
+        ({"dtype": "f9"}, ["f32", "f16", "bf16"]),
+        ({"digest": "md5"}, ["xxh3", "sha256", "crc32c", "none"]),
+        ({"sparse": "x"}, ["csr", "coo"]),
+        ({"format": "x"}, ["safetensors", "gguf"]),
+        ({"card": {"colour": "red"}}, ["author", "license"]),
+        ({"compress": "gzip"}, ["zstd:LEVEL"]),
+        ({"align": "4 bits"}, ["64KiB"]),
+        ({"shard_size": 0}, ["64KiB"]),
+        ({"shard_size": -1}, ["64KiB"]),
+        ({"align": -(2**70)}, ["64KiB"]),
+        ({"quantize": "group4", "group_size": 13}, ["multiple of 8"]),
+        ({"group_size": 64}, ["group4", "group8"]),
+    ):
         with pytest.raises(poise.BadArgumentError) as error:
             poise.save(nano, tmp_path / "a.zt", **wrong)
         for text in [list(wrong)[-1], *told]:
@@ -455,23 +534,43 @@ def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
     poise.save(nano, path)
     report = poise.edit(path, set={"llama.context_length": 256, "llama.rope.freq_base": 500_000, "general.name": "Ada"})
     model = poise.open(path)
-    assert (model.config["max_position_embeddings"] == 256 and model.config["rope_theta"] == 500_000 and report.added
-            == ["general.name"])
+    assert (
+        model.config["max_position_embeddings"] == 256
+        and model.config["rope_theta"] == 500_000
+        and report.added == ["general.name"]
+    )
     assert poise.edit(path, set={"llama.context_length": np.int64(128), "llama.rope.freq_base": 1 / 3}).added == []
     assert poise.open(path).config["rope_theta"] == pytest.approx(1 / 3, rel=1e-7)
-    report = poise.edit(path, set={"llama.context_lenght": 512, "my.yes": True, "my.real": 0.5, "my.list": [1, 2],
-                                   "tokenizer.ggml.add_sep_token": False})
+    report = poise.edit(
+        path,
+        set={
+            "llama.context_lenght": 512,
+            "my.yes": True,
+            "my.real": 0.5,
+            "my.list": [1, 2],
+            "tokenizer.ggml.add_sep_token": False,
+        },
+    )
     assert report.added == ["llama.context_lenght", "my.yes", "my.real", "my.list", "tokenizer.ggml.add_sep_token"]
     found = poise.open(path).attributes
-    assert (found["llama.context_lenght"], found["my.yes"], found["my.real"],
-            found["my.list"]) == (512, True, 0.5, [1, 2])
+    assert (found["llama.context_lenght"], found["my.yes"], found["my.real"], found["my.list"]) == (
+        512,
+        True,
+        0.5,
+        [1, 2],
+    )
     before = path.read_bytes()
-    for key, value, told in (("llama.context_length", 0.5, "u32"), ("llama.context_length", -1, "u32"),
-                             ("llama.context_length", 2**32, "u32"),
-                             ("llama.context_length", True, "u32"), ("general.name", 3, "text"),
-                             ("llama.rope.freq_base", 1e300, "f32"),
-                             ("tokenizer.ggml.add_eos_token", 1, "bool"), ("tokenizer.ggml.tokens", ["a"], "array"),
-                             ("my.yes", None, "bool")):
+    for key, value, told in (
+        ("llama.context_length", 0.5, "u32"),
+        ("llama.context_length", -1, "u32"),
+        ("llama.context_length", 2**32, "u32"),
+        ("llama.context_length", True, "u32"),
+        ("general.name", 3, "text"),
+        ("llama.rope.freq_base", 1e300, "f32"),
+        ("tokenizer.ggml.add_eos_token", 1, "bool"),
+        ("tokenizer.ggml.tokens", ["a"], "array"),
+        ("my.yes", None, "bool"),
+    ):
         with pytest.raises(ValueError, match=f"{key} is .*{told}"):
             poise.edit(path, set={key: value})
     assert path.read_bytes() == before
@@ -479,8 +578,11 @@ def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
     poise.edit(tmp_path / "a.zt", set={"half": np.float16(0.5), "tenth": np.float32(0.1), "whole": np.uint8(3)})
     assert poise.open(tmp_path / "a.zt").attributes == {"old": "1", "half": 0.5, "tenth": 0.1, "whole": 3}
     poise.edit(tmp_path / "a.zt", delete=["half", "tenth", "whole"])
-    for value, told in (({"b": [2**64]}, "new.b: the integer 18446744073709551616 does not fit 64 bits"),
-                        (-(2**63) - 1, "new: the integer"), (3j, "new: a value of type complex")):
+    for value, told in (
+        ({"b": [2**64]}, "new.b: the integer 18446744073709551616 does not fit 64 bits"),
+        (-(2**63) - 1, "new: the integer"),
+        (3j, "new: a value of type complex"),
+    ):
         with pytest.raises(poise.BadArgumentError, match=told):
             poise.edit(tmp_path / "a.zt", set={"new": value})
     assert poise.edit(tmp_path / "a.zt", set={"old": 2, "new": [0.5, {"a": None}]}).added == ["new"]
@@ -497,28 +599,40 @@ def test_numpys_booleans_cancel(nano, tmp_path):
 
 def test_what_is_of_a_wrong_type_is_told_in_plain_words(nano, tmp_path):
     session, tokenizer, tensor = poise.Session(nano), nano.tokenizer, nano["lm_head.weight"]
-    for call in (lambda: poise.Model({}, config=3), lambda: poise.Model({}, card=[1]),
-                 lambda: poise.save(nano, tmp_path / "a", metadata=3, format="zt"),
-                 lambda: poise.save(nano, tmp_path / "a.zt", keep=3), lambda: poise.save(nano, tmp_path / "a.zt",
-                                                                                         card="x"),
-                 lambda: poise.save(nano, tmp_path / "a.zt", overwrite="no"),
-                 lambda: poise.save(nano, tmp_path / "a.zt", align=[4]),
-                 lambda: poise.edit(tmp_path / "a.zt", set=3), lambda: poise.edit(tmp_path / "a.zt", set={"a": 1},
-                                                                                  force="x"),
-                 lambda: poise.diff(nano, nano, verify="x"), lambda: poise.Session(nano, exact="x"),
-                 lambda: nano.vocabulary["a"],
-                 lambda: poise.TextStream(3), lambda: poise.TextStream(tokenizer, special=3),
-                 lambda: poise.TextStream(tokenizer).add("a"),
-                 lambda: tokenizer.encode("a", special="x"), lambda: tokenizer.decode([1], special="x"),
-                 lambda: tokenizer.piece("a"), lambda: tensor.part_bytes(3),
-                 lambda: session.prompt(3), lambda: poise.quantize(np.ones(32), 3),
-                 lambda: poise.dequantize(bytes(34), 3, (32,)),
-                 lambda: poise.dequantize(bytes(34), "q8_0", ("a",)), lambda: poise.quantize([1.0], "q8_0")):
+    for call in (
+        lambda: poise.Model({}, config=3),
+        lambda: poise.Model({}, card=[1]),
+        lambda: poise.save(nano, tmp_path / "a", metadata=3, format="zt"),
+        lambda: poise.save(nano, tmp_path / "a.zt", keep=3),
+        lambda: poise.save(nano, tmp_path / "a.zt", card="x"),
+        lambda: poise.save(nano, tmp_path / "a.zt", overwrite="no"),
+        lambda: poise.save(nano, tmp_path / "a.zt", align=[4]),
+        lambda: poise.edit(tmp_path / "a.zt", set=3),
+        lambda: poise.edit(tmp_path / "a.zt", set={"a": 1}, force="x"),
+        lambda: poise.diff(nano, nano, verify="x"),
+        lambda: poise.Session(nano, exact="x"),
+        lambda: nano.vocabulary["a"],
+        lambda: poise.TextStream(3),
+        lambda: poise.TextStream(tokenizer, special=3),
+        lambda: poise.TextStream(tokenizer).add("a"),
+        lambda: tokenizer.encode("a", special="x"),
+        lambda: tokenizer.decode([1], special="x"),
+        lambda: tokenizer.piece("a"),
+        lambda: tensor.part_bytes(3),
+        lambda: session.prompt(3),
+        lambda: poise.quantize(np.ones(32), 3),
+        lambda: poise.dequantize(bytes(34), 3, (32,)),
+        lambda: poise.dequantize(bytes(34), "q8_0", ("a",)),
+        lambda: poise.quantize([1.0], "q8_0"),
+    ):
         with pytest.raises(TypeError) as error:
             call()
         assert "expected" in str(error.value) or "is no array" in str(error.value), str(error.value)
-        assert ("pybind" not in str(error.value) and "argument" not in str(error.value)
-                and "Invoked" not in str(error.value))
+        assert (
+            "pybind" not in str(error.value)
+            and "argument" not in str(error.value)
+            and "Invoked" not in str(error.value)
+        )
     assert not list(tmp_path.iterdir())
     with pytest.raises(IndexError):
         nano.vocabulary[-1]

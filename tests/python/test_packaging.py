@@ -22,15 +22,23 @@ USE = "import poise, sys; assert poise.__file__.startswith(sys.argv[1]), poise._
 def use(directory, examples):
     """Imports the package from a directory, which is all there is of it."""
     environment = {**os.environ, "PYTHONPATH": str(directory)}
-    done = subprocess.run([sys.executable, "-c", USE, directory, examples / "nano-mistral"], env=environment,
-                          check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", USE, directory, examples / "nano-mistral"],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout == f"{poise.__version__} 39\n"
 
 
 def pip(*arguments):
     pytest.importorskip("pip")
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-cache-dir",
-                    *arguments], cwd=SOURCE, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-cache-dir", *arguments],
+        cwd=SOURCE,
+        check=True,
+    )
 
 
 def test_pip_installs_the_source(examples, tmp_path):
@@ -51,8 +59,9 @@ def test_pip_installs_the_wheel(examples, tmp_path):
 
 
 def test_the_extension_shows_its_entry_alone():
-    shown = subprocess.run(["nm", "-D", "--defined-only", _poise.__file__], check=True, capture_output=True,
-                           text=True).stdout.split()
+    shown = subprocess.run(
+        ["nm", "-D", "--defined-only", _poise.__file__], check=True, capture_output=True, text=True
+    ).stdout.split()
     assert [name for name in shown if name.startswith(("PyInit", "_Z", "poise"))] == ["PyInit__poise"]
     needed = subprocess.run(["readelf", "-d", _poise.__file__], check=True, capture_output=True, text=True).stdout
     assert "libpoise" not in needed and "libpython" not in needed and "RUNPATH" not in needed
@@ -74,8 +83,11 @@ def test_stubs_name_what_the_extension_has():
     assert members(tree) == real
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            own = {name for name in vars(getattr(_poise, node.name)) if not name.startswith("_pybind")
-                   and name not in ("__module__", "__doc__")}
+            own = {
+                name
+                for name in vars(getattr(_poise, node.name))
+                if not name.startswith("_pybind") and name not in ("__module__", "__doc__")
+            }
             assert members(node) - {"__init__"} == own - {"__new__", "__init__"}, node.name
 
 
@@ -110,9 +122,12 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
     assert backend.build_directory() == new
     release = tmp_path / "build/release"
     (release / "python").mkdir(parents=True)
-    usual = {"CMAKE_BUILD_TYPE:STRING": "Release", "CMAKE_HOME_DIRECTORY:INTERNAL": tmp_path,
-             "POISE_PYTHON_PACKAGE:STRING": "AUTO",
-             "Python3_EXECUTABLE:FILEPATH": sys.executable}  # fmt: skip
+    usual = {
+        "CMAKE_BUILD_TYPE:STRING": "Release",
+        "CMAKE_HOME_DIRECTORY:INTERNAL": tmp_path,
+        "POISE_PYTHON_PACKAGE:STRING": "AUTO",
+        "Python3_EXECUTABLE:FILEPATH": sys.executable,
+    }
 
     def cached(**changes):
         lines = [f"{key}={changes.get(key.partition(':')[0], value)}" for key, value in usual.items()]
@@ -120,8 +135,12 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
         return backend.build_directory()
 
     assert cached() == (release, False)
-    for other in ({"CMAKE_BUILD_TYPE": "Debug"}, {"CMAKE_HOME_DIRECTORY": "/elsewhere"},
-                  {"POISE_PYTHON_PACKAGE": "OFF"}, {"Python3_EXECUTABLE": "/opt/python"}):
+    for other in (
+        {"CMAKE_BUILD_TYPE": "Debug"},
+        {"CMAKE_HOME_DIRECTORY": "/elsewhere"},
+        {"POISE_PYTHON_PACKAGE": "OFF"},
+        {"Python3_EXECUTABLE": "/opt/python"},
+    ):
         assert cached(**other) == new
     monkeypatch.setenv("POISE_BUILD", "/mine")
     assert backend.build_directory() == (pathlib.Path("/mine"), False)
@@ -129,8 +148,9 @@ def test_a_build_that_exists_is_used(tmp_path, monkeypatch):
 
 def test_the_first_example_of_the_documentation(examples, tmp_path):
     """It runs as it stands, and does not make a model larger."""
-    (code,) = re.findall(r"```python\n(import poise\n\nmodel = .*?)```", (SOURCE / "docs/python.md").read_text(),
-                         re.DOTALL)
+    (code,) = re.findall(
+        r"```python\n(import poise\n\nmodel = .*?)```", (SOURCE / "docs/python.md").read_text(), re.DOTALL
+    )
     (tmp_path / "examples").symlink_to(examples)
     code += "\nassert report.bytes_out < report.bytes_in, report\n"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)

@@ -20,11 +20,18 @@ def use_everything(path):
         model = poise.open(path)
     except poise.Error:
         return False
-    for ask in (lambda: model.config, lambda: model.card, lambda: model.attributes, lambda: model.warnings,
-                lambda: model.tokenizer.encode("a b"),
-                lambda: poise.Session(model), lambda: model._repr_html_(), lambda: poise.hash(model),
-                lambda: poise.diff(model, model),
-                lambda: [model.vocabulary[i] for i in range(len(model.vocabulary or ()))]):  # fmt: skip
+    for ask in (
+        lambda: model.config,
+        lambda: model.card,
+        lambda: model.attributes,
+        lambda: model.warnings,
+        lambda: model.tokenizer.encode("a b"),
+        lambda: poise.Session(model),
+        lambda: model._repr_html_(),
+        lambda: poise.hash(model),
+        lambda: poise.diff(model, model),
+        lambda: [model.vocabulary[i] for i in range(len(model.vocabulary or ()))],
+    ):
         try:
             ask()
         except poise.Error:
@@ -33,10 +40,16 @@ def use_everything(path):
         tensor = model[name]
         if tensor.size > 1_000_000:
             continue
-        for ask in (tensor.numpy, lambda: tensor.numpy("f32"), lambda: tensor[:1].numpy("f32"),
-                    lambda: tensor[..., :1].numpy("f32"), lambda: memoryview(tensor),
-                    lambda: tensor.__dlpack__(), lambda: [tensor.part_bytes(part.role) for part in tensor.parts],
-                    lambda: tensor._repr_html_()):
+        for ask in (
+            tensor.numpy,
+            lambda: tensor.numpy("f32"),
+            lambda: tensor[:1].numpy("f32"),
+            lambda: tensor[..., :1].numpy("f32"),
+            lambda: memoryview(tensor),
+            lambda: tensor.__dlpack__(),
+            lambda: [tensor.part_bytes(part.role) for part in tensor.parts],
+            lambda: tensor._repr_html_(),
+        ):
             try:
                 ask()
             except (poise.Error, BufferError, TypeError, IndexError):
@@ -50,9 +63,12 @@ def test_hostile_files_raise(tmp_path):
     tests = pathlib.Path(os.environ["POISE_BUILD"]) / "tests/poise_tests"
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    subprocess.run([tests, "--gtest_filter=Hostile*-*FlippedBits*", "--gtest_brief=1"],
-                   env={**os.environ, "POISE_HOSTILE_CORPUS": str(corpus)}, check=True,
-                   stdout=subprocess.DEVNULL)  # fmt: skip
+    subprocess.run(
+        [tests, "--gtest_filter=Hostile*-*FlippedBits*", "--gtest_brief=1"],
+        env={**os.environ, "POISE_HOSTILE_CORPUS": str(corpus)},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     files = sorted(corpus.iterdir())
     assert len(files) > 300
     opened = sum(use_everything(path) for path in files)
@@ -61,8 +77,12 @@ def test_hostile_files_raise(tmp_path):
 
 def test_cut_and_flipped_files_raise(tmp_path, arrays):
     generator = random.Random(20)
-    for name, options in (("a.zt", {}), ("a.zt", {"compress": "zstd"}), ("a.safetensors", {}),
-                          ("a.zt", {"quantize": "qint8"})):
+    for name, options in (
+        ("a.zt", {}),
+        ("a.zt", {"compress": "zstd"}),
+        ("a.safetensors", {}),
+        ("a.zt", {"quantize": "qint8"}),
+    ):
         arrays["floats"] = np.ones((4, 64), np.float32)
         poise.save(arrays, tmp_path / name, overwrite=True, **options)
         whole = (tmp_path / name).read_bytes()
@@ -135,8 +155,10 @@ def test_fork_after_open(nano):
     text = "".join(session.generate("One day", max_tokens=5))
     child = os.fork()
     if child == 0:
-        ok = (nano["lm_head.weight"].numpy("f32").sum() == expected
-              and poise.open(nano.path)["lm_head.weight"].numpy("f32").sum() == expected)
+        ok = (
+            nano["lm_head.weight"].numpy("f32").sum() == expected
+            and poise.open(nano.path)["lm_head.weight"].numpy("f32").sum() == expected
+        )
         ok = ok and len(nano) == 39 and poise.hash(nano).model
         os._exit(0 if ok and text else 1)
     for _ in range(600):
@@ -207,7 +229,8 @@ def test_nothing_leaks(tmp_path, nano):
         model = poise.open(path)
         tensor = model["a"]
         tensor.numpy(), tensor.numpy("f16"), tensor[3:5, ::2].numpy(), tensor.__dlpack__(), np.from_dlpack(
-            tensor), memoryview(tensor), model.attributes
+            tensor
+        ), memoryview(tensor), model.attributes
         poise.Model({"x": tensor.numpy(), "y": tensor})
         try:
             poise.open(broken)
@@ -274,8 +297,9 @@ def test_daemon_threads_do_not_end_the_process(mode, examples, tmp_path):
     poise.save({"a": np.ones((4000, 1000), np.float32)}, path)
     source = examples / "nano-mistral" if mode == "generate" else path
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", DAEMON, source, tmp_path, mode], capture_output=True, text=True,
-                              timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", DAEMON, source, tmp_path, mode], capture_output=True, text=True, timeout=60
+        )
         assert done.returncode == 0 and done.stderr == ""
 
 

@@ -16,8 +16,10 @@ def test_the_file_is_what_the_format_says(tmp_path):
     poise.save({"a": np.array([[1, 2], [3, 4]], np.int32)}, tmp_path / "a.safetensors", metadata={"k": "v"})
     data = (tmp_path / "a.safetensors").read_bytes()
     size = int.from_bytes(data[:8], "little")
-    assert (json.loads(data[8 : 8 + size]) == {"__metadata__": {"k": "v"}, "a": {"dtype": "I32", "shape": [2, 2],
-                                                                                 "data_offsets": [0, 16]}})
+    assert json.loads(data[8 : 8 + size]) == {
+        "__metadata__": {"k": "v"},
+        "a": {"dtype": "I32", "shape": [2, 2], "data_offsets": [0, 16]},
+    }
     assert data[8 + size :] == bytes.fromhex("01000000 02000000 03000000 04000000")
 
 
@@ -45,8 +47,9 @@ def test_arrays_in_any_order_of_bytes_and_elements(tmp_path):
     poise.save(given, tmp_path / "a.safetensors")
     model = poise.open(tmp_path / "a.safetensors")
     for name in given:
-        np.testing.assert_array_equal(model[name].numpy(), np.float32(3) if name == "numpy scalar" else plain,
-                                      err_msg=name)
+        np.testing.assert_array_equal(
+            model[name].numpy(), np.float32(3) if name == "numpy scalar" else plain, err_msg=name
+        )
 
 
 def test_buffers_are_saved(tmp_path):
@@ -71,8 +74,13 @@ class Exporter:
 
 def test_dlpack_comes_in(tmp_path):
     plain = np.arange(24, dtype=np.int16).reshape(4, 6)
-    given = {"plain": plain, "transposed": plain.T, "part": plain[1:3, ::2], "empty": plain[:0],
-             "scalar": np.array(7.0)}
+    given = {
+        "plain": plain,
+        "transposed": plain.T,
+        "part": plain[1:3, ::2],
+        "empty": plain[:0],
+        "scalar": np.array(7.0),
+    }
     poise.save({name: Exporter(whole) for name, whole in given.items()}, tmp_path / "a.zt")
     for name, tensor in poise.open(tmp_path / "a.zt").items():
         np.testing.assert_array_equal(tensor.numpy(), given[name])
@@ -131,22 +139,37 @@ def test_a_model_is_saved_whole(nano, tmp_path):
 
 
 def test_options(nano, tmp_path):
-    report = poise.save(nano, tmp_path / "a.zt", quantize="group4", keep={"lm_head.*": "f16"}, skip="*.norm.weight",
-                        digest="sha256", card={"author": "me"})
+    report = poise.save(
+        nano,
+        tmp_path / "a.zt",
+        quantize="group4",
+        keep={"lm_head.*": "f16"},
+        skip="*.norm.weight",
+        digest="sha256",
+        card={"author": "me"},
+    )
     assert report.format == "zt" and report.skipped == 1 and len(report.outputs) == 1
     found = poise.open(tmp_path / "a.zt")
     assert found["lm_head.weight"].stored == "f16" and found.card["author"] == "me"
     assert found["lm_head.weight"].parts[0].digest.startswith("sha256:")
     plan = poise.plan(nano, tmp_path / "b.zt", quantize="group4")
-    assert {tensor.name: tensor.target
-            for tensor in plan.tensors}["lm_head.weight"] == "group4:128" and plan.losses == []
+    assert {tensor.name: tensor.target for tensor in plan.tensors}[
+        "lm_head.weight"
+    ] == "group4:128" and plan.losses == []
     poise.save(nano, tmp_path / "b.zt", compress="zstd:9", dtype=np.float16, only=["lm_head.*"])
     assert [part.encoding for part in poise.open(tmp_path / "b.zt")["lm_head.weight"].parts] != ["raw"]
-    for wrong, raised in (({"colour": 1}, TypeError), ({"compress": "lz4"}, ValueError),
-                          ({"quantize": "q9"}, ValueError), ({"digest": "md5"}, ValueError),
-                          ({"card": {"colour": "red"}}, ValueError), ({"skip": 3}, TypeError),
-                          ({"only": "nothing*"}, ValueError), ({"format": "x"}, ValueError),
-                          ({"sparse": "dense"}, ValueError), ({"align": -1}, ValueError)):  # fmt: skip
+    for wrong, raised in (
+        ({"colour": 1}, TypeError),
+        ({"compress": "lz4"}, ValueError),
+        ({"quantize": "q9"}, ValueError),
+        ({"digest": "md5"}, ValueError),
+        ({"card": {"colour": "red"}}, ValueError),
+        ({"skip": 3}, TypeError),
+        ({"only": "nothing*"}, ValueError),
+        ({"format": "x"}, ValueError),
+        ({"sparse": "dense"}, ValueError),
+        ({"align": -1}, ValueError),
+    ):
         with pytest.raises(raised):
             poise.save(nano, tmp_path / "c.zt", **wrong)
     with pytest.raises(poise.Error, match="format="):
@@ -203,21 +226,26 @@ def test_big_endian_buffers_are_turned(kind):
 
 def test_slices_of_half_bytes_are_saved(tmp_path):
     header = b'{"h":{"dtype":"F4","shape":[3,4],"data_offsets":[0,6]}}'
-    model = poise.open_bytes(len(header).to_bytes(8, "little") + header + bytes.fromhex("103254761032"),
-                             "a.safetensors")
+    model = poise.open_bytes(
+        len(header).to_bytes(8, "little") + header + bytes.fromhex("103254761032"), "a.safetensors"
+    )
     for key in (np.s_[1:], np.s_[:, 1:3], np.s_[0], np.s_[::2, 1:3], np.s_[2:2]):
         poise.save({"x": model["h"][key]}, tmp_path / "a.safetensors", overwrite=True)
         found = poise.open(tmp_path / "a.safetensors")["x"]
-        assert (found.dtype == "f4_e2m1" and found.shape == model["h"][key].shape and found.tolist()
-                == model["h"][key].tolist())
+        assert (
+            found.dtype == "f4_e2m1"
+            and found.shape == model["h"][key].shape
+            and found.tolist() == model["h"][key].tolist()
+        )
     assert poise.Model({"x": model["h"][0, 1:]})["x"].tolist() == [0.5, 1, 1.5]  # an odd number of them
 
 
 def test_names_of_types_are_numpys_too(nano, tmp_path):
     poise.save(nano, tmp_path / "a.zt", dtype="float32", keep={"lm_head.*": "float16", "*.norm.weight": np.float16})
     found = poise.open(tmp_path / "a.zt")
-    assert ({found[name].dtype for name in ("lm_head.weight", "model.norm.weight")} == {"f16"}
-            and found["model.embed_tokens.weight"].dtype == "f32")
+    assert {found[name].dtype for name in ("lm_head.weight", "model.norm.weight")} == {"f16"} and found[
+        "model.embed_tokens.weight"
+    ].dtype == "f32"
     with pytest.raises(poise.BadArgumentError, match="float9"):
         poise.save(nano, tmp_path / "b.zt", dtype="float9")
 
@@ -226,8 +254,9 @@ def test_save_of_safetensors_is_ordered_as_theirs():
     """By type, the widest first, then by name: bytes that safetensors 0.4 writes for the same arrays."""
     integers, halves = np.zeros((2, 2), np.int32), np.zeros((2, 2), np.float16)
     header = b'{"test1":{"dtype":"I32","shape":[2,2],"data_offsets":[0,16]},"test2":{"dtype":"F16","shape":[2,2],"data_offsets":[16,24]}}      '
-    assert (poise.numpy.save({"test2": halves, "test1": integers}) == len(header).to_bytes(8, "little") + header
-            + bytes(24))
+    assert poise.numpy.save({"test2": halves, "test1": integers}) == len(header).to_bytes(8, "little") + header + bytes(
+        24
+    )
     kinds = "u8 i8 f8 f4 u4 i4 f2 u2 i2 i1 u1 ?".split()
     arrays = {f"{name}{kind}": np.ones(3, kind) for name in "ba" for kind in kinds}
     expected = [f"{name}{kind}" for kind in kinds for name in "ab"]
@@ -241,9 +270,12 @@ def test_metadata_of_safetensors_are_text(tmp_path):
     arrays = {"a": np.zeros(2)}
     path = tmp_path / "a.safetensors"
     for wrong in ({"a": 1}, {"a": None}, {1: "a"}, {"a": True}, {"a": ["b"]}, {"a": b"b"}):
-        for call in (lambda: poise.numpy.save(arrays, wrong), lambda: poise.numpy.save_file(arrays, path, wrong),
-                     lambda: poise.save(arrays, path, metadata=wrong), lambda: poise.save(arrays, tmp_path / "b",
-                                                                                          metadata=wrong, format="safetensors")):
+        for call in (
+            lambda: poise.numpy.save(arrays, wrong),
+            lambda: poise.numpy.save_file(arrays, path, wrong),
+            lambda: poise.save(arrays, path, metadata=wrong),
+            lambda: poise.save(arrays, tmp_path / "b", metadata=wrong, format="safetensors"),
+        ):
             with pytest.raises(TypeError, match="metadata"):
                 call()
     for wrong in ({1: np.zeros(2)}, [np.zeros(2)], None):

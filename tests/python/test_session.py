@@ -17,8 +17,22 @@ PROMPT = "One day, a mouse"
 
 
 def test_generates_what_the_command_generates(command, examples, nano):
-    run = [command, "run", examples / "nano-mistral", "-p", PROMPT, "-n", "40", "--temperature", "0.8", "--top-p",
-           "0.9", "--seed", "7", "--json"]
+    run = [
+        command,
+        "run",
+        examples / "nano-mistral",
+        "-p",
+        PROMPT,
+        "-n",
+        "40",
+        "--temperature",
+        "0.8",
+        "--top-p",
+        "0.9",
+        "--seed",
+        "7",
+        "--json",
+    ]
     told = json.loads(subprocess.run(run, check=True, capture_output=True).stdout)
     options = {"max_tokens": 40, "temperature": 0.8, "top_p": 0.9, "seed": 7}
     session = poise.Session(nano, threads=2)
@@ -86,8 +100,14 @@ def test_state(nano):
     assert session.position == 0
     session.feed((1, 5, 9))
     np.testing.assert_array_equal(session.logits(), first)
-    for wrong, raised in (([960], ValueError), ([-1], ValueError), ([2**40], (ValueError, TypeError)),
-                          (["a"], TypeError), ([1] * 65, ValueError), ("a", TypeError)):
+    for wrong, raised in (
+        ([960], ValueError),
+        ([-1], ValueError),
+        ([2**40], (ValueError, TypeError)),
+        (["a"], TypeError),
+        ([1] * 65, ValueError),
+        ("a", TypeError),
+    ):
         with pytest.raises(raised):
             session.feed(wrong)
     assert session.position == 3
@@ -119,8 +139,14 @@ def test_generation_ends(nano):
     for wrong in ({"max_tokens": -1}, {"seed": -1}, {"seed": 2**64}, {"stop_id": 2**31}):
         with pytest.raises(poise.BadArgumentError, match=f"{next(iter(wrong))} is .*, expected an integer from "):
             session.generate(PROMPT, **wrong)
-    for wrong in ({"max_tokens": 1.5}, {"seed": "7"}, {"temperature": "hot"}, {"top_k": None}, {"stop_id": "a"},
-                  {"top_p": True}):
+    for wrong in (
+        {"max_tokens": 1.5},
+        {"seed": "7"},
+        {"temperature": "hot"},
+        {"top_k": None},
+        {"stop_id": "a"},
+        {"top_p": True},
+    ):
         with pytest.raises(TypeError, match=f"{next(iter(wrong))} is .*, expected a"):
             session.generate(PROMPT, **wrong)
     for wrong, raised in (({"threads": -1}, ValueError), ({"context": "all"}, TypeError)):
@@ -258,8 +284,10 @@ def test_what_is_fed_when_a_text_goes_on(nano):
     assert position_after(lambda: session.feed(ids), generate(" He was")) == len(ids) + len(more) + 3
     # feed() is what it says
     assert position_after(generate("Once upon a"), lambda: session.feed(more)) == len(ids) + 3 + len(more)
-    assert position_after(generate("Once upon a"), lambda: session.feed([]),
-                          generate(more)) == len(ids) + 3 + len(more) + 3
+    assert (
+        position_after(generate("Once upon a"), lambda: session.feed([]), generate(more))
+        == len(ids) + 3 + len(more) + 3
+    )
     assert position_after(generate("Once upon a"), session.reset, generate("Once upon a")) == len(ids) + 3
     assert position_after(generate("Once upon a"), lambda: session.log_probabilities(ids), generate([])) == len(ids) + 3
     with pytest.raises(ValueError, match="960"):
@@ -314,8 +342,11 @@ def test_another_generation_ends_the_one_before(nano):
 def test_tokens_with_special_ones_are_the_commands(command, examples, nano):
     text = "Hello wörld<s>"
     tokenizer = nano.tokenizer
-    told = json.loads(subprocess.run([command, "tokenize", examples / "nano-mistral", text, "--json"], check=True,
-                                     capture_output=True).stdout)
+    told = json.loads(
+        subprocess.run(
+            [command, "tokenize", examples / "nano-mistral", text, "--json"], check=True, capture_output=True
+        ).stdout
+    )
     ids = tokenizer.encode(text, special=True)
     assert ids == told["ids"] == [1, *tokenizer.encode(text)]
     assert [tokenizer.piece(i) for i in ids] == told["pieces"]
@@ -325,9 +356,12 @@ def test_tokens_with_special_ones_are_the_commands(command, examples, nano):
     assert [tokenizer.id(piece) for piece in told["pieces"]] == ids
     assert tokenizer.id("<s>") == 1 and tokenizer.id("no such piece") is None and tokenizer.id("\ud800") is None
     assert [tokenizer.id(tokenizer.piece(i)) for i in range(len(tokenizer))] == list(range(len(tokenizer)))
-    for wrong, raised in ((lambda: tokenizer.piece(960), ValueError), (lambda: tokenizer.piece(-1), ValueError),
-                          (lambda: tokenizer.id(3), TypeError),
-                          (lambda: tokenizer.encode("a", True), TypeError)):  # fmt: skip
+    for wrong, raised in (
+        (lambda: tokenizer.piece(960), ValueError),
+        (lambda: tokenizer.piece(-1), ValueError),
+        (lambda: tokenizer.id(3), TypeError),
+        (lambda: tokenizer.encode("a", True), TypeError),
+    ):
         with pytest.raises(raised):
             wrong()
 
@@ -337,8 +371,12 @@ def test_tokenizer_files_are_read_alone(examples, nano, tmp_path):
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone/tokenizer.model").write_bytes((examples / "nano-mistral/tokenizer.model").read_bytes())
     expected = nano.tokenizer.encode(PROMPT, special=True)
-    for path in (examples / "nano-mistral", tmp_path / "alone", str(tmp_path / "alone/tokenizer.model"),
-                 tmp_path / "a.gguf"):
+    for path in (
+        examples / "nano-mistral",
+        tmp_path / "alone",
+        str(tmp_path / "alone/tokenizer.model"),
+        tmp_path / "a.gguf",
+    ):
         assert poise.read_tokenizer(path).encode(PROMPT, special=True) == expected
     with pytest.raises(poise.UnsupportedError, match="vocabulary"):
         poise.read_tokenizer(examples / "nano-tiny-llama/weights.tllm")
@@ -359,8 +397,9 @@ def test_what_is_no_list_of_ids_is_told(nano):
             with pytest.raises(TypeError, match="token ids are integers"):
                 call(wrong)
         for wrong in (-1, 2**31):
-            with pytest.raises(poise.BadArgumentError,
-                               match=f"a token id is {wrong}, expected an integer from 0 to 2147483647"):
+            with pytest.raises(
+                poise.BadArgumentError, match=f"a token id is {wrong}, expected an integer from 0 to 2147483647"
+            ):
                 call([5, wrong])
         with pytest.raises(TypeError, match="one dimension"):
             call(np.array([[1, 5]]))
@@ -373,8 +412,9 @@ def test_many_texts_are_encoded_at_once(nano):
     texts = ["One day", "", "a mouse"]
     for special in (False, True):
         for given in (texts, tuple(texts)):
-            assert nano.tokenizer.encode(given, special=special) == [nano.tokenizer.encode(one, special=special)
-                                                                     for one in texts]
+            assert nano.tokenizer.encode(given, special=special) == [
+                nano.tokenizer.encode(one, special=special) for one in texts
+            ]
     assert nano.tokenizer.encode([]) == []
     for wrong in (3, None, b"a", {"a"}):
         with pytest.raises(TypeError, match="expected str or a list"):
@@ -385,8 +425,11 @@ def test_many_texts_are_encoded_at_once(nano):
 
 def test_tokenizers_are_made_of_paths_and_models(examples, nano):
     expected = nano.tokenizer.encode(PROMPT)
-    for tokenizer in (poise.Tokenizer(examples / "nano-mistral"), poise.Tokenizer(nano),
-                      poise.Tokenizer.open(str(examples / "nano-mistral/tokenizer.model"))):
+    for tokenizer in (
+        poise.Tokenizer(examples / "nano-mistral"),
+        poise.Tokenizer(nano),
+        poise.Tokenizer.open(str(examples / "nano-mistral/tokenizer.model")),
+    ):
         assert tokenizer.encode(PROMPT) == expected
     with pytest.raises(TypeError, match="str, bytes or os.PathLike"):
         poise.Tokenizer(3)
@@ -397,8 +440,11 @@ def test_tokenizers_are_made_of_paths_and_models(examples, nano):
 def large_model(path):
     """A Llama of 200 MB of zeros, which take no room on the disk: a batch of its tokens takes a second or more."""
     hidden, inner, layers, vocabulary = 1024, 4096, 6, 1000
-    shapes = {"model.embed_tokens.weight": [vocabulary, hidden], "model.norm.weight": [hidden],
-              "lm_head.weight": [vocabulary, hidden]}
+    shapes = {
+        "model.embed_tokens.weight": [vocabulary, hidden],
+        "model.norm.weight": [hidden],
+        "lm_head.weight": [vocabulary, hidden],
+    }
     for i in range(layers):
         prefix = f"model.layers.{i}."
         shapes.update({f"{prefix}{name}_layernorm.weight": [hidden] for name in ("input", "post_attention")})
@@ -414,14 +460,23 @@ def large_model(path):
     with open(path / "model.safetensors", "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         file.truncate(8 + len(text) + end)
-    config = {"model_type": "llama", "hidden_size": hidden, "intermediate_size": inner, "num_hidden_layers": layers,
-              "num_attention_heads": 8,
-              "vocab_size": vocabulary, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5}  # fmt: skip
+    config = {
+        "model_type": "llama",
+        "hidden_size": hidden,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": 8,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": 2048,
+        "rms_norm_eps": 1e-5,
+    }
     (path / "config.json").write_text(json.dumps(config))
 
 
-@pytest.mark.parametrize("work", ["session.feed([5] * 250)", "list(session.generate_tokens([5] * 250))",
-                                  "session.log_probabilities([5] * 1000)"])
+@pytest.mark.parametrize(
+    "work",
+    ["session.feed([5] * 250)", "list(session.generate_tokens([5] * 250))", "session.log_probabilities([5] * 1000)"],
+)
 def test_ctrl_c_ends_a_prompt(work, tmp_path):
     """In the middle of a batch, which is then not fed."""
     large_model(tmp_path / "large")
@@ -436,7 +491,9 @@ def test_ctrl_c_ends_a_prompt(work, tmp_path):
             print("interrupted", session.position, flush=True)
         session.feed([4])
         print(session.position, session.logits().shape)
-    """.replace("WORK", work)
+    """.replace(
+        "WORK", work
+    )
     child = subprocess.Popen([sys.executable, "-c", code, tmp_path / "large"], stdout=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "on\n"
     time.sleep(0.2)

@@ -68,9 +68,15 @@ def test_writing_leaves_the_file_as_it_is(rows, tmp_path):
 
 
 def test_load_file_and_save_file(tmp_path):
-    tensors = {"a": torch.zeros((2, 2)), "b": torch.arange(6, dtype=torch.uint8).reshape(2, 3),
-               "c": torch.ones(5, dtype=torch.bfloat16), "d": torch.tensor(3.5),
-               "e": torch.zeros(0, 4), "z": torch.ones(3, dtype=torch.complex64) * 1j, "x": torch.tensor([True, False])}
+    tensors = {
+        "a": torch.zeros((2, 2)),
+        "b": torch.arange(6, dtype=torch.uint8).reshape(2, 3),
+        "c": torch.ones(5, dtype=torch.bfloat16),
+        "d": torch.tensor(3.5),
+        "e": torch.zeros(0, 4),
+        "z": torch.ones(3, dtype=torch.complex64) * 1j,
+        "x": torch.tensor([True, False]),
+    }
     for name in ("out.safetensors", "out.zt", "out"):
         poise.torch.save_file(tensors, tmp_path / name, metadata={"k": "v"})
         poise.torch.save_file(tensors, tmp_path / name, metadata={"k": "v"})  # replaces
@@ -88,7 +94,9 @@ def test_load_file_and_save_file(tmp_path):
 
 
 def test_misaligned_tensors_load(tmp_path):
-    header = b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}'
+    header = (
+        b'{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[2],"data_offsets":[1,9]}}'
+    )
     data = len(header).to_bytes(8, "little") + header + b"\1" + np.array([1.5, -2], np.float32).tobytes()
     (tmp_path / "a.safetensors").write_bytes(data)
     assert poise.torch.load_file(tmp_path / "a.safetensors")["b"].tolist() == [1.5, -2]
@@ -176,8 +184,11 @@ def test_load_file_loads_what_tensors_load(nano, examples):
 
 def test_tensors_of_load_file_have_storages_of_their_own(tmp_path):
     path = tmp_path / "a.safetensors"
-    numbers = {"large": torch.arange(250_000.0), "small": torch.arange(6.0).reshape(2, 3),
-               "half": torch.ones(4, dtype=torch.bfloat16)}
+    numbers = {
+        "large": torch.arange(250_000.0),
+        "small": torch.arange(6.0).reshape(2, 3),
+        "half": torch.ones(4, dtype=torch.bfloat16),
+    }
     poise.torch.save_file(numbers, path)
     loaded = poise.torch.load_file(path)
     for name, tensor in loaded.items():
@@ -213,14 +224,17 @@ def test_bytes_that_a_file_has_once_are_loaded_apart(tmp_path):
     poise.torch.save_file(loaded, tmp_path / "b.safetensors")
 
 
-@pytest.mark.parametrize("numbers, dtype, told", [
-    (np.array([1, 70000]), "f16", "element 1 is 70000"),
-    (np.array([[1, 2], [3, -129]]), "i8", "element 3 is -129"),
-    (np.array([200], np.uint8), torch.int8, "element 0 is 200"),
-    (np.array([1e300]), "complex64", "element 0 is 1e"),
-    (np.array([1e300j]), torch.complex64, "element 0 is 1e"),
-    (np.array([70000], np.uint32), "i16", "element 0 is 70000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "numbers, dtype, told",
+    [
+        (np.array([1, 70000]), "f16", "element 1 is 70000"),
+        (np.array([[1, 2], [3, -129]]), "i8", "element 3 is -129"),
+        (np.array([200], np.uint8), torch.int8, "element 0 is 200"),
+        (np.array([1e300]), "complex64", "element 0 is 1e"),
+        (np.array([1e300j]), torch.complex64, "element 0 is 1e"),
+        (np.array([70000], np.uint32), "i16", "element 0 is 70000"),
+    ],
+)
 def test_numbers_that_do_not_fit_are_told(numbers, dtype, told):
     tensor = poise.Model({"name": numbers})["name"]
     with pytest.raises(poise.UnsupportedError, match=f"tensor name: {told}"):
@@ -228,12 +242,19 @@ def test_numbers_that_do_not_fit_are_told(numbers, dtype, told):
 
 
 def test_numbers_that_fit_are_cast():
-    model = poise.Model({"i": np.array([-128, 127]), "f": np.array([1.5, np.inf], np.float32),
-                         "u": np.array([7], np.uint32), "c": np.array([1 + 5j])})
+    model = poise.Model(
+        {
+            "i": np.array([-128, 127]),
+            "f": np.array([1.5, np.inf], np.float32),
+            "u": np.array([7], np.uint32),
+            "c": np.array([1 + 5j]),
+        }
+    )
     for dtype in ("i8", "f16", "bf16", "f64", "complex64"):
         assert model["i"].torch(dtype).tolist() == [-128, 127]
-    assert (model["f"].torch("complex128").tolist() == [1.5, complex(np.inf, 0)] and model["u"].torch("i64").tolist()
-            == [7])
+    assert model["f"].torch("complex128").tolist() == [1.5, complex(np.inf, 0)] and model["u"].torch(
+        "i64"
+    ).tolist() == [7]
     for name, dtype in (("f", "i8"), ("f", torch.int64), ("c", "f32"), ("i", "u8"), ("i", "bool")):
         with pytest.raises(TypeError, match="cut"):
             model[name].torch(dtype)
@@ -242,14 +263,19 @@ def test_numbers_that_fit_are_cast():
 def test_empty_slices_and_single_elements():
     model = poise.Model({"e": np.zeros((3, 0, 4), np.float32), "i": np.array([5, 6])})
     assert tuple(model["e"][1].torch().shape) == (0, 4)
-    assert (model["i"][1].torch().item() == 6 and torch.from_dlpack(model["i"][1]).item() == 6
-            and torch.arange(7)[int(model["i"][1])] == 6)
+    assert (
+        model["i"][1].torch().item() == 6
+        and torch.from_dlpack(model["i"][1]).item() == 6
+        and torch.arange(7)[int(model["i"][1])] == 6
+    )
 
 
 def test_metadata_are_text(tmp_path):
-    for call in (lambda: poise.torch.save({"a": torch.zeros(1)}, {"a": 1}),
-                 lambda: poise.torch.save_file({"a": torch.zeros(1)}, tmp_path / "a.zt", {"a": 1}),
-                 lambda: poise.torch.save_model(Apart(), tmp_path / "a.safetensors", {"a": 1})):  # fmt: skip
+    for call in (
+        lambda: poise.torch.save({"a": torch.zeros(1)}, {"a": 1}),
+        lambda: poise.torch.save_file({"a": torch.zeros(1)}, tmp_path / "a.zt", {"a": 1}),
+        lambda: poise.torch.save_model(Apart(), tmp_path / "a.safetensors", {"a": 1}),
+    ):
         with pytest.raises(TypeError, match="metadata"):
             call()
     one, other = torch.zeros(2), torch.ones(2, dtype=torch.float64)
@@ -258,8 +284,12 @@ def test_metadata_are_text(tmp_path):
 
 def test_views_of_one_element_are_saved(tmp_path):
     whole = torch.arange(10.0)
-    given = {"a": whole[::20], "b": whole[3:4], "c": torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)[1:, 2:],
-             "d": whole[7]}
+    given = {
+        "a": whole[::20],
+        "b": whole[3:4],
+        "c": torch.arange(6, dtype=torch.bfloat16).reshape(2, 3)[1:, 2:],
+        "d": whole[7],
+    }
     poise.save(given, tmp_path / "a.zt")
     for name, tensor in poise.open(tmp_path / "a.zt").items():
         assert torch.equal(tensor.torch(), given[name]), name
@@ -276,8 +306,10 @@ def test_torch_takes_tensors_as_it_takes_arrays(arrays, nano, tmp_path):
             found = make(tensor)
             assert found.dtype == tensor.torch().dtype and torch.equal(found, tensor.torch()), name
             assert torch.equal(make(tensor[:4]), tensor[:4].torch())
-            assert torch.equal(make(tensor[1:, ..., 1:] if tensor.ndim > 1 else tensor[1::2]),
-                               (tensor[1:, ..., 1:] if tensor.ndim > 1 else tensor[1::2]).torch())
+            assert torch.equal(
+                make(tensor[1:, ..., 1:] if tensor.ndim > 1 else tensor[1::2]),
+                (tensor[1:, ..., 1:] if tensor.ndim > 1 else tensor[1::2]).torch(),
+            )
     with pytest.raises(TypeError, match=r"\.item\(\)"):
         torch.tensor(model["f"][0, 0])
     assert [row.shape for row in reversed(model["f"])] == [(5,)] * 7

@@ -72,7 +72,8 @@ def mypy(directory, *arguments):
     (directory / "stubs/torch").mkdir(parents=True)
     (directory / "stubs/torch/__init__.pyi").write_text(TORCH)
     (directory / "stubs/torch/nn.pyi").write_text(
-        "from typing import Any\nclass Module:\n    def __getattr__(self, name: str) -> Any: ...\n")
+        "from typing import Any\nclass Module:\n    def __getattr__(self, name: str) -> Any: ...\n"
+    )
     (directory / "mypy.ini").write_text("[mypy]\n[mypy-ml_dtypes]\nignore_missing_imports = True\n")
     environment = {**os.environ, "MYPYPATH": f"{PACKAGE}:{directory / 'stubs'}"}
     run = [tool, "--strict", "--config-file", directory / "mypy.ini", "--cache-dir", directory / "cache", *arguments]
@@ -134,10 +135,12 @@ def test_save_file_has_the_options_of_save():
 
 
 def test_options_are_not_swallowed(nano, tmp_path):
-    for call in (lambda **o: poise.convert(nano.path, tmp_path / "a.zt", **o),
-                 lambda **o: poise.save(nano, tmp_path / "a.zt", **o),
-                 lambda **o: poise.plan(nano, tmp_path / "a.zt", **o),
-                 lambda **o: poise.numpy.save_file({}, tmp_path / "a.zt", **o)):
+    for call in (
+        lambda **o: poise.convert(nano.path, tmp_path / "a.zt", **o),
+        lambda **o: poise.save(nano, tmp_path / "a.zt", **o),
+        lambda **o: poise.plan(nano, tmp_path / "a.zt", **o),
+        lambda **o: poise.numpy.save_file({}, tmp_path / "a.zt", **o),
+    ):
         with pytest.raises(TypeError, match="quantise"):
             call(quantise="q4_k")
     with pytest.raises(TypeError):
@@ -148,7 +151,8 @@ def test_options_are_not_swallowed(nano, tmp_path):
 
 
 def test_help_shows_the_options():
-    done = subprocess.run([sys.executable, "-c", "import poise; help(poise.convert)"], check=True, capture_output=True,
-                          text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "import poise; help(poise.convert)"], check=True, capture_output=True, text=True
+    )
     assert "quantize" in done.stdout.split('"""')[0].split("OPTIONS")[0] and "group_size" in done.stdout
     assert "OPTIONS" not in done.stdout and "PROGRESS" not in done.stdout

@@ -9,23 +9,42 @@ import re
 import subprocess
 import sys
 
-SUITES = ("Session", "*NanoMistral", "NanoTinyLlama", "Decoder", "Matri*", "Weights", "KvCache*", "Attention",
-          "Sampler", "QuantizedLogits", "Cast", "TinyLlama*")
+SUITES = (
+    "Session",
+    "*NanoMistral",
+    "NanoTinyLlama",
+    "Decoder",
+    "Matri*",
+    "Weights",
+    "KvCache*",
+    "Attention",
+    "Sampler",
+    "QuantizedLogits",
+    "Cast",
+    "TinyLlama*",
+)
 SLOW = "*Perplexity*:*ATextGoesOn*"  # and nothing that the others do not compute
 
 
 def main():
     program = sys.argv[1]
-    listed = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=Targets/Kernels.SoftmaxIsAccurate/*"],
-                            check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(
+        [program, "--gtest_list_tests", "--gtest_filter=Targets/Kernels.SoftmaxIsAccurate/*"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
     units = re.findall(r"SoftmaxIsAccurate/(\w+)", listed)
     if not any(unit.endswith("_plain_tiles") for unit in units):
         sys.exit(f"no unit with tiles among {units}")
     failed = []
     for unit in units:
-        ran = subprocess.run([program, "--gtest_brief=1",
-                              "--gtest_filter=" + ":".join(f"{suite}.*" for suite in SUITES) + "-" + SLOW],
-                             env={**os.environ, "POISE_TEST_UNIT": unit}, capture_output=True, text=True)
+        ran = subprocess.run(
+            [program, "--gtest_brief=1", "--gtest_filter=" + ":".join(f"{suite}.*" for suite in SUITES) + "-" + SLOW],
+            env={**os.environ, "POISE_TEST_UNIT": unit},
+            capture_output=True,
+            text=True,
+        )
         passed = re.search(r"\[  PASSED  \] (\d+) tests", ran.stdout)
         print(f"{unit}: {passed[1] if passed else 'no'} tests passed")
         if ran.returncode != 0 or not passed or int(passed[1]) < 40:

@@ -33,7 +33,7 @@ def silu(x):
 
 
 def gelu_tanh(x):
-    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+    return x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def softmax(x):
@@ -71,8 +71,10 @@ def rope(config, theta, scaling, tokens):
                 result.append((1 - smooth) * one / factor + smooth * one)
         return np.array(result), 1.0
     if kind == "yarn":
+
         def dimension(rotations):
             return size * math.log(original / (rotations * 2 * math.pi)) / (2 * math.log(theta))
+
         low, high = dimension(scaling.get("beta_fast", 32)), dimension(scaling.get("beta_slow", 1))
         if scaling.get("truncate", True):
             low, high = math.floor(low), math.ceil(high)
@@ -92,7 +94,7 @@ def rotated(x, frequency, factor):
     """x [tokens, heads, head]: the first 2 * len(frequency) numbers of each head turn."""
     angle = np.arange(len(x))[:, None, None] * frequency
     cosine, sine, half = np.cos(angle) * factor, np.sin(angle) * factor, len(frequency)
-    first, second, rest = x[..., :half], x[..., half:2 * half], x[..., 2 * half:]
+    first, second, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
     return np.concatenate([first * cosine - second * sine, second * cosine + first * sine, rest], -1)
 
 
@@ -107,7 +109,7 @@ def attended(queries, keys, values, window, scale, limit=None, sinks=None):
         scores = np.where(visible, cap(queries[:, head] @ keys[:, shared].T * scale, limit), -np.inf)
         if sinks is not None:
             scores = np.concatenate([scores, np.full((len(scores), 1), sinks[head])], -1)
-        heads.append(softmax(scores)[:, :len(queries)] @ values[:, shared])
+        heads.append(softmax(scores)[:, : len(queries)] @ values[:, shared])
     return np.concatenate(heads, -1)
 
 
@@ -117,6 +119,7 @@ def top(scores, used):
 
 class Decoder:
     """Llama; families override what they do otherwise."""
+
     plus_one = False
 
     def __init__(self, config, weights):
@@ -156,8 +159,15 @@ class Decoder:
         turning = self.rope(layer, len(x))
         if turning is not None:
             q, k = rotated(q, *turning), rotated(k, *turning)
-        seen = attended(q, k, v, self.window(layer), self.scale(), self.c.get("attn_logit_softcapping"),
-                        self.w.get(name + "self_attn.sinks"))
+        seen = attended(
+            q,
+            k,
+            v,
+            self.window(layer),
+            self.scale(),
+            self.c.get("attn_logit_softcapping"),
+            self.w.get(name + "self_attn.sinks"),
+        )
         return self.linear(seen, name + "self_attn.o_proj")
 
     def activation(self, x):
@@ -199,8 +209,10 @@ class Qwen2(Decoder):
 
 class Qwen3(Qwen2):
     def qk_norm(self, q, k, name):
-        return tuple(self.norm(part.reshape(len(part), -1, head_size(self.c)), f"{name}self_attn.{which}_norm")
-                     for part, which in ((q, "q"), (k, "k")))
+        return tuple(
+            self.norm(part.reshape(len(part), -1, head_size(self.c)), f"{name}self_attn.{which}_norm")
+            for part, which in ((q, "q"), (k, "k"))
+        )
 
 
 class Qwen3Moe(Qwen3):
@@ -215,10 +227,12 @@ class Qwen3Moe(Qwen3):
             chosen = top(weights, self.c["num_experts_per_tok"])
             total = weights[chosen].sum() if self.c.get("norm_topk_prob") else 1
             for expert in chosen:
-                gate, up = (self.linear(x[token], f"{name}mlp.experts.{expert}.{which}_proj")
-                            for which in ("gate", "up"))
-                out[token] += weights[expert] / total * self.linear(silu(gate) * up,
-                                                                    f"{name}mlp.experts.{expert}.down_proj")
+                gate, up = (
+                    self.linear(x[token], f"{name}mlp.experts.{expert}.{which}_proj") for which in ("gate", "up")
+                )
+                out[token] += (
+                    weights[expert] / total * self.linear(silu(gate) * up, f"{name}mlp.experts.{expert}.down_proj")
+                )
         return out
 
 
@@ -284,10 +298,12 @@ class Gemma2(Gemma):
         return self.by_type(layer, layer % 2 == 0)
 
     def layer(self, x, layer, name):
-        x = x + self.norm(self.attention(self.norm(x, name + "input_layernorm"), layer, name),
-                          name + "post_attention_layernorm")
-        return x + self.norm(self.mlp(self.norm(x, name + "pre_feedforward_layernorm"), layer, name),
-                             name + "post_feedforward_layernorm")
+        x = x + self.norm(
+            self.attention(self.norm(x, name + "input_layernorm"), layer, name), name + "post_attention_layernorm"
+        )
+        return x + self.norm(
+            self.mlp(self.norm(x, name + "pre_feedforward_layernorm"), layer, name), name + "post_feedforward_layernorm"
+        )
 
     def output(self, x):
         return cap(super().output(x), self.c.get("final_logit_softcapping"))
@@ -325,14 +341,17 @@ class Gpt2(Decoder):
         return x @ self.weight(name + ".weight") + self.weight(name + ".bias")
 
     def logits(self, tokens):
-        x = self.weight(self.start + "wte.weight")[tokens] + self.weight(self.start + "wpe.weight")[:len(tokens)]
+        x = self.weight(self.start + "wte.weight")[tokens] + self.weight(self.start + "wpe.weight")[: len(tokens)]
         for layer in range(self.c["n_layer"]):
             name = f"{self.start}h.{layer}."
-            q, k, v = (part.reshape(len(x), self.c["n_head"], -1)
-                       for part in np.split(self.linear(self.norm(x, name + "ln_1"), name + "attn.c_attn"), 3, -1))
+            q, k, v = (
+                part.reshape(len(x), self.c["n_head"], -1)
+                for part in np.split(self.linear(self.norm(x, name + "ln_1"), name + "attn.c_attn"), 3, -1)
+            )
             x = x + self.linear(attended(q, k, v, None, q.shape[-1] ** -0.5), name + "attn.c_proj")
-            x = x + self.linear(gelu_tanh(self.linear(self.norm(x, name + "ln_2"), name + "mlp.c_fc")),
-                                name + "mlp.c_proj")
+            x = x + self.linear(
+                gelu_tanh(self.linear(self.norm(x, name + "ln_2"), name + "mlp.c_fc")), name + "mlp.c_proj"
+            )
         head = self.w.get("lm_head.weight", self.weight(self.start + "wte.weight"))
         return self.norm(x[-1], self.start + "ln_f") @ head.T
 
@@ -347,19 +366,37 @@ class GptOss(Decoder):
         for token, scores in enumerate(self.linear(x, name + "router")):
             chosen = top(scores, self.c["num_experts_per_tok"])
             for expert, weight in zip(chosen, softmax(scores[chosen])):
-                both = (x[token] @ self.weight(name + "experts.gate_up_proj")[expert]
-                        + self.weight(name + "experts.gate_up_proj_bias")[expert])
+                both = (
+                    x[token] @ self.weight(name + "experts.gate_up_proj")[expert]
+                    + self.weight(name + "experts.gate_up_proj_bias")[expert]
+                )
                 gate, up = np.minimum(both[0::2], 7), np.clip(both[1::2], -7, 7)
                 inner = (up + 1) * gate / (1 + np.exp(-1.702 * gate))
-                out[token] += weight * (inner @ self.weight(name + "experts.down_proj")[expert]
-                                        + self.weight(name + "experts.down_proj_bias")[expert])
+                out[token] += weight * (
+                    inner @ self.weight(name + "experts.down_proj")[expert]
+                    + self.weight(name + "experts.down_proj_bias")[expert]
+                )
         return out
 
 
-FAMILIES = {"llama": Decoder, "mistral": Decoder, "mistral3": Decoder, "mixtral": Mixtral, "qwen2": Qwen2,
-            "qwen3": Qwen3, "qwen3_moe": Qwen3Moe, "olmo2": Olmo2, "smollm3": SmolLm3,
-            "phi3": Phi3, "gemma": Gemma, "gemma2": Gemma2, "gemma3_text": Gemma3, "gemma3": Gemma3, "gpt2": Gpt2,
-            "gpt_oss": GptOss}
+FAMILIES = {
+    "llama": Decoder,
+    "mistral": Decoder,
+    "mistral3": Decoder,
+    "mixtral": Mixtral,
+    "qwen2": Qwen2,
+    "qwen3": Qwen3,
+    "qwen3_moe": Qwen3Moe,
+    "olmo2": Olmo2,
+    "smollm3": SmolLm3,
+    "phi3": Phi3,
+    "gemma": Gemma,
+    "gemma2": Gemma2,
+    "gemma3_text": Gemma3,
+    "gemma3": Gemma3,
+    "gpt2": Gpt2,
+    "gpt_oss": GptOss,
+}
 
 
 def logits(config, weights, tokens):

@@ -27,11 +27,34 @@ from random_directories import BASE, CASES, write_directory
 FLOAT32 = 2e-5
 ROUNDED = 2e-4
 HELD_BY_ALT = ("llama", "mistral")
-QUANTIZED = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 8, "num_key_value_heads": 2,
-             "num_hidden_layers": 2}
-TYPES = ("qint8", "qint4", "group8", "group4", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k",
-         "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq1_0",
-         "tq2_0")
+QUANTIZED = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 2,
+}
+TYPES = (
+    "qint8",
+    "qint4",
+    "group8",
+    "group4",
+    "q4_0",
+    "q4_1",
+    "q5_0",
+    "q5_1",
+    "q8_0",
+    "q2_k",
+    "q3_k",
+    "q4_k",
+    "q5_k",
+    "q6_k",
+    "iq4_nl",
+    "iq4_xs",
+    "mxfp4",
+    "tq1_0",
+    "tq2_0",
+)
 EXACT = 1e-5  # as these, of the quantized ones
 
 
@@ -52,8 +75,11 @@ def main():
         random = np.random.default_rng(number + 1)
         with tempfile.TemporaryDirectory() as directory:
             directory = pathlib.Path(directory)
-            config = (dict(changes) if "text_config" in changes or changes.get("model_type") == "gpt2"
-                      else {**BASE, **changes})
+            config = (
+                dict(changes)
+                if "text_config" in changes or changes.get("model_type") == "gpt2"
+                else {**BASE, **changes}
+            )
             weights = write_directory(directory, config, tokenizer, dtype, random)
             tokens = [1] + random.integers(3, 960, count - 1).tolist()
             expected = logits(config, weights, np.array(tokens))
@@ -81,14 +107,18 @@ def compare_quantized(poise, tokenizer):
         write_directory(directory, config, tokenizer, "F32", random)
         for kind in TYPES:
             codes, numbers = directory / f"{kind}.zt", directory / f"{kind}.safetensors"
-            subprocess.run([poise, "convert", directory, "-o", codes, "--quantize", kind], check=True,
-                           capture_output=True)
+            subprocess.run(
+                [poise, "convert", directory, "-o", codes, "--quantize", kind], check=True, capture_output=True
+            )
             subprocess.run([poise, "convert", codes, "-o", numbers, "--dtype", "f32"], check=True, capture_output=True)
             weights = read_numbers(numbers)
             for count in (1, len(tokens)):
                 expected = logits(config, weights, np.array(tokens[:count]))
-                ran = subprocess.run([poise, "run", codes, "--tokens", ",".join(map(str, tokens[:count])), "--logits",
-                                      "--exact"], check=True, capture_output=True)
+                ran = subprocess.run(
+                    [poise, "run", codes, "--tokens", ",".join(map(str, tokens[:count])), "--logits", "--exact"],
+                    check=True,
+                    capture_output=True,
+                )
                 error = np.abs(np.array(json.loads(ran.stdout)["logits"]) - expected).max() / np.abs(expected).max()
                 failures += not error < EXACT
                 print(f"{kind:14} {count:2} tokens  {error:.1e}{'' if error < EXACT else '  TOO LARGE'}")
@@ -99,10 +129,19 @@ def read_numbers(path):
     """The tensors of a safetensors file of float32."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + size])
-    return {name: np.frombuffer(data[8 + size:], np.float32, (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4,
-                                entry["data_offsets"][0])
-            .reshape(entry["shape"]).astype(np.float64) for name, entry in header.items() if name != "__metadata__"}
+    header = json.loads(data[8 : 8 + size])
+    return {
+        name: np.frombuffer(
+            data[8 + size :],
+            np.float32,
+            (entry["data_offsets"][1] - entry["data_offsets"][0]) // 4,
+            entry["data_offsets"][0],
+        )
+        .reshape(entry["shape"])
+        .astype(np.float64)
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
 
 
 def run(poise, directory, target, tokens, exact):
@@ -110,11 +149,22 @@ def run(poise, directory, target, tokens, exact):
         if target:
             source = directory / "model.gguf" if target == "again/" else directory
             numbers = ["--dtype", "f32"] if target == "numbers/" else []
-            subprocess.run([poise, "convert", source, "-o", f"{directory}/{target}", *numbers], check=True,
-                           capture_output=True)
-        ran = subprocess.run([poise, "run", directory / target if target else directory, "--tokens",
-                              ",".join(map(str, tokens)), "--logits",
-                              *["--exact"] * exact], check=True, capture_output=True)
+            subprocess.run(
+                [poise, "convert", source, "-o", f"{directory}/{target}", *numbers], check=True, capture_output=True
+            )
+        ran = subprocess.run(
+            [
+                poise,
+                "run",
+                directory / target if target else directory,
+                "--tokens",
+                ",".join(map(str, tokens)),
+                "--logits",
+                *["--exact"] * exact,
+            ],
+            check=True,
+            capture_output=True,
+        )
         return json.loads(ran.stdout)["logits"]
     except subprocess.CalledProcessError as error:
         print(error.stderr.decode())

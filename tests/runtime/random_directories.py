@@ -9,11 +9,20 @@ import numpy as np
 from forward_pass import get, head_size, text_config
 
 BASE = {
-    "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": 96,
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_act": "silu",
+    "hidden_size": 96,
     "intermediate_size": 200,
-    "num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 6, "rms_norm_eps": 1e-5,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 6,
+    "rms_norm_eps": 1e-5,
     "rope_theta": 10000.0,
-    "vocab_size": 960, "tie_word_embeddings": False, "max_position_embeddings": 512, "bos_token_id": 1,
+    "vocab_size": 960,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 512,
+    "bos_token_id": 1,
     "eos_token_id": 2,
 }
 
@@ -25,37 +34,97 @@ def family(model_type, **changes):
 MISTRAL = family("mistral")
 QWEN2 = family("qwen2", num_key_value_heads=2, use_sliding_window=False, sliding_window=16, max_window_layers=2)
 QWEN3 = family("qwen3", num_key_value_heads=2, head_dim=24, sliding_window=None)
-MOE = family("qwen3_moe", num_key_value_heads=2, head_dim=24, num_experts=6, num_experts_per_tok=2,
-             moe_intermediate_size=64, norm_topk_prob=True,
-             decoder_sparse_step=1, mlp_only_layers=[])
+MOE = family(
+    "qwen3_moe",
+    num_key_value_heads=2,
+    head_dim=24,
+    num_experts=6,
+    num_experts_per_tok=2,
+    moe_intermediate_size=64,
+    norm_topk_prob=True,
+    decoder_sparse_step=1,
+    mlp_only_layers=[],
+)
 MIXTRAL = family("mixtral", num_key_value_heads=2, num_local_experts=5, num_experts_per_tok=2)
 OLMO2 = family("olmo2", num_key_value_heads=3)
 SMOLLM3 = family("smollm3", num_key_value_heads=2, tie_word_embeddings=True, num_hidden_layers=5)
 PHI3 = family("phi3", num_key_value_heads=2, original_max_position_embeddings=512)
 GEMMA = family("gemma", num_key_value_heads=1, head_dim=32, hidden_act="gelu", tie_word_embeddings=True)
-GEMMA2 = family("gemma2", num_key_value_heads=3, head_dim=32, hidden_act="gelu_pytorch_tanh",
-                hidden_activation="gelu_pytorch_tanh", tie_word_embeddings=True,
-                query_pre_attn_scalar=24, sliding_window=16, attn_logit_softcapping=5.0, final_logit_softcapping=3.0,
-                num_hidden_layers=4)
-GEMMA3 = family("gemma3_text", num_key_value_heads=3, head_dim=32, hidden_activation="gelu_pytorch_tanh",
-                tie_word_embeddings=True, query_pre_attn_scalar=24,
-                sliding_window=16, rope_theta=1000000.0, rope_local_base_freq=10000.0, num_hidden_layers=7)
-GEMMA3_ROPE = {"full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
-               "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0}}
-GPT_OSS = family("gpt_oss", num_key_value_heads=2, head_dim=16, intermediate_size=64, num_local_experts=6,
-                 num_experts_per_tok=3, sliding_window=16,
-                 rope_theta=150000.0, attention_bias=True, rope_scaling={"rope_type": "yarn", "factor": 32.0,
-                                                                         "beta_fast": 32.0, "beta_slow": 1.0,
-                                                                         "truncate": False,
-                                                                         "original_max_position_embeddings": 128})
+GEMMA2 = family(
+    "gemma2",
+    num_key_value_heads=3,
+    head_dim=32,
+    hidden_act="gelu_pytorch_tanh",
+    hidden_activation="gelu_pytorch_tanh",
+    tie_word_embeddings=True,
+    query_pre_attn_scalar=24,
+    sliding_window=16,
+    attn_logit_softcapping=5.0,
+    final_logit_softcapping=3.0,
+    num_hidden_layers=4,
+)
+GEMMA3 = family(
+    "gemma3_text",
+    num_key_value_heads=3,
+    head_dim=32,
+    hidden_activation="gelu_pytorch_tanh",
+    tie_word_embeddings=True,
+    query_pre_attn_scalar=24,
+    sliding_window=16,
+    rope_theta=1000000.0,
+    rope_local_base_freq=10000.0,
+    num_hidden_layers=7,
+)
+GEMMA3_ROPE = {
+    "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1000000.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 5000.0},
+}
+GPT_OSS = family(
+    "gpt_oss",
+    num_key_value_heads=2,
+    head_dim=16,
+    intermediate_size=64,
+    num_local_experts=6,
+    num_experts_per_tok=3,
+    sliding_window=16,
+    rope_theta=150000.0,
+    attention_bias=True,
+    rope_scaling={
+        "rope_type": "yarn",
+        "factor": 32.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 128,
+    },
+)
 GPT_OSS_MXFP4 = {**GPT_OSS, "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}}
-GPT2 = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "activation_function": "gelu_new", "n_embd": 96,
-        "n_head": 6, "n_layer": 3, "n_positions": 128,
-        "n_ctx": 128, "layer_norm_epsilon": 1e-5, "vocab_size": 960, "bos_token_id": 1, "eos_token_id": 2}
-LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-          "original_max_position_embeddings": 64}
-LONGROPE = {"type": "longrope", "short_factor": [1 + i / 16 for i in range(8)],
-            "long_factor": [2 + i for i in range(8)]}
+GPT2 = {
+    "architectures": ["GPT2LMHeadModel"],
+    "model_type": "gpt2",
+    "activation_function": "gelu_new",
+    "n_embd": 96,
+    "n_head": 6,
+    "n_layer": 3,
+    "n_positions": 128,
+    "n_ctx": 128,
+    "layer_norm_epsilon": 1e-5,
+    "vocab_size": 960,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 64,
+}
+LONGROPE = {
+    "type": "longrope",
+    "short_factor": [1 + i / 16 for i in range(8)],
+    "long_factor": [2 + i for i in range(8)],
+}
 LONG_PHI3 = {**PHI3, "rope_scaling": {**LONGROPE, "type": "su"}, "original_max_position_embeddings": 64}
 
 CASES = [  # name, dtype, tokens, changes to the configuration
@@ -73,38 +142,83 @@ CASES = [  # name, dtype, tokens, changes to the configuration
     ("rope-linear", "BF16", 100, {"rope_scaling": {"type": "linear", "factor": 2.5}}),
     ("rope-dynamic", "BF16", 100, {"rope_scaling": {"type": "dynamic", "factor": 4.0}}),
     ("rope-llama3", "BF16", 200, {"rope_scaling": LLAMA3}),
-    ("rope-yarn", "BF16", 200, {"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
-                                                 "original_max_position_embeddings": 128}}),
-    ("rope-yarn-beta", "BF16", 100, {"rope_scaling": {"type": "yarn", "factor": 8.0, "beta_fast": 16, "beta_slow": 2,
-                                                      "attention_factor": 0.9}}),
+    (
+        "rope-yarn",
+        "BF16",
+        200,
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}},
+    ),
+    (
+        "rope-yarn-beta",
+        "BF16",
+        100,
+        {"rope_scaling": {"type": "yarn", "factor": 8.0, "beta_fast": 16, "beta_slow": 2, "attention_factor": 0.9}},
+    ),
     ("rope-longrope", "BF16", 70, {"rope_scaling": LONGROPE, "original_max_position_embeddings": 64}),
     ("rope-shortrope", "BF16", 60, {"rope_scaling": LONGROPE, "original_max_position_embeddings": 64}),
-    ("rope-longrope-factor", "BF16", 70,
-     {"rope_scaling": {**LONGROPE, "factor": 8.0, "original_max_position_embeddings": 16},
-                                         "original_max_position_embeddings": 64}),
+    (
+        "rope-longrope-factor",
+        "BF16",
+        70,
+        {
+            "rope_scaling": {**LONGROPE, "factor": 8.0, "original_max_position_embeddings": 16},
+            "original_max_position_embeddings": 64,
+        },
+    ),
     ("no-window", "BF16", 40, {**MISTRAL, "sliding_window": None}),
     ("window", "BF16", 100, {**MISTRAL, "sliding_window": 16, "num_key_value_heads": 2}),
     ("window-f32", "F32", 90, {**MISTRAL, "sliding_window": 7}),
-    ("nemo", "BF16", 40, {**MISTRAL, "sliding_window": None, "head_dim": 24, "rope_theta": 1000000.0,
-                          "num_key_value_heads": 2}),
-    ("mistral3", "BF16", 40, {"model_type": "mistral3", "text_config": {**BASE, **MISTRAL, "sliding_window": None},
-                              "vision_config": {"hidden_size": 8}}),
+    (
+        "nemo",
+        "BF16",
+        40,
+        {**MISTRAL, "sliding_window": None, "head_dim": 24, "rope_theta": 1000000.0, "num_key_value_heads": 2},
+    ),
+    (
+        "mistral3",
+        "BF16",
+        40,
+        {
+            "model_type": "mistral3",
+            "text_config": {**BASE, **MISTRAL, "sliding_window": None},
+            "vision_config": {"hidden_size": 8},
+        },
+    ),
     ("qwen2", "BF16", 60, QWEN2),
     ("qwen2-tied", "F16", 60, {**QWEN2, "tie_word_embeddings": True}),
     ("qwen2-window", "BF16", 60, {**QWEN2, "use_sliding_window": True}),
-    ("qwen2-types", "BF16", 60, {**QWEN2, "use_sliding_window": True, "layer_types": ["sliding_attention",
-                                                                                      "full_attention",
-                                                                                      "sliding_attention"]}),
+    (
+        "qwen2-types",
+        "BF16",
+        60,
+        {
+            **QWEN2,
+            "use_sliding_window": True,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+    ),
     ("qwen3", "BF16", 60, QWEN3),
     ("qwen3-bare", "BF16", 60, {**QWEN3, "tie_word_embeddings": True, "bare": True}),
     ("qwen3-tied", "BF16", 60, {**QWEN3, "tie_word_embeddings": True, "num_key_value_heads": 6}),
-    ("qwen3-yarn", "BF16", 60, {**QWEN3, "attention_bias": True, "rope_scaling": {"rope_type": "yarn", "factor": 4.0,
-                                                                                  "original_max_position_embeddings": 32}}),
+    (
+        "qwen3-yarn",
+        "BF16",
+        60,
+        {
+            **QWEN3,
+            "attention_bias": True,
+            "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32},
+        },
+    ),
     ("olmo2", "BF16", 60, OLMO2),
     ("olmo2-heads", "F32", 60, {**OLMO2, "num_key_value_heads": 6}),
     ("smollm3", "BF16", 60, SMOLLM3),
-    ("smollm3-layers", "BF16", 60, {**SMOLLM3, "no_rope_layers": [1, 0, 1, 1, 0], "use_sliding_window": True,
-                                    "sliding_window": 16}),
+    (
+        "smollm3-layers",
+        "BF16",
+        60,
+        {**SMOLLM3, "no_rope_layers": [1, 0, 1, 1, 0], "use_sliding_window": True, "sliding_window": 16},
+    ),
     ("phi3", "BF16", 60, PHI3),
     ("phi3-window", "BF16", 60, {**PHI3, "sliding_window": 16}),
     ("phi4-partial", "BF16", 60, {**PHI3, "partial_rotary_factor": 0.75, "tie_word_embeddings": True}),
@@ -115,12 +229,29 @@ CASES = [  # name, dtype, tokens, changes to the configuration
     ("gemma2", "BF16", 60, GEMMA2),
     ("gemma2-no-caps", "F32", 60, {**GEMMA2, "attn_logit_softcapping": None, "final_logit_softcapping": None}),
     ("gemma3-text", "BF16", 60, GEMMA3),
-    ("gemma3-linear", "BF16", 60, {**GEMMA3, "rope_scaling": {"rope_type": "linear", "factor": 8.0},
-                                   "sliding_window_pattern": 2}),
-    ("gemma3-newer", "BF16", 60, {**GEMMA3, "rope_parameters": GEMMA3_ROPE, "num_hidden_layers": 2,
-                                  "layer_types": ["full_attention", "sliding_attention"]}),
-    ("gemma3", "BF16", 60, {"model_type": "gemma3", "text_config": {**BASE, **GEMMA3},
-                            "vision_config": {"hidden_size": 8}}),
+    (
+        "gemma3-linear",
+        "BF16",
+        60,
+        {**GEMMA3, "rope_scaling": {"rope_type": "linear", "factor": 8.0}, "sliding_window_pattern": 2},
+    ),
+    (
+        "gemma3-newer",
+        "BF16",
+        60,
+        {
+            **GEMMA3,
+            "rope_parameters": GEMMA3_ROPE,
+            "num_hidden_layers": 2,
+            "layer_types": ["full_attention", "sliding_attention"],
+        },
+    ),
+    (
+        "gemma3",
+        "BF16",
+        60,
+        {"model_type": "gemma3", "text_config": {**BASE, **GEMMA3}, "vision_config": {"hidden_size": 8}},
+    ),
     ("mixtral", "BF16", 60, MIXTRAL),
     ("mixtral-one", "BF16", 1, {**MIXTRAL, "num_experts_per_tok": 1}),
     ("qwen3-moe", "BF16", 60, MOE),
@@ -145,8 +276,12 @@ def gpt2_shapes(config):
     yield start + "wte.weight", (config["vocab_size"], hidden)
     yield start + "wpe.weight", (config["n_positions"], hidden)
     for layer in range(config["n_layer"]):
-        for name, shape in (("attn.c_attn", (hidden, 3 * hidden)), ("attn.c_proj", (hidden, hidden)),
-                            ("mlp.c_fc", (hidden, inner)), ("mlp.c_proj", (inner, hidden))):
+        for name, shape in (
+            ("attn.c_attn", (hidden, 3 * hidden)),
+            ("attn.c_proj", (hidden, hidden)),
+            ("mlp.c_fc", (hidden, inner)),
+            ("mlp.c_proj", (inner, hidden)),
+        ):
             yield f"{start}h.{layer}.{name}.weight", shape
             yield f"{start}h.{layer}.{name}.bias", shape[1:]
         for norm in ("ln_1", "ln_2"):
@@ -179,8 +314,9 @@ def mlp_shapes(config, layer, name):
         places = [("mlp.", inner)]
         if kind == "qwen3_moe" and layer not in config["mlp_only_layers"]:
             yield from linear(name + "mlp.gate", config["num_experts"], hidden)
-            places = [(f"mlp.experts.{expert}.", config["moe_intermediate_size"])
-                      for expert in range(config["num_experts"])]
+            places = [
+                (f"mlp.experts.{expert}.", config["moe_intermediate_size"]) for expert in range(config["num_experts"])
+            ]
         for place, width in places:
             for which, outputs, inputs in (("gate", width, hidden), ("up", width, hidden), ("down", hidden, width)):
                 yield from linear(f"{name}{place}{which}_proj", outputs, inputs, config.get("mlp_bias"))
@@ -188,8 +324,12 @@ def mlp_shapes(config, layer, name):
 
 NORMS = {"olmo2": ["post_attention_layernorm", "post_feedforward_layernorm"]}
 for gemma in ("gemma2", "gemma3_text", "gemma3"):
-    NORMS[gemma] = ["input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-                    "post_feedforward_layernorm"]
+    NORMS[gemma] = [
+        "input_layernorm",
+        "post_attention_layernorm",
+        "pre_feedforward_layernorm",
+        "post_feedforward_layernorm",
+    ]
 
 
 def shapes(config):
@@ -273,21 +413,31 @@ def write_directory(directory, config, tokenizer, dtype, random):
         if len(shape) == 3 and "quantization_config" in config:
             blocks, scales, numbers[name] = packed(shape, random)
             for ending, array in (("_blocks", blocks), ("_scales", scales)):
-                header[name + ending] = {"dtype": "U8", "shape": array.shape,
-                                         "data_offsets": [len(body), len(body) + array.nbytes]}
+                header[name + ending] = {
+                    "dtype": "U8",
+                    "shape": array.shape,
+                    "data_offsets": [len(body), len(body) + array.nbytes],
+                }
                 body += array.tobytes()
             continue
         array, numbers[name] = stored(random_weights(name, shape, config, random), dtype)
-        header[file_name(name, config)] = {"dtype": dtype, "shape": shape,
-                                           "data_offsets": [len(body), len(body) + array.nbytes]}
+        header[file_name(name, config)] = {
+            "dtype": dtype,
+            "shape": shape,
+            "data_offsets": [len(body), len(body) + array.nbytes],
+        }
         body += array.tobytes()
     if "vision_config" in config:
-        header["vision_tower.weight"] = {"dtype": dtype, "shape": [1],
-                                         "data_offsets": [len(body), len(body) + array.itemsize]}
+        header["vision_tower.weight"] = {
+            "dtype": dtype,
+            "shape": [1],
+            "data_offsets": [len(body), len(body) + array.itemsize],
+        }
         body += bytes(array.itemsize)
     text = json.dumps(header).encode()
     (directory / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body)
-    (directory / "config.json").write_text(json.dumps({key: value for key,
-                                                       value in config.items() if key not in ("unprefixed", "bare")}))
+    (directory / "config.json").write_text(
+        json.dumps({key: value for key, value in config.items() if key not in ("unprefixed", "bare")})
+    )
     shutil.copy(tokenizer, directory / "tokenizer.model")
     return numbers

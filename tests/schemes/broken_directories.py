@@ -14,9 +14,24 @@ from pathlib import Path
 from lora_merges import DOWN, Q, adapter, pair, thin
 from quantized_directories import CASES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
 
-SCHEMES = ("gptq3-gptq", "gptq4-order", "gptq-dynamic", "awq", "fp8-blocks", "fp8-modelopt", "ct-int4-zeros",
-           "ct-int4-order", "ct-int8", "ct-nvfp4", "modelopt-nvfp4", "nf4-nested", "bitsandbytes8", "hqq3", "hqq4",
-           "mlx4")
+SCHEMES = (
+    "gptq3-gptq",
+    "gptq4-order",
+    "gptq-dynamic",
+    "awq",
+    "fp8-blocks",
+    "fp8-modelopt",
+    "ct-int4-zeros",
+    "ct-int4-order",
+    "ct-int8",
+    "ct-nvfp4",
+    "modelopt-nvfp4",
+    "nf4-nested",
+    "bitsandbytes8",
+    "hqq3",
+    "hqq4",
+    "mlx4",
+)
 WRONG = (None, -1, 0, 3, 2**31, 2**63, 0.5, "x", "", [], [0], {}, True)
 
 
@@ -63,8 +78,9 @@ class Breaker:
                 yield path
             for name, inner in value.items() if isinstance(value, dict) else ():
                 yield from places(inner, (*path, name))
+
         for i, path in enumerate(places(sound[key] if key else sound, (key,) if key else ())):
-            for wrong in WRONG[i % 3::3]:
+            for wrong in WRONG[i % 3 :: 3]:
                 broken = json.loads(json.dumps(sound))
                 inner = broken
                 for name in path[:-1]:
@@ -87,11 +103,19 @@ def run(program, directory):
         breaker.flip_and_cut(name, path / "model.safetensors", path)
         key = "quantization_config" if "quant_method" in quantization else "quantization"
         breaker.change_settings(name, path / "config.json", key, path)
-    dense = {**base, **{name + ".weight": rng.normal(0, 0.3, shape).astype(np.float16)
-                        for name, shape in MATRICES.items()}}
+    dense = {
+        **base,
+        **{name + ".weight": rng.normal(0, 0.3, shape).astype(np.float16) for name, shape in MATRICES.items()},
+    }
     path = tester.make("dense", None, dense)
-    place = adapter(directory / "adapter", {**thin(Q, pair(HIDDEN, HIDDEN)), **thin(DOWN, pair(HIDDEN, INNER))},
-                    rank_pattern={"q_proj": 4}, alpha_pattern={"q.*": 3}, use_rslora=False, fan_in_fan_out=False)
+    place = adapter(
+        directory / "adapter",
+        {**thin(Q, pair(HIDDEN, HIDDEN)), **thin(DOWN, pair(HIDDEN, INNER))},
+        rank_pattern={"q_proj": 4},
+        alpha_pattern={"q.*": 3},
+        use_rslora=False,
+        fan_in_fan_out=False,
+    )
     breaker.flip_and_cut("adapter", place / "adapter_model.safetensors", path, "--lora", place)
     breaker.change_settings("adapter", place / "adapter_config.json", "", path, "--lora", place)
     require(breaker.refused > breaker.runs // 5, f"{breaker.refused} of {breaker.runs} runs refused something")

@@ -8,7 +8,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from quantized_directories import HIDDEN, INNER, MATRICES, OTHERS, TOKENS, Failure, Tester, awq, load, np, require, rng, save
+from quantized_directories import (
+    HIDDEN,
+    INNER,
+    MATRICES,
+    OTHERS,
+    TOKENS,
+    Failure,
+    Tester,
+    awq,
+    load,
+    np,
+    require,
+    rng,
+    save,
+)
 
 Q, DOWN = "model.layers.0.self_attn.q_proj", "model.layers.0.mlp.down_proj"
 EMBEDDING = "model.embed_tokens"
@@ -16,10 +30,12 @@ EMBEDDING = "model.embed_tokens"
 
 def adapter(directory, tensors, **config):
     directory.mkdir(exist_ok=True)
-    (directory / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "r": 4, "lora_alpha": 6,
-            "target_modules": ["q_proj"], **config}))
-    save(directory / "adapter_model.safetensors",
-            {"base_model.model." + name: array for name, array in tensors.items()})
+    (directory / "adapter_config.json").write_text(
+        json.dumps({"peft_type": "LORA", "r": 4, "lora_alpha": 6, "target_modules": ["q_proj"], **config})
+    )
+    save(
+        directory / "adapter_model.safetensors", {"base_model.model." + name: array for name, array in tensors.items()}
+    )
     return directory
 
 
@@ -41,8 +57,16 @@ class Case:
     def merged(self, *adapters, source=None):
         target = self.directory / "merged.safetensors"
         options = [part for one in adapters for part in ("--lora", one)]
-        self.tester.poise("convert", source or self.path, "-o", target, "--force", "--quiet", *options,
-                *([] if source is None else ["--dtype", "f32"]))
+        self.tester.poise(
+            "convert",
+            source or self.path,
+            "-o",
+            target,
+            "--force",
+            "--quiet",
+            *options,
+            *([] if source is None else ["--dtype", "f32"]),
+        )
         return load(target)
 
     @staticmethod
@@ -52,12 +76,21 @@ class Case:
     def require(self, found, changes, tolerance=2e-6):
         for name, array in self.base.items():
             want = changes.get(name, array)
-            require(found[name].dtype == array.dtype and np.allclose(found[name], want, rtol=0, atol=tolerance),
-                    f"{name} is off by {np.abs(found[name] - want).max()}")
+            require(
+                found[name].dtype == array.dtype and np.allclose(found[name], want, rtol=0, atol=tolerance),
+                f"{name} is off by {np.abs(found[name] - want).max()}",
+            )
 
     def refused(self, *texts, source=None, where=None):
-        message = self.tester.poise("convert", source or self.path, "-o", self.directory / "no.safetensors", "--lora",
-                where or self.directory / "a", fails=True)
+        message = self.tester.poise(
+            "convert",
+            source or self.path,
+            "-o",
+            self.directory / "no.safetensors",
+            "--lora",
+            where or self.directory / "a",
+            fails=True,
+        )
         for text in texts:
             require(text in message, f"no {text!r} in {message}")
 
@@ -67,8 +100,10 @@ def run(case, directory):
     one, two = pair(HIDDEN, HIDDEN), pair(HIDDEN, INNER)
     tensors = {**thin(Q, one), **thin(DOWN, two)}
     adapter(place, tensors)
-    wanted = {Q + ".weight": base[Q + ".weight"] + 6 / 4 * one[0] @ one[1],
-            DOWN + ".weight": base[DOWN + ".weight"] + 6 / 4 * two[0] @ two[1]}
+    wanted = {
+        Q + ".weight": base[Q + ".weight"] + 6 / 4 * one[0] @ one[1],
+        DOWN + ".weight": base[DOWN + ".weight"] + 6 / 4 * two[0] @ two[1],
+    }
     case.require(case.merged(place), wanted)
     case.require(case.merged(place / "adapter_model.safetensors"), wanted)
     half = {name: base[name] + -0.5 * (array - base[name]) for name, array in wanted.items()}
@@ -78,48 +113,96 @@ def run(case, directory):
 
     # every output, and run without one
     for form, name in (("zt", "m.zt"), ("huggingface", "m/")):
-        case.tester.poise("convert", case.path, "-o", str(directory / name) + ("/" if name.endswith("/") else ""),
-                "--to", form, "--lora", place, "--force", "--quiet")
-    logits = [case.tester.poise("run", *arguments, "--tokens", "1,7,3", "--logits")
-              for arguments in ((case.path, "--lora", place), (directory / "m.zt",), (directory / "m",), (case.path,))]
+        case.tester.poise(
+            "convert",
+            case.path,
+            "-o",
+            str(directory / name) + ("/" if name.endswith("/") else ""),
+            "--to",
+            form,
+            "--lora",
+            place,
+            "--force",
+            "--quiet",
+        )
+    logits = [
+        case.tester.poise("run", *arguments, "--tokens", "1,7,3", "--logits")
+        for arguments in ((case.path, "--lora", place), (directory / "m.zt",), (directory / "m",), (case.path,))
+    ]
     require(logits[0] == logits[1] == logits[2] != logits[3], "run --lora and run of the merged model differ")
 
     adapter(place, tensors, use_rslora=True)
     case.require(case.merged(place), {name: base[name] + 2 * (array - base[name]) for name, array in wanted.items()})
-    adapter(place, {**thin(Q, pair8 := pair(HIDDEN, HIDDEN, 8)), **thin(DOWN, two)}, rank_pattern={"q_proj": 8},
-            alpha_pattern={"layers.0.mlp.down_proj": 2})
-    case.require(case.merged(place), {Q + ".weight": base[Q + ".weight"] + 6 / 8 * pair8[0] @ pair8[1],
-            DOWN + ".weight": base[DOWN + ".weight"] + 2 / 4 * two[0] @ two[1]})
+    adapter(
+        place,
+        {**thin(Q, pair8 := pair(HIDDEN, HIDDEN, 8)), **thin(DOWN, two)},
+        rank_pattern={"q_proj": 8},
+        alpha_pattern={"layers.0.mlp.down_proj": 2},
+    )
+    case.require(
+        case.merged(place),
+        {
+            Q + ".weight": base[Q + ".weight"] + 6 / 8 * pair8[0] @ pair8[1],
+            DOWN + ".weight": base[DOWN + ".weight"] + 2 / 4 * two[0] @ two[1],
+        },
+    )
     adapter(place, thin(Q, one, "lora_{}.default.weight"), fan_in_fan_out=True)
     case.require(case.merged(place), {Q + ".weight": base[Q + ".weight"] + 6 / 4 * (one[0] @ one[1]).T})
     rows = pair(HIDDEN, TOKENS)
     head = rng.normal(0, 1, (TOKENS, HIDDEN)).astype(np.float32)
     adapter(place, {**thin(EMBEDDING, rows, "lora_embedding_{}"), "lm_head.weight": head, "model.norm.weight": head[0]})
-    case.require(case.merged(place),
-                 {EMBEDDING + ".weight": base[EMBEDDING + ".weight"] + 6 / 4 * (rows[0] @ rows[1]).T,
-                  "lm_head.weight": head, "model.norm.weight": head[0]})
+    case.require(
+        case.merged(place),
+        {
+            EMBEDDING + ".weight": base[EMBEDDING + ".weight"] + 6 / 4 * (rows[0] @ rows[1]).T,
+            "lm_head.weight": head,
+            "model.norm.weight": head[0],
+        },
+    )
 
     # a quantized base, and one of half floats
     quantization, parts_of = awq()
     parts, numbers = parts_of(Q, (HIDDEN, HIDDEN))
-    quantized = case.tester.make("quantized", quantization,
-            {**{name: array for name, array in base.items() if name != Q + ".weight"},
-            **{Q + end: array for end, array in parts.items()}})
+    quantized = case.tester.make(
+        "quantized",
+        quantization,
+        {
+            **{name: array for name, array in base.items() if name != Q + ".weight"},
+            **{Q + end: array for end, array in parts.items()},
+        },
+    )
     adapter(place, thin(Q, one))
     case.require(case.merged(place, source=quantized), {Q + ".weight": numbers + 6 / 4 * one[0] @ one[1]})
     halves = case.tester.make("halves", None, {name: array.astype(np.float16) for name, array in base.items()})
-    found = json.loads(case.tester.poise("convert", halves, "-o", directory / "h.zt", "--lora", place, "--dry-run",
-            "--json"))
+    found = json.loads(
+        case.tester.poise("convert", halves, "-o", directory / "h.zt", "--lora", place, "--dry-run", "--json")
+    )
     require("f16" in json.dumps(found), "a merged matrix keeps its type")
 
     # what does not fit is told all at once
-    adapter(place, {**thin(Q, pair(HIDDEN, HIDDEN, 3)), **thin(DOWN, pair(HIDDEN, HIDDEN)),
-            **thin("model.layers.9.mlp.up_proj", one), "lm_head.weight": head[1:],
-                    "other.weight": head, "model.layers.0.mlp.up_proj.lora_B.weight": two[0],
-                    "model.layers.0.mlp.up_proj.lora_magnitude_vector": head[0]})
-    case.refused(Q, "expected rank 4", DOWN, "B A is [64, 64], the model's matrix is [64, 128]",
-            "model.layers.9.mlp.up_proj: the model has no such matrix", "lm_head.weight", "other.weight",
-                 "model.layers.0.mlp.up_proj: lora_A is missing", "lora_magnitude_vector is of a kind")
+    adapter(
+        place,
+        {
+            **thin(Q, pair(HIDDEN, HIDDEN, 3)),
+            **thin(DOWN, pair(HIDDEN, HIDDEN)),
+            **thin("model.layers.9.mlp.up_proj", one),
+            "lm_head.weight": head[1:],
+            "other.weight": head,
+            "model.layers.0.mlp.up_proj.lora_B.weight": two[0],
+            "model.layers.0.mlp.up_proj.lora_magnitude_vector": head[0],
+        },
+    )
+    case.refused(
+        Q,
+        "expected rank 4",
+        DOWN,
+        "B A is [64, 64], the model's matrix is [64, 128]",
+        "model.layers.9.mlp.up_proj: the model has no such matrix",
+        "lm_head.weight",
+        "other.weight",
+        "model.layers.0.mlp.up_proj: lora_A is missing",
+        "lora_magnitude_vector is of a kind",
+    )
     adapter(place, tensors, use_dora=True)
     case.refused("use_dora is true")
     adapter(place, tensors, r=0)
@@ -143,12 +226,17 @@ def patterns(case, directory):
     """rank_pattern, alpha_pattern and target_modules beside Python's own regular expressions."""
     place = directory / "patterns"
     modules = list(MATRICES)
-    for ranks, alphas in (({r".*\.q_proj": 2, "k_proj|v_proj": 3, "proj": 9},
-            {r"layers\.\d+\.mlp\.(up|gate)_proj": 11.5}),
-                          ({"^model.layers.0.self_attn.q_proj": 5, "self_attn": 7, r"(?!.*down)mlp.*": 6},
-                          {"^layers.0.mlp.up_proj": 3, r"[a-k]_proj": 2, r"\w+$": 8}),
-                          ({"model.layers.0.mlp.up_proj": 2, "o_proj": 1, "_proj": 3, "layers.0.mlp.gate.proj": 5,
-                          "": 4}, {"q_proj$": -1, "q_proj": 5})):
+    for ranks, alphas in (
+        ({r".*\.q_proj": 2, "k_proj|v_proj": 3, "proj": 9}, {r"layers\.\d+\.mlp\.(up|gate)_proj": 11.5}),
+        (
+            {"^model.layers.0.self_attn.q_proj": 5, "self_attn": 7, r"(?!.*down)mlp.*": 6},
+            {"^layers.0.mlp.up_proj": 3, r"[a-k]_proj": 2, r"\w+$": 8},
+        ),
+        (
+            {"model.layers.0.mlp.up_proj": 2, "o_proj": 1, "_proj": 3, "layers.0.mlp.gate.proj": 5, "": 4},
+            {"q_proj$": -1, "q_proj": 5},
+        ),
+    ):
         tensors, wanted = {}, {}
         for module in modules:
             rank = ranks.get(key_of(ranks, module), 4)
@@ -158,38 +246,69 @@ def patterns(case, directory):
             tensors.update(thin(module, matrices))
             wanted[module + ".weight"] = case.base[module + ".weight"] + alpha / rank * matrices[0] @ matrices[1]
         require(len({len(tensors[f"{module}.lora_A.weight"]) for module in modules}) > 2, "patterns that match nothing")
-        case.require(case.merged(adapter(place, tensors, rank_pattern=ranks, alpha_pattern=alphas,
-                target_modules="all-linear")), wanted)
+        case.require(
+            case.merged(adapter(place, tensors, rank_pattern=ranks, alpha_pattern=alphas, target_modules="all-linear")),
+            wanted,
+        )
 
     two = {module: pair(*MATRICES[module]) for module in modules}
     tensors = {key: array for module, matrices in two.items() for key, array in thin(module, matrices).items()}
-    for targets in (["q_proj", "down_proj"], r".*\.(self_attn|mlp)\.(q|up)_proj", "q_proj", ["mlp.up_proj", "proj"],
-            modules, r"(?:.*?(?:layers).*?(?:self_attn|mlp).*?proj)"):
-        named = [module for module in modules
-                 if (re.fullmatch(targets, module)
-                         if isinstance(targets, str) else any(module == one or module.endswith("." + one)
-                                 for one in targets))]
+    for targets in (
+        ["q_proj", "down_proj"],
+        r".*\.(self_attn|mlp)\.(q|up)_proj",
+        "q_proj",
+        ["mlp.up_proj", "proj"],
+        modules,
+        r"(?:.*?(?:layers).*?(?:self_attn|mlp).*?proj)",
+    ):
+        named = [
+            module
+            for module in modules
+            if (
+                re.fullmatch(targets, module)
+                if isinstance(targets, str)
+                else any(module == one or module.endswith("." + one) for one in targets)
+            )
+        ]
         adapter(place, tensors, target_modules=targets)
         report = json.loads(case.tester.poise("verify", place, "--json"))
         told = json.dumps(report)
         left = len(modules) - len(named)
         require(("target_modules does not name" in told) == (left > 0), f"{targets}: {told}")
         require(left < 2 or f"and {left - 1} more" in told, f"{targets}: {told}")
-        require(not named or "PEFT leaves them out" not in told
-                or all(f"does not name {module}" not in told for module in named), told)
+        require(
+            not named
+            or "PEFT leaves them out" not in told
+            or all(f"does not name {module}" not in told for module in named),
+            told,
+        )
 
 
 def fields(case, directory):
     """Every field of adapter_config.json with what it cannot be; inspect opens the directory all the same."""
     place = directory / "fields"
     tensors = thin(Q, pair(HIDDEN, HIDDEN))
-    wrong = {"peft_type": 3, "r": -1, "lora_alpha": "x", "use_rslora": 1, "fan_in_fan_out": "no", "rank_pattern": [],
-            "alpha_pattern": {"q_proj": None}, "target_modules": {"a": 1},
-             "base_model_name_or_path": ["x"], "use_dora": 0}
+    wrong = {
+        "peft_type": 3,
+        "r": -1,
+        "lora_alpha": "x",
+        "use_rslora": 1,
+        "fan_in_fan_out": "no",
+        "rank_pattern": [],
+        "alpha_pattern": {"q_proj": None},
+        "target_modules": {"a": 1},
+        "base_model_name_or_path": ["x"],
+        "use_dora": 0,
+    }
     for key, value in wrong.items():
         adapter(place, tensors, **{key: value})
         case.refused(key, "expected", where=place)
-    for key, value in {"r": 1.5, "rank_pattern": {"q_proj": 2**40}, "target_modules": [3], "lora_alpha": True}.items():
+    for key, value in {
+        "r": 1.5,
+        "rank_pattern": {"q_proj": 2**40},
+        "target_modules": [3],
+        "lora_alpha": True,
+    }.items():
         adapter(place, tensors, **{key: value})
         case.refused(key, "expected", where=place)
     adapter(place, tensors, **wrong)
@@ -197,10 +316,17 @@ def fields(case, directory):
     report = case.tester.poise("verify", place, "--json", fails=None)
     require(all(key in report for key in wrong), report)
     case.tester.poise("inspect", place)
-    for key, value in {"peft_type": "LOHA", "use_dora": True, "lora_bias": True, "use_qalora": True,
-            "layer_replication": [[0, 1]], "megatron_config": {"a": 1},
-                       "alora_invocation_tokens": [1], "target_parameters": ["a"],
-                       "trainable_token_indices": [1]}.items():
+    for key, value in {
+        "peft_type": "LOHA",
+        "use_dora": True,
+        "lora_bias": True,
+        "use_qalora": True,
+        "layer_replication": [[0, 1]],
+        "megatron_config": {"a": 1},
+        "alora_invocation_tokens": [1],
+        "target_parameters": ["a"],
+        "trainable_token_indices": [1],
+    }.items():
         adapter(place, tensors, **{key: value})
         case.refused(key, "supported", where=place)
     adapter(place, tensors, rank_pattern={f"x{i}": 4 for i in range(5000)})
@@ -209,8 +335,12 @@ def fields(case, directory):
     case.tester.poise("verify", place, fails=None)  # ends
     adapter(place, tensors, base_model_name_or_path="someone/base", r=4)
     found = json.loads(case.tester.poise("inspect", place, "--json"))
-    require(found["adapter"] == {"kind": "lora", "alpha": 6.0, "rank": 4, "targets": ["q_proj"], "matrices": 1,
-            "base_model": "someone/base"} and found["warnings"] == [], f"{found}")
+    require(
+        found["adapter"]
+        == {"kind": "lora", "alpha": 6.0, "rank": 4, "targets": ["q_proj"], "matrices": 1, "base_model": "someone/base"}
+        and found["warnings"] == [],
+        f"{found}",
+    )
     require(found["attributes"]["adapter_config"]["lora_alpha"] == 6, "adapter_config")
     case.tester.poise("verify", place)
 

@@ -21,21 +21,53 @@ except ImportError:
     sys.exit(77)
 
 HIDDEN, INNER, HEADS, TOKENS, LAYERS = 64, 128, 4, 48, 1
-CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "hidden_size": HIDDEN,
-        "intermediate_size": INNER,
-          "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": HEADS,
-          "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-          "vocab_size": TOKENS, "tie_word_embeddings": False, "max_position_embeddings": 64}
-MATRICES = {f"model.layers.{layer}.{name}": shape for layer in range(LAYERS) for name, shape in (
-    ("self_attn.q_proj", (HIDDEN, HIDDEN)), ("self_attn.k_proj", (HIDDEN, HIDDEN)),
-    ("self_attn.v_proj", (HIDDEN, HIDDEN)), ("self_attn.o_proj", (HIDDEN, HIDDEN)),
-    ("mlp.gate_proj", (INNER, HIDDEN)), ("mlp.up_proj", (INNER, HIDDEN)), ("mlp.down_proj", (HIDDEN, INNER)))}
-OTHERS = {"model.embed_tokens.weight": (TOKENS, HIDDEN), "lm_head.weight": (TOKENS, HIDDEN),
-        "model.norm.weight": (HIDDEN,),
-          **{f"model.layers.{layer}.{norm}.weight": (HIDDEN,) for layer in range(LAYERS)
-          for norm in ("input_layernorm", "post_attention_layernorm")}}
-NAMES = {"float32": "F32", "float16": "F16", "int32": "I32", "uint32": "U32", "uint8": "U8", "int8": "I8",
-        "int64": "I64"}
+CONFIG = {
+    "architectures": ["LlamaForCausalLM"],
+    "model_type": "llama",
+    "hidden_act": "silu",
+    "hidden_size": HIDDEN,
+    "intermediate_size": INNER,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": HEADS,
+    "rms_norm_eps": 1e-5,
+    "rope_theta": 10000.0,
+    "vocab_size": TOKENS,
+    "tie_word_embeddings": False,
+    "max_position_embeddings": 64,
+}
+MATRICES = {
+    f"model.layers.{layer}.{name}": shape
+    for layer in range(LAYERS)
+    for name, shape in (
+        ("self_attn.q_proj", (HIDDEN, HIDDEN)),
+        ("self_attn.k_proj", (HIDDEN, HIDDEN)),
+        ("self_attn.v_proj", (HIDDEN, HIDDEN)),
+        ("self_attn.o_proj", (HIDDEN, HIDDEN)),
+        ("mlp.gate_proj", (INNER, HIDDEN)),
+        ("mlp.up_proj", (INNER, HIDDEN)),
+        ("mlp.down_proj", (HIDDEN, INNER)),
+    )
+}
+OTHERS = {
+    "model.embed_tokens.weight": (TOKENS, HIDDEN),
+    "lm_head.weight": (TOKENS, HIDDEN),
+    "model.norm.weight": (HIDDEN,),
+    **{
+        f"model.layers.{layer}.{norm}.weight": (HIDDEN,)
+        for layer in range(LAYERS)
+        for norm in ("input_layernorm", "post_attention_layernorm")
+    },
+}
+NAMES = {
+    "float32": "F32",
+    "float16": "F16",
+    "int32": "I32",
+    "uint32": "U32",
+    "uint8": "U8",
+    "int8": "I8",
+    "int64": "I64",
+}
 rng = np.random.default_rng(20261125)
 
 
@@ -62,7 +94,7 @@ def save(path, tensors):
 def load(path):
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8:8 + length])
+    header = json.loads(data[8 : 8 + length])
     header.pop("__metadata__", None)
     arrays = {}
     for name, row in header.items():
@@ -84,7 +116,7 @@ def stream(codes, bits):
 
 
 def codes_of(shape, bits):
-    return rng.integers(0, 2 ** bits, shape)
+    return rng.integers(0, 2**bits, shape)
 
 
 def scales_of(shape, dtype=np.float16):
@@ -104,12 +136,19 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
         index = np.arange(inside) // size
         if order:
             index = rng.permutation(index)
-        codes, zeros, scales = codes_of(shape, bits), codes_of((out, groups), bits), scales_of((out, groups),
-                scale_type)
+        codes, zeros, scales = (
+            codes_of(shape, bits),
+            codes_of((out, groups), bits),
+            scales_of((out, groups), scale_type),
+        )
         less = 1 if version == "gptq" else 0
-        return {".qweight": stream(codes, bits).T.view(np.int32),
-                ".qzeros": stream(((zeros.T - less) % 2 ** bits), bits).view(np.int32), ".scales": scales.T,
-                ".g_idx": index.astype(np.int32)}, grouped(codes, zeros, scales, index)
+        return {
+            ".qweight": stream(codes, bits).T.view(np.int32),
+            ".qzeros": stream(((zeros.T - less) % 2**bits), bits).view(np.int32),
+            ".scales": scales.T,
+            ".g_idx": index.astype(np.int32),
+        }, grouped(codes, zeros, scales, index)
+
     config = {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": order, "sym": False}
     if version != "gptq":
         config["checkpoint_format"] = version
@@ -122,8 +161,11 @@ def gptq_dynamic():
 
     def parts(name, shape):
         return (wide if "down" in name else coarse if "q_proj" in name else usual)(name, shape)
-    return {**config, "dynamic": {"+:.*down.*": {"bits": 8}, r".*\.q_proj": {"group_size": -1, "desc_act": False},
-            "-:.*embed.*": {}}}, parts
+
+    return {
+        **config,
+        "dynamic": {"+:.*down.*": {"bits": 8}, r".*\.q_proj": {"group_size": -1, "desc_act": False}, "-:.*embed.*": {}},
+    }, parts
 
 
 def awq(group=32):
@@ -138,8 +180,11 @@ def awq(group=32):
                 for place, which in enumerate((0, 2, 4, 6, 1, 3, 5, 7)):
                     words[:, column] |= matrix[:, column * 8 + which].astype(np.uint32) << (4 * place)
             return words.view(np.int32)
-        return {".qweight": packed(codes.T), ".qzeros": packed(zeros.T), ".scales": scales.T}, grouped(codes, zeros,
-                scales, np.arange(inside) // group)
+
+        return {".qweight": packed(codes.T), ".qzeros": packed(zeros.T), ".scales": scales.T}, grouped(
+            codes, zeros, scales, np.arange(inside) // group
+        )
+
     return {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemm", "zero_point": True}, parts
 
 
@@ -148,7 +193,7 @@ def float_of(code, exponent_bits, mantissa_bits, bias):
     exponent, mantissa = code >> mantissa_bits & (1 << exponent_bits) - 1, code & (1 << mantissa_bits) - 1
     if exponent == 0:
         return sign * mantissa * 2.0 ** (1 - bias - mantissa_bits)
-    return sign * (1 + mantissa / 2 ** mantissa_bits) * 2.0 ** (exponent - bias)
+    return sign * (1 + mantissa / 2**mantissa_bits) * 2.0 ** (exponent - bias)
 
 
 F8 = np.array([float_of(code, 4, 3, 7) if code & 127 != 127 else 0 for code in range(256)], np.float32)  # E4M3
@@ -168,36 +213,52 @@ def bf16(numbers):
 
 def fp8_blocks(block=(48, 40), narrow=False):
     def parts(name, shape):
-        codes, scales = f8_codes(shape), scales_of((-(-shape[0] // block[0]), -(-shape[1] // block[1])),
-                np.float32) / 20
+        codes, scales = (
+            f8_codes(shape),
+            scales_of((-(-shape[0] // block[0]), -(-shape[1] // block[1])), np.float32) / 20,
+        )
         stored = scales
         if narrow:
             stored, scales = bf16(scales)
-        each = np.repeat(np.repeat(scales, block[0], 0), block[1], 1)[:shape[0], :shape[1]]
+        each = np.repeat(np.repeat(scales, block[0], 0), block[1], 1)[: shape[0], : shape[1]]
         return {".weight": Typed("F8_E4M3", codes), ".weight_scale_inv": stored}, F8[codes] * each
+
     return {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": list(block)}, parts
 
 
 def fp8_scaled(config, each_row=False, shape_of_one=()):
     def parts(name, shape):
         codes = f8_codes(shape)
-        scales = scales_of((shape[0], 1) if each_row else shape_of_one,
-                np.float32) if each_row or shape_of_one else np.array(0.0007, np.float32)
+        scales = (
+            scales_of((shape[0], 1) if each_row else shape_of_one, np.float32)
+            if each_row or shape_of_one
+            else np.array(0.0007, np.float32)
+        )
         result = {".weight": Typed("F8_E4M3", codes), ".weight_scale": scales}
         if config["quant_method"] != "compressed-tensors":
             result[".input_scale"] = np.array(1.5, np.float32)
         return result, F8[codes] * scales
+
     return config, parts
 
 
 def ct(kind, num_bits, **weights):
-    return {"quant_method": "compressed-tensors", "format": kind, "quantization_status": "compressed",
-            "config_groups": {"group_0": {"targets": ["Linear"],
-            "weights": {"num_bits": num_bits, "type": "float" if "float" in kind else "int", **weights}}}}
+    return {
+        "quant_method": "compressed-tensors",
+        "format": kind,
+        "quantization_status": "compressed",
+        "config_groups": {
+            "group_0": {
+                "targets": ["Linear"],
+                "weights": {"num_bits": num_bits, "type": "float" if "float" in kind else "int", **weights},
+            }
+        },
+    }
 
 
 def packed_integers(bits=4, group=32, zeros=None, order=False):
     """zeros: None for symmetric ones, "packed" or "plain"."""
+
     def parts(name, shape):
         out, inside = shape
         size = inside if group is None else group
@@ -206,23 +267,31 @@ def packed_integers(bits=4, group=32, zeros=None, order=False):
         if order:
             index = rng.permutation(index)
         codes, points, scales = codes_of(shape, bits), np.full((out, groups), middle), scales_of((out, groups))
-        result = {".weight_packed": stream(codes, bits).view(np.int32), ".weight_scale": scales,
-                ".weight_shape": np.array(shape, np.int64)}
+        result = {
+            ".weight_packed": stream(codes, bits).view(np.int32),
+            ".weight_scale": scales,
+            ".weight_shape": np.array(shape, np.int64),
+        }
         if zeros:
             points = codes_of((out, groups), bits)
-            result[".weight_zero_point"] = stream(points.T,
-                    bits).T.view(np.int32) if zeros == "packed" else (points - middle).astype(np.int8)
+            result[".weight_zero_point"] = (
+                stream(points.T, bits).T.view(np.int32) if zeros == "packed" else (points - middle).astype(np.int8)
+            )
         if order:
             result[".weight_g_idx"] = index.astype(np.int32)
         return result, grouped(codes, points, scales, index)
+
     return ct("pack-quantized", bits, strategy="channel" if group is None else "group", group_size=group), parts
 
 
 def int8(one=False):
     def parts(name, shape):
-        codes, scales = rng.integers(-128, 128, shape).astype(np.int8), scales_of((1,) if one else (shape[0], 1),
-                np.float32) / 20
+        codes, scales = (
+            rng.integers(-128, 128, shape).astype(np.int8),
+            scales_of((1,) if one else (shape[0], 1), np.float32) / 20,
+        )
         return {".weight": codes, ".weight_scale": scales}, codes.astype(np.float32) * scales
+
     return ct("int-quantized", 8), parts
 
 
@@ -233,16 +302,26 @@ def nvfp4(spelling):
         packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
         if spelling == "modelopt":
             each = F8[scales] * factor
-            result = {".weight": packed, ".weight_scale": Typed("F8_E4M3", scales),
-                    ".weight_scale_2": factor[0].reshape(()), ".input_scale": factor}
+            result = {
+                ".weight": packed,
+                ".weight_scale": Typed("F8_E4M3", scales),
+                ".weight_scale_2": factor[0].reshape(()),
+                ".input_scale": factor,
+            }
         else:
             factor = np.array([300.5], np.float32)
             each = F8[scales] / factor
-            result = {".weight_packed": packed, ".weight_scale": Typed("F8_E4M3", scales),
-                    ".weight_global_scale": factor, ".input_global_scale": factor}
+            result = {
+                ".weight_packed": packed,
+                ".weight_scale": Typed("F8_E4M3", scales),
+                ".weight_global_scale": factor,
+                ".input_global_scale": factor,
+            }
         return result, F4[codes] * np.repeat(each, 16, 1)
-    return ({"quant_method": "modelopt", "quant_algo": "NVFP4"}
-            if spelling == "modelopt" else ct("nvfp4-pack-quantized", 4)), parts
+
+    return (
+        {"quant_method": "modelopt", "quant_algo": "NVFP4"} if spelling == "modelopt" else ct("nvfp4-pack-quantized", 4)
+    ), parts
 
 
 def bitsandbytes4(kind="nf4", nested=False, block=64):
@@ -257,24 +336,31 @@ def bitsandbytes4(kind="nf4", nested=False, block=64):
             inner, outer = codes_of((count // block,), 8), scales_of((-(-(count // block) // 32),), np.float32)
             table = np.sort(rng.random(256)).astype(np.float32)
             offset = np.float32(0.0625)
-            scales = table[inner] * np.repeat(outer, 32)[:len(inner)] + offset
+            scales = table[inner] * np.repeat(outer, 32)[: len(inner)] + offset
             state.update(nested_blocksize=32, nested_dtype="float32", nested_offset=float(offset))
-            result.update({".weight.absmax": inner.astype(np.uint8), ".weight.nested_absmax": outer,
-                    ".weight.nested_quant_map": table})
+            result.update(
+                {
+                    ".weight.absmax": inner.astype(np.uint8),
+                    ".weight.nested_absmax": outer,
+                    ".weight.nested_quant_map": table,
+                }
+            )
         else:
             scales = scales_of((count // block,), np.float32)
             result[".weight.absmax"] = scales
         result[f".weight.quant_state.bitsandbytes__{kind}"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
         return result, (book[codes] * np.repeat(scales, block)).reshape(shape)
+
     return {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": kind}, parts
 
 
 def bitsandbytes8():
     def parts(name, shape):
         codes, largest = rng.integers(-127, 128, shape).astype(np.int8), (rng.random(shape[0]) * 2).astype(np.float32)
-        return {".weight": codes, ".SCB": largest,
-                ".weight_format": np.array(0, np.uint8)}, codes.astype(np.float32) * (largest / np.float32(127))[:,
-                None]
+        return {".weight": codes, ".SCB": largest, ".weight_format": np.array(0, np.uint8)}, codes.astype(
+            np.float32
+        ) * (largest / np.float32(127))[:, None]
+
     return {"quant_method": "bitsandbytes", "load_in_8bit": True}, parts
 
 
@@ -282,43 +368,66 @@ def mlx(bits=4, group=32):
     def parts(name, shape):
         codes, scales = codes_of(shape, bits), scales_of((shape[0], shape[1] // group))
         biases = (scales_of(scales.shape, np.float32) * -3).astype(np.float16)
-        numbers = codes * np.repeat(scales.astype(np.float32), group, 1) + np.repeat(biases.astype(np.float32), group,
-                1)
+        numbers = codes * np.repeat(scales.astype(np.float32), group, 1) + np.repeat(
+            biases.astype(np.float32), group, 1
+        )
         return {".weight": stream(codes, bits), ".scales": scales, ".biases": biases}, numbers
+
     return {"group_size": group, "bits": bits}, parts
 
 
 def hqq(bits=4, group=32, dtype=np.float16, skip=()):
     """BitPack's packing, and the settings as encode_safetensor_type() makes tensors of them."""
+
     def parts(name, shape):
         codes = codes_of((shape[0] * shape[1] // group, group), bits)
-        scales, zeros = scales_of((len(codes), 1), dtype), (rng.random((len(codes), 1)) * 2 ** bits).astype(dtype)
+        scales, zeros = scales_of((len(codes), 1), dtype), (rng.random((len(codes), 1)) * 2**bits).astype(dtype)
         per_word, word = (10, np.int32) if bits == 3 else (8 // bits, np.uint8)
         step = -(-len(codes) // per_word)
         padded = np.zeros((step * per_word, group), np.int64)
-        padded[:len(codes)] = codes
-        words = sum(padded[i * step:(i + 1) * step] << (bits * (per_word - 1 - i))
-                for i in range(per_word)).astype(word)
+        padded[: len(codes)] = codes
+        words = sum(padded[i * step : (i + 1) * step] << (bits * (per_word - 1 - i)) for i in range(per_word)).astype(
+            word
+        )
         numbers = (codes.astype(np.float32) - zeros.astype(np.float32)) * scales.astype(np.float32)
         text = lambda value: np.frombuffer(value.encode(), np.uint8)
         flag = lambda value: np.array(value, np.uint8)
-        result = {".W_q": words, ".scale": scales, ".zero": zeros, ".shape": np.array(shape, np.int64),
-                ".nbits": np.array(bits, np.int32),
-                  ".group_size": np.array(group, np.int32), ".axis": np.array(1, np.int32),
-                  ".packing": text("3bit_32" if bits == 3 else f"{bits}bit_u8"),
-                  ".quant_scale": flag(0), ".quant_zero": flag(0), ".view_as_float": flag(0), ".channel_wise": flag(1),
-                  ".optimize": flag(1), ".round_zero": flag(0),
-                  ".offload_meta": flag(0), ".encoded_state_dict": flag(1), ".stores_quant_config": flag(1),
-                  ".compute_dtype": text("torch.float16"),
-                  ".unpack_view_dtype": text("torch.uint8")}
+        result = {
+            ".W_q": words,
+            ".scale": scales,
+            ".zero": zeros,
+            ".shape": np.array(shape, np.int64),
+            ".nbits": np.array(bits, np.int32),
+            ".group_size": np.array(group, np.int32),
+            ".axis": np.array(1, np.int32),
+            ".packing": text("3bit_32" if bits == 3 else f"{bits}bit_u8"),
+            ".quant_scale": flag(0),
+            ".quant_zero": flag(0),
+            ".view_as_float": flag(0),
+            ".channel_wise": flag(1),
+            ".optimize": flag(1),
+            ".round_zero": flag(0),
+            ".offload_meta": flag(0),
+            ".encoded_state_dict": flag(1),
+            ".stores_quant_config": flag(1),
+            ".compute_dtype": text("torch.float16"),
+            ".unpack_view_dtype": text("torch.uint8"),
+        }
         return {key: value for key, value in result.items() if key not in skip}, numbers.reshape(shape)
-    return {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"nbits": bits, "group_size": group,
-            "axis": 1}}, "skip_modules": ["lm_head"]}, parts
+
+    return {
+        "quant_method": "hqq",
+        "quant_config": {"weight_quant_params": {"nbits": bits, "group_size": group, "axis": 1}},
+        "skip_modules": ["lm_head"],
+    }, parts
 
 
 CASES = {  # name: (quantization_config, parts of a matrix), the part that is taken away, exact
-    **{f"gptq{bits}-{version}": (gptq(bits, 32, version), ".scales", True) for bits in (2, 3, 4, 8)
-            for version in ("gptq", "gptq_v2")},
+    **{
+        f"gptq{bits}-{version}": (gptq(bits, 32, version), ".scales", True)
+        for bits in (2, 3, 4, 8)
+        for version in ("gptq", "gptq_v2")
+    },
     "gptq4-order": (gptq(order=True), ".qzeros", True),
     "gptq3-order": (gptq(bits=3, order=True), ".qweight", True),
     "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
@@ -353,8 +462,22 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 
 
 # Of these each part is cut, too.
-CUT = {"gptq4-order", "gptq-dynamic", "awq", "fp8-blocks", "fp8-tensor", "ct-int4-zeros", "ct-int8", "ct-nvfp4",
-        "modelopt-nvfp4", "nf4-nested", "bitsandbytes8", "mlx4", "hqq3", "hqq4"}
+CUT = {
+    "gptq4-order",
+    "gptq-dynamic",
+    "awq",
+    "fp8-blocks",
+    "fp8-tensor",
+    "ct-int4-zeros",
+    "ct-int8",
+    "ct-nvfp4",
+    "modelopt-nvfp4",
+    "nf4-nested",
+    "bitsandbytes8",
+    "mlx4",
+    "hqq3",
+    "hqq4",
+}
 
 
 class Failure(Exception):
@@ -372,8 +495,10 @@ class Tester:
 
     def poise(self, *arguments, fails=False):
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True)
-        require(fails is None or (done.returncode != 0) == fails,
-                f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}")
+        require(
+            fails is None or (done.returncode != 0) == fails,
+            f"poise {' '.join(map(str, arguments))}: exit {done.returncode}\n{done.stderr}",
+        )
         return done.stderr if fails else done.stdout
 
     def converted(self, source, *options):
@@ -400,8 +525,9 @@ class Tester:
             parts.update({matrix + ending: array for ending, array in its.items()})
         path = self.make(name, quantization, parts)
         inspected = json.loads(self.poise("inspect", path, "--json"))
-        require(len(inspected["tensors"]) == len(expected),
-                f"{len(inspected['tensors'])} tensors, expected {len(expected)}")
+        require(
+            len(inspected["tensors"]) == len(expected), f"{len(inspected['tensors'])} tensors, expected {len(expected)}"
+        )
         raw = json.loads(self.poise("inspect", path, "--json", "--raw"))
         require({row["name"] for row in raw["tensors"]} == set(parts), "--raw shows other tensors than the file has")
         self.poise("verify", path)
@@ -420,16 +546,23 @@ class Tester:
         worst = np.abs(np.array(equal) - np.array(logits)).max() / np.abs(logits).max()
         require(worst < 1e-4, f"logits are off by {worst}")
         victim = "model.layers.0.mlp.up_proj"
-        message = self.poise("inspect", self.make(name, quantization,
-                {key: array for key, array in parts.items() if key != victim + missing}), fails=True)
+        message = self.poise(
+            "inspect",
+            self.make(name, quantization, {key: array for key, array in parts.items() if key != victim + missing}),
+            fails=True,
+        )
         require(victim in message and victim + missing in message, f"without {missing}: {message}")
         if name not in CUT:
             return
         for ending in its:  # parts of other shapes are refused or say the same
             array = parts[victim + ending]
             bits = array.bits if isinstance(array, Typed) else array
-            if bits.size < 2 or ending in (".input_scale", ".input_global_scale", ".compute_dtype",
-                    ".unpack_view_dtype"):
+            if bits.size < 2 or ending in (
+                ".input_scale",
+                ".input_global_scale",
+                ".compute_dtype",
+                ".unpack_view_dtype",
+            ):
                 continue
             cut = bits.reshape(-1)[:-1]
             changed = {**parts, victim + ending: Typed(array.name, cut) if isinstance(array, Typed) else cut}
@@ -442,19 +575,25 @@ class Tester:
         self.poise("convert", path, "-o", f"{target}/", "--force", "--quiet")
         config = json.loads((target / "config.json").read_text())["quantization_config"]
         weights = config["config_groups"]["group_0"]["weights"]
-        require(config["format"] == "pack-quantized" and config["ignore"] == ["lm_head"],
-                f"quantization_config is {config}")
+        require(
+            config["format"] == "pack-quantized" and config["ignore"] == ["lm_head"], f"quantization_config is {config}"
+        )
         stored = load(target / "model.safetensors")
         bits = weights["num_bits"]
-        unpacked = lambda words: np.stack([words.view(np.uint32) >> bits * i & 2 ** bits - 1
-                for i in range(32 // bits)], -1)
+        unpacked = lambda words: np.stack(
+            [words.view(np.uint32) >> bits * i & 2**bits - 1 for i in range(32 // bits)], -1
+        )
         for matrix, shape in MATRICES.items():
             require(list(stored[matrix + ".weight_shape"]) == list(shape), "weight_shape")
             codes = unpacked(stored[matrix + ".weight_packed"]).reshape(shape)
             zeros = unpacked(stored[matrix + ".weight_zero_point"]).swapaxes(1, 2).reshape(shape[0], -1)
             index = np.arange(shape[1]) // weights["group_size"]
-            require(np.array_equal(grouped(codes, zeros, stored[matrix + ".weight_scale"], index),
-                    expected[matrix + ".weight"]), f"{matrix} as it is written")
+            require(
+                np.array_equal(
+                    grouped(codes, zeros, stored[matrix + ".weight_scale"], index), expected[matrix + ".weight"]
+                ),
+                f"{matrix} as it is written",
+            )
         self.compare(self.converted(target), expected, True)
 
     @staticmethod
@@ -462,7 +601,10 @@ class Tester:
         require(set(found) == set(expected), f"other tensors: {set(found) ^ set(expected)}")
         for key, array in expected.items():
             same = np.array_equal(found[key], array) if exact else np.allclose(found[key], array, rtol=2e-6, atol=1e-6)
-            require(same, f"{key} is off by {np.abs(found[key] - array).max() if found[key].shape == array.shape else found[key].shape}")
+            require(
+                same,
+                f"{key} is off by {np.abs(found[key] - array).max() if found[key].shape == array.shape else found[key].shape}",
+            )
 
 
 def main():

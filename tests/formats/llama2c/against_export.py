@@ -61,9 +61,18 @@ def export(config, arrays, version):
     layers = range(config["num_hidden_layers"])
     head_dim = config["hidden_size"] // config["num_attention_heads"]
     shared = config.get("tie_word_embeddings", False)
-    sizes = [config[key] for key in ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                                     "num_key_value_heads", "vocab_size",
-                                     "max_position_embeddings")]
+    sizes = [
+        config[key]
+        for key in (
+            "hidden_size",
+            "intermediate_size",
+            "num_hidden_layers",
+            "num_attention_heads",
+            "num_key_value_heads",
+            "vocab_size",
+            "max_position_embeddings",
+        )
+    ]
     held = dict(arrays)
 
     def plain(name):
@@ -84,8 +93,9 @@ def export(config, arrays, version):
     def of_layers(rest, write):
         return b"".join(write(f"model.layers.{layer}.{rest}") for layer in layers)
 
-    attention_norm, mlp_norm = of_layers("input_layernorm.weight", plain), of_layers("post_attention_layernorm.weight",
-                                                                                     plain)
+    attention_norm, mlp_norm = of_layers("input_layernorm.weight", plain), of_layers(
+        "post_attention_layernorm.weight", plain
+    )
     embedding, norm = matrix("model.embed_tokens.weight"), plain("model.norm.weight")
     q, k, v, o = (of_layers(f"self_attn.{name}_proj.weight", matrix) for name in "qkvo")
     gate, down, up = (of_layers(f"mlp.{name}_proj.weight", matrix) for name in ("gate", "down", "up"))
@@ -93,23 +103,56 @@ def export(config, arrays, version):
     if version == 0:
         sizes[5] = sizes[5] if shared else -sizes[5]
         rotary = np.zeros((sizes[6], head_dim // 2), "<f4").tobytes()
-        return struct.pack("<7i", *sizes) + embedding + attention_norm + q + k + v + o + mlp_norm + gate + down + up + norm + rotary + rotary + output, held
-    header = b"24ka" + struct.pack("<i7iB", version, *sizes, shared) + (struct.pack("<i", GROUP) if version == 2
-                                                                        else b"")
-    return header.ljust(
-        256, b"\0") + attention_norm + mlp_norm + norm + embedding + q + k + v + o + gate + down + up + output, held
+        return (
+            struct.pack("<7i", *sizes)
+            + embedding
+            + attention_norm
+            + q
+            + k
+            + v
+            + o
+            + mlp_norm
+            + gate
+            + down
+            + up
+            + norm
+            + rotary
+            + rotary
+            + output,
+            held,
+        )
+    header = (
+        b"24ka" + struct.pack("<i7iB", version, *sizes, shared) + (struct.pack("<i", GROUP) if version == 2 else b"")
+    )
+    return (
+        header.ljust(256, b"\0")
+        + attention_norm
+        + mlp_norm
+        + norm
+        + embedding
+        + q
+        + k
+        + v
+        + o
+        + gate
+        + down
+        + up
+        + output,
+        held,
+    )
 
 
 def as_safetensors(arrays):
     header, data = {}, b""
     for name, array in arrays.items():
-        header[name] = {"dtype": "F32", "shape": list(array.shape),
-                        "data_offsets": [len(data), len(data) + array.size * 4]}
+        header[name] = {
+            "dtype": "F32",
+            "shape": list(array.shape),
+            "data_offsets": [len(data), len(data) + array.size * 4],
+        }
         data += array.astype("<f4").tobytes()
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
-
-
 
 
 with tempfile.TemporaryDirectory() as directory:
@@ -119,12 +162,16 @@ with tempfile.TemporaryDirectory() as directory:
     config.pop("sliding_window", None)
     config["rope_theta"], config["rms_norm_eps"] = 10000.0, 1e-5
     arrays = weights()
-    texts = ["<unk>", "\n<s>\n", "\n</s>\n"] + [f"<0x{byte:02X}>" for byte in range(256)] + [" ", "a", "b", " a", "ab",
-                                                                                             " ab"]
+    texts = (
+        ["<unk>", "\n<s>\n", "\n</s>\n"]
+        + [f"<0x{byte:02X}>" for byte in range(256)]
+        + [" ", "a", "b", " a", "ab", " ab"]
+    )
     texts += [f"token{i}" for i in range(config["vocab_size"] - len(texts))]
-    (path / "tokenizer.bin").write_bytes(struct.pack("<i", 12) + b"".join(struct.pack("<fi", -i, len(text))
-                                                                          + text.encode() for i,
-                                                                          text in enumerate(texts)))
+    (path / "tokenizer.bin").write_bytes(
+        struct.pack("<i", 12)
+        + b"".join(struct.pack("<fi", -i, len(text)) + text.encode() for i, text in enumerate(texts))
+    )
     for version in (0, 1, 2):
         file, held = export(config, arrays, version)
         (path / "model.bin").write_bytes(file)
@@ -140,8 +187,10 @@ with tempfile.TemporaryDirectory() as directory:
         assert run("inspect", "--json", path / "model.bin")["vocabulary"]["size"] == config["vocab_size"]
         assert run("tokenize", path / "model.bin", "--json", "ab")["ids"] == [1, texts.index(" ab")]
         # The values are those that were written.
-        subprocess.run([POISE, "convert", "--quiet", path / "model.bin", "-o", path / "out.npz", "--dtype", "f32",
-                        "--force"], check=True)
+        subprocess.run(
+            [POISE, "convert", "--quiet", path / "model.bin", "-o", path / "out.npz", "--dtype", "f32", "--force"],
+            check=True,
+        )
         there = np.load(path / "out.npz")
         for name, array in held.items():
             assert np.abs(there[name] - array).max() < 1e-6, (version, name)

@@ -18,8 +18,22 @@ except ImportError:
     sys.exit(77)
 
 POISE = sys.argv[1]
-TYPES = {"FLOAT": "f4", "DOUBLE": "f8", "FLOAT16": "f2", "INT8": "i1", "INT16": "i2", "INT32": "i4", "INT64": "i8", "UINT8": "u1", "UINT16": "u2", "UINT32": "u4", "UINT64": "u8",
-         "BOOL": "b1", "COMPLEX64": "c8", "COMPLEX128": "c16"}
+TYPES = {
+    "FLOAT": "f4",
+    "DOUBLE": "f8",
+    "FLOAT16": "f2",
+    "INT8": "i1",
+    "INT16": "i2",
+    "INT32": "i4",
+    "INT64": "i8",
+    "UINT8": "u1",
+    "UINT16": "u2",
+    "UINT32": "u4",
+    "UINT64": "u8",
+    "BOOL": "b1",
+    "COMPLEX64": "c8",
+    "COMPLEX128": "c16",
+}
 
 
 def poise(*arguments):
@@ -35,7 +49,7 @@ def arrays():
     yield "scalar", np.float32(1.5).reshape(())
     yield "empty", np.zeros((0, 3), "f4")
     yield "large", random.standard_normal((300, 1000)).astype("f4")
-    yield "wide", random.integers(-2**63, 2**63 - 1, 1000)
+    yield "wide", random.integers(-(2**63), 2**63 - 1, 1000)
 
 
 def typed(name, array):
@@ -43,8 +57,15 @@ def typed(name, array):
     number = numpy_helper.from_array(array).data_type
     values = array.view("u2") if array.dtype == np.float16 else array
     tensor = TensorProto(name=name, data_type=number, dims=array.shape)
-    field = {"f4": "float_data", "c8": "float_data", "f8": "double_data", "c16": "double_data", "i8": "int64_data", "u4": "uint64_data", "u8": "uint64_data"}.get(
-        array.dtype.str[1:], "int32_data")
+    field = {
+        "f4": "float_data",
+        "c8": "float_data",
+        "f8": "double_data",
+        "c16": "double_data",
+        "i8": "int64_data",
+        "u4": "uint64_data",
+        "u8": "uint64_data",
+    }.get(array.dtype.str[1:], "int32_data")
     if array.dtype.kind == "c":
         values = array.flatten().view(f"f{array.dtype.itemsize // 2}")
     getattr(tensor, field).extend(values.flatten().tolist())
@@ -52,8 +73,14 @@ def typed(name, array):
 
 
 def model_of(initializers, nodes=(), sparse=()):
-    graph = helper.make_graph([helper.make_node("MatMul", ["x", "large"], ["y"]), *nodes], "graph", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 300])],
-                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 1000])], initializers, sparse_initializer=list(sparse))
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "large"], ["y"]), *nodes],
+        "graph",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 300])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 1000])],
+        initializers,
+        sparse_initializer=list(sparse),
+    )
     model = helper.make_model(graph, producer_name="against_onnx")
     helper.set_model_props(model, {"key": "value"})
     return model
@@ -91,7 +118,9 @@ with tempfile.TemporaryDirectory() as directory:
     # In files beside the model: one for all, one for each.
     for all_in_one in (True, False):
         model = model_of([numpy_helper.from_array(array, name) for name, array in expected.items()])
-        external_data_helper.convert_model_to_external_data(model, all_in_one, "weights.data" if all_in_one else None, size_threshold=0)
+        external_data_helper.convert_model_to_external_data(
+            model, all_in_one, "weights.data" if all_in_one else None, size_threshold=0
+        )
         folder = path / f"external{all_in_one}"
         folder.mkdir()
         onnx.save(model, str(folder / "model.onnx"))
@@ -105,10 +134,16 @@ with tempfile.TemporaryDirectory() as directory:
     dense = np.zeros(60, "f4")
     dense[cells] = values
     dense = dense.reshape(3, 4, 5)
-    sparse = [helper.make_sparse_tensor(numpy_helper.from_array(values, "flat"), numpy_helper.from_array(cells, "f"), dense.shape),
-              helper.make_sparse_tensor(numpy_helper.from_array(values, "listed"), typed("f", cells), dense.shape),
-              helper.make_sparse_tensor(numpy_helper.from_array(values, "rows"), numpy_helper.from_array(np.argwhere(dense), "r"), dense.shape),
-              helper.make_sparse_tensor(numpy_helper.from_array(values, "line"), numpy_helper.from_array(cells, "l"), [60])]
+    sparse = [
+        helper.make_sparse_tensor(
+            numpy_helper.from_array(values, "flat"), numpy_helper.from_array(cells, "f"), dense.shape
+        ),
+        helper.make_sparse_tensor(numpy_helper.from_array(values, "listed"), typed("f", cells), dense.shape),
+        helper.make_sparse_tensor(
+            numpy_helper.from_array(values, "rows"), numpy_helper.from_array(np.argwhere(dense), "r"), dense.shape
+        ),
+        helper.make_sparse_tensor(numpy_helper.from_array(values, "line"), numpy_helper.from_array(cells, "l"), [60]),
+    ]
     constant = helper.make_node("Constant", [], ["constant"], value=numpy_helper.from_array(dense))
     texts = helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", "é".encode()])
     onnx.save(model_of([texts], [constant], sparse), path / "other.onnx")
@@ -119,7 +154,10 @@ with tempfile.TemporaryDirectory() as directory:
         assert np.array_equal(there[name], dense.flatten() if name == "line" else dense), name
     told = json.loads(poise("inspect", "--json", path / "other.onnx"))["attributes"]
     assert told["texts"] == ["a", "é"] and told["onnx.metadata"] == {"key": "value"} and told["onnx.nodes"] == 2, told
-    assert told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}] and told["onnx.producer_name"] == "against_onnx", told
+    assert (
+        told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}]
+        and told["onnx.producer_name"] == "against_onnx"
+    ), told
     # Known by its content.
     (path / "raw.onnx").rename(path / "raw.pb")
     assert json.loads(poise("inspect", "--json", path / "raw.pb"))["format"] == "onnx"

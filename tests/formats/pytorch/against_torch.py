@@ -22,9 +22,20 @@ except ImportError:
 
 POISE = sys.argv[1]
 EXAMPLES = pathlib.Path(sys.argv[2])
-TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
-         torch.uint8, torch.bool,
-         torch.complex64, torch.complex128]
+TYPES = [
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+    torch.complex128,
+]
 
 
 def poise(*arguments):
@@ -66,9 +77,21 @@ def with_deflated_members(path):
 with tempfile.TemporaryDirectory() as directory:
     path = pathlib.Path(directory)
     state = tensors()
-    extras = {"epoch": 3, "lr": 0.5, "name": "é", "betas": (0.9, 0.999), "shape": torch.Size([2, 3]),
-              "dtype": torch.float16, "none": None, "loss": numpy.float32(1.5),
-              "steps": numpy.int64(7), "ids": {1, 2}, "raw": b"\x00\xff", "big": 1 << 40, "device": torch.device("cpu")}
+    extras = {
+        "epoch": 3,
+        "lr": 0.5,
+        "name": "é",
+        "betas": (0.9, 0.999),
+        "shape": torch.Size([2, 3]),
+        "dtype": torch.float16,
+        "none": None,
+        "loss": numpy.float32(1.5),
+        "steps": numpy.int64(7),
+        "ids": {1, 2},
+        "raw": b"\x00\xff",
+        "big": 1 << 40,
+        "device": torch.device("cpu"),
+    }
     for zipped in (True, False):
         for root in (None, "state_dict", "model"):
             file = path / "in.pt"
@@ -88,42 +111,76 @@ with tempfile.TemporaryDirectory() as directory:
             if root:
                 attributes = json.loads(poise("inspect", "--json", file))["attributes"]
                 assert attributes["pytorch.root"] == root
-                expected = {"epoch": 3, "lr": 0.5, "name": "é", "betas": [0.9, 0.999], "shape": [2, 3],
-                            "dtype": "torch.float16", "none": None, "loss": 1.5, "steps": 7,
-                            "ids": [1, 2], "raw": "00ff", "big": 1 << 40, "device": "cpu"}
+                expected = {
+                    "epoch": 3,
+                    "lr": 0.5,
+                    "name": "é",
+                    "betas": [0.9, 0.999],
+                    "shape": [2, 3],
+                    "dtype": "torch.float16",
+                    "none": None,
+                    "loss": 1.5,
+                    "steps": 7,
+                    "ids": [1, 2],
+                    "raw": "00ff",
+                    "big": 1 << 40,
+                    "device": "cpu",
+                }
                 for key, value in expected.items():
                     assert attributes[key] == value, (key, attributes[key], value)
     # Tied weights are stored once, and are one storage when they are loaded.
     torch.save({"a": state["large"], "b": state["large"]}, path / "tied.pt")
     poise("convert", "--quiet", path / "tied.pt", "-o", path / "tied_again.pt")
     tied = torch.load(path / "tied_again.pt", weights_only=True)
-    assert (tied["a"].data_ptr() == tied["b"].data_ptr()
-            and (path / "tied_again.pt").stat().st_size < 1.1 * (path / "tied.pt").stat().st_size)
+    assert (
+        tied["a"].data_ptr() == tied["b"].data_ptr()
+        and (path / "tied_again.pt").stat().st_size < 1.1 * (path / "tied.pt").stat().st_size
+    )
     with zipfile.ZipFile(path / "tied_again.pt") as archive:
         assert archive.testzip() is None
     # Sparse and quantized tensors come as the numbers that PyTorch makes of them.
     dense = torch.randn(5, 7) * (torch.rand(5, 7) < 0.4)
-    special = {"coo": dense.to_sparse_coo() if hasattr(dense, "to_sparse_coo") else dense.to_sparse(),
-               "csr": dense.to_sparse_csr(),
-               "coo3": (torch.rand(3, 4, 5) < 0.2).float().to_sparse(), "dense": dense,
-               "q8": torch.quantize_per_tensor(dense, 0.03125, 3, torch.qint8),
-               "qu8": torch.quantize_per_tensor(dense.t(), 0.05, 120, torch.quint8),
-               "qp": torch.nn.Parameter(torch.quantize_per_tensor(torch.randn(2, 3, 4), 0.0625, 0, torch.qint8),
-                                        requires_grad=False)}
+    special = {
+        "coo": dense.to_sparse_coo() if hasattr(dense, "to_sparse_coo") else dense.to_sparse(),
+        "csr": dense.to_sparse_csr(),
+        "coo3": (torch.rand(3, 4, 5) < 0.2).float().to_sparse(),
+        "dense": dense,
+        "q8": torch.quantize_per_tensor(dense, 0.03125, 3, torch.qint8),
+        "qu8": torch.quantize_per_tensor(dense.t(), 0.05, 120, torch.quint8),
+        "qp": torch.nn.Parameter(
+            torch.quantize_per_tensor(torch.randn(2, 3, 4), 0.0625, 0, torch.qint8), requires_grad=False
+        ),
+    }
     for zipped in (True, False):
         torch.save(special, path / "special.pt", _use_new_zipfile_serialization=zipped)
         findings = json.loads(poise("verify", "--json", path / "special.pt"))["files"][0]["findings"]
         assert len(findings) == 1 and "the scale of 1 quantized tensor has 64 bits" in findings[0]["message"], findings
         for middle in ("special.zt", "special2.zt"):
-            poise("convert", "--quiet", path / "special.pt" if middle == "special.zt" else path / "special.zt", "-o",
-                  path / middle, "--force")
+            poise(
+                "convert",
+                "--quiet",
+                path / "special.pt" if middle == "special.zt" else path / "special.zt",
+                "-o",
+                path / middle,
+                "--force",
+            )
         poise("convert", "--quiet", "--dtype", "f32", path / "special2.zt", "-o", path / "dense.pt", "--force")
-        expect_same(torch.load(path / "dense.pt", weights_only=True),
-                    {name: tensor.dequantize() if tensor.is_quantized else tensor.to_dense() for name,
-                     tensor in special.items()})
-    refused = subprocess.run([POISE, "inspect", path / "channels.pt"], capture_output=True, text=True) if torch.save(
-        {"w": torch.quantize_per_channel(dense, torch.ones(5), torch.zeros(5), 0, torch.qint8)},
-        path / "channels.pt") is None else None
+        expect_same(
+            torch.load(path / "dense.pt", weights_only=True),
+            {
+                name: tensor.dequantize() if tensor.is_quantized else tensor.to_dense()
+                for name, tensor in special.items()
+            },
+        )
+    refused = (
+        subprocess.run([POISE, "inspect", path / "channels.pt"], capture_output=True, text=True)
+        if torch.save(
+            {"w": torch.quantize_per_channel(dense, torch.ones(5), torch.zeros(5), 0, torch.qint8)},
+            path / "channels.pt",
+        )
+        is None
+        else None
+    )
     assert refused.returncode == 1 and "per_channel_affine" in refused.stderr, refused
     # What a state dict says of its modules is kept where it means something.
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
@@ -147,13 +204,19 @@ with tempfile.TemporaryDirectory() as directory:
             index = {}
             for shard in range(2):
                 name = f"pytorch_model-{shard + 1:05}-of-00002.bin"
-                torch.save({key: weights[key] for key in names[shard::2]}, copy / name,
-                           _use_new_zipfile_serialization=shard == 0)
+                torch.save(
+                    {key: weights[key] for key in names[shard::2]},
+                    copy / name,
+                    _use_new_zipfile_serialization=shard == 0,
+                )
                 index |= {key: name for key in names[shard::2]}
             (copy / "pytorch_model.bin.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
         assert poise("run", copy, "-p", "One day", "-n", "8", "--temperature", "0") == answer
         report = json.loads(poise("verify", "--json", copy))
-        assert (report["ok"] and report["files"][0]["digests"]
-                and report["files"][0]["digests_checked"] > len(weights) / 2 - 1), report
+        assert (
+            report["ok"]
+            and report["files"][0]["digests"]
+            and report["files"][0]["digests_checked"] > len(weights) / 2 - 1
+        ), report
         same = json.loads(subprocess.run([POISE, "diff", "--json", nano, copy], capture_output=True, text=True).stdout)
         assert not same["tensors"], same
