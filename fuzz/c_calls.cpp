@@ -93,7 +93,8 @@ class Program {
 
   // Checks that the status of a call and its error agree.
   bool good(poise_status status, const poise_error* error) {
-    if (status < POISE_OK || status > POISE_INTERNAL) report(fmt::format("{} is no status", static_cast<int>(status)));
+    if (status < POISE_OK || status > POISE_INTERNAL)
+      report(fmt::format("{} is not a status", static_cast<int>(status)));
     if (error != nullptr && error->kind != status) report("the error has another kind than the status");
     if (error != nullptr && std::memchr(error->message, 0, sizeof error->message) == nullptr)
       report("a message without an end");

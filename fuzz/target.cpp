@@ -73,7 +73,7 @@ void answer(const std::function<void()>& ask) {
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::internal) report(error.what());
   } catch (const std::exception& error) {
-    report(fmt::format("an exception that is no Error: {}", error.what()));
+    report(fmt::format("an exception that is not an Error: {}", error.what()));
   }
 }
 

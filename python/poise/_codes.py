@@ -21,8 +21,8 @@ def quantize(array: typing.Any, type: str, *, group_size: int | None = None, nam
     array: numpy's, torch's, a Tensor, or whatever has DLPack or buffers. type: "q4_k", "qint8", "group4", ...
     group_size: codes of a group, 128 without it. name: of the tensor, for Model and messages. .part_bytes() has the
     codes, .numpy() the numbers that they mean.
-    Raises BadArgumentError for a type that is none; UnsupportedError for numbers that are not finite, and for rows that
-    are no whole blocks or groups.
+    Raises BadArgumentError for a type that is not one; UnsupportedError for numbers that are not finite, and for rows
+    that are not whole blocks or groups.
     """
     made = _poise.Model.build([(name, described(name or "without a name", array))])
     with _about_an_array(name):

@@ -69,7 +69,7 @@ def name_of(dtype: DType) -> str:
     try:
         return _OTHER_NAMES[text]
     except KeyError:
-        raise TypeError(f"{dtype!r} is no element type: expected one of {', '.join(_TABLE)}") from None
+        raise TypeError(f"{dtype!r} is not an element type: expected one of {', '.join(_TABLE)}") from None
 
 
 def known_name(dtype: DType) -> str:

@@ -50,7 +50,7 @@ def described(name: object, array: typing.Any) -> Tensor | Described:
         view = memoryview(array)
     except TypeError:
         raise TypeError(
-            f"tensor {name}: {type(array).__name__} is no array: numpy's, torch's, and what has DLPack or buffers can "
+            f"tensor {name}: {type(array).__name__} is not an array: numpy's, torch's, and what has DLPack or buffers can "
             "be saved"
         ) from None
     return _from_buffer(name, view)
@@ -69,9 +69,9 @@ def require_texts(metadata: typing.Mapping[typing.Any, typing.Any] | None) -> No
     """TypeError for metadata that are not str to str."""
     for key, value in (metadata or {}).items():
         if not isinstance(key, str):
-            raise TypeError(f"metadata: the key {key!r} is no str")
+            raise TypeError(f"metadata: the key {key!r} is not a str")
         if not isinstance(value, str):
-            raise TypeError(f"metadata {key!r}: {value!r} is no str; json.dumps() makes text of it")
+            raise TypeError(f"metadata {key!r}: {value!r} is not a str; json.dumps() makes text of it")
 
 
 def _from_numpy(name: object, array: typing.Any, np: typing.Any) -> Described:

@@ -121,8 +121,8 @@ class Tokenizer:
         **variables: Any,
     ) -> tuple[str, list[int]]:
         """What the chat template makes of messages, [{"role", "content"}, ...]: the text, and its ids, in which what
-        messages spell is no special token. template: Jinja, in place of the model's own. Other keywords are variables
-        of the template.
+        messages spell is not a special token. template: Jinja, in place of the model's own. Other keywords are
+        variables of the template.
 
         Raises UnsupportedError where there is no template, InvalidFileError for a malformed one, and BadArgumentError
         for messages that it refuses.

@@ -91,7 +91,7 @@ def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
     pairs = []
     for name, array in items_of(tensor_dict):
         if not isinstance(name, str):
-            raise TypeError(f"the name {name!r} of a tensor is no str")
+            raise TypeError(f"the name {name!r} of a tensor is not a str")
         made = described(name, array)
         rank = _RANKS.get((made.dtype if isinstance(made, Tensor) else made[0]) or "", len(_RANKS))
         pairs.append((rank, name, made))

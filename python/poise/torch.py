@@ -253,7 +253,7 @@ def _check(tensors: Tensors) -> None:
         raise ValueError(f"a dict of str to torch.Tensor is saved, not {type(tensors).__name__}")
     for name, tensor in tensors.items():
         if not isinstance(tensor, torch.Tensor):
-            raise ValueError(f"tensor {name}: {type(tensor).__name__} is no torch.Tensor")
+            raise ValueError(f"tensor {name}: {type(tensor).__name__} is not a torch.Tensor")
     sparse = [name for name, tensor in tensors.items() if tensor.layout is not torch.strided]
     if sparse:
         raise ValueError(f"sparse tensors are not saved: {', '.join(sparse)}; .to_dense() makes them dense")

@@ -129,7 +129,7 @@ bool is_row_major(const DLTensor& tensor) {
 // (dtype, shape, Memory) of a capsule, which it consumes: its memory, or a copy if the elements are not row-major.
 py::tuple consume(const py::object& object) {
   if (PyCapsule_IsValid(object.ptr(), kFresh) == 0)
-    throw py::buffer_error("this is no DLPack capsule, or it has been used already");
+    throw py::buffer_error("this is not a DLPack capsule, or it has been used already");
   auto* const managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(object.ptr(), kFresh));
   const DLTensor& tensor = managed->dl_tensor;
   if (tensor.device.device_type != kCpu)

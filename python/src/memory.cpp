@@ -44,7 +44,7 @@ int lend(PyObject* self, Py_buffer* view, int flags) {
     void* data = memory.data == nullptr ? &nothing : memory.data;
     return PyBuffer_FillInfo(view, self, data, static_cast<Py_ssize_t>(memory.size), memory.writable ? 0 : 1, flags);
   } catch (...) {
-    PyErr_SetString(PyExc_BufferError, "these are no bytes of Poise");
+    PyErr_SetString(PyExc_BufferError, "these are not bytes of Poise");
     return -1;
   }
 }

@@ -127,7 +127,8 @@ void declare_tokenizer(py::module_& module) {
       .def("encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
            py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,
            "What the chat template makes of messages, [{\"role\", \"content\"}, ...]: the text, and its ids, in which "
-           "what messages spell is no special token. template: Jinja, in place of the model's own. Other keywords are "
+           "what messages spell is not a special token. template: Jinja, in place of the model's own. Other keywords "
+           "are "
            "variables of the template.\n\nRaises UnsupportedError where there is no template, InvalidFileError for a "
            "malformed one, and BadArgumentError for messages that it refuses.")
       .def(

@@ -37,7 +37,7 @@ Value value_from(py::handle object, const std::string& name, int depth);
 Attributes attributes_from(const py::dict& dict, const std::string& name, int depth) {
   Attributes result;
   for (const auto& [key, item] : dict) {
-    if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is no text", short_repr(key)));
+    if (!py::isinstance<py::str>(key)) refuse(fmt::format("the key {} is not text", short_repr(key)));
     const std::string text = utf8(key);
     result.set(text, value_from(item, name.empty() ? text : fmt::format("{}.{}", name, text), depth));
   }
@@ -187,7 +187,7 @@ py::object optional_number(std::optional<std::uint64_t> number) {
 
 DType dtype_from(std::string_view name) {
   const auto found = dtype_from_name(name);
-  if (!found) refuse(fmt::format("\"{}\" is no element type", name));
+  if (!found) refuse(fmt::format("\"{}\" is not an element type", name));
   return *found;
 }
 

@@ -102,7 +102,7 @@ Model open_weights(const std::filesystem::path& path) {
   Model model = open(path);
   if (model.origin.format != "tllm") {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("magic number: this is no Tiny Llama weight file but {}", model.origin.format),
+                fmt::format("magic number: this is not a Tiny Llama weight file but {}", model.origin.format),
                 path.string(), 0);
   }
   return model;

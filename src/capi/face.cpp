@@ -195,7 +195,7 @@ poise_dtype c_dtype(DType dtype) {
 
 DType dtype_from(poise_dtype dtype) {
   if (dtype < POISE_F64 || dtype > POISE_QINT4)
-    refuse(fmt::format("dtype is {}, which is no element type", static_cast<int>(dtype)));
+    refuse(fmt::format("dtype is {}, which is not an element type", static_cast<int>(dtype)));
   return static_cast<DType>(static_cast<int>(dtype) - 1);
 }
 

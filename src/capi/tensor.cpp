@@ -184,7 +184,7 @@ poise_status poise_quantize(const float* numbers, const uint64_t* dims, size_t r
     const poise::Shape shape = shape_from(dims, rank);
     const std::string_view name = text_at(type, "type");
     const auto stored = poise::stored_type_from_name(name);
-    if (!stored || !stored->quantized()) refuse(fmt::format("\"{}\" is no type of codes", name));
+    if (!stored || !stored->quantized()) refuse(fmt::format("\"{}\" is not a type of codes", name));
     const auto count = poise::element_count(shape);
     if (!count) refuse(fmt::format("the elements of shape {} overflow", poise::to_string(shape)));
     const auto given = items(numbers, static_cast<std::size_t>(*count), "numbers");

@@ -73,7 +73,7 @@ void with_json(const char* json, const char* parameter, Use&& use) {
   try {
     const poise::Value value = poise::parse_json(text, parameter);
     const auto* map = value.get_if<Attributes>();
-    if (map == nullptr) refuse(fmt::format("{} is no JSON object", parameter));
+    if (map == nullptr) refuse(fmt::format("{} is not a JSON object", parameter));
     use(*map);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_file) throw;
@@ -211,7 +211,7 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
     const poise_vocabulary usual = POISE_VOCABULARY_INIT;
     const poise_vocabulary from = taken(at(vocabulary, "vocabulary"), usual);
     if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR)
-      refuse(fmt::format("vocabulary->kind is {}, which is no kind{}", static_cast<int>(from.kind),
+      refuse(fmt::format("vocabulary->kind is {}, which is not a kind{}", static_cast<int>(from.kind),
                          from.kind == POISE_PIPELINE ? " that this call can make" : ""));
     poise::Vocabulary made;
     made.kind = static_cast<poise::VocabularyKind>(from.kind);
@@ -233,7 +233,7 @@ poise_status poise_writer_add_token(poise_writer* writer, const poise_token* tok
     const poise_token usual = POISE_TOKEN_INIT;
     const poise_token from = taken(at(token, "token"), usual);
     if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED)
-      refuse(fmt::format("token->type is {}, which is no type", static_cast<int>(from.type)));
+      refuse(fmt::format("token->type is {}, which is not a type", static_cast<int>(from.type)));
     to.add(view(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
   });
 }

@@ -310,7 +310,7 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
           [&options](const std::string& text) {
             options.quantize->groups.size = parse_group_size(text, options.quantize);
           },
-          "Codes that share a scale; halved for rows that are no multiple of it (default: 128)")
+          "Codes that share a scale; halved for rows that are not a multiple of it (default: 128)")
       ->needs(quantize)
       ->type_name("N");
   command

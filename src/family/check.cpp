@@ -108,7 +108,7 @@ std::vector<std::string> check_config(const Config& config) {
     faults.push_back(fmt::format("vocab_size is {}, expected 0 to {}", config.vocab_size, kMaxModelSize));
   if (!faults.empty()) return faults;
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
-    faults.push_back(fmt::format("num_attention_heads {} is no multiple of num_key_value_heads {}",
+    faults.push_back(fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}",
                                  config.num_attention_heads, config.num_key_value_heads));
   }
   if (!std::isfinite(config.rope_theta) || config.rope_theta <= 0)

@@ -29,7 +29,7 @@ std::optional<float> ConfigKeys::number(std::string_view key) const {
   const auto* fraction = value->get_if<double>();
   if (fraction == nullptr) fail(key, "expected a number");
   const auto narrowed = static_cast<float>(*fraction);
-  if (!std::isfinite(narrowed)) fail(key, fmt::format("{} is no finite number of 32 bits", *fraction));
+  if (!std::isfinite(narrowed)) fail(key, fmt::format("{} is not a finite number of 32 bits", *fraction));
   return narrowed;
 }
 

@@ -66,7 +66,7 @@ struct Rope {
     std::vector<float> result;
     for (std::size_t i = 0; i < size / 2; ++i) {
       const auto number = static_cast<float>(change(i, frequency(i)));
-      if (!std::isfinite(number)) refuse("rope_scaling: the frequencies are no finite numbers");
+      if (!std::isfinite(number)) refuse("rope_scaling: the frequencies are not finite numbers");
       result.push_back(number);
     }
     return result;

@@ -62,7 +62,7 @@ std::vector<std::string> faults(const ConfigView& view) {
   };
   const std::int64_t heads = config.num_attention_heads;
   expect(config.hidden_size % heads == 0,
-         fmt::format("hidden_size {} is no multiple of num_attention_heads {}", config.hidden_size, heads));
+         fmt::format("hidden_size {} is not a multiple of num_attention_heads {}", config.hidden_size, heads));
   expect(config.hidden_size % heads != 0 || config.head_dim == config.hidden_size / heads,
          fmt::format("head_dim is {}, a Tiny Llama has hidden_size / num_attention_heads = {}", config.head_dim,
                      config.hidden_size / heads));

@@ -185,7 +185,7 @@ class VocabularyReader {
 
   std::string text(JsonValue& item) const {
     const auto encoded = item.text();
-    if (!encoded) fail(model_, kVocabulary, "a token is no text");
+    if (!encoded) fail(model_, kVocabulary, "a token is not text");
     return decode_text(model_, *encoded);
   }
 
@@ -213,7 +213,7 @@ class VocabularyReader {
     for (const auto& [text, number] : kNotFinite) {
       if (value == Value(text)) return number;
     }
-    fail(model_, kVocabulary, "a score is no number");
+    fail(model_, kVocabulary, "a score is not a number");
   }
 
   TokenType type(const Value& value) const {
@@ -255,7 +255,7 @@ Card card_from(const Model& model, const Attributes& map) {
     const Value* value = map.find(key);
     if (value == nullptr) return {};
     const auto* found = value->get_if<std::string>();
-    if (found == nullptr) fail(model, kCard, fmt::format("{} is no text", key));
+    if (found == nullptr) fail(model, kCard, fmt::format("{} is not text", key));
     return *found;
   };
   return {text("model_type"),    text("base_model"), text("author"), text("created_at"),

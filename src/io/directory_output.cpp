@@ -84,7 +84,7 @@ std::optional<Found> replaced(const fs::path& target, bool overwrite,
     if (entry.is_file) {
       found.names.push_back(std::move(entry.name));
     } else if (!add_files_of_folder(target, entry.name, found.names)) {
-      refuse(fmt::format("the directory holds {}, which is no file: it is not replaced", entry.name), target);
+      refuse(fmt::format("the directory holds {}, which is not a file: it is not replaced", entry.name), target);
     }
   }
   std::ranges::sort(found.names);

@@ -67,7 +67,7 @@ std::string unescape(std::string_view text, std::string& out) {
       const auto code = hexadecimal(text.substr(i), count);
       if (!code) return fmt::format("a string has \\{} without {} hexadecimal digits", c, count);
       if (*code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000))
-        return fmt::format("a string has the code U+{:04X}, which is no character", *code);
+        return fmt::format("a string has the code U+{:04X}, which is not a character", *code);
       append_code(out, *code);
       i += count;
     } else if (c == 'N') {

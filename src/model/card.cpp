@@ -74,7 +74,7 @@ bool take_time(Fields& fields) {
 
 void check_text(std::string_view name, const std::string& value) {
   if (is_utf8(value)) return;
-  throw Error(ErrorKind::bad_argument, fmt::format("{}: \"{}\" is no UTF-8", name, value));
+  throw Error(ErrorKind::bad_argument, fmt::format("{}: \"{}\" is not UTF-8", name, value));
 }
 
 void check_date(std::string_view name, std::string& value) {

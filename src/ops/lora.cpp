@@ -41,7 +41,7 @@ class Merging {
     auto found = adapter_in(file_, &base);
     if (!found) {
       throw Error(ErrorKind::invalid_file,
-                  "this is no adapter: a directory of one has adapter_config.json and no model.safetensors, a GGUF "
+                  "this is not an adapter: a directory of one has adapter_config.json and no model.safetensors, a GGUF "
                   "file of one has general.type \"adapter\"",
                   file_.origin.path.string());
     }

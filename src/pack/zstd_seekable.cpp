@@ -75,7 +75,7 @@ class SeekTable {
     std::array<std::byte, kSkippableHeaderBytes> header{};
     at_.source->read(at_.offset + table_begin_ - kSkippableHeaderBytes, header);
     if (load_le<std::uint32_t>(header.data()) != kSkippableMagic || load_le<std::uint32_t>(&header[4]) != table)
-      fail("the seek table is no skippable frame");
+      fail("the seek table is not a skippable frame");
   }
 
   void read_entries() {

@@ -99,7 +99,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Part& words = matrix.data(weight, {DType::i32, DType::u32});
   matrix.require_rank(weight, 2);
   if (weight.shape[0] > UINT32_MAX || weight.shape[0] * 32 % bits != 0)
-    matrix.fail(fmt::format("the {} words of a column of {} are no whole codes of {} bits", weight.shape[0],
+    matrix.fail(fmt::format("the {} words of a column of {} are not whole codes of {} bits", weight.shape[0],
                             weight.name, bits));
   const std::uint64_t in = weight.shape[0] * 32 / bits;
   const std::uint64_t out = weight.shape[1];
@@ -114,7 +114,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& zeros = matrix.require(".qzeros");
   const Part& zero_words = matrix.data(zeros, {DType::i32, DType::u32});
   if (out * bits % 32 != 0)
-    matrix.fail(fmt::format("zero points of {} bits for {} rows are no whole words", bits, out));
+    matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
   matrix.require_shape(zeros, {groups, out * bits / 32});
   const bool less_one = config.text("checkpoint_format").value_or("gptq") == "gptq";
   const unsigned stored = stored_bits(bits);

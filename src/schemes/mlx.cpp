@@ -47,7 +47,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   matrix.require_rank(scales, 2);
   const std::uint64_t rows = weight.shape[0];
   if (weight.shape[1] > UINT32_MAX || weight.shape[1] * 32 % static_cast<std::uint64_t>(bits) != 0)
-    matrix.fail(fmt::format("the {} words of a row are no whole codes of {} bits", weight.shape[1], bits));
+    matrix.fail(fmt::format("the {} words of a row are not whole codes of {} bits", weight.shape[1], bits));
   const std::uint64_t columns = weight.shape[1] * 32 / static_cast<std::uint64_t>(bits);
   if (columns == 0 || columns % static_cast<std::uint64_t>(group_size) != 0)
     matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, columns));

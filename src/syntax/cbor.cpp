@@ -366,7 +366,7 @@ bool Map::next() {
   } else if (!is_new()) {
     in_.fail(fmt::format("the key \"{}\" comes twice", printable(key_)), key_position_);
   }
-  frame.key = text_key_ ? key_ : "key that is no text";
+  frame.key = text_key_ ? key_ : "key that is not text";
   return true;
 }
 

@@ -175,7 +175,7 @@ class JsonParser {
   // Finds the place of invalid UTF-8 or of an invalid string: simdjson reports these first, without a place.
   [[noreturn]] void fail_early(simdjson::error_code error) const {
     if (error == simdjson::MEMALLOC) throw std::bad_alloc();
-    if (error == simdjson::UTF8_ERROR) fail("bytes that are no UTF-8", first_malformed());
+    if (error == simdjson::UTF8_ERROR) fail("bytes that are not UTF-8", first_malformed());
     if (error != simdjson::UNESCAPED_CHARS && error != simdjson::UNCLOSED_STRING) fail(problem_of(error), text_.data());
     const char* opening = nullptr;
     for (const char* at = text_.data(); at != end(); ++at) {

@@ -275,7 +275,7 @@ class Machine {
   // Bytes of the pickle itself.
   void push_text(Kind kind, std::uint64_t length) {
     const std::span<const std::byte> bytes = raw(length, kind == Kind::text ? "text" : "bytes");
-    if (kind == Kind::text && !is_utf8(as_text(bytes))) fail("the text is no UTF-8");
+    if (kind == Kind::text && !is_utf8(as_text(bytes))) fail("the text is not UTF-8");
     push(make(kind, position_ - bytes.size(), bytes.size()));
   }
   // Texts of Python 2, which may be bytes.
@@ -363,7 +363,7 @@ class Machine {
       at += 2 + digits;
     }
     const bool is_text = is_utf8(result);
-    if (is_unicode && !is_text) fail("the text is no Unicode");
+    if (is_unicode && !is_text) fail("the text is not Unicode");
     push(made_text(is_text ? Kind::text : Kind::bytes, std::move(result)));
   }
   // Lines of UNICODE are in Latin-1.
@@ -394,7 +394,7 @@ class Machine {
   Id global_from_lines() {
     const std::string_view module = line("GLOBAL");
     const std::string_view name = line("GLOBAL");
-    if (!is_utf8(module) || !is_utf8(name)) fail("GLOBAL: the name is no UTF-8");
+    if (!is_utf8(module) || !is_utf8(name)) fail("GLOBAL: the name is not UTF-8");
     return make_global(module, name);
   }
   void push_global_lines() { push(global_from_lines()); }

@@ -92,7 +92,7 @@ void check_block_parts(const Tensor& tensor) {
                                  : tensor.shape.empty() ? 1
                                                         : tensor.shape.back());
   if (!bytes)
-    fail(tensor, fmt::format("{} of shape {} are no whole blocks of {} elements", columns ? "columns" : "rows",
+    fail(tensor, fmt::format("{} of shape {} are not whole blocks of {} elements", columns ? "columns" : "rows",
                              to_string(tensor.shape), type.elements));
   if (*bytes != data->blob->size())
     fail(tensor,

@@ -65,7 +65,7 @@ void check_mx_parts(const Tensor& tensor) {
   if (scales.dtype != DType::f8_e8m0)
     fail_mx(tensor, fmt::format("scales: expected u8 of type f8_e8m0, found {}", scales.type_name()));
   if (std::ranges::find(kElements, data.dtype) == kElements.end())
-    fail_mx(tensor, fmt::format("data: {} is no MX element", data.type_name()));
+    fail_mx(tensor, fmt::format("data: {} is not an MX element", data.type_name()));
   if (data.dtype != DType::unknown) require_size(tensor, data, packed_bytes(data.dtype, tensor.elements()));
   require_size(tensor, scales, tensor.elements() / mx_scheme(tensor.layout)->block_size);
 }

@@ -23,7 +23,7 @@ constexpr std::uint64_t kPieceBytes = 64 << 10;  // bytes of codes that a thread
 std::string row_fault(const Shape& shape, const BlockType& type) {
   if (shape.empty()) return "it has no rows, and blocks are made of them";
   if (shape.back() % type.elements == 0) return {};
-  return fmt::format("its rows of {} elements are no whole blocks of {}, which {} has", shape.back(), type.elements,
+  return fmt::format("its rows of {} elements are not whole blocks of {}, which {} has", shape.back(), type.elements,
                      type.name);
 }
 
@@ -75,7 +75,7 @@ Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, s
     throw Error(ErrorKind::bad_argument, fmt::format("tensor {}: {}", name, why));
   };
   const BlockType* const blocks_type = block_type_named(type);
-  if (blocks_type == nullptr) refuse(fmt::format("\"{}\" is no type of blocks", type));
+  if (blocks_type == nullptr) refuse(fmt::format("\"{}\" is not a type of blocks", type));
   if (const std::string fault = row_fault(shape, *blocks_type); !fault.empty()) refuse(fault);
   const auto elements = element_count(shape);
   const auto bytes = elements ? checked_mul(*elements / blocks_type->elements, blocks_type->bytes) : std::nullopt;

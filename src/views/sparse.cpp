@@ -62,7 +62,7 @@ Fault csr_fault(const Tensor& tensor) {
     return fault;
   const std::uint64_t width = index_bytes(indices);
   if (indices.blob->size() % width != 0)
-    return fmt::format("indices: {} bytes are no whole number of {}", indices.blob->size(), indices.type_name());
+    return fmt::format("indices: {} bytes are not a whole number of {}", indices.blob->size(), indices.type_name());
   return values_fault(tensor, indices.blob->size() / width);
 }
 
@@ -73,7 +73,7 @@ Fault coo_fault(const Tensor& tensor) {
   if (auto fault = index_fault(coords)) return fault;
   const std::uint64_t width = index_bytes(coords) * tensor.shape.size();
   if (coords.blob->size() % width != 0) {
-    return fmt::format("coords: {} bytes are no whole number of coordinates of rank {}", coords.blob->size(),
+    return fmt::format("coords: {} bytes are not a whole number of coordinates of rank {}", coords.blob->size(),
                        tensor.shape.size());
   }
   return values_fault(tensor, coords.blob->size() / width);

@@ -16,6 +16,6 @@ grep '^_Z' "$work/all" | c++filt >"$work/c++"
 test -s "$work/c++"
 if grep -Ev '^(typeinfo (name )?for |vtable for |VTT for )?poise::' "$work/c++" ||
   grep -E '::(State|Tables|Parts)::|poise::(capi|cli|alt|ztensor)::' "$work/c++"; then
-  echo "these are no part of the interface" >&2
+  echo "these are not part of the interface" >&2
   exit 1
 fi

@@ -154,7 +154,7 @@ TEST(Plans, ConfigurationsThatMakeNoSenseAreRefused) {
   const Case cases[] = {
       {"llama", R"("rope_scaling": {"type": "linear"}, )", "rope_scaling: factor is missing"},
       {"llama", R"("rope_scaling": {"type": "linear", "factor": 0}, )", "factor is 0, expected more than 0"},
-      {"llama", R"("rope_scaling": {"type": "linear", "factor": 1e-40}, )", "frequencies are no finite numbers"},
+      {"llama", R"("rope_scaling": {"type": "linear", "factor": 1e-40}, )", "frequencies are not finite numbers"},
       {"llama", R"("rope_scaling": {"type": "frob", "factor": 2}, )",
        "type is \"frob\", only default, linear, dynamic, llama3, yarn, longrope are supported"},
       {"llama", R"("rope_scaling": {"type": 7}, )", "type: expected text"},

@@ -63,8 +63,8 @@ TEST(HostileNpz, Directory) {
                           "0 entry signature", "method 14"},
                      Case{"what is stored is as large as it is", [] { return whole().u32("0 entry size", 1 << 30); },
                           kInvalid, "0 entry signature", "bytes are stored as"},
-                     Case{"what is deflated is no bomb", [] { return whole().u32("1 entry size", 1 << 30); }, kInvalid,
-                          "1 entry signature", "cannot inflate to 1073741824"},
+                     Case{"what is deflated is not a bomb", [] { return whole().u32("1 entry size", 1 << 30); },
+                          kInvalid, "1 entry signature", "cannot inflate to 1073741824"},
                      Case{"extra fields end",
                           [] {
                             return whole()
@@ -145,7 +145,7 @@ TEST(HostileNpz, Bytes) {
                                [] {
                                  return zip_file({{"w.npy", kFloats}, {"readme.txt", "hello"}});
                                },
-                               "1 signature", "readme.txt is left out: it is no array", true},
+                               "1 signature", "readme.txt is left out: it is not an array", true},
                     VerifyCase{"arrays of objects are told",
                                [] {
                                  return zip_file({{"w.npy", kFloats},

@@ -172,7 +172,7 @@ TEST(HostilePytorch, Tensors) {
           Case{"tensors are in no object",
                [] { return file_of("\x80\x02" + global("evil", "Net") + ")\x81}(" + text("w") + kMatrix + "ub."); },
                kUnsupported, kAnywhere, "an object of evil.Net"},
-          Case{"a checkpoint is no object",
+          Case{"a checkpoint is not an object",
                [] { return file_of("\x80\x02" + call(global("os", "system"), text("x")) + "."); }, kUnsupported,
                kAnywhere, "an object of os.system"},
           Case{"a checkpoint is a dict", [] { return file_of("\x80\x02K\1."); }, kInvalid, kAnywhere,
@@ -194,7 +194,7 @@ TEST(HostilePytorch, Tensors) {
                  return zip_file({{"a/data.pkl", std::string(10000, 'x'), std::string(9 << 20, '\0'), true}});
                },
                kUnsupported, "0 bytes", "10000 deflated bytes, which justify at most 8408608: it has 9437184"},
-          Case{"it is no program",
+          Case{"it is not a program",
                [] {
                  return zip_file({{"a/data.pkl", objects()}, {"a/constants.pkl", ").}"}, {"a/data/0", kFloats}});
                },

@@ -130,11 +130,11 @@ TEST(HostileTokenizerFiles, TokenizerJson) {
       {"also as a pair", json(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "a", "a"]]})"), kInvalid,
        "model.merges: expected two tokens"},
       {"its left is a token", json(R"({"type": "BPE", "vocab": {"a": 0, "xa": 1}, "merges": ["x a"]})"), kInvalid,
-       "merges: \"x\" is no token"},
+       "merges: \"x\" is not a token"},
       {"its right is a token", json(R"({"type": "BPE", "vocab": {"a": 0, "ax": 1}, "merges": ["a x"]})"), kInvalid,
-       "merges: \"x\" is no token"},
+       "merges: \"x\" is not a token"},
       {"it makes a token", json(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a a"]})"), kInvalid,
-       "merges: \"aa\" is no token"},
+       "merges: \"aa\" is not a token"},
       {"its right has the prefix",
        json(R"({"type": "BPE", "continuing_subword_prefix": "##", "vocab": {"a": 0}, "merges": ["a a"]})"), kInvalid,
        "shorter than the prefix"},
@@ -146,16 +146,16 @@ TEST(HostileTokenizerFiles, TokenizerJson) {
 TEST(HostileTokenizerFiles, OtherModels) {
   expect_broken({
       {"a list has pairs", unigram(R"([["<unk>"]])"), kInvalid, "expected a token and its score"},
-      {"a score is no list", unigram(R"([["u", ["ab", -1.5]]])"), kInvalid, "expected a token and its score"},
+      {"a score is not a list", unigram(R"([["u", ["ab", -1.5]]])"), kInvalid, "expected a token and its score"},
       {"a score is a number", unigram(R"([["<unk>", "0"]])"), kInvalid, "expected a token and its score"},
       {"no number is NaN", unigram(R"([["<unk>", NaN]])"), kInvalid, "JSON: "},
       {"the unknown token is there", unigram(R"([["a", 0]])", R"(, "unk_id": 7)"), kInvalid,
        "unk_id: 7, but the vocabulary has 1 tokens"},
       {"or all characters are", unigram(R"([["a", 0]])", ""), kUnsupported, "no token for \"b\""},
       {"a word needs a token", json(R"({"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "x"})"), kUnsupported,
-       "a word of the text is no token"},
+       "a word of the text is not a token"},
       {"pieces need an unknown one", json(R"({"type": "WordPiece", "vocab": {"a": 0}, "unk_token": "x"})"), kInvalid,
-       "unk_token: \"x\" is no token"},
+       "unk_token: \"x\" is not a token"},
   });
 }
 
@@ -309,7 +309,7 @@ TEST(HostileTokenizerFiles, VocabJsonAndMerges) {
       {"and each token once", files(R"({"a": 0, "a": 1})", ""), kInvalid, "\"a\" comes twice"},
       {"a line has two tokens", files(R"({"a": 0})", "a\n"), kInvalid, "line 1: expected two tokens"},
       {"and no more", files(R"({"a": 0})", "#version\na a a\n"), kInvalid, "line 2: expected two tokens"},
-      {"that the vocabulary has", files(R"({"a": 0})", "a x\n"), kInvalid, "\"x\" is no token"},
+      {"that the vocabulary has", files(R"({"a": 0})", "a x\n"), kInvalid, "\"x\" is not a token"},
   });
 }
 

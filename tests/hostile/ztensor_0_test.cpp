@@ -88,7 +88,7 @@ TEST(HostileZtensor0, Entries) {
           Case{"the order of bytes is one of two", [] { return with("data_endianness", text("middle")); }, kInvalid,
                kAnywhere, "expected little or big, found \"middle\""},
           Case{"offset is a multiple of 64", [] { return with("offset", number(72)); }, kInvalid, "entry 0",
-               "t: data: offset: 72 is no multiple of 64"},
+               "t: data: offset: 72 is not a multiple of 64"},
           Case{"offset is after the magic", [] { return with("offset", number(0)); }, kInvalid, "entry 0",
                "t: data: offset: 0 is before"},
           Case{"the blob ends before the index", [] { return with("size", number(17)); }, kInvalid, "entry 0",

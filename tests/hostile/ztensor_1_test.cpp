@@ -108,7 +108,7 @@ TEST(HostileZtensor1, EveryFaultIsListed) {
   for (const Finding& fault : report.faults) faults.push_back(fault.message);
   ASSERT_EQ(faults.size(), 4U);
   EXPECT_THAT(faults[0], AllOf(HasSubstr("a: "), HasSubstr("12")));
-  EXPECT_THAT(faults[1], HasSubstr("c: data: offset: 65 is no multiple of 64"));
+  EXPECT_THAT(faults[1], HasSubstr("c: data: offset: 65 is not a multiple of 64"));
   EXPECT_THAT(faults[2], HasSubstr("d: data: 16 bytes at 1024 reach beyond the data"));
   EXPECT_THAT(faults[3], AllOf(HasSubstr("tensor b"), HasSubstr("crc32c")));
   EXPECT_EQ(report.tensors, 1U);
@@ -121,7 +121,7 @@ TEST(HostileZtensor1, AHundredFaultsAreEnough) {
     objects.emplace_back(text(fmt::format("t{}", i)), object({4}, "dense", {{text("data"), component("f32", 65, 16)}}));
   const ByteFile file = with_manifest(map({{text("version"), text("1.1.0")}, {text("objects"), map(objects)}}));
   EXPECT_THAT(message_of([&] { open(source(file.bytes(), "hostile.zt")); }),
-              HasSubstr("t100: data: offset: 65 is no multiple of 64 (and 100 more faults)"));
+              HasSubstr("t100: data: offset: 65 is not a multiple of 64 (and 100 more faults)"));
 }
 
 TEST(HostileZtensor1, Container) {
@@ -232,7 +232,7 @@ TEST(HostileZtensor1, Root) {
                [] {
                  return with_manifest(map({{text("objects"), map({{number(1), map({})}})}}));
                },
-               kInvalid, kAnywhere, "objects: key that is no text: expected a name"},
+               kInvalid, kAnywhere, "objects: key that is not text: expected a name"},
           Case{"attributes are a map",
                [] {
                  return with_manifest(map({{text("attributes"), text("x")}}));
@@ -312,7 +312,7 @@ TEST(HostileZtensor1, Objects) {
                [] {
                  return one_object(object({4}, "dense", {{number(1), component("f32", 64, 16)}}));
                },
-               kInvalid, kAnywhere, "components: key that is no text: expected a role"},
+               kInvalid, kAnywhere, "components: key that is not text: expected a role"},
           Case{"a role stands once",
                [] {
                  return one_object(
@@ -395,7 +395,7 @@ TEST(HostileZtensor1, Components) {
       "data: digest: expected text, found a byte string", kAnywhere);
   check(
       "offset is a multiple of 64", [] { return component("f32", 65, 16); },
-      "t: data: offset: 65 is no multiple of 64");
+      "t: data: offset: 65 is not a multiple of 64");
   check(
       "offset is after the magic", [] { return component("f32", 0, 16); },
       "t: data: offset: 0 is before the first place");
@@ -511,7 +511,7 @@ TEST(HostileZtensor1, Sparse) {
                [] {
                  return coordinates(numbers({0, 1, 2}));
                },
-               kInvalid, "object 0", "coords: 24 bytes are no whole number of coordinates"},
+               kInvalid, "object 0", "coords: 24 bytes are not a whole number of coordinates"},
           Case{"a list has a rank",
                [] {
                  return one_object(
@@ -704,7 +704,7 @@ const auto kHidden = std::array{
                [] {
                  return compressed_coordinates(elements<float>({1, 2}), numbers({0, 1, 1}));
                },
-               "blob 1", "coords: 24 bytes are no whole number of coordinates"},
+               "blob 1", "coords: 24 bytes are not a whole number of coordinates"},
     VerifyCase{"a coordinate exists",
                [] {
                  return compressed_coordinates(elements<float>({1, 2}), numbers({0, 2, 1, 2}));

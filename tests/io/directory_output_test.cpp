@@ -117,10 +117,10 @@ TEST_F(DirectoryOutputTest, RefusesWhatIsNotToBeReplaced) {
     EXPECT_THAT(refusal(path("real"), overwrite), HasSubstr("there is b: it is not replaced"));
   fs::remove(path("real/b"));
   fs::create_directory(path("real/a9"));
-  EXPECT_THAT(refusal(path("real"), true), HasSubstr("holds a9, which is no file"));
+  EXPECT_THAT(refusal(path("real"), true), HasSubstr("holds a9, which is not a file"));
   fs::remove(path("real/a9"));
   fs::create_symlink("/etc/passwd", path("real/a9"));
-  EXPECT_THAT(refusal(path("real"), true), HasSubstr("holds a9, which is no file"));
+  EXPECT_THAT(refusal(path("real"), true), HasSubstr("holds a9, which is not a file"));
   EXPECT_THAT(refusal("/", true), HasSubstr("a name of its own"));
   EXPECT_THAT(refusal(path("real") / "..", true), HasSubstr("a name of its own"));
   EXPECT_EQ(support::contents(path("file")), "precious");
@@ -148,7 +148,7 @@ TEST_F(DirectoryOutputTest, HasFolders) {
   fs::remove(path("out/a3/z"));
   support::put(path("out/a3/b/z"), "precious");
   EXPECT_THAT(support::error_of([&] { DirectoryOutput(path("out"), true, any); }).message(),
-              HasSubstr("holds a3, which is no file"));
+              HasSubstr("holds a3, which is not a file"));
 }
 
 TEST_F(DirectoryOutputTest, KeepsWhatAppearedMeanwhile) {

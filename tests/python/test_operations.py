@@ -627,7 +627,7 @@ def test_what_is_of_a_wrong_type_is_told_in_plain_words(nano, tmp_path):
     ):
         with pytest.raises(TypeError) as error:
             call()
-        assert "expected" in str(error.value) or "is no array" in str(error.value), str(error.value)
+        assert "expected" in str(error.value) or "is not an array" in str(error.value), str(error.value)
         assert (
             "pybind" not in str(error.value)
             and "argument" not in str(error.value)

@@ -189,7 +189,7 @@ def run(case, directory):
         ((keys(kind="loha"), good), 'adapter.type is "loha"'),
         ((keys(float("nan")), good), "adapter.lora.alpha"),
         ((keys(architecture="qwen2"), good), "general.architecture is qwen2, that of the model is llama"),
-        ((keys(general="model"), good), "this is no adapter"),
+        ((keys(general="model"), good), "this is not an adapter"),
         ((keys(), {}), "the adapter changes nothing"),
         (([*keys(None), entry("adapter.lora.alpha", TEXT, "16")], good), "adapter.lora.alpha"),
         ((keys(), {"blk.0.attn_q.weight.lora_a": one[1]}), "blk.0.attn_q.weight: lora_b is missing"),

@@ -269,7 +269,7 @@ TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
               HasSubstr("more values than a text of this size may hold"));
 }
 
-// Lists that are walked are no levels of what is collected.
+// Lists that are walked are not levels of what is collected.
 TEST(JsonWalk, ReadsTreesInsideOfWalkedLists) {
   std::vector<Value> found;
   walk_json_object(

@@ -160,7 +160,7 @@ TEST(ValueJson, ALargeTextOfTinyValuesIsRefusedBeforeItsTokensAreKept) {
   } catch (const Error& error) {
     EXPECT_EQ(error.offset(), text.size() / 4);
   }
-  text = "\"" + std::string(16 << 20, '[') + "\"";  // in a string they are no values
+  text = "\"" + std::string(16 << 20, '[') + "\"";  // in a string they are not values
   EXPECT_NO_THROW(parse_json(text, "test", 0));
 }
 

@@ -121,7 +121,8 @@ TEST(Mx, WhatDoesNotFitIsNamed) {
                 mx({8}, DType::f4_e2m1, data, {127}, {{"block_size", 8}, {"scale_form", "f32_factors"}});
               }),
               HasSubstr("scale_form"));
-  EXPECT_THAT(failure_of(mx({4}, DType::u8, data, {127}, {{"block_size", 4}})), HasSubstr("data: u8 is no MX element"));
+  EXPECT_THAT(failure_of(mx({4}, DType::u8, data, {127}, {{"block_size", 4}})),
+              HasSubstr("data: u8 is not an MX element"));
 }
 
 }  // namespace

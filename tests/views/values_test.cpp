@@ -82,7 +82,7 @@ TEST(Values, AreNotMadeCodesThatTheyCannotBe) {
   };
   EXPECT_EQ(refusal(tensor, "f16").kind(), ErrorKind::bad_argument);
   EXPECT_EQ(refusal(tensor, "q4_k").message(),
-            "tensor w: its rows of 32 elements are no whole blocks of 256, which q4_k has");
+            "tensor w: its rows of 32 elements are not whole blocks of 256, which q4_k has");
   EXPECT_EQ(refusal(make_tensor("s", {}, {1}), "q8_0").kind(), ErrorKind::unsupported);
   EXPECT_EQ(refusal(make_tensor("s", {}, {1}), "group4").kind(), ErrorKind::unsupported);
   EXPECT_EQ(refusal(make_tensor("w", {3}, {1, 2, 3}), "group4").kind(), ErrorKind::unsupported);
@@ -91,9 +91,9 @@ TEST(Values, AreNotMadeCodesThatTheyCannotBe) {
     return support::error_of([&] { make_block_tensor("b", {2, 32}, type, std::vector<std::byte>(bytes)); }).message();
   };
   EXPECT_EQ(blocks_refusal("q8_0", 67), "tensor b: 67 bytes for q8_0 [2, 32]");
-  EXPECT_EQ(blocks_refusal("f16", 128), "tensor b: \"f16\" is no type of blocks");
+  EXPECT_EQ(blocks_refusal("f16", 128), "tensor b: \"f16\" is not a type of blocks");
   EXPECT_EQ(blocks_refusal("q4_k", 288),
-            "tensor b: its rows of 32 elements are no whole blocks of 256, which q4_k has");
+            "tensor b: its rows of 32 elements are not whole blocks of 256, which q4_k has");
 }
 
 TEST(Values, RefuseWhatIsNoFloatingPointNumber) {

@@ -22,7 +22,7 @@ void SectionWriter::text_length(std::string_view field, std::string_view value) 
   if (value.size() > INT32_MAX)
     refuse(field, fmt::format("{} bytes of text do not fit the format's 32-bit length", value.size()));
   if (value.find('\0') != std::string_view::npos) refuse(field, "the text holds a NUL byte");
-  if (!is_utf8(value)) refuse(field, "the text is no UTF-8");
+  if (!is_utf8(value)) refuse(field, "the text is not UTF-8");
   fields_.i32(static_cast<std::int32_t>(value.size()));
 }
 

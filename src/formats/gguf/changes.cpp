@@ -72,7 +72,8 @@ Tensor to_gguf(Tensor tensor, Change change, const Heads& heads) {
     case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::llama_cpp);
     case Change::plus_one:
       if (!has_float_elements(tensor))
-        throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: it is no norm of numbers", tensor.name));
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("gguf cannot hold {}: it is not a norm of numbers", tensor.name));
       return with_one(tensor, UnitShift::added);
     case Change::transposed:
       if (tensor.shape.size() == 2 && has_stored_columns(tensor)) return transposed(std::move(tensor));

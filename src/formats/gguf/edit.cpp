@@ -90,7 +90,7 @@ Number number_from(const std::string& key, const std::string& text, std::string_
   Number number{};
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || stop != text.data() + text.size())
-    refuse(fmt::format("{} is {}, and \"{}\" is no such number", key, type, text));
+    refuse(fmt::format("{} is {}, and \"{}\" is not such a number", key, type, text));
   return number;
 }
 
@@ -147,7 +147,7 @@ std::string encoded(const std::string& key, std::optional<ValueType> type, const
   const Value value = floating ? as_floating(given, *type) : given;
   const EntryType entry = type ? EntryType{*type} : KeyValues::usual_type(value);
   if (!KeyValues::is_one(value, entry))
-    refuse(fmt::format("{} is {}, and {} is no such value", key, to_string(entry), to_json(given)));
+    refuse(fmt::format("{} is {}, and {} is not such a value", key, to_string(entry), to_json(given)));
   KeyValues out;
   out.value(key, value, entry);
   return text_of(out.bytes());

@@ -118,7 +118,7 @@ void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue
     const std::string_view found = text("key");
     if (found.empty() || found.size() > kMaxKeyBytes)
       in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
-    if (!is_utf8(found)) in_.fail("key", "it is no UTF-8", at);
+    if (!is_utf8(found)) in_.fail("key", "it is not UTF-8", at);
     const std::string& key = keys.emplace_back(found);
     if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" comes twice", key), at);
     const auto entry = in_.scope(key);
@@ -217,7 +217,7 @@ void HeaderReader::tensors(FunctionRef<void(TensorInfo tensor)> take) {
     const std::string_view name = text("name");
     if (name.empty() || name.size() > kMaxNameBytes)
       in_.fail("name", fmt::format("{} bytes long, expected 1 to {}", name.size(), kMaxNameBytes), tensor.position);
-    if (!is_utf8(name)) in_.fail("name", "it is no UTF-8", tensor.position);
+    if (!is_utf8(name)) in_.fail("name", "it is not UTF-8", tensor.position);
     tensor.name = name;
     const std::uint64_t dimensions_at = in_.position();
     const std::uint32_t dimensions = in_.u32("dimensions");

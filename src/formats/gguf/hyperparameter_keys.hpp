@@ -20,7 +20,7 @@ inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
 inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
 inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
 inline constexpr std::string_view kPlainFactor =
-    "attn_factor";  // in rope_scaling: that key, where it is no part of what a type computes
+    "attn_factor";  // in rope_scaling: that key, where it is not a part of what a type computes
 inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
 inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
 inline constexpr std::string_view kRotating = "rope.dimension_count";

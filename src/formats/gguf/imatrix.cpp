@@ -60,7 +60,7 @@ void ImatrixFile::tell(std::string_view dataset, std::uint64_t chunks) {
 void ImatrixFile::add(std::string name, std::vector<float> weights) {
   for (const float weight : weights) {
     if (!std::isfinite(weight) || weight < 0)
-      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is no weight", name, weight), path_);
+      throw Error(ErrorKind::invalid_file, fmt::format("imatrix: {}: {} is not a weight", name, weight), path_);
   }
   weights_.emplace(std::move(name), std::make_shared<const std::vector<float>>(std::move(weights)));
 }

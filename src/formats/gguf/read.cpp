@@ -110,7 +110,7 @@ class TensorAdder {
     }
     const std::uint64_t row = info.shape.empty() ? 1 : info.shape.back();
     if (type != nullptr && row % type->elements != 0)
-      fail(info, fmt::format("rows of {} elements are no whole blocks of {} ({})", row, type->elements, type->name));
+      fail(info, fmt::format("rows of {} elements are not whole blocks of {} ({})", row, type->elements, type->name));
     const auto bytes = stored_bytes(info.type, *elements);
     if (!bytes) fail(info, fmt::format("shape {} overflows", to_string(info.shape)));
     require_place(info, *bytes);
@@ -119,7 +119,8 @@ class TensorAdder {
 
   void require_place(const TensorInfo& info, std::uint64_t bytes) const {
     const std::uint64_t alignment = file_->metadata->alignment();
-    if (info.offset % alignment != 0) fail(info, fmt::format("offset {} is no multiple of {}", info.offset, alignment));
+    if (info.offset % alignment != 0)
+      fail(info, fmt::format("offset {} is not a multiple of {}", info.offset, alignment));
     if (info.offset > file_->data_bytes || bytes > file_->data_bytes - info.offset) {
       const std::uint64_t needed = saturating_add(file_->data_begin, saturating_add(info.offset, bytes));
       fail(info,

@@ -123,7 +123,7 @@ Stored stacked(Experts experts) {
     blobs.emplace_back(one.blob);
   }
   if (first.shape.size() != (first.name.ends_with(".bias") ? 1U : 2U)) {
-    throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the experts are no matrices", first.name));
+    throw Error(ErrorKind::unsupported, fmt::format("gguf cannot hold {}: the experts are not matrices", first.name));
   }
   for (const std::uint64_t length : first.shape) result.shape.push_back(length);
   result.blob = make_joined_blob(std::move(blobs));

@@ -134,7 +134,7 @@ Weights require_weights(const fs::path& directory) {
   if (!is_there(directory / kConfig)) missing.emplace_back(kConfig);
   missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   throw Error(ErrorKind::invalid_file,
-              fmt::format("this directory is no Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
+              fmt::format("this directory is not a Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
                           why_no_weights(directory)),
               directory.string());
 }
@@ -200,7 +200,7 @@ class Directory {
     Value value = parse_json(text_there, source);
     if (!numbers.empty())
       warnings.push_back({Severity::warning,
-                          fmt::format("{} is no JSON: null takes its place", fmt::join(numbers, ", ")), source,
+                          fmt::format("{} is not JSON: null takes its place", fmt::join(numbers, ", ")), source,
                           std::nullopt});
     for (const std::string& integer : wide_integers(text_there))
       warnings.push_back({Severity::warning,

@@ -329,7 +329,7 @@ std::string refusal_to_replace(const MemberNames& names) {
   const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
   for (const std::string& name : names) {
     if (!is_weights(name) && !is_additional_template(name) && std::ranges::find(kKnown, name) == kKnown.end())
-      return fmt::format("the directory holds {}, which is no file of a model that Poise knows", name);
+      return fmt::format("the directory holds {}, which is not a file of a model that Poise knows", name);
   }
   const bool is_model = std::ranges::any_of(
       names, [&](const std::string& name) { return is_weights(name) || name == kConfig || name == kIndex; });

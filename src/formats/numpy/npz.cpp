@@ -33,7 +33,7 @@ class Reader {
     for (const ZipMember& member : archive_.members()) {
       if (member.name.ends_with('/') && member.bytes == 0) continue;  // a folder
       if (!member.name.ends_with(kExtension)) {
-        leave_out(member, "it is no array");
+        leave_out(member, "it is not an array");
         continue;
       }
       read_array(member);

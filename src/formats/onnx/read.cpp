@@ -137,7 +137,7 @@ class Reader {
       tensors[0].name = std::move(output);
       add(tensors[0]);
     } else if (!tensors.empty()) {
-      leave_out(node, "a tensor of a node that is no constant is left out");
+      leave_out(node, "a tensor of a node that is not a constant is left out");
     }
   }
 

@@ -42,7 +42,7 @@ class ExternalFiles {
   ExternalFiles(std::filesystem::path directory, const ReadOptions& options)
       : directory_(std::move(directory)), options_(options) {}
 
-  // Throws invalid_file where `name` is no plain file name, not_found, io.
+  // Throws invalid_file where `name` is not a plain file name, not_found, io.
   const SourcePtr& open(const std::string& name);
   const std::map<std::string, SourcePtr>& opened() const { return opened_; }
 

@@ -37,7 +37,7 @@ void ValueReader::charge(const Message& message, std::size_t text_bytes) {
 std::string ValueReader::text(Message& message, std::string_view field) {
   std::string text(message.text(field));
   charge(message, text.size());
-  if (!is_utf8(text)) message.fail(field, "the text is no UTF-8");
+  if (!is_utf8(text)) message.fail(field, "the text is not UTF-8");
   return text;
 }
 

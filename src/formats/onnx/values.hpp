@@ -15,7 +15,7 @@ class ValueReader {
  public:
   using Message = protobuf::Message;
 
-  // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; what is no tensor has its kind as
+  // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; what is not a tensor has its kind as
   // the type.
   Value value_info(Message message);
   // A StringStringEntryProto.

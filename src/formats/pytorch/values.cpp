@@ -241,7 +241,7 @@ std::optional<std::string> Values::bytes_of(Id id) const {
 
 // A type, with its byte order in its state, and the bytes of one number.
 std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::string& why) const {
-  why = "a scalar of NumPy that is no number";
+  why = "a scalar of NumPy that is not a number";
   if (arguments.size() != 2 || called(arguments[0]) != "numpy.dtype") return std::nullopt;
   const pickle::Call& dtype = pickle_.call(arguments[0]);
   const std::span<const Id> words = pickle_.items(dtype.arguments);

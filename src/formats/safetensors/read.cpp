@@ -181,7 +181,7 @@ class HeaderParser {
     const auto* map = value.get_if<Attributes>();
     if (map == nullptr) fail(kMetadata, "expected an object");
     for (const auto& [key, item] : *map) {
-      if (item.get_if<std::string>() == nullptr) fail(kMetadata, fmt::format("the value of \"{}\" is no text", key));
+      if (item.get_if<std::string>() == nullptr) fail(kMetadata, fmt::format("the value of \"{}\" is not text", key));
     }
     return std::move(value).take<Attributes>();
   }

@@ -113,7 +113,7 @@ class ModelBuilder1::Impl {
 
   void require_place(const Tensor& tensor, const Component& component) const {
     if (component.offset % kAlignment1 != 0)
-      fail(tensor, component, fmt::format("offset: {} is no multiple of {}", component.offset, kAlignment1));
+      fail(tensor, component, fmt::format("offset: {} is not a multiple of {}", component.offset, kAlignment1));
     if (component.offset < kAlignment1)
       fail(tensor, component, fmt::format("offset: {} is before the first place, {}", component.offset, kAlignment1));
     if (component.offset > data_end_ || component.length > data_end_ - component.offset) {

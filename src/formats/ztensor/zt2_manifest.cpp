@@ -321,7 +321,8 @@ ManifestRange find_manifest2(const Source& source) {
     reader.fail("manifest_length", fmt::format("{} bytes, at most {} are allowed", length, kMaxManifestBytes),
                 footer + 8);
   if (offset % kLeastAlignment2 != 0 || offset < kLeastAlignment2)
-    reader.fail("manifest_offset", fmt::format("{} is no positive multiple of {}", offset, kLeastAlignment2), footer);
+    reader.fail("manifest_offset", fmt::format("{} is not a positive multiple of {}", offset, kLeastAlignment2),
+                footer);
   if (offset > footer || length > footer - offset)
     reader.fail("manifest_offset",
                 fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);

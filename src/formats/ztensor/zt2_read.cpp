@@ -179,7 +179,7 @@ class ModelBuilder final : public ManifestListener2 {
     Heap* const heap = heaps_->find(part.shard);
     if (heap == nullptr) fail_here(fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
     if (part.offset % kLeastAlignment2 != 0 || part.offset < kLeastAlignment2) {
-      fail_here(fmt::format("blob: offset {} is no positive multiple of {}", part.offset, kLeastAlignment2));
+      fail_here(fmt::format("blob: offset {} is not a positive multiple of {}", part.offset, kLeastAlignment2));
     }
     if (part.offset > heap->data_end || part.length > heap->data_end - part.offset) {
       fail_here(fmt::format("blob: {} bytes at {} reach beyond the data, which end at {}", part.length, part.offset,

@@ -156,8 +156,8 @@ struct Storage {
         digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
     if (alignment < kLeastAlignment2 || alignment > kMostAlignment2 || !std::has_single_bit(alignment)) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("align: {} is no power of two from {} to {}, which Poise aligns zTensor 2 to", alignment,
-                              kLeastAlignment2, kMostAlignment2));
+                  fmt::format("align: {} is not a power of two from {} to {}, which Poise aligns zTensor 2 to",
+                              alignment, kLeastAlignment2, kMostAlignment2));
     }
     if (zstd_level) require_zstd_level(*zstd_level);
     if (digest == DigestAlgorithm::crc32c)

@@ -72,7 +72,7 @@ class ChooseType final : public Step {
     if (has_float_elements(plan.tensor)) {
       plan.type = chosen_type(plan, kept);
     } else if (kept && plan.tensor.layout != Layout::other) {
-      plan.warn("its elements are no floating-point numbers, so keep does not change them");
+      plan.warn("its elements are not floating-point numbers, so keep does not change them");
     }
     if (plan.type && plan.type->quantized() && layout_type(plan.tensor.layout).quantized)
       plan.warn("its codes are quantized again, and errors add up; what is lost is measured against these codes");

@@ -19,7 +19,7 @@ class Sparsify final : public Step {
     if (!layout_) return;
     const Format& target = conversion.target;
     if (*layout_ != Layout::sparse_csr && *layout_ != Layout::sparse_coo)
-      throw Error(ErrorKind::bad_argument, fmt::format("{} is no sparse layout", to_string(*layout_)));
+      throw Error(ErrorKind::bad_argument, fmt::format("{} is not a sparse layout", to_string(*layout_)));
     if (!holds_layout(target, *layout_ == Layout::sparse_coo ? layouts::sparse_coo : layouts::sparse_csr))
       throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
     const double least = conversion.options.min_sparsity;

@@ -38,7 +38,7 @@ std::optional<std::string_view> token_text(const Value* value) {
 
 std::string whole(const Source& source) {
   if (source.size() > kMaxTokenizerFileBytes)
-    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), source.name());
+    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are not a vocabulary", source.size()), source.name());
   return read_text(source, source.size());
 }
 
@@ -46,7 +46,7 @@ class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
     if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are no vocabulary", source.size()), name_);
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are not a vocabulary", source.size()), name_);
     text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
   }
 

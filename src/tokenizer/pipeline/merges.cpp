@@ -94,7 +94,9 @@ void Merges::refuse(const Fields& model, std::size_t rank) const {
   if (right.size() < prefix_.size())
     model.fail("merges", fmt::format("\"{}\" is shorter than the prefix of tokens that go on", right));
   const std::string joined = std::string(left).append(right, prefix_.size());
-  model.fail("merges", fmt::format("\"{}\" is no token", !ids_.find(left) ? left : !ids_.find(right) ? right : joined));
+  model.fail("merges", fmt::format("\"{}\" is not a token", !ids_.find(left)    ? left
+                                                            : !ids_.find(right) ? right
+                                                                                : joined));
 }
 
 // For merges that make one token; the texts are tokens that would make it.

@@ -43,7 +43,7 @@ std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const M
 
 TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context) {
   if (const auto id = context.ids.find(text)) return *id;
-  fields.fail(key, fmt::format("\"{}\" is no token", text));
+  fields.fail(key, fmt::format("\"{}\" is not a token", text));
 }
 
 }  // namespace poise

@@ -79,7 +79,8 @@ class WordLevel final : public PieceModel {
     void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
       const TokenId id = of_.ids_.find(piece).value_or(of_.unknown_);
       if (id < 0)
-        throw Error(ErrorKind::unsupported, "a word of the text is no token, and the vocabulary has no unknown token");
+        throw Error(ErrorKind::unsupported,
+                    "a word of the text is not a token, and the vocabulary has no unknown token");
       tokens.push_back(id);
     }
 

@@ -77,12 +77,12 @@ TEST_F(GgufEdit, TakesNumbersOfTheKeysType) {
 }
 
 TEST_F(GgufEdit, RefusesNumbersOfAnotherType) {
-  EXPECT_EQ(refusal({.set = {{"a.number", -1}}, .erase = {}}), "a.number is u32, and -1 is no such value");
-  EXPECT_EQ(refusal({.set = {{"a.number", 0.5}}, .erase = {}}), "a.number is u32, and 0.5 is no such value");
-  EXPECT_EQ(refusal({.set = {{"a.number", true}}, .erase = {}}), "a.number is u32, and true is no such value");
-  EXPECT_EQ(refusal({.set = {{"a.flag", 1}}, .erase = {}}), "a.flag is bool, and 1 is no such value");
-  EXPECT_EQ(refusal({.set = {{"a.float", 1e300}}, .erase = {}}), "a.float is f32, and 1e+300 is no such value");
-  EXPECT_EQ(refusal({.set = {{"general.name", 3}}, .erase = {}}), "general.name is text, and 3 is no such value");
+  EXPECT_EQ(refusal({.set = {{"a.number", -1}}, .erase = {}}), "a.number is u32, and -1 is not such a value");
+  EXPECT_EQ(refusal({.set = {{"a.number", 0.5}}, .erase = {}}), "a.number is u32, and 0.5 is not such a value");
+  EXPECT_EQ(refusal({.set = {{"a.number", true}}, .erase = {}}), "a.number is u32, and true is not such a value");
+  EXPECT_EQ(refusal({.set = {{"a.flag", 1}}, .erase = {}}), "a.flag is bool, and 1 is not such a value");
+  EXPECT_EQ(refusal({.set = {{"a.float", 1e300}}, .erase = {}}), "a.float is f32, and 1e+300 is not such a value");
+  EXPECT_EQ(refusal({.set = {{"general.name", 3}}, .erase = {}}), "general.name is text, and 3 is not such a value");
   EXPECT_EQ(refusal({.set = {{"a.list", Value::Array{1}}}, .erase = {}}), "a.list is an array, which is not edited");
 }
 
@@ -339,7 +339,7 @@ TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
 
 TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
   EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}),
-              HasSubstr("a.number is u32, and \"-1\" is no such number"));
+              HasSubstr("a.number is u32, and \"-1\" is not such a number"));
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}), HasSubstr("neither true nor false"));
   EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("is an array"));
   EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}), HasSubstr("says where the tensors are"));

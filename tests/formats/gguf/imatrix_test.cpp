@@ -132,7 +132,7 @@ TEST_F(Imatrix, BrokenFilesAreRefused) {
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {0}, 0, ""}, {"w.counts", {0}, 0, ""}}).bytes()),
               HasSubstr("w: 0 sums for 0 counts"));
   EXPECT_THAT(refusal(file_of({}, {{"w.in_sum2", {2}, 0, floats({1, -2})}, {"w.counts", {1}, 0, floats({1})}}).bytes()),
-              HasSubstr("-2 is no weight"));
+              HasSubstr("-2 is not a weight"));
 }
 
 }  // namespace

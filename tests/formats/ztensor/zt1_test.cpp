@@ -451,7 +451,7 @@ TEST(Zt1, ComponentsLieWhereTheyMay) {
   };
   EXPECT_EQ(refusal(at(64, 128)), "");
   EXPECT_EQ(refusal(at(192, 0)), "");
-  EXPECT_THAT(refusal(at(65, 8)), HasSubstr("offset: 65 is no multiple of 64"));
+  EXPECT_THAT(refusal(at(65, 8)), HasSubstr("offset: 65 is not a multiple of 64"));
   EXPECT_THAT(refusal(at(0, 8)), HasSubstr("offset: 0 is before the first place, 64"));
   EXPECT_THAT(refusal(at(64, 129)), HasSubstr("reach beyond the data, which end at 192"));
   EXPECT_THAT(refusal(at(128, UINT64_MAX)), HasSubstr("reach beyond the data"));

@@ -161,7 +161,7 @@ def container(corpus):
     corpus.warns("reserved is ignored", zt2(manifest(), at=8192, reserved=7), word="reserved: expected 0, found 7")
     corpus.valid("no tensors", zt2(manifest({}), {}, at=4096))
     corpus.valid("unknown keys", zt2(manifest(zz=1), at=8192))
-    corpus.valid("unknown keys that are no text", zt2({"objects": {}, 1: 2}, {}, at=4096))
+    corpus.valid("unknown keys that are not text", zt2({"objects": {}, 1: 2}, {}, at=4096))
     corpus.warns("data shard", MAGIC + bytes(4088) + footer())
     corpus.warns("data shard of 48 bytes", MAGIC + footer())
     corpus.refused("47 bytes", (MAGIC + footer())[1:], "", end(0))
@@ -519,7 +519,8 @@ def zstd(corpus):
         corpus.valid(f"zstd: f32 in frames of {size}", encoded(cut(tiny, size), tiny, dtype="f32", width=4))
     large = tiny * 1000
     corpus.valid(
-        "zstd: f32 in large frames that are no whole numbers", encoded(cut(large, 300_001), large, dtype="f32", width=4)
+        "zstd: f32 in large frames that are not whole numbers",
+        encoded(cut(large, 300_001), large, dtype="f32", width=4),
     )
     nan = tiny[:1600] + b"\x00\x00\xc0\x7f" + tiny[1604:]
     corpus.warns(

@@ -46,7 +46,7 @@ TEST(ChooseTypeStep, TellsWhatKeepAsksForInVain) {
   };
   EXPECT_THAT(warning_of(zeros("v", {2}, DType::f32)), ElementsAre("v: vectors are not quantized, so it is f32"));
   EXPECT_THAT(warning_of(zeros("i", {2}, DType::i8)),
-              ElementsAre("i: its elements are no floating-point numbers, so keep does not change them"));
+              ElementsAre("i: its elements are not floating-point numbers, so keep does not change them"));
   EXPECT_THAT(warning_of(zeros("m", {2, 2}, DType::f32)), IsEmpty());
 }
 

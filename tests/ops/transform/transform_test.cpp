@@ -102,7 +102,7 @@ TEST(Transform, KeepSaysWhatItDoesNotChange) {
   EXPECT_EQ(type_of(*made.find("ids")), "i64");
   ASSERT_EQ(made.warnings.size(), 1U);
   EXPECT_EQ(made.warnings[0].message,
-            "tensor ids: its elements are no floating-point numbers, so keep does not change them");
+            "tensor ids: its elements are not floating-point numbers, so keep does not change them");
 }
 
 // llama.cpp computes with norms in float32, and stores them so; without a configuration the file is not llama.cpp's.

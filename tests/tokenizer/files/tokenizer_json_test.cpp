@@ -341,7 +341,7 @@ TEST(TokenizerJson, RefusesWhatContradictsItself) {
               HasSubstr("far larger than the number of tokens"));
   EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 18446744073709551615}, "merges": []}})"),
               HasSubstr("at most 500000 tokens"));
-  EXPECT_THAT(refusal(bpe({"a"}, R"(["a b"])")), HasSubstr("\"b\" is no token"));
+  EXPECT_THAT(refusal(bpe({"a"}, R"(["a b"])")), HasSubstr("\"b\" is not a token"));
   EXPECT_THAT(refusal(bpe({"a"}, R"(["ab"])")), HasSubstr("expected two tokens with a space between them"));
   EXPECT_THAT(refusal(bpe({"a"}, "[]", R"(, "normalizer": {"type": "Nope"})")),
               HasSubstr("normalizer: the type \"Nope\" is not known"));

@@ -92,7 +92,7 @@ TEST(SentencePieceModel, ANormalizerThatDoesSomethingIsNamed) {
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc") + bytes_field(2, "rules")), "nmt_nfkc");
   EXPECT_EQ(with(bytes_field(1, "nmt_nfkc")), "identity") << "without rules nothing is changed";
   EXPECT_EQ(with(bytes_field(2, "rules")), "precompiled");
-  EXPECT_EQ(with(varint_field(5, 0)), "identity") << "what becomes of spaces is no name";
+  EXPECT_EQ(with(varint_field(5, 0)), "identity") << "what becomes of spaces is not a name";
 }
 
 // base64 of "rules": cnVsZXM= (coreutils).
