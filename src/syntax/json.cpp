@@ -3,17 +3,10 @@
 // simdjson finds the tokens and checks UTF-8. JsonParser walks them in order, so that it knows their positions.
 #include "syntax/json.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <charconv>
 #include <deque>
-#include <limits>
-#include <memory>
 #include <new>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -22,7 +15,9 @@
 #include <poise/error.hpp>
 
 #include "bytes/key_set.hpp"
+#include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
+#include "syntax/json_number.hpp"
 #include "syntax/limits.hpp"
 #include "syntax/value_budget.hpp"
 
@@ -235,53 +230,10 @@ class JsonParser {
     return number(token);
   }
 
-  static std::size_t digits(std::string_view text) {
-    return std::min(text.find_first_not_of("0123456789"), text.size());
-  }
-
-  // number = [ "-" ] int [ frac ] [ exp ] (RFC 8259, section 6)
   Value number(std::string_view token) const {
-    std::string_view rest = token.substr(token.front() == '-' ? 1 : 0);
-    const std::size_t whole = digits(rest);
-    // The place of the first significant digit, left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
-    std::int64_t places = rest.starts_with('0') ? 0 : static_cast<std::int64_t>(whole);
-    bool valid = whole > 0 && (whole == 1 || rest.front() != '0');
-    rest.remove_prefix(whole);
-    const bool integer = rest.empty();
-    if (rest.starts_with('.')) {
-      const std::size_t fraction = digits(rest.substr(1));
-      valid = valid && fraction > 0;
-      if (places == 0) places = -static_cast<std::int64_t>(std::min(rest.find_first_not_of('0', 1), fraction + 1) - 1);
-      rest.remove_prefix(1 + fraction);
-    }
-    if (rest.starts_with('e') || rest.starts_with('E')) {
-      rest.remove_prefix(1);
-      const bool negative = rest.starts_with('-');
-      if (rest.starts_with('+') || negative) rest.remove_prefix(1);
-      const std::size_t length = digits(rest);
-      valid = valid && length > 0;
-      const std::int64_t exponent =
-          parsed<std::int32_t>(rest.substr(0, length)).value_or(std::numeric_limits<std::int32_t>::max());
-      places += negative ? -exponent : exponent;
-      rest.remove_prefix(length);
-    }
-    if (!valid || !rest.empty()) fail("expected a value", token.data());
-    if (integer) {
-      if (const auto number = parsed<std::uint64_t>(token)) return *number;
-      if (const auto number = parsed<std::int64_t>(token)) return *number;
-    }
-    if (const auto number = parsed<double>(token)) return *number;  // an integer of more than 64 bits, too
-    if (places > 0) fail("a number beyond double precision", token.data());
-    return 0.0;  // too small
-  }
-
-  // Nothing if the type cannot hold it.
-  template <typename Number>
-  static std::optional<Number> parsed(std::string_view token) {
-    Number number{};
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
-    if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
-    return number;
+    std::string_view problem;
+    if (auto number = parse_json_number(token, problem)) return *std::move(number);
+    fail(problem, token.data());
   }
 
   // The first quote or escape from `at` on.
@@ -429,33 +381,6 @@ class JsonParser {
   std::deque<Level> levels_;
 };
 
-std::unique_ptr<char[], JsonText::Free> JsonText::room_for(std::size_t size) {
-  const std::size_t bytes = size + simdjson::SIMDJSON_PADDING;
-  return {HugePages<char>().allocate(bytes), Free{bytes}};
-}
-
-JsonText::JsonText(std::string_view text) : bytes_(room_for(text.size())), size_(text.size()) {
-  std::ranges::copy(text, bytes_.get());
-  std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
-}
-
-JsonText::JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length)
-    : bytes_(room_for(length)), size_(length) {
-  range.fetch(offset, std::as_writable_bytes(std::span(bytes_.get(), size_)));
-  std::fill_n(bytes_.get() + size_, simdjson::SIMDJSON_PADDING, ' ');
-}
-
-void JsonText::release_before(std::size_t place) {
-  constexpr std::size_t kPieceBytes = 1 << 20;
-  if (place - released_ < kPieceBytes) return;
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto address = [&](std::size_t at) { return reinterpret_cast<std::uintptr_t>(bytes_.get()) + at; };
-  const std::uintptr_t begin = (address(released_) + page - 1) / page * page;
-  const std::uintptr_t end = address(place) / page * page;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);  // harmless if it fails
-  released_ = place;
-}
-
 std::optional<std::string_view> JsonValue::text() {
   if (!token_.starts_with('"')) return std::nullopt;
   return parser_.text_of(parser_.source_of(*this), token_);
@@ -465,7 +390,7 @@ std::optional<std::uint64_t> JsonValue::unsigned_integer() {
   const std::string_view digits = token_ == "-0" ? "0" : token_;
   if (digits.empty() || digits.front() < '0' || digits.front() > '9') return std::nullopt;
   if (digits.size() > 1 && digits.front() == '0') return std::nullopt;
-  const auto number = JsonParser::parsed<std::uint64_t>(digits);
+  const auto number = number_from<std::uint64_t>(digits);
   if (number) source_ = nullptr;  // simdjson skips it
   return number;
 }
