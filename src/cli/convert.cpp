@@ -1,11 +1,6 @@
 // poise convert: one format in, another out.
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,8 +8,8 @@
 #include <poise/error.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/conversion_report.hpp"
 #include "cli/format_names.hpp"
-#include "cli/json_output.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
@@ -39,195 +34,13 @@ struct ConvertArguments {
   bool json = false;
 };
 
-std::string decibels(const QuantizationError& error) {
-  const double ratio = error.signal_to_noise_db();
-  return std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
-}
-
-using Quantized = ConvertReport::Quantized;
-
-// The tensors that became one type, together.
-struct QuantizedSum {
-  std::size_t tensors = 0;
-  std::uint64_t bytes_in = 0;
-  std::uint64_t bytes_out = 0;
-  QuantizationError error;
-
-  void add(const Quantized& tensor) {
-    ++tensors;
-    bytes_in += tensor.bytes_in;
-    bytes_out += tensor.bytes_out;
-    error.merge(tensor.error);
-  }
-};
-
-Table quantized_table(const std::string& first, const std::string& second, bool second_is_number) {
-  return Table({first, second, "bytes in", "bytes out", "worst error", "rms error", "SNR dB"},
-               {false, second_is_number, true, true, true, true, true});
-}
-
-void add_row(Table& table, const std::string& first, const std::string& second, const QuantizedSum& sum) {
-  table.add({first, second, grouped(sum.bytes_in), grouped(sum.bytes_out), short_number(sum.error.worst),
-             short_number(sum.error.rms()), decibels(sum.error)});
-}
-
-void add_row(Table& table, const Quantized& tensor) {
-  QuantizedSum sum;
-  sum.add(tensor);
-  add_row(table, printable(tensor.tensor), to_string(tensor.type), sum);
-}
-
-// One row for each type, in order of appearance.
-void print_types(const std::vector<Quantized>& quantized) {
-  std::vector<std::pair<std::string, QuantizedSum>> types;
-  QuantizedSum total;
-  for (const Quantized& tensor : quantized) {
-    const std::string name = to_string(tensor.type);
-    auto found = std::ranges::find(types, name, &std::pair<std::string, QuantizedSum>::first);
-    if (found == types.end()) found = types.insert(types.end(), {name, {}});
-    found->second.add(tensor);
-    total.add(tensor);
-  }
-  Table table = quantized_table("type", "tensors", true);
-  for (const auto& [name, sum] : types) add_row(table, name, grouped(sum.tensors), sum);
-  if (types.size() > 1) add_row(table, "total", grouped(total.tensors), total);
-  fmt::print("\n{}", table.text());
-}
-
-void print_tensors(std::span<const Quantized> quantized, const std::string& heading) {
-  Table table = quantized_table("tensor", "type", false);
-  for (const Quantized& tensor : quantized) add_row(table, tensor);
-  fmt::print("\n{}{}", heading, table.text());
-}
-
-// Types, and the tensors that lost most; or all tensors.
-void print_quantized(std::vector<Quantized> quantized, bool all) {
-  constexpr std::size_t kWorst = 5;
-  if (quantized.empty()) return;
-  print_types(quantized);
-  if (all || quantized.size() <= kWorst) return print_tensors(quantized, "");
-  std::ranges::stable_sort(quantized, {}, [](const Quantized& tensor) {
-    const double ratio = tensor.error.signal_to_noise_db();
-    return std::isnan(ratio) ? -std::numeric_limits<double>::infinity() : ratio;
-  });
-  print_tensors(std::span(quantized).first(kWorst),
-                fmt::format("the {} with the lowest SNR; --table lists all {}\n", kWorst, quantized.size()));
-}
-
-// Explains the padding, which may be most of a small model's file.
-void print_padding(const ConvertReport& report, const WriteOptions& options) {
-  constexpr std::uint64_t kNoticeable = 4;  // a quarter of the file
-  const auto& allowed = format_by_name(report.format).options.align;
-  if (!allowed || report.bytes_padding < report.bytes_out / kNoticeable) return;
-  const std::uint64_t align = options.align.value_or(allowed->usual);
-  fmt::print(
-      "  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the "
-      "disk{}\n",
-      human_bytes(report.bytes_padding), align,
-      align > allowed->least ? fmt::format("; --align {} makes less of it", allowed->least) : "");
-}
-
-void print_notes(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
-  for (const Finding& warning : warnings) complain("note: " + printable(warning.message));
-  for (const std::string& loss : losses) complain("note: " + printable(loss));
-}
-
-// Reports codes that were decoded without a request.
-void print_decoded(const DecodedTensors& decoded, std::string_view format) {
-  if (decoded.tensors == 0) return;
-  const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
-  complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} makes half of that",
-                       plural(decoded.tensors, "tensor"), human_bytes(decoded.bytes_in), human_bytes(decoded.bytes_out),
-                       half));
-}
-
-void print_report(const ConvertReport& report, const ConvertArguments& options) {
-  print_notes(report.warnings, report.losses);
-  print_decoded(report.decoded, report.format);
-  if (options.progress.quiet) return;
-  const std::size_t files = report.outputs.size();
-  fmt::print("{} -> {} ({}{})\n", printable(options.input), printable(report.outputs.front().string()), report.format,
-             files > 1 ? fmt::format(", {} files", files) : "");
-  fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"),
-             report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", human_bytes(report.bytes_in),
-             human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
-  print_padding(report, options.convert.write);
-  for (const ConvertReport::Cast& cast : report.casts) {
-    fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
-               to_string(cast.from), to_string(cast.to), grouped(cast.values), short_number(cast.worst_error),
-               grouped(cast.to_zero), grouped(cast.to_subnormal),
-               cast.not_finite > 0 ? fmt::format(", {} not finite", grouped(cast.not_finite)) : "");
-  }
-  print_quantized(report.quantized, options.table);
-}
-
-// The type in which a tensor will be stored. Sparse tensors are only found when they are written.
-std::string planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
-  return tensor.bytes_out || !options.sparse ? tensor.to
-                                             : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
-}
-
-std::string planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? grouped(*bytes) : "?"; }
-
-std::string planned_size(const Plan& plan) {
-  if (!plan.bytes_out) return "";
-  return fmt::format(", {}{} out", plan.exact ? "" : "at most ", human_bytes(*plan.bytes_out));
-}
-
-void print_plan(const Plan& plan, const ConvertArguments& options) {
-  print_notes(plan.warnings, plan.losses);
-  print_decoded(plan.decoded, plan.format);
-  fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(options.input), printable(plan.output.string()),
-             plan.format);
-  fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
-             plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()), planned_size(plan));
-  if (!plan.tensors.empty()) {
-    Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
-    for (const PlannedTensor& tensor : plan.tensors) {
-      table.add({printable(tensor.name), to_string(tensor.shape), printable(tensor.from),
-                 printable(planned_type(tensor, options.convert)), grouped(tensor.bytes_in),
-                 planned_bytes(tensor.bytes_out)});
-    }
-    fmt::print("\n{}", table.text());
-  }
-  if (!plan.skipped.empty()) fmt::print("\nleft out\n");
-  for (const std::string& name : plan.skipped) fmt::print("  {}\n", printable(name));
-}
-
-void print_plan_json(const Plan& plan, const ConvertArguments& options) {
-  Value::Array tensors;
-  for (const PlannedTensor& tensor : plan.tensors) {
-    tensors.emplace_back(Attributes{{"name", tensor.name},
-                                    {"shape", Value::Array(tensor.shape.begin(), tensor.shape.end())},
-                                    {"from", tensor.from},
-                                    {"to", planned_type(tensor, options.convert)},
-                                    {"bytes_in", tensor.bytes_in},
-                                    {"bytes_out", number_or_null(tensor.bytes_out)}});
-  }
-  Value::Array warnings;
-  for (const Finding& warning : plan.warnings) warnings.emplace_back(warning.message);
-  fmt::print("{}\n", to_json(Attributes{{"input", options.input},
-                                        {"output", plan.output.string()},
-                                        {"format", plan.format},
-                                        {"bytes_out", plan.exact ? number_or_null(plan.bytes_out) : Value()},
-                                        {"bytes_out_at_most", number_or_null(plan.bytes_out)},
-                                        {"warnings", std::move(warnings)},
-                                        {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
-                                        {"decoded", Attributes{{"tensors", plan.decoded.tensors},
-                                                               {"bytes_in", plan.decoded.bytes_in},
-                                                               {"bytes_out", plan.decoded.bytes_out}}},
-                                        {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
-                                        {"tensors", std::move(tensors)}},
-                             2));
-}
-
 void show_plan(const ConvertArguments& options) {
   // Never destroyed, as in `inspect`: the program ends here.
   static const Plan& planned = *new Plan(plan(options.input, options.output, options.convert));
   if (options.json) {
-    print_plan_json(planned, options);
+    print_plan_json(planned, options.input, options.convert);
   } else {
-    print_plan(planned, options);
+    print_plan(planned, options.input, options.convert);
   }
 }
 
@@ -235,7 +48,10 @@ void run_conversion(ConvertArguments& options) {
   options.convert.write.progress = make_progress(options.progress, "convert");
   const ConvertReport report = convert(options.input, options.output, options.convert);
   options.convert.write.progress = {};  // wipes the bar before the report is printed
-  print_report(report, options);
+  print_conversion(report, options.input, options.convert,
+                   options.progress.quiet ? ReportDetail::notes
+                   : options.table        ? ReportDetail::all_tensors
+                                          : ReportDetail::types);
 }
 
 // What the library would report with its own names of options.

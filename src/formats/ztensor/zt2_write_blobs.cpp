@@ -1,0 +1,203 @@
+#include "formats/ztensor/zt2_write_blobs.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/ztensor/blobs.hpp"
+#include "formats/ztensor/limits.hpp"
+#include "formats/ztensor/zt2_write_manifest.hpp"
+#include "io/meter.hpp"
+#include "pack/digest.hpp"
+#include "pack/hashing_sink.hpp"
+#include "pack/part_digest.hpp"
+#include "pack/pump.hpp"
+#include "pack/same_bytes.hpp"
+#include "pack/writer_digests.hpp"
+#include "pack/zstd.hpp"
+#include "pack/zstd_seekable.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic2))); }
+
+// The files of one save: the main one, or data shards; each shard begins when the one before is full.
+class ShardWriter {
+ public:
+  ShardWriter(Output& output, const WriteOptions& options)
+      : output_(output),
+        shard_size_(options.shard_size),
+        shard_digest_(options.digest == DigestAlgorithm::sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3) {
+    write_magic(output_.main());
+  }
+
+  // The sink for the next blob, which will take that many bytes or, compressed, fewer.
+  Sink& sink_for(std::uint64_t bytes, std::uint64_t alignment) {
+    if (!shard_size_) return output_.main();
+    if (hashing_) {
+      const std::uint64_t begin = (hashing_->position() + alignment - 1) / alignment * alignment;
+      if (begin + bytes + kFooterBytes2 > *shard_size_) finish_shard();
+    }
+    if (!hashing_) begin_shard();
+    return *hashing_;
+  }
+
+  // The name of the current shard; empty for the main file.
+  std::string shard() const { return hashing_ ? shards_.back().name : std::string(); }
+
+  std::vector<Shard> finish() {
+    if (hashing_) finish_shard();
+    return std::move(shards_);
+  }
+
+ private:
+  void begin_shard() {
+    if (shards_.size() == kMaxShards)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("zTensor 2: more than {} shards; a larger shard size makes fewer", kMaxShards));
+    Shard& shard = shards_.emplace_back();
+    shard.name = fmt::format("{:05}", shards_.size());
+    const std::string file = shard_path(output_.name(), shard.name).string();
+    hasher_ = make_hasher(shard_digest_);
+    hashing_.emplace(output_.sibling(file), *hasher_);
+    write_magic(*hashing_);
+  }
+
+  void finish_shard() {
+    write_footer(*hashing_, 0, {});
+    shards_.back().size = hashing_->position();
+    shards_.back().digest = digest_text(shard_digest_, hasher_->finish());
+    hashing_.reset();
+  }
+
+  Output& output_;
+  std::optional<std::uint64_t> shard_size_;
+  DigestAlgorithm shard_digest_;
+  std::vector<Shard> shards_;
+  std::unique_ptr<Hasher> hasher_;
+  std::optional<HashingSink> hashing_;  // the open shard
+};
+
+// Finds parts that have been written already. Compares only a few parts, of equal size and hash of the beginning, so
+// that tensors are usually read once, and never once for each other.
+class SharedBlobs {
+ public:
+  explicit SharedBlobs(const std::vector<StoredTensor>& tensors) {
+    for (const StoredTensor& tensor : tensors) {
+      for (const StoredPart& part : tensor.parts) ++sizes_[part.blob->size()];
+    }
+  }
+
+  const BlobReference* find(const Blob& blob) {
+    if (sizes_[blob.size()] < 2) return nullptr;
+    key_ = {blob.size(), hash_of_beginning(blob)};
+    const auto& candidates = written_[key_];
+    const auto found =
+        std::ranges::find_if(candidates, [&](const auto& written) { return same_bytes(*written.first, blob); });
+    return found == candidates.end() ? nullptr : &found->second;
+  }
+
+  // Requires: find() was called with this blob just before.
+  void add(const Blob& blob, const BlobReference& reference) {
+    if (sizes_[blob.size()] >= 2 && written_[key_].size() < kMostCandidates)
+      written_[key_].emplace_back(&blob, reference);
+  }
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;
+  static constexpr std::size_t kMostCandidates = 4;
+
+  std::map<std::uint64_t, std::size_t> sizes_;  // how many parts have each size
+  std::map<Key, std::vector<std::pair<const Blob*, BlobReference>>> written_;
+  Key key_;
+};
+
+class BlobWriter {
+ public:
+  BlobWriter(ShardWriter& heap, const Storage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
+      : heap_(heap),
+        alignment_(storage.alignment),
+        zstd_level_(storage.zstd_level),
+        digests_(storage.digest),
+        meter_(progress, total_size(blobs)) {}
+
+  BlobReference write(const std::string& name, const Blob& blob) {
+    Sink& sink = heap_.sink_for(blob.size(), alignment_);
+    sink.pad_to(alignment_);
+    BlobReference reference;
+    reference.offset = sink.position();
+    reference.shard = heap_.shard();
+    Hasher* const hasher = digests_.begin(zstd_level_ ? nullptr : &sink);
+    if (zstd_level_) {
+      reference.encoded = true;
+      write_zstd_seekable(blob, *zstd_level_, sink, meter_, name, hasher);
+    } else {
+      pump(blob, sink, meter_, name, hasher);
+    }
+    reference.length = sink.position() - reference.offset;
+    reference.digest = digests_.end();
+    return reference;
+  }
+
+  void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
+
+  // The texts of the digests by number, empty for none.
+  std::vector<std::string> finish() { return digests_.finish(); }
+
+ private:
+  ShardWriter& heap_;
+  std::uint64_t alignment_;
+  std::optional<int> zstd_level_;
+  WriterDigests digests_;
+  Meter meter_;
+};
+
+}  // namespace
+
+Storage::Storage(const WriteOptions& options)
+    : alignment(options.align.value_or(kCanonicalAlignment2)),
+      zstd_level(options.zstd_level),
+      digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
+  if (alignment < kLeastAlignment2 || alignment > kMostAlignment2 || !std::has_single_bit(alignment)) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("align: {} is not a power of two from {} to {}, which Poise aligns zTensor 2 to", alignment,
+                            kLeastAlignment2, kMostAlignment2));
+  }
+  if (zstd_level) require_zstd_level(*zstd_level);
+  if (digest == DigestAlgorithm::crc32c)
+    throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
+}
+
+WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage& storage, const WriteOptions& options,
+                         Output& output) {
+  ShardWriter heap(output, options);
+  BlobWriter writer(heap, storage, options.progress, blobs_of(tensors));
+  SharedBlobs shared(tensors);
+  WrittenBlobs written;
+  written.references.reserve(tensors.size());
+  for (const StoredTensor& tensor : tensors) {
+    auto& references = written.references.emplace_back();
+    for (const StoredPart& part : tensor.parts) {
+      if (const BlobReference* same = shared.find(*part.blob)) {
+        references.push_back(*same);
+        writer.skip(tensor.name, *part.blob);
+      } else {
+        references.push_back(writer.write(tensor.name, *part.blob));
+        shared.add(*part.blob, references.back());
+      }
+    }
+  }
+  written.digests = writer.finish();
+  written.shards = heap.finish();
+  return written;
+}
+
+}  // namespace poise::ztensor

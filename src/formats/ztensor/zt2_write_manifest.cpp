@@ -1,0 +1,137 @@
+#include "formats/ztensor/zt2_write_manifest.hpp"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "formats/metadata.hpp"
+#include "formats/ztensor/limits.hpp"
+#include "pack/digest.hpp"
+#include "pack/zstd_seekable.hpp"
+#include "syntax/cbor_encoder.hpp"
+
+namespace poise::ztensor {
+namespace {
+
+// Keys are in the order of their encodings: by length, then bytewise.
+void encode_part(cbor::Encoder& out, const StoredPart& part, const BlobReference& reference,
+                 const std::string& digest) {
+  const auto count = [](bool present) { return present ? 1U : 0U; };
+  out.map(2U + count(!part.type.empty()) + count(!reference.shard.empty()) + count(!digest.empty()) +
+          2 * count(reference.encoded));
+  out.text("blob");
+  out.array(2);
+  out.u64(reference.offset);
+  out.u64(reference.length);
+  if (!part.type.empty()) {
+    out.text("type");
+    out.text(part.type);
+  }
+  out.text("dtype");
+  out.text(part.dtype);
+  if (!reference.shard.empty()) {
+    out.text("shard");
+    out.text(reference.shard);
+  }
+  if (!digest.empty()) {
+    out.text("digest");
+    out.text(digest);
+  }
+  if (reference.encoded) {
+    out.text("encoding");
+    out.text(kZstdSeekable);
+    out.text("decoded_length");
+    out.u64(part.blob->size());
+  }
+}
+
+std::string encode_object(const StoredTensor& tensor, const std::vector<BlobReference>& references,
+                          const std::vector<std::string>& digests) {
+  std::vector<std::size_t> order(tensor.parts.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return cbor::key_before(tensor.parts[a].role, tensor.parts[b].role, cbor::KeyOrder::by_encoding);
+  });
+  cbor::Encoder out(cbor::KeyOrder::by_encoding);
+  out.map(tensor.attributes.empty() ? 3 : 4);
+  out.text("parts");
+  out.map(order.size());
+  for (const std::size_t i : order) {
+    out.text(tensor.parts[i].role);
+    encode_part(out, tensor.parts[i], references[i], digests[references[i].digest]);
+  }
+  out.text("shape");
+  out.array(tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.u64(dimension);
+  out.text("layout");
+  out.text(tensor.layout);
+  if (!tensor.attributes.empty()) {
+    out.text("attributes");
+    out.value(tensor.attributes);
+  }
+  return out.take();
+}
+
+struct ByEncoding {
+  bool operator()(std::string_view a, std::string_view b) const {
+    return cbor::key_before(a, b, cbor::KeyOrder::by_encoding);
+  }
+};
+using EncodedObjects = std::map<std::string_view, std::string, ByEncoding>;
+
+std::string encode_manifest(const Attributes& attributes, const std::vector<Shard>& shards,
+                            const EncodedObjects& objects) {
+  cbor::Encoder out(cbor::KeyOrder::by_encoding);
+  out.map(1U + (shards.empty() ? 0U : 1U) + (attributes.empty() ? 0U : 1U));
+  if (!shards.empty()) {
+    out.text("shards");
+    Attributes table;
+    for (const Shard& shard : shards) table.set(shard.name, Attributes{{"size", shard.size}, {"digest", shard.digest}});
+    out.value(table);
+  }
+  out.text("objects");
+  out.map(objects.size());
+  for (const auto& [name, object] : objects) {
+    out.text(name);
+    out.encoded(object);
+  }
+  if (!attributes.empty()) {
+    out.text("attributes");
+    out.value(attributes);
+  }
+  return out.take();
+}
+
+}  // namespace
+
+void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
+                    const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs) {
+  EncodedObjects objects;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    objects.emplace(tensors[i].name, encode_object(tensors[i], blobs.references[i], blobs.digests));
+  const std::string manifest = encode_manifest(attributes, blobs.shards, objects);
+  if (manifest.size() > kMaxManifestBytes)
+    throw Error(ErrorKind::unsupported, "zTensor 2: the manifest would be larger than 1 GiB");
+  require_readable(manifest_cost(attributes, tensors), manifest.size());
+  sink.pad_to(alignment);
+  const std::uint64_t offset = sink.position();
+  sink.write(std::as_bytes(std::span(manifest)));
+  write_footer(sink, offset, manifest);
+}
+
+void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest) {
+  ByteWriter footer;
+  footer.u64(offset);
+  footer.u64(manifest.size());
+  footer.u64(manifest.empty() ? 0 : xxh3_64(std::as_bytes(std::span(manifest))));
+  footer.u32(2);
+  footer.u32(0);
+  footer.text(kMagic2);
+  sink.write(footer.bytes());
+}
+
+}  // namespace poise::ztensor
