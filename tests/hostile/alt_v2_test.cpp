@@ -247,7 +247,7 @@ TEST(HostileAltV2, Parameters) {
           VerifyCase{"there are not more layers than tensors",
                      [] { return whole().i32("parameters: num_hidden_layers", 60000); }, kNowhere, "num_hidden_layers"},
           VerifyCase{"the heads can be shared", [] { return whole().i32("parameters: num_key_value_heads", 3); },
-                     kNowhere, "no multiple of num_key_value_heads"},
+                     kNowhere, "not a multiple of num_key_value_heads"},
           VerifyCase{"rope_theta is positive", [] { return whole().f32("parameters: rope_theta", -1); }, kNowhere,
                      "rope_theta is -1"},
           VerifyCase{"rms_norm_eps is finite",

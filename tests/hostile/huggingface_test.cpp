@@ -309,7 +309,7 @@ TEST(HostileHuggingFace, ConfigJson) {
       {"layers are a sane number", [] { return with_config("num_hidden_layers", "2147483647"); }, kInvalid, "",
        "num_hidden_layers is 2147483647"},
       {"heads can be shared", [] { return with_config("num_key_value_heads", "3"); }, kInvalid, "",
-       "no multiple of num_key_value_heads 3"},
+       "not a multiple of num_key_value_heads 3"},
       {"head_dim is positive", [] { return with_config("head_dim", "-1"); }, kInvalid, "", "head_dim is -1"},
       {"rope_theta is a number", [] { return with_config("rope_theta", "[1]"); }, kInvalid, "config.json",
        "rope_theta: expected a number"},

@@ -78,7 +78,7 @@ TEST(HostilePytorch, Steps) {
           Case{"a length is not negative", [] { return file_of("\x80\x02\x8b" + le(0xffffffff, 4) + "."); }, kInvalid,
                "0 bytes + 2", "LONG4: -1 bytes"},
           Case{"a text is UTF-8", [] { return file_of("\x80\x02" + text("\xff") + "."); }, kInvalid, "0 bytes + 2",
-               "no UTF-8"},
+               "not UTF-8"},
           Case{"a line ends", [] { return file_of("cos\nsystem"); }, kInvalid, "0 bytes", "the line has no end"},
           Case{"names are texts", [] { return file_of("\x80\x04K\1K\2\x93."); }, kInvalid, "0 bytes + 6",
                "STACK_GLOBAL: expected texts"},

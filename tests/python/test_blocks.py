@@ -179,7 +179,7 @@ def test_codes_of_other_arrays(nano):
         (("q9",), poise.BadArgumentError, "q4_k"),
         (("q4_k_m",), poise.BadArgumentError, "q4_k"),
         (("f16",), poise.BadArgumentError, "qint8"),
-        (("q4_k",), poise.UnsupportedError, "no whole blocks of 256"),
+        (("q4_k",), poise.UnsupportedError, "not whole blocks of 256"),
     ):
         with pytest.raises(raised, match=told):
             poise.quantize(np.ones((2, 32), np.float32), *wrong)

@@ -80,7 +80,7 @@ class IntegerStream final : public BlobStream {
     const std::uint64_t at = walk_.place();
     std::uint64_t value = 0;
     for (unsigned shift = 0;; shift += 7) {
-      if (shift > 63 || walk_.at_end()) fail("no whole integer of 64 bits", at);
+      if (shift > 63 || walk_.at_end()) fail("not a whole integer of 64 bits", at);
       const std::uint8_t byte = walk_.next();
       if (shift == 63 && byte > 1) fail("an integer of more than 64 bits", at);
       value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;

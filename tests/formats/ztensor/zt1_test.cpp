@@ -416,7 +416,7 @@ TEST(Zt1, PartsThatDoNotFitTheirLayoutAreRefused) {
   EXPECT_THAT(refusal(csr({2, 3, 1}, 8, 4, 6)), HasSubstr("rank 2"));
   EXPECT_THAT(refusal(csr({2, 3}, 8, 4, 8)), HasSubstr("indptr: expected 6 bytes, found 8"));
   EXPECT_THAT(refusal(csr({2, 3}, 12, 4, 6)), HasSubstr("values: expected 8 bytes, found 12"));
-  EXPECT_THAT(refusal(csr({2, 3}, 8, 3, 6)), HasSubstr("no whole number"));
+  EXPECT_THAT(refusal(csr({2, 3}, 8, 3, 6)), HasSubstr("not a whole number"));
   EXPECT_THAT(refusal(csr({2, 3}, 8, 4, 6, "f16")), HasSubstr("expected an integer type, found f16"));
   EXPECT_THAT(refusal(csr({UINT64_MAX, 1}, 8, 4, 6)), HasSubstr("overflows"));
   EXPECT_THAT(refusal(file_of(std::string(64, '\0'),
