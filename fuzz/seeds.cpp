@@ -369,6 +369,14 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
 "scores":[0,-1,-2,-3,-4,0,0]
 "merges":["a b"]
 "token_type":[2,1,1,1,1,6,3])");
+  // What Poise keeps of a directory's files.
+  seeds.seed("gguf_tokenizer", "files",
+             R"({"general.architecture":"llama","tokenizer.ggml.model":"llama",
+"tokenizer.ggml.tokens":["<unk>","a"],"tokenizer.ggml.scores":[0,-1],"tokenizer.ggml.token_type":[2,1],
+"tokenizer.chat_template":"{{ messages }}","tokenizer.chat_templates":["rag"],"tokenizer.chat_template.rag":"{{ 1 }}",
+"poise.tokenizer_config":"{\"padding_side\":\"left\",\"chat_template\":[{\"name\":\"rag\",\"template\":\"{{ 1 }}\"}]}",
+"poise.tokenizer_files":"{\"chat_template.jinja\":\"{{ 2 }}\",\"additional_chat_templates/rag.jinja\":\"{{ 1 }}\"}"})" +
+                 std::string(kSeparator) + "a");
 }
 
 // Sums and counts, as llama-imatrix writes them in GGUF; its older format.
@@ -571,8 +579,9 @@ void write_dictionaries(const SeedWriter& seeds) {
                                   "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
                                   "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",
                                   "(?i:", "\"normalized\":true"});
-  words["gguf_tokenizer"].insert({"\x1e", "\"gpt2\"", "\"gemma4\"", "\"no_vocab\"", "\"tokenizer.ggml.pre\":\"qwen2\"",
-                                  "\"deepseek-llm\"", "\"tekken\"", "\"default\"", "\"gpt-4o\"", "<0x00>",
+  words["gguf_tokenizer"].insert({"\x1e", "\"poise.tokenizer_files\"", "additional_chat_templates/x.jinja", "\"gpt2\"",
+                                  "\"gemma4\"", "\"no_vocab\"", "\"tokenizer.ggml.pre\":\"qwen2\"", "\"deepseek-llm\"",
+                                  "\"tekken\"", "\"default\"", "\"gpt-4o\"", "<0x00>",
                                   "\"tokenizer.chat_template\":", "\"general.name\":\"phi-3\"", "\\u2581", "\\u0120"});
   words["tekken"].insert({"\x1e", "\"config\":{", "\"vocab\":[", "\"special_tokens\":[", "\"rank\":",
                           "\"token_bytes\":\"", "\"token_str\":", "\"is_control\":", "\\\\p{L}", "gICA", "null"});
