@@ -80,7 +80,10 @@ class Pickle {
   std::vector<Id> globals() const;
 
  private:
+  friend class Builder;
   friend class Machine;
+  // Of Node::first, where a text is not at a place of the pickle.
+  static constexpr std::uint64_t kMade = std::uint64_t{1} << 63;
   // What `first` and `second` are depends on the kind: a number; a place in another list; a place and a length.
   struct Node {
     std::uint64_t first = 0;

@@ -1,0 +1,64 @@
+// Makes the objects of a pickle.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "syntax/pickle.hpp"
+#include "syntax/pickle_program.hpp"
+
+namespace poise::pickle {
+
+inline constexpr Id kTrue = 1;
+inline constexpr Id kFalse = 2;
+inline constexpr Id kEmptyTuple = 3;
+
+// Charges the program with the memory that objects take. Throws what Program throws.
+class Builder {
+ public:
+  // Requires: both outlive this; `result` is empty.
+  Builder(Program& program, std::uint64_t begin, Pickle& result);
+
+  Id integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
+  Id integer(std::span<const std::byte> bytes);  // little-endian, of any length: the last ones read
+  Id real(double value);
+  // From the digits of a line.
+  Id integer_of_line(std::string_view text, std::string_view what);
+  Id real_of_line(std::string_view text);
+
+  // Bytes of the pickle itself: the `length` ones that follow.
+  Id text(Kind kind, std::uint64_t length);
+  // Text of Python 2, which may be bytes.
+  Id string(std::uint64_t length);
+  Id made_text(Kind kind, std::string text);
+  // As Python 2 prints a text, in quotes.
+  Id text_in_quotes(std::string_view line);
+  // A line in Latin-1, with \u1234 for characters that it does not have.
+  Id unicode_of_line(std::string_view line);
+
+  Id list(Kind kind, std::vector<Id> items);
+  Id tuple(const std::vector<Id>& items);
+
+  Id global(std::string_view module, std::string_view name);
+  // A number for a global that both sides have agreed on: nobody has.
+  Id extension(std::uint32_t code);
+  Id persistent(Id key) { return make(Kind::persistent, key); }
+  Id call(Id function, Id arguments, std::string_view what);
+
+  void set_state(Id target, Id state);
+  void append(Id target, const std::vector<Id>& items, std::string_view what);
+  void set(Id target, const std::vector<Id>& pairs, std::string_view what);
+
+ private:
+  using Node = Pickle::Node;
+
+  Id make(Kind kind, std::uint64_t first, std::uint64_t second = 0);
+  Id unescaped(std::string_view text, bool is_unicode);
+
+  Program& program_;
+  Pickle& result_;
+};
+
+}  // namespace poise::pickle

@@ -1,0 +1,50 @@
+// The stack of a pickle's machine with its marks, and its memo: objects that later steps take by a number.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "syntax/pickle.hpp"
+#include "syntax/pickle_program.hpp"
+
+namespace poise::pickle {
+
+// Throws what Program throws where a step takes what is not there.
+class Stack {
+ public:
+  // Requires: the program outlives this.
+  explicit Stack(Program& program) : program_(program) {}
+
+  void push(Id id);
+  Id top() const;
+  Id pop();
+  // The top, or a mark where nothing is above it.
+  void drop();
+  std::vector<Id> take(std::size_t count);
+
+  void push_mark();
+  // Takes what is above the last mark, and the mark.
+  std::vector<Id> take_marked(std::string_view what);
+  void drop_marked(std::string_view what);
+
+  void put(std::uint64_t key);  // the top, into the memo
+  void push_memo(std::uint64_t key);
+  // How many objects the memo has.
+  std::uint64_t memo_size() const { return memo_.size() + far_memo_.size(); }
+
+ private:
+  std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
+  std::size_t top_mark(std::string_view what) const;
+  void cut_to(std::size_t size);
+
+  Program& program_;
+  std::vector<Id> stack_;
+  std::vector<std::size_t> marks_;  // how high the stack was
+  std::vector<Id> memo_;
+  std::unordered_map<std::uint64_t, Id> far_memo_;  // keys beyond those that follow each other
+};
+
+}  // namespace poise::pickle
