@@ -18,6 +18,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/little_endian.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
 #include "views/block_size.hpp"
@@ -76,9 +77,8 @@ class HqqCodes final : public Blob {
       words_->read(begin * packing_.word_bytes, std::span(words).first(count * packing_.word_bytes));
       const auto shift = static_cast<unsigned>(packing_.per_word - 1 - place) * packing_.bits;
       for (std::size_t i = 0; i < count; ++i) {
-        std::uint32_t word = 0;
-        for (unsigned b = 0; b < packing_.word_bytes; ++b)
-          word |= std::to_integer<std::uint32_t>(words[i * packing_.word_bytes + b]) << 8 * b;
+        const std::byte* const at = words.data() + i * packing_.word_bytes;
+        const std::uint32_t word = packing_.word_bytes == 1 ? load_le<std::uint8_t>(at) : load_le<std::uint32_t>(at);
         out[i] = static_cast<std::uint8_t>(word >> shift & ((1U << packing_.bits) - 1));
       }
       first += count;
@@ -101,8 +101,7 @@ std::int64_t setting(const MatrixParts& matrix, std::string_view ending) {
     matrix.fail(fmt::format("{} has {} elements, expected one", tensor.name, tensor.elements()));
   std::array<std::byte, 8> bytes = {};
   part.blob->read(0, std::span(bytes).first(static_cast<std::size_t>(part.blob->size())));
-  std::uint64_t number = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) number = number << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+  const auto number = load_le<std::uint64_t>(bytes.data());
   return part.dtype == DType::i32 ? static_cast<std::int32_t>(number) : static_cast<std::int64_t>(number);
 }
 

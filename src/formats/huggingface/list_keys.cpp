@@ -13,6 +13,7 @@
 #include <poise/source.hpp>
 
 #include "formats/huggingface/adapter.hpp"
+#include "formats/huggingface/directory.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/python_json.hpp"
 #include "formats/safetensors/safetensors.hpp"
@@ -27,11 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> kJsonFiles = {kConfig, kGeneration, "tokenizer_config.json", kAdapter};
 constexpr std::uint64_t kMaxJsonBytes = std::uint64_t{256} << 20;
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
 
 void add_json(const fs::path& directory, std::string_view name, std::vector<MetadataKey>& keys) {
   if (!is_there(directory / name)) return;

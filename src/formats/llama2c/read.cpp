@@ -8,6 +8,7 @@
 #include "formats/llama2c/tokenizer_bin.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
+#include "tensor/group_attributes.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/flipped_signs.hpp"
 #include "views/strided.hpp"
@@ -66,12 +67,7 @@ class TensorReader {
     Tensor tensor;
     tensor.name = std::move(name);
     tensor.shape = {array.rows, array.columns};
-    tensor.attributes = {{"bits", 8},
-                         {"group_size", header_.group_size},
-                         {"axis", 1},
-                         {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", 1}}},
-                         {"scale_form", "f32_factors"},
-                         {"zero_point", Attributes{{"form", "implied"}, {"value", 128}}}};
+    tensor.attributes = byte_code_attributes(header_.group_size, 1, 128);
     tensor.parts.push_back({.role = "packed_weight",
                             .dtype = DType::u8,
                             .blob = make_flipped_signs_blob(rows_in_halves(array, codes, array.columns))});

@@ -58,11 +58,9 @@ class UnravelledBlob final : public Blob {
   std::vector<std::uint64_t> strides_;
 };
 
-[[noreturn]] void reject(const std::string& problem) { throw Error(ErrorKind::invalid_file, problem); }
-
 BlobPtr coordinates(const Tensor& indices, const Shape& shape, std::uint64_t count) {
   const BlobPtr blob = indices.require("data").blob;
-  if (indices.require("data").dtype != DType::i64) reject("indices: expected INT64");
+  if (indices.require("data").dtype != DType::i64) fail("indices: expected INT64");
   if (indices.shape == Shape{count}) {
     if (shape.size() == 1 || count == 0) return blob;
     // Cells of a list that is decoded from its begin would be decoded again for each piece.
@@ -70,8 +68,8 @@ BlobPtr coordinates(const Tensor& indices, const Shape& shape, std::uint64_t cou
                                             shape);
   }
   if (indices.shape != Shape{count, shape.size()})
-    reject(fmt::format("indices: expected the shape [{}] or [{}, {}], found {}", count, count, shape.size(),
-                       to_string(indices.shape)));
+    fail(fmt::format("indices: expected the shape [{}] or [{}, {}], found {}", count, count, shape.size(),
+                     to_string(indices.shape)));
   const auto rank = static_cast<std::int64_t>(shape.size() * kIndexBytes);
   return make_strided_blob(blob,
                            {.shape = {shape.size(), count}, .strides = {kIndexBytes, rank}, .item_bytes = kIndexBytes});
@@ -94,22 +92,21 @@ SparseProto read_sparse_proto(Message message) {
 }
 
 Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files) {
-  if (!element_count(proto.dims)) reject(fmt::format("dims: {} has more than 2^64 elements", to_string(proto.dims)));
-  if (proto.dims.empty()) reject("dims: a sparse tensor has a dimension at least");
-  if (proto.values.type == kText) reject("values: texts are not numbers");
+  if (!element_count(proto.dims)) fail(fmt::format("dims: {} has more than 2^64 elements", to_string(proto.dims)));
+  if (proto.dims.empty()) fail("dims: a sparse tensor has a dimension at least");
+  if (proto.values.type == kText) fail("values: texts are not numbers");
   const Tensor values = make_tensor(proto.values, source, files);
-  if (values.shape.size() != 1)
-    reject(fmt::format("values: expected one dimension, found {}", to_string(values.shape)));
+  if (values.shape.size() != 1) fail(fmt::format("values: expected one dimension, found {}", to_string(values.shape)));
   Tensor tensor;
   tensor.name = values.name;
   tensor.shape = proto.dims;
   tensor.parts.push_back({.role = "values", .dtype = values.parts[0].dtype, .blob = values.parts[0].blob});
-  if (proto.indices.type == kText) reject("indices: expected INT64");
+  if (proto.indices.type == kText) fail("indices: expected INT64");
   tensor.parts.push_back({.role = "coords",
                           .dtype = DType::i64,
                           .blob = coordinates(make_tensor(proto.indices, source, files), proto.dims, values.shape[0])});
   tensor.layout = TensorLayout::Sparse{Layout::sparse_coo, false};
-  if (const auto fault = sparse_structure_fault(tensor)) reject(*fault);
+  if (const auto fault = sparse_structure_fault(tensor)) fail(*fault);
   return tensor;
 }
 

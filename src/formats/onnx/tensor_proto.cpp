@@ -8,6 +8,7 @@
 
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
+#include "io/plain_file_name.hpp"
 #include "model/limits.hpp"
 #include "views/joined.hpp"
 
@@ -17,10 +18,6 @@ namespace {
 constexpr std::size_t kMostPieces = 1 << 16;   // of a field
 constexpr std::size_t kMostExternalKeys = 16;  // location, offset, length, checksum
 constexpr std::uint64_t kMostTextBytes = 1 << 20;
-
-[[noreturn]] void fail(const std::string& problem, ErrorKind kind = ErrorKind::invalid_file) {
-  throw Error(kind, problem);
-}
 
 Message::Wire wire_of(ListField field) {
   if (field == ListField::float_data) return Message::Wire::fixed32;
@@ -134,6 +131,8 @@ HeldBlob elements_of(const TensorProto& proto, const ElementType& type, const So
 
 }  // namespace
 
+void fail(const std::string& problem, ErrorKind kind) { throw Error(kind, problem); }
+
 void take_dims(Message& message, Shape& dims) {
   message.integers("dims", [&](std::uint64_t length) {
     if (length > INT64_MAX) message.fail("dims", "a dimension is negative");
@@ -174,8 +173,7 @@ TensorProto read_tensor_proto(Message message) {
 }
 
 const SourcePtr& ExternalFiles::open(const std::string& name) {
-  if (name.empty() || name == "." || name == ".." ||
-      name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
+  if (!is_plain_file_name(name))
     fail(fmt::format("external_data: location: \"{}\" is not a plain file name inside the model's directory", name));
   const auto found = opened_.find(name);
   if (found != opened_.end()) return found->second;

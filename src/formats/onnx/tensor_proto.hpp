@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/tensor.hpp>
 
@@ -17,6 +18,9 @@
 namespace poise::onnx {
 
 using protobuf::Message;
+
+// Throws without path or place, which the reader adds.
+[[noreturn]] void fail(const std::string& problem, ErrorKind kind = ErrorKind::invalid_file);
 
 struct TensorProto {
   std::string name;

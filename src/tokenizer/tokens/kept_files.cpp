@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
+#include "io/plain_file_name.hpp"
 #include "syntax/same_entries.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 
@@ -127,8 +128,7 @@ bool is_additional_template(std::string_view name) {
       name[kAdditionalTemplates.size()] != '/')
     return false;
   const std::string_view rest = name_of_template(name);
-  return rest.size() <= kMaxNameBytes && is_utf8(rest) && rest.front() != '.' &&
-         rest.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+  return rest.size() <= kMaxNameBytes && is_utf8(rest) && rest.front() != '.' && is_plain_file_name(rest);
 }
 
 std::string problem_with_files(const Attributes& files) {

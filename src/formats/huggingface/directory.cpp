@@ -1,0 +1,93 @@
+#include "formats/huggingface/directory.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "formats/huggingface/names.hpp"
+#include "formats/huggingface/python_json.hpp"
+#include "io/source_text.hpp"
+#include "syntax/wide_integers.hpp"
+#include "tokenizer/files/files.hpp"
+
+namespace poise::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
+constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README, which contain its front matter
+
+// For messages: JSON's integers may have any number of digits.
+std::string shortened(const std::string& digits) {
+  constexpr std::size_t kMost = 40;
+  return digits.size() <= kMost ? digits : fmt::format("{}... ({} digits)", digits.substr(0, kMost), digits.size());
+}
+
+}  // namespace
+
+SourcePtr Directory::open(std::string_view name) {
+  SourcePtr source = Source::open(path_ / name, options_.io);
+  opened_.push_back(source);
+  files_.push_back(path_ / name);
+  size_ += source->size();
+  return source;
+}
+
+std::vector<DirectoryFile> Directory::other_files() {
+  std::vector<DirectoryFile> files;
+  const auto add = [&](std::string_view name) {
+    std::error_code ignored;
+    if (!fs::is_regular_file(path_ / name, ignored)) return;
+    const std::string path = (path_ / name).string();
+    const auto found = std::ranges::find(opened_, path, [](const SourcePtr& source) { return source->name(); });
+    try {
+      files.push_back({std::string(name), found != opened_.end() ? *found : open(name)});
+    } catch (const Error&) {
+    }
+  };
+  std::ranges::for_each(kTokenizerFiles, add);
+  std::ranges::for_each(additional_templates(path_), add);
+  add(kGeneration);
+  return files;
+}
+
+std::string Directory::text(std::string_view name) {
+  const SourcePtr source = open(name);
+  if (source->size() > kMaxJsonFileBytes)
+    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()),
+                source->name());
+  return read_text(*source, source->size());
+}
+
+std::string Directory::readme() {
+  const fs::path file = path_ / kReadme;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  const SourcePtr source = Source::open(file, options_.io);
+  files_.push_back(file);
+  size_ += source->size();
+  return read_text(*source, std::min(source->size(), kFrontMatterBytes));
+}
+
+Attributes Directory::json_object(std::string_view name, std::vector<Finding>& warnings) {
+  const std::string source = (path_ / name).string();
+  std::vector<std::string> numbers;
+  const std::string text_there = without_non_finite(text(name), numbers);
+  Value value = parse_json(text_there, source);
+  if (!numbers.empty())
+    warnings.push_back({Severity::warning, fmt::format("{} is not JSON: null takes its place", fmt::join(numbers, ", ")),
+                        source, std::nullopt});
+  for (const std::string& integer : wide_integers(text_there))
+    warnings.push_back({Severity::warning,
+                        fmt::format("the integer {} has more than 64 bits: {} takes its place", shortened(integer),
+                                    to_json(parse_json(integer, source))),
+                        source, std::nullopt});
+  if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
+  return std::move(value).take<Attributes>();
+}
+
+}  // namespace poise::huggingface

@@ -1,0 +1,58 @@
+// A Hugging Face directory whose files are read.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/finding.hpp>
+#include <poise/format.hpp>
+#include <poise/model.hpp>
+#include <poise/source.hpp>
+
+namespace poise::huggingface {
+
+// True for a file or anything else of that name; false if it cannot be known.
+inline bool is_there(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+// Opens files of the directory and records them.
+class Directory {
+ public:
+  Directory(std::filesystem::path path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
+
+  const std::filesystem::path& path() const { return path_; }
+
+  // Throws what Source::open() throws.
+  SourcePtr open(std::string_view name);
+
+  // Files whose bytes are written again if the model has not changed them. Skips unreadable files that were not needed.
+  std::vector<DirectoryFile> other_files();
+
+  // Throws invalid_file for more than 256 MiB.
+  std::string text(std::string_view name);
+
+  // The begin of the model card, which is not part of the model: it may be absent, empty or anything else.
+  std::string readme();
+
+  // Warns of numbers that JSON lacks, and of those that are not kept exactly. Throws invalid_file.
+  Attributes json_object(std::string_view name, std::vector<Finding>& warnings);
+
+  // With the files that have been opened.
+  Origin origin() const { return {path_, "huggingface", size_, files_}; }
+  std::span<const SourcePtr> opened() const { return opened_; }
+
+ private:
+  std::filesystem::path path_;
+  ReadOptions options_;
+  std::vector<std::filesystem::path> files_;
+  std::vector<SourcePtr> opened_;
+  std::uint64_t size_ = 0;
+};
+
+}  // namespace poise::huggingface
