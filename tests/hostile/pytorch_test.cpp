@@ -280,8 +280,8 @@ TEST(HostilePytorch, QuantizedTensors) {
       "hostile.pt",
       std::array{
           Case{"a scheme is known",
-               [] { return file_of(tensor(quantized(global("torch", "per_channel_affine") + kHalf + integer(0)))); },
-               kUnsupported, kAnywhere, "the scheme \"torch.per_channel_affine\" are not read"},
+               [] { return file_of(tensor(quantized(global("torch", "per_row_affine") + kHalf + integer(0)))); },
+               kUnsupported, kAnywhere, "the scheme \"torch.per_row_affine\" are not read"},
           Case{"a scale is a number", [] { return file_of(tensor(quantized(kPerTensor + text("1") + integer(0)))); },
                kInvalid, kAnywhere, "scale: expected a number"},
           Case{"a scale is positive",
@@ -307,6 +307,51 @@ TEST(HostilePytorch, QuantizedTensors) {
                      tensor(quantized(kPerTensor + kHalf + integer(0), "QUInt8Storage", integer(5) + integer(6))));
                },
                kInvalid, kAnywhere, "w: elements of shape [5, 6]"},
+      });
+}
+
+// Codes [2, 3], a scale for each row, zero points from the storage of integers.
+std::string quantized_rows(const std::string& scales, const std::string& zeros, const std::string& axis = integer(0),
+                           const std::string& type = "QUInt8Storage") {
+  const std::string codes = storage(text("0"), integer(24), global("torch", type));
+  return call(global("torch._utils", "_rebuild_qtensor"),
+              codes + integer(0) + tuple(integer(2) + integer(3)) + tuple(integer(3) + integer(1)) +
+                  tuple(global("torch", "per_channel_affine") + scales + zeros + axis) + kFalse + kHooks);
+}
+const std::string kTwoScales = view(storage(), integer(0), integer(2), integer(4));
+const std::string kTwoZeros = integers(integer(2), integer(1));
+
+TEST(HostilePytorch, TensorsQuantizedAlongAnAxis) {
+  expect_sound("hostile.pt", file_with_integers(quantized_rows(kTwoScales, kTwoZeros)));
+  expect_sound("hostile.pt", file_with_integers(quantized_rows(kTwoScales, kTwoZeros, integer(0), "QInt8Storage")));
+  expect_sound("hostile.pt", file_of(tensor(quantized_rows(kTwoScales, kTwoScales))));
+  expect_refused(
+      "hostile.pt",
+      std::array{
+          Case{"an axis is one of the tensor",
+               [] { return file_with_integers(quantized_rows(kTwoScales, kTwoZeros, integer(2))); }, kInvalid,
+               kAnywhere, "axis: 2, the shape is [2, 3]"},
+          Case{"an axis is not negative",
+               [] { return file_with_integers(quantized_rows(kTwoScales, kTwoZeros, integer(-1ULL))); }, kInvalid,
+               kAnywhere, "axis: expected a non-negative integer"},
+          Case{"there is an axis", [] { return file_with_integers(quantized_rows(kTwoScales, kTwoZeros, "")); },
+               kInvalid, kAnywhere, "expected scales, zero points and an axis"},
+          Case{"scales are a tensor", [] { return file_with_integers(quantized_rows(kHalf, kTwoZeros)); }, kInvalid,
+               kAnywhere, "scales: expected a tensor"},
+          Case{"there is a scale for each index", [] { return file_with_integers(quantized_rows(kThree, kTwoZeros)); },
+               kInvalid, kAnywhere, "scales: expected the shape [2], found [3]"},
+          Case{"there is a zero point for each index",
+               [] { return file_with_integers(quantized_rows(kTwoScales, integers(integer(3), integer(1)))); },
+               kInvalid, kAnywhere, "zero_points: expected the shape [2], found [3]"},
+          Case{"scales are floating-point numbers",
+               [] { return file_with_integers(quantized_rows(kTwoZeros, kTwoZeros)); }, kUnsupported, kAnywhere,
+               "scales: expected f32 or f64, found i64"},
+          Case{"zero points of signed codes are integers",
+               [] { return file_with_integers(quantized_rows(kTwoScales, kTwoScales, integer(0), "QInt8Storage")); },
+               kUnsupported, kAnywhere, "zero_points: f32 with codes that are signed is not read"},
+          Case{"zero points are in their storage",
+               [] { return file_with_integers(quantized_rows(kTwoScales, integers(integer(2), integer(6)))); },
+               kInvalid, kAnywhere, "w: elements of shape [2]"},
       });
 }
 

@@ -1,19 +1,15 @@
 #include "formats/pytorch/tensor_builder.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
-#include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "model/limits.hpp"
-#include "tensor/group_scheme.hpp"
 #include "views/byte_swap.hpp"
-#include "views/flipped_signs.hpp"
 #include "views/sparse.hpp"
 #include "views/strided.hpp"
 
@@ -226,80 +222,6 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
   }
   if (const auto fault = sparse_structure_fault(tensor)) throw Error(ErrorKind::invalid_file, *fault);
   return tensor;
-}
-
-// (code - zero) * scale, with one scale for all.
-Tensor TensorBuilder::quantized(std::string name, const Making& making) {
-  require_arguments(making, 5);
-  const View view = view_of(making);
-  const std::string type = storage_of(view).type;
-  const bool is_signed = type == "torch.QInt8Storage";
-  if (!is_signed && type != "torch.QUInt8Storage")
-    fail(view.storage, ErrorKind::unsupported, fmt::format("quantized tensors of {} are not read", type));
-  const Id parameters = making.arguments[4];
-  if (pickle_.kind(parameters) != Kind::tuple || pickle_.items(parameters).empty())
-    fail(parameters, ErrorKind::invalid_file, "quantizer_params: expected a tuple");
-  const std::span<const Id> parts = pickle_.items(parameters);
-  const std::string scheme = pickle_.kind(parts[0]) == Kind::global ? full_name(pickle_.global(parts[0])) : "";
-  if (scheme != "torch.per_tensor_affine")
-    fail(parameters, ErrorKind::unsupported,
-         fmt::format("quantized tensors of the scheme \"{}\" are not read: in Python, save x.dequantize()", scheme));
-  if (parts.size() < 3)
-    fail(parameters, ErrorKind::invalid_file, "quantizer_params: expected a scale and a zero point");
-  if (view.shape.empty()) fail(making.id, ErrorKind::unsupported, "quantized scalars are not read");
-  const std::uint64_t row = view.shape.back();
-  ByteWriter scale;
-  scale.f32(scale_of(parts[1]));
-  const std::int64_t zero = zero_of(parts[2]) + (is_signed ? 128 : 0);
-  Tensor tensor = dense(std::move(name), view);
-  const HeldBlob codes = tensor.parts[0].blob;
-  tensor.parts.clear();
-  tensor.parts.push_back({.role = "packed_weight",
-                          .dtype = DType::u8,
-                          .blob = is_signed ? HeldBlob(make_flipped_signs_blob(codes)) : codes});
-  const std::uint64_t rows = row == 0 ? 0 : tensor.elements() / row;
-  const BlobPtr one = make_memory_blob({scale.bytes().begin(), scale.bytes().end()}, path_);
-  tensor.parts.push_back(
-      {.role = "scales",
-       .dtype = DType::f32,
-       .blob = make_strided_blob(one, {.shape = {rows}, .strides = {0}, .item_bytes = sizeof(float)})});
-  tensor.attributes = {{"bits", 8},
-                       {"group_size", std::max<std::uint64_t>(1, row)},
-                       {"axis", tensor.shape.size() - 1},
-                       {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", 1}}},
-                       {"scale_form", "f32_factors"},
-                       {"zero_point", Attributes{{"form", "implied"}, {"value", zero}}}};
-  tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
-  return tensor;
-}
-
-float TensorBuilder::scale_of(Id id) {
-  if (pickle_.kind(id) != Kind::real) fail(id, ErrorKind::invalid_file, "scale: expected a number");
-  const double scale = pickle_.real(id);
-  const auto rounded = static_cast<float>(scale);
-  if (!std::isfinite(rounded) || !(scale > 0) || rounded == 0)
-    fail(id, ErrorKind::invalid_file, fmt::format("scale: {}, expected a positive number of float32", scale));
-  if (double{rounded} == scale) return rounded;
-  if (rounded_++ == 0) first_rounded_ = pickle_.offset(id);
-  return rounded;
-}
-
-std::int64_t TensorBuilder::zero_of(Id id) const {
-  constexpr std::int64_t kMost = 255;
-  if (pickle_.kind(id) == Kind::integer && pickle_.integer(id) >= -kMost && pickle_.integer(id) <= kMost)
-    return pickle_.integer(id);
-  fail(id, ErrorKind::invalid_file, fmt::format("zero_point: expected an integer of -{} to {}", kMost, kMost));
-}
-
-std::optional<Finding> TensorBuilder::rounded_scales() const {
-  if (rounded_ == 0) return std::nullopt;
-  return Finding{
-      Severity::warning,
-      fmt::format("the scale{} of {} quantized tensor{} {} 64 bits: float32, in which PyTorch computes, takes "
-                  "{} place",
-                  rounded_ == 1 ? "" : "s", rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "has" : "have",
-                  rounded_ == 1 ? "its" : "their"),
-      path_, first_rounded_};
 }
 
 }  // namespace poise::pytorch

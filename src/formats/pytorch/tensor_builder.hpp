@@ -60,6 +60,13 @@ class TensorBuilder {
   Tensor dense_part(std::string name, pickle::Id id) const;
   Tensor sparse(std::string name, const Making& making) const;
   Tensor quantized(std::string name, const Making& making);
+  // What codes mean: scale, zero point and, for several, their axis; and what unsigned codes add to a zero point.
+  struct Quantizer {
+    std::span<const pickle::Id> parameters;
+    std::int64_t zero = 0;
+  };
+  void add_scale(Tensor& tensor, const Quantizer& quantizer);
+  void add_scales(Tensor& tensor, const Quantizer& quantizer);
   float scale_of(pickle::Id id);
   std::int64_t zero_of(pickle::Id id) const;
 

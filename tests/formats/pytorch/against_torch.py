@@ -147,6 +147,20 @@ with tempfile.TemporaryDirectory() as directory:
         "dense": dense,
         "q8": torch.quantize_per_tensor(dense, 0.03125, 3, torch.qint8),
         "qu8": torch.quantize_per_tensor(dense.t(), 0.05, 120, torch.quint8),
+        "rows": torch.quantize_per_channel(
+            dense, torch.rand(5) * 0.1 + 0.01, torch.randint(-9, 9, (5,)), 0, torch.qint8
+        ),
+        "columns": torch.quantize_per_channel(
+            dense, torch.rand(7) * 0.1 + 0.01, torch.randint(9, 200, (7,)), 1, torch.quint8
+        ),
+        "filters": torch.quantize_per_channel(
+            torch.randn(4, 3, 2, 2),
+            torch.rand(4).double() * 0.1 + 0.01,
+            torch.zeros(4, dtype=torch.int64),
+            0,
+            torch.qint8,
+        ),
+        "table": torch.quantize_per_channel(dense, torch.rand(5) * 0.1 + 0.01, torch.rand(5) * 9, 0, torch.quint8),
         "qp": torch.nn.Parameter(
             torch.quantize_per_tensor(torch.randn(2, 3, 4), 0.0625, 0, torch.qint8), requires_grad=False
         ),
@@ -165,23 +179,20 @@ with tempfile.TemporaryDirectory() as directory:
                 "--force",
             )
         poise("convert", "--quiet", "--dtype", "f32", path / "special2.zt", "-o", path / "dense.pt", "--force")
-        expect_same(
-            torch.load(path / "dense.pt", weights_only=True),
-            {
-                name: tensor.dequantize() if tensor.is_quantized else tensor.to_dense()
-                for name, tensor in special.items()
-            },
-        )
-    refused = (
-        subprocess.run([POISE, "inspect", path / "channels.pt"], capture_output=True, text=True)
-        if torch.save(
-            {"w": torch.quantize_per_channel(dense, torch.ones(5), torch.zeros(5), 0, torch.qint8)},
-            path / "channels.pt",
-        )
-        is None
-        else None
+        expected = {
+            name: tensor.dequantize() if tensor.is_quantized else tensor.to_dense() for name, tensor in special.items()
+        }
+        # PyTorch multiplies by scales of 64 bits before it rounds, where there are several; Poise by float32.
+        filters, scales = special["filters"], special["filters"].q_per_channel_scales().view(-1, 1, 1, 1)
+        assert torch.allclose(filters.int_repr() * scales.float(), expected["filters"], rtol=2.0**-22)
+        expected["filters"] = filters.int_repr() * scales.float()
+        expect_same(torch.load(path / "dense.pt", weights_only=True), expected)
+    # Signed codes with zero points that are not integers.
+    torch.save(
+        {"w": torch.quantize_per_channel(dense, torch.ones(5), torch.zeros(5), 0, torch.qint8)}, path / "channels.pt"
     )
-    assert refused.returncode == 1 and "per_channel_affine" in refused.stderr, refused
+    refused = subprocess.run([POISE, "inspect", path / "channels.pt"], capture_output=True, text=True)
+    assert refused.returncode == 1 and "zero_points: f32 with codes that are signed" in refused.stderr, refused
     # What a state dict says of its modules is kept where it means something.
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     torch.save({"model": module.state_dict(), "epoch": 1}, path / "module.pt")
