@@ -111,7 +111,8 @@ class SeedWriter {
     static const std::map<std::string_view, std::string> kTargets = {
         {"alt", "alt"},         {"alt1", "alt"},  {"zt", "zt"},
         {"zt1", "zt"},          {"tllm", "tllm"}, {"safetensors", "safetensors"},
-        {"pytorch", "pytorch"}, {"npy", "numpy"}, {"npz", "numpy"}};
+        {"pytorch", "pytorch"}, {"npy", "numpy"}, {"npz", "numpy"},
+        {"onnx", "onnx"},       {"flax", "flax"}};
     const auto found = kTargets.find(format);
     return found == kTargets.end() ? std::string() : found->second;
   }
@@ -286,6 +287,28 @@ void write_onnx_seeds(SeedWriter& seeds) {
     model.message(7, graph);
     seeds.file("onnx", is_external ? "external" : "whole", fuzz::bytes_of(model.take()));
   }
+}
+
+// A file of Flax with an array, one in chunks, and a value of each other kind; and arrays alone.
+void write_flax_seeds(SeedWriter& seeds) {
+  const auto text = [](const std::string& value) { return static_cast<char>(0xa0U | value.size()) + value; };
+  const auto packed = [&](const std::string& shape, const std::string& type, std::size_t bytes) {
+    return "\x93" + shape + text(type) + "\xc4" + static_cast<char>(bytes) + std::string(bytes, '\1');
+  };
+  const auto extension = [](char type, const std::string& content) {
+    return std::string("\xc7") + static_cast<char>(content.size()) + type + content;
+  };
+  const std::string array = extension(1, packed("\x92\x02\x03", "float32", 24));
+  const std::string chunk = extension(1, packed("\x91\x03", "bfloat16", 6));
+  const std::string chunked = "\x83" + text("__msgpack_chunked_array__") + "\xc3" + text("shape") + "\x82" + text("0") +
+                              "\x02" + text("1") + "\x03" + text("chunks") + "\x82" + text("0") + chunk + text("1") +
+                              chunk;
+  const std::string values = "\x98" + extension(3, packed("\x90", "int8", 1)) +
+                             extension(2, "\x92\xca\x3f\x80\x01\x01\xca\x3f\x80\x01\x01") + "\xd4\x05\x01" + "\xc0" +
+                             "\xc2" + "\xcb\x3f\xf1\x01\x01\x01\x01\x01\x01" + "\xd1\xff\x01" + text("text");
+  seeds.file("flax", "whole", fuzz::bytes_of("\x83" + text("w") + array + text("x") + chunked + text("y") + values));
+  seeds.file("flax", "params", fuzz::bytes_of("\x81" + text("params") + "\x81" + text("w") + array));
+  seeds.seed("flax", "arrays", packed("\x91\x03", "bfloat16", 6) + packed("\x91\x03", "bfloat16", 6));
 }
 
 void write_pickle_seeds(SeedWriter& seeds) {
@@ -671,6 +694,40 @@ void write_dictionaries(const SeedWriter& seeds) {
                     "'<f4'",          "'>c16'",        "'|b1'",         "'<U1'",      "'|S1'",
                     "[('a', '<f4')]", "PK\x01\x02",    "PK\x03\x04",    "PK\x05\x06", "PK\x06\x06",
                     "PK\x06\x07",     "PK\x07\x08",    ".npy"};
+  words["onnx"] = {"location",  "offset",   "length",
+                   "weights",   "\x0a\x01", "\x10\x07",
+                   "\x12\x04",  "\x1a\x04", "\x22\x04",
+                   "\x2a\x04",  "\x32\x04", "\x3a\x04",
+                   "\x42\x01w", "\x4a\x08", "\x52\x08",
+                   "\x5a\x04",  "\x6a\x04", "\x70\x01",
+                   "\x7a\x04",  "Constant", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"};
+  words["flax"] = {"\xb9__msgpack_chunked_array__",
+                   "\xa5shape",
+                   "\xa6"
+                   "chunks",
+                   "\xa6params",
+                   "\xa7"
+                   "float32",
+                   "\xa8"
+                   "bfloat16",
+                   "\xad"
+                   "float8_e4m3fn",
+                   "\xa4"
+                   "bool",
+                   "\xc7",
+                   "\xc8",
+                   "\xc9",
+                   "\xd8\x01",
+                   "\x93",
+                   "\x92",
+                   "\x81",
+                   "\xdc",
+                   "\xdd",
+                   "\xde",
+                   "\xdf",
+                   "\xc4",
+                   "\xc6",
+                   "\xcf\xff\xff\xff\xff\xff\xff\xff\xff"};
   words["pytorch"] = {"ctorch._utils\n_rebuild_tensor_v2\n",
                       "ctorch._utils\n_rebuild_tensor_v3\n",
                       "ctorch._utils\n_rebuild_parameter\n",
@@ -757,6 +814,7 @@ int main(int count, char** arguments) {
     write_llama2c_seeds(seeds);
     write_pickle_seeds(seeds);
     write_onnx_seeds(seeds);
+    write_flax_seeds(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);
     write_findings(seeds, arguments[2]);

@@ -14,6 +14,7 @@
 #include "bytes/number_text.hpp"
 #include "family/families.hpp"
 #include "formats/alt/alt.hpp"
+#include "formats/flax/flax.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
 #include "formats/huggingface/huggingface.hpp"
@@ -36,7 +37,7 @@ namespace {
 // One row for each format. If several share an extension, the first counts.
 constexpr std::array kFormats = {
     &kHuggingFace,     &kAltV2,   &kAltV1,   &kGguf, &kSafetensors, &kZtensor2, &kZtensor1,
-    &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy,  &kNpz,         &kOnnx,
+    &kTinyLlamaFormat, &kPytorch, &kLlama2c, &kNpy,  &kNpz,         &kOnnx,     &kFlax,
 };
 
 const auto& infos() {

@@ -4,35 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <span>
 #include <utility>
 
 #include <poise/error.hpp>
+
+#include "support/memory_range.hpp"
 
 namespace poise::protobuf {
 namespace {
 
 using testing::HasSubstr;
 
-// Bytes in memory.
-class Bytes final : public ByteRange {
- public:
-  explicit Bytes(std::string_view bytes) : bytes_(bytes) {}
+using Bytes = support::MemoryRange;
 
-  const std::string& name() const override { return name_; }
-  std::uint64_t size() const override { return bytes_.size(); }
-  std::span<const std::byte> resident() const override { return std::as_bytes(std::span(bytes_)); }
-  void fetch(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::memcpy(out.data(), bytes_.data() + offset, out.size());
-  }
-
-  Message message() const { return Message(*this, "test", 0, size()); }
-
- private:
-  std::string bytes_;
-  std::string name_ = "memory";
-};
+Message message_in(const Bytes& bytes) { return Message(bytes, "test", 0, bytes.size()); }
 
 template <std::size_t kSize>
 Bytes bytes(const char (&text)[kSize]) {
@@ -42,7 +27,7 @@ Bytes bytes(const char (&text)[kSize]) {
 // What reading says of a field of number 1, and where.
 template <typename Read>
 std::pair<std::string, std::uint64_t> error_of(const Bytes& bytes, Read&& read) {
-  Message message = bytes.message();
+  Message message = message_in(bytes);
   try {
     while (message.next()) {
       if (message.number() == 1) read(message);
@@ -61,7 +46,7 @@ void read_text(Message& message) { message.text("value"); }
 // with c.a = 150.
 TEST(Protobuf, TheExamplesOfItsDocumentation) {
   const Bytes file = bytes("\x08\x96\x01\x12\x07testing\x1a\x03\x08\x96\x01");
-  Message message = file.message();
+  Message message = message_in(file);
   ASSERT_TRUE(message.next());
   EXPECT_EQ(message.number(), 1U);
   EXPECT_EQ(message.integer("a"), 150U);
@@ -81,7 +66,7 @@ TEST(Protobuf, TheExamplesOfItsDocumentation) {
 
 TEST(Protobuf, NumbersOfEverySize) {
   const Bytes file = bytes("\x08\x00\x08\x7f\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0d\x00\x00\xc0\x3f");
-  Message message = file.message();
+  Message message = message_in(file);
   for (const std::uint64_t expected : {std::uint64_t{0}, std::uint64_t{127}, UINT64_MAX}) {
     ASSERT_TRUE(message.next());
     EXPECT_EQ(message.integer("value"), expected);
@@ -94,13 +79,13 @@ TEST(Protobuf, NumbersOfEverySize) {
 TEST(Protobuf, AFieldThatNobodyAsksForIsSkipped) {
   const Bytes file =
       bytes("\x10\x96\x01\x19\x01\x02\x03\x04\x05\x06\x07\x08\x22\x03\x08\x08\x08\x2d\x01\x02\x03\x04\x08\x2a");
-  Message message = file.message();
+  Message message = message_in(file);
   std::vector<std::uint64_t> numbers;
   while (message.next()) numbers.push_back(message.number());
   EXPECT_THAT(numbers, testing::ElementsAre(2, 3, 4, 5, 1));
 }
 
-TEST(Protobuf, AnEmptyMessageHasNoFields) { EXPECT_FALSE(Bytes("").message().next()); }
+TEST(Protobuf, AnEmptyMessageHasNoFields) { EXPECT_FALSE(message_in(Bytes("")).next()); }
 
 TEST(Protobuf, WhatIsNoMessageIsRefusedWhereItIsWrong) {
   using Place = std::pair<std::string, std::uint64_t>;
@@ -154,13 +139,13 @@ TEST(Protobuf, AMessageEndsWhereTheOneAroundItSays) {
 // "message Test5 { repeated int32 f = 6 [packed=true]; }" with 3, 270 and 86942, of the same documentation.
 TEST(Protobuf, PackedFields) {
   const Bytes packed = bytes("\x32\x06\x03\x8e\x02\x9e\xa7\x05");
-  Message message = packed.message();
+  Message message = message_in(packed);
   ASSERT_TRUE(message.next());
   std::vector<std::uint64_t> values;
   message.integers("f", [&](std::uint64_t value) { values.push_back(value); });
   EXPECT_THAT(values, testing::ElementsAre(3, 270, 86942));
   EXPECT_FALSE(message.next());
-  Message place = packed.message();
+  Message place = message_in(packed);
   ASSERT_TRUE(place.next());
   const Message::Place found = place.packed("f", Message::Wire::varint);
   EXPECT_EQ(found.begin, 2U);
@@ -169,7 +154,7 @@ TEST(Protobuf, PackedFields) {
 
 TEST(Protobuf, NumbersByThemselvesAreFieldsOfOne) {
   const Bytes one = bytes("\x30\x8e\x02\x35\x01\x02\x03\x04");
-  Message message = one.message();
+  Message message = message_in(one);
   ASSERT_TRUE(message.next());
   const Message::Place varint = message.packed("f", Message::Wire::varint);
   EXPECT_EQ(varint.begin, 1U);

@@ -8,9 +8,10 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/little_endian.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/pytorch/globals.hpp"
+#include "formats/spellings.hpp"
+#include "syntax/element_value.hpp"
 #include "syntax/limits.hpp"
 
 namespace poise::pytorch {
@@ -45,35 +46,19 @@ std::optional<std::string> latin1(std::string_view text) {
   return bytes;
 }
 
-template <typename T>
-Value number_of(const std::string& bytes) {
-  const T number = load_le<T>(bytes.data());
-  if constexpr (std::is_floating_point_v<T>)
-    return Value(static_cast<double>(number));
-  else if constexpr (std::is_signed_v<T>)
-    return Value(static_cast<std::int64_t>(number));
-  else
-    return Value(static_cast<std::uint64_t>(number));
-}
-
-// By NumPy's spelling of a type.
-struct Scalar {
-  std::string_view type;
-  std::size_t bytes;
-  Value (*read)(const std::string& bytes);
-};
-constexpr std::array kScalars = std::to_array<Scalar>({
-    {"f8", 8, number_of<double>},
-    {"f4", 4, number_of<float>},
-    {"i8", 8, number_of<std::int64_t>},
-    {"i4", 4, number_of<std::int32_t>},
-    {"i2", 2, number_of<std::int16_t>},
-    {"i1", 1, number_of<std::int8_t>},
-    {"u8", 8, number_of<std::uint64_t>},
-    {"u4", 4, number_of<std::uint32_t>},
-    {"u2", 2, number_of<std::uint16_t>},
-    {"u1", 1, number_of<std::uint8_t>},
-    {"b1", 1, [](const std::string& bytes) { return Value(bytes[0] != '\0'); }},
+// Scalars of NumPy, without their byte order.
+constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
+    {DType::f64, "f8"},
+    {DType::f32, "f4"},
+    {DType::i64, "i8"},
+    {DType::i32, "i4"},
+    {DType::i16, "i2"},
+    {DType::i8, "i1"},
+    {DType::u64, "u8"},
+    {DType::u32, "u4"},
+    {DType::u16, "u2"},
+    {DType::u8, "u1"},
+    {DType::boolean, "b1"},
 });
 
 }  // namespace
@@ -247,13 +232,13 @@ std::optional<Value> Values::convert_scalar(std::span<const Id> arguments, std::
   const std::span<const Id> words = pickle_.items(dtype.arguments);
   if (words.empty() || pickle_.kind(words[0]) != Kind::text) return std::nullopt;
   auto bytes = bytes_of(arguments[1]);
-  const auto row = std::ranges::find(kScalars, pickle_.text(words[0]), &Scalar::type);
-  if (row == kScalars.end() || !bytes || bytes->size() != row->bytes) return std::nullopt;
+  const auto element = dtype_spelled(kScalars, pickle_.text(words[0]));
+  if (!element || !bytes) return std::nullopt;
   if (dtype.state && pickle_.kind(*dtype.state) == Kind::tuple && pickle_.items(*dtype.state).size() > 1) {
     const Id order = pickle_.items(*dtype.state)[1];
     if (pickle_.kind(order) == Kind::text && pickle_.text(order) == ">") std::ranges::reverse(*bytes);
   }
-  return row->read(*bytes);
+  return element_value(*element, std::as_bytes(std::span(*bytes)));
 }
 
 }  // namespace poise::pytorch

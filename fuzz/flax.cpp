@@ -1,0 +1,49 @@
+// Files of Flax. Few mutations have the lengths of all items right: the input is read as a file, and its halves as an
+// array and as one of two chunks in a sound file.
+#include <algorithm>
+
+#include <poise/format.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "target.hpp"
+
+using namespace poise;
+
+namespace {
+
+void add_array(ByteWriter& file, fuzz::Bytes content) {
+  const auto kept = content.first(std::min<std::size_t>(content.size(), UINT16_MAX));
+  file.u8(0xc8);
+  file.u8(static_cast<std::uint8_t>(kept.size() >> 8U));
+  file.u8(static_cast<std::uint8_t>(kept.size()));
+  file.u8(1);
+  file.append(kept);
+}
+
+ByteWriter as_file(fuzz::Bytes input) {
+  const fuzz::Bytes first = input.first(input.size() / 2);
+  const fuzz::Bytes second = input.subspan(input.size() / 2);
+  ByteWriter file;
+  file.text("\x82\xa1w");
+  add_array(file, first);
+  file.text("\xa1x\x83\xb9__msgpack_chunked_array__\xc3\xa5shape\x82\xa1");
+  file.text("0\x02\xa1");
+  file.text("1\x03\xa6");
+  file.text("chunks\x82\xa1");
+  file.text("0");
+  add_array(file, first);
+  file.text("\xa1");
+  file.text("1");
+  add_array(file, second);
+  return file;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto input = fuzz::bytes_of(data, size);
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(input, "fuzz.msgpack"))); });
+  const ByteWriter made = as_file(input);
+  fuzz::expect_sound(size, [&] { fuzz::use(open(fuzz::source(made.bytes(), "fuzz.msgpack"))); });
+  return 0;
+}

@@ -1,0 +1,245 @@
+#include "syntax/msgpack.hpp"
+
+#include <bit>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "bytes/utf8.hpp"
+#include "syntax/limits.hpp"
+
+namespace poise::msgpack {
+namespace {
+
+bool ends_with_content(Kind kind) { return kind == Kind::text || kind == Kind::bytes || kind == Kind::extension; }
+
+}  // namespace
+
+std::string_view to_string(Kind kind) {
+  switch (kind) {
+    case Kind::nil: return "nil";
+    case Kind::boolean: return "a boolean";
+    case Kind::natural: return "a natural number";
+    case Kind::negative: return "a negative number";
+    case Kind::real: return "a real number";
+    case Kind::text: return "text";
+    case Kind::bytes: return "bytes";
+    case Kind::array: return "an array";
+    case Kind::map: return "a map";
+    case Kind::extension: return "an extension";
+  }
+  return "nothing";
+}
+
+Reader::Reader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end)
+    : in_(range, std::move(context), begin, end) {
+  in_.set_big_endian(true);
+}
+
+std::uint64_t Reader::number(unsigned bytes) {
+  switch (bytes) {
+    case 1: return in_.u8("number");
+    case 2: return in_.u16("number");
+    case 4: return in_.u32("number");
+    default: return in_.u64("number");
+  }
+}
+
+Item Reader::with_content(Item item, std::uint64_t length) {
+  if (item.kind == Kind::extension) item.type = in_.i8("type of an extension");
+  item.argument = length;
+  item.content = in_.position();
+  in_.skip(length, item.kind == Kind::text ? "text" : item.kind == Kind::bytes ? "bytes" : "extension");
+  return item;
+}
+
+Item Reader::with_items(Item item, std::uint64_t count) {
+  const bool is_map = item.kind == Kind::map;
+  if (count > in_.remaining() / (is_map ? 2 : 1))
+    in_.fail(is_map ? "map" : "array",
+             fmt::format("{} {} cannot be in the {} bytes left", count, is_map ? "pairs" : "items", in_.remaining()),
+             item.begin);
+  item.argument = count;
+  return item;
+}
+
+// The ranges of the specification's table "Formats".
+Item Reader::next() {
+  Item item{.begin = in_.position()};
+  const unsigned first = in_.u8("item");
+  const auto as = [&](Kind kind) {
+    item.kind = kind;
+    return item;
+  };
+  const auto scalar = [&](Kind kind, std::uint64_t argument) {
+    item.argument = argument;
+    return as(kind);
+  };
+  if (first < 0x80) return scalar(Kind::natural, first);
+  if (first < 0x90) return with_items(as(Kind::map), first & 0x0fU);
+  if (first < 0xa0) return with_items(as(Kind::array), first & 0x0fU);
+  if (first < 0xc0) return with_content(as(Kind::text), first & 0x1fU);
+  if (first >= 0xe0) return scalar(Kind::negative, static_cast<std::uint64_t>(std::int64_t{first} - 0x100));
+  switch (first) {
+    case 0xc0: return item;
+    case 0xc2:
+    case 0xc3: return scalar(Kind::boolean, first & 1U);
+    case 0xc4:
+    case 0xc5:
+    case 0xc6: return with_content(as(Kind::bytes), number(1U << (first - 0xc4U)));
+    case 0xc7:
+    case 0xc8:
+    case 0xc9: return with_content(as(Kind::extension), number(1U << (first - 0xc7U)));
+    case 0xca: return scalar(Kind::real, std::bit_cast<std::uint64_t>(static_cast<double>(in_.f32("number"))));
+    case 0xcb: return scalar(Kind::real, in_.u64("number"));
+    case 0xcc:
+    case 0xcd:
+    case 0xce:
+    case 0xcf: return scalar(Kind::natural, number(1U << (first - 0xccU)));
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3: {
+      const unsigned width = 1U << (first - 0xd0U);
+      const unsigned unused = 64 - 8 * width;
+      const auto value = static_cast<std::int64_t>(number(width) << unused) >> unused;
+      return scalar(value < 0 ? Kind::negative : Kind::natural, static_cast<std::uint64_t>(value));
+    }
+    case 0xd4:
+    case 0xd5:
+    case 0xd6:
+    case 0xd7:
+    case 0xd8: return with_content(as(Kind::extension), std::uint64_t{1} << (first - 0xd4U));
+    case 0xd9:
+    case 0xda:
+    case 0xdb: return with_content(as(Kind::text), number(1U << (first - 0xd9U)));
+    case 0xdc:
+    case 0xdd: return with_items(as(Kind::array), number(2U << (first - 0xdcU)));
+    case 0xde:
+    case 0xdf: return with_items(as(Kind::map), number(2U << (first - 0xdeU)));
+    default: in_.fail("item", fmt::format("0x{:02x} begins no item", first), item.begin);
+  }
+}
+
+Tree::Tree(const ByteRange& range, std::string context)
+    : range_(range), context_(std::move(context)), budget_(range.size()) {
+  Path path;
+  Reader in(range, "", 0, range.size());
+  try {
+    add(in, path);
+  } catch (const Error& error) {
+    if (!error.offset()) throw;
+    constexpr std::size_t kMost = 100;  // bytes of a key
+    std::string message = context_;
+    for (const Step& step : path) {
+      std::string name = step.key ? step.key->substr(0, kMost) : fmt::format("item {}", step.number);
+      name.resize(name.size() - incomplete_tail(name));
+      message += ": " + name;
+    }
+    throw Error(error.kind(), message + error.message(), error.path(), *error.offset());
+  }
+  if (in.remaining() > 0) fail("", fmt::format("{} bytes after the end", in.remaining()), in.position());
+}
+
+// Errors leave the path to the item.
+void Tree::add(Reader& in, Path& path) {
+  const Index index = nodes_.size();
+  const std::uint64_t begin = in.position();
+  if (path.size() > kMaxNesting) in.fail("", fmt::format("nested deeper than {} levels", kMaxNesting), begin);
+  if (!budget_.take_value()) in.fail("", "more items than a file of this size may hold", begin, ErrorKind::unsupported);
+  const Item item = in.next();
+  nodes_.push_back({.item = item});
+  if (item.kind == Kind::array) {
+    const std::size_t depth = path.size();
+    path.emplace_back();
+    for (; path[depth].number < item.argument; ++path[depth].number) add(in, path);
+    path.pop_back();
+  } else if (item.kind == Kind::map) {
+    add_pairs(in, item.argument, path);
+  }
+  nodes_[index].items = nodes_.size() - index;
+}
+
+void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
+  std::unordered_set<std::string> seen;
+  const std::size_t depth = path.size();
+  path.emplace_back();
+  for (std::uint64_t i = 0; i < pairs; ++i) {
+    path[depth] = {.number = i};
+    add(in, path);
+    const Item item = nodes_.back().item;
+    if (item.kind != Kind::text)
+      in.fail("key", fmt::format("expected text, found {}", to_string(item.kind)), item.begin);
+    if (!budget_.take_text(item.argument))
+      in.fail("", "more keys than a file of this size may hold", item.begin, ErrorKind::unsupported);
+    std::string key = content(item);
+    if (!is_utf8(key)) in.fail("key", "it is not UTF-8", item.begin);
+    path[depth].key = key;
+    if (!seen.insert(std::move(key)).second) in.fail("", "the key comes twice", item.begin);
+    add(in, path);
+  }
+  path.pop_back();
+}
+
+std::string Tree::content(const Item& item) const {
+  ByteReader in(range_, context_, item.content, item.content + item.argument);
+  return std::string(in.text(item.argument, "text"));
+}
+
+std::optional<Tree::Index> Tree::find(Index map, std::string_view key) const {
+  for (Index i = map + 1; i < after(map); i = after(i + 1)) {
+    const Item& item = nodes_[i].item;
+    if (item.argument == key.size() && content(item) == key) return i + 1;
+  }
+  return std::nullopt;
+}
+
+std::string Tree::text(Index item) const {
+  std::string text = content(nodes_[item].item);
+  if (!is_utf8(text)) fail("text", "it is not UTF-8", nodes_[item].item.begin);
+  return text;
+}
+
+Value Tree::value(Index index, FunctionRef<Value(const Item&)> extension) {
+  const Item& item = nodes_[index].item;
+  charge(budget_.take_value(), item.begin);
+  if (ends_with_content(item.kind)) charge(budget_.take_text(item.argument), item.begin);
+  switch (item.kind) {
+    case Kind::nil: return {};
+    case Kind::boolean: return item.argument != 0;
+    case Kind::natural: return item.argument;
+    case Kind::negative: return static_cast<std::int64_t>(item.argument);
+    case Kind::real: return std::bit_cast<double>(item.argument);
+    case Kind::text: return text(index);
+    case Kind::bytes: {
+      const std::string bytes = content(item);
+      const auto all = std::as_bytes(std::span(bytes));
+      return Value::Bytes(all.begin(), all.end());
+    }
+    case Kind::array: {
+      Value::Array items;
+      for (Index i = index + 1; i < after(index); i = after(i)) items.push_back(value(i, extension));
+      return items;
+    }
+    case Kind::map: {
+      std::vector<Attributes::Entry> entries;
+      for (Index i = index + 1; i < after(index); i = after(i + 1)) {
+        charge(budget_.take_text(nodes_[i].item.argument), item.begin);
+        entries.emplace_back(content(nodes_[i].item), value(i + 1, extension));
+      }
+      return Attributes::from_unique(std::move(entries));
+    }
+    case Kind::extension: return extension(item);
+  }
+  return {};
+}
+
+void Tree::charge(bool affordable, std::uint64_t offset) const {
+  if (!affordable) fail("", "it takes more memory than its size justifies", offset, ErrorKind::unsupported);
+}
+
+void Tree::fail(std::string_view field, std::string_view problem, std::uint64_t offset, ErrorKind kind) const {
+  ByteReader(range_, context_).fail(kind, field, problem, offset);
+}
+
+}  // namespace poise::msgpack

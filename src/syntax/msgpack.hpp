@@ -1,0 +1,120 @@
+// MessagePack (msgpack.org): one item after the other, or as a tree.
+//
+// An item begins with a byte that gives its kind and, for small ones, its number, length or count; otherwise these
+// follow, big-endian. Text, bytes and extensions go on with their content; an extension has a type, a signed byte,
+// before it. Arrays go on with their items, maps with keys and values in turn.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/value.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "bytes/function_ref.hpp"
+#include "syntax/value_budget.hpp"
+
+namespace poise::msgpack {
+
+enum class Kind : std::uint8_t { nil, boolean, natural, negative, real, text, bytes, array, map, extension };
+
+// "a map".
+std::string_view to_string(Kind kind);
+
+// The head of an item.
+struct Item {
+  Kind kind = Kind::nil;
+  std::int8_t type = 0;     // of an extension
+  std::uint64_t begin = 0;  // offset of its first byte
+  // A boolean or natural number; a negative number's or a real one's 64 bits; the length of text, bytes or an
+  // extension; the count of an array's items or a map's pairs.
+  std::uint64_t argument = 0;
+  std::uint64_t content = 0;  // offset of what text, bytes and extensions hold
+};
+
+// Reads heads in the order of the file: after a container's head come its items. Passes over the content of text, bytes
+// and extensions without reading it. Throws invalid_file "context: field: problem" for an item that does not fit the
+// range, a count of more items than bytes are left, and a byte that begins no item.
+class Reader {
+ public:
+  // Requires: the range outlives the reader.
+  Reader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
+
+  Item next();
+  std::uint64_t position() const { return in_.position(); }
+  std::uint64_t remaining() const { return in_.remaining(); }
+
+  [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset,
+                         ErrorKind kind = ErrorKind::invalid_file) const {
+    in_.fail(kind, field, problem, offset);
+  }
+
+ private:
+  std::uint64_t number(unsigned bytes);
+  Item with_content(Item item, std::uint64_t length);
+  Item with_items(Item item, std::uint64_t count);
+
+  ByteReader in_;
+};
+
+// A whole range as one item with all that is inside it: heads only. Items are numbered in the order of the file: after
+// an array or map come its items, which for a map are keys and values in turn.
+class Tree {
+ public:
+  using Index = std::size_t;
+  static constexpr Index kRoot = 0;
+
+  // Throws what Reader throws, after the keys that lead to the item; invalid_file for bytes after the item, keys that
+  // are not text or come twice in their map, and nesting deeper than kMaxNesting; unsupported for more items than a
+  // file of this size may hold in memory. Requires: the range outlives the tree.
+  Tree(const ByteRange& range, std::string context);
+
+  std::size_t size() const { return nodes_.size(); }
+  const Item& operator[](Index item) const { return nodes_[item].item; }
+  // The number after the item and all that is inside it. The items of a container are those from item + 1 on:
+  // for (Index i = item + 1; i < after(item); i = after(i)).
+  Index after(Index item) const { return item + nodes_[item].items; }
+  // The value of a map's key; nothing if it is absent. Requires: a map.
+  std::optional<Index> find(Index map, std::string_view key) const;
+
+  // Throws invalid_file for text that is not UTF-8. Requires: text.
+  std::string text(Index item) const;
+  // An item with all that is inside it; `extension` gives the values of extensions. Charges the budget.
+  Value value(Index item, FunctionRef<Value(const Item&)> extension);
+
+  // Of the tree, of values, and of what a reader makes of both. charge() throws unsupported where it does not suffice.
+  ValueBudget& budget() { return budget_; }
+  void charge(bool affordable, std::uint64_t offset) const;
+
+  [[noreturn]] void fail(std::string_view field, std::string_view problem, std::uint64_t offset,
+                         ErrorKind kind = ErrorKind::invalid_file) const;
+
+ private:
+  struct Node {
+    Item item;
+    std::size_t items = 1;  // itself, and all inside
+  };
+
+  // What leads to an item: the key of a map, or its number.
+  struct Step {
+    std::optional<std::string> key = {};
+    std::uint64_t number = 0;
+  };
+  using Path = std::vector<Step>;
+
+  void add(Reader& in, Path& path);
+  void add_pairs(Reader& in, std::uint64_t pairs, Path& path);
+  std::string content(const Item& item) const;
+
+  const ByteRange& range_;
+  std::string context_;
+  ValueBudget budget_;
+  std::deque<Node> nodes_;  // grows without a copy of all
+};
+
+}  // namespace poise::msgpack
