@@ -80,7 +80,7 @@ const std::map<std::string, std::string> kPublic = {
     {"weights.hpp", "runtime"},    {"session.hpp", "runtime"},
     {"sampler.hpp", "runtime"},    {"tiny_llama.hpp", "api"},
     {"chat.hpp", "chat"},          {"lora.hpp", "ops"},
-    {"batch.hpp", "runtime"},
+    {"batch.hpp", "runtime"},      {"perplexity.hpp", "runtime"},
 };
 
 fs::path root() { return poise::source_directory(); }

@@ -29,6 +29,7 @@ from ._errors import (
 )
 from ._model import Model, open, open_bytes
 from ._operations import convert, diff, edit, formats, hash, plan, save, verify
+from ._perplexity import PerplexityResult, perplexity
 from ._poise import TextStream, Tokenizer, Vocabulary, read_tokenizer
 from ._reports import (
     Cast,
@@ -74,6 +75,7 @@ __all__ = [
     "NotFoundError",
     "Part",
     "PermissionDeniedError",
+    "PerplexityResult",
     "Plan",
     "PlannedTensor",
     "Quantized",
@@ -97,6 +99,7 @@ __all__ = [
     "hash",
     "open",
     "open_bytes",
+    "perplexity",
     "plan",
     "quantize",
     "read_tokenizer",

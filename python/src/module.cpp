@@ -14,4 +14,5 @@ PYBIND11_MODULE(_poise, module) {
   declare_tokenizer(module);
   declare_sessions(module);
   declare_batches(module);
+  declare_perplexity(module);
 }

@@ -68,5 +68,6 @@ SessionOptions session_options_from(const py::object& threads, const py::object&
 void declare_tokenizer(py::module_& module);
 void declare_sessions(py::module_& module);
 void declare_batches(py::module_& module);
+void declare_perplexity(py::module_& module);
 
 }  // namespace poise::python

@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/perplexity.hpp>
 
-#include "cli/finite.hpp"
 #include "cli/text.hpp"
+#include "cli/values.hpp"
 #include "io/meter.hpp"
 #include "io/source_text.hpp"
 
@@ -43,42 +44,85 @@ std::vector<std::string> split_texts(std::string_view content) {
   return texts;
 }
 
+void append(Attributes& out, const std::string& key, const Estimate& estimate) {
+  out.set(key, estimate.value);
+  out.set(key + "_error", estimate.standard_error);
+}
+
+std::string json_of(const PerplexityResult& result) {
+  Attributes answer = {{"texts", std::uint64_t{result.texts}}, {"tokens", std::uint64_t{result.tokens}}};
+  append(answer, "perplexity", result.perplexity);
+  if (const auto& against = result.against) {
+    append(answer, "base_perplexity", against->base_perplexity);
+    append(answer, "ratio", against->ratio);
+    append(answer, "kl_mean", against->kl_mean);
+    answer.set("kl_max", against->kl_max);
+    append(answer, "same_top", against->same_top);
+  }
+  return to_json(answer) + "\n";
+}
+
+std::string table_of(const PerplexityResult& result) {
+  const PerplexityResult::Comparison& against = *result.against;
+  Table table(
+      {fmt::format("{}, {} tokens", plural(result.texts, "text"), grouped(result.tokens)), "", "standard error"},
+      {false, true, true});
+  const auto add = [&](const std::string& what, const Estimate& estimate) {
+    const bool has_error = !std::isnan(estimate.standard_error);
+    table.add({what, fmt::format("{:.5g}", estimate.value),
+               has_error ? fmt::format("{:.2g}", estimate.standard_error) : "-"});
+  };
+  add("perplexity", result.perplexity);
+  add("perplexity of the base", against.base_perplexity);
+  add("ratio of both", against.ratio);
+  add("mean Kullback-Leibler divergence", against.kl_mean);
+  table.add({"largest", fmt::format("{:.5g}", against.kl_max), ""});
+  add("share of equal best tokens", against.same_top);
+  return table.text();
+}
+
 }  // namespace
 
-// Each text of the file is one sequence: BOS, its tokens, EOS.
-void print_perplexity(Session& session, const std::string& file, const std::string& path,
+CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options) {
+  auto* perplexity =
+      command
+          .add_option("--perplexity", options.file,
+                      "Print {\"texts\", \"tokens\", \"perplexity\", ...} of the texts in a file, which are separated "
+                      "by empty lines, each between BOS and EOS")
+          ->check(not_empty())
+          ->type_name("FILE");
+  command
+      .add_option(
+          "--against", options.against,
+          "Another model, whose predictions the model's are compared with: their divergence, and how often both "
+          "find the same token best; with --json as an object")
+      ->check(not_empty())
+      ->type_name("BASE")
+      ->needs(perplexity);
+  return perplexity;
+}
+
+void print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
+                      std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                       const ProgressOptions& progress) {
-  const SourcePtr source = Source::open(file, IoMode::read);
-  const std::string content = read_text(*source, source->size());
-  const TokenId eos = session.tokenizer().vocabulary().eos_id;
-  double total = 0;
-  std::size_t count = 0;
-  std::size_t texts = 0;
-  const std::vector<std::string> all = split_texts(content);
-  Meter meter(make_progress(progress, "perplexity"), sum_of_sizes(all));
-  for (const std::string& text : all) {
-    std::vector<TokenId> tokens = session.prompt(text);
-    if (eos >= 0) tokens.push_back(eos);
-    ++texts;
-    const std::vector<double> log_probabilities = session.log_probabilities(tokens);
-    for (std::size_t i = 0; i < log_probabilities.size(); ++i) {
-      const double log_probability = log_probabilities[i];
-      if (!std::isfinite(log_probability)) {
-        refuse_non_finite(fmt::format("text {}: the logarithm of the probability of token {}, which is {},", texts,
-                                      i + 1, tokens[i + 1]),
-                          log_probability, path);
-      }
-      total -= log_probability;
-      ++count;
-    }
-    meter.advance(text.size(), fmt::format("text {}", texts));
+  const SourcePtr source = Source::open(options.file, IoMode::read);
+  const std::vector<std::string> texts = split_texts(read_text(*source, source->size()));
+  if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", options.file);
+  Perplexity perplexity(std::move(model), std::move(base), session);
+  Meter meter(make_progress(progress, "perplexity"), sum_of_sizes(texts));
+  std::size_t number = 0;
+  for (const std::string& text : texts) {
+    const std::string item = fmt::format("text {}", ++number);
+    std::uint64_t before = 0;  // bytes of the text
+    perplexity.add(text, [&](const ProgressEvent& tokens) {
+      const std::uint64_t done = text.size() * tokens.done / tokens.total;
+      meter.advance(done - before, item);
+      before = done;
+      return true;
+    });
   }
-  if (count == 0) throw Error(ErrorKind::invalid_file, "there is no text in this file", file);
-  const double perplexity = std::exp(total / static_cast<double>(count));
-  if (!std::isfinite(perplexity)) refuse_non_finite("the perplexity", perplexity, path);
-  print_now(to_json(Attributes{
-                {"texts", std::uint64_t{texts}}, {"tokens", std::uint64_t{count}}, {"perplexity", perplexity}}) +
-            "\n");
+  const PerplexityResult result = perplexity.result();
+  print_now(result.against && !json ? table_of(result) : json_of(result));
 }
 
 }  // namespace poise::cli

@@ -1,17 +1,29 @@
-// run --perplexity: how well a model predicts texts.
+// run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include <CLI/CLI.hpp>
+
 #include <poise/session.hpp>
+#include <poise/weights.hpp>
 
 #include "cli/progress.hpp"
 
 namespace poise::cli {
 
-// Prints {"texts", "tokens", "perplexity"} for the texts in a file, separated by empty lines. `path`: the model's, for
-// messages.
-void print_perplexity(Session& session, const std::string& file, const std::string& path,
+struct PerplexityOptions {
+  std::string file;     // of texts, separated by empty lines; empty: no perplexity
+  std::string against;  // the base's path; empty: none
+};
+
+// --perplexity, --against. Returns the first. Requires: the options outlive the command.
+CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options);
+
+// Prints the perplexity as a JSON object. With a base: a table, or with `json` such an object.
+void print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
+                      std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                       const ProgressOptions& progress);
 
 }  // namespace poise::cli

@@ -20,7 +20,6 @@
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"
-#include "cli/finite.hpp"
 #include "cli/options.hpp"
 #include "cli/perplexity.hpp"
 #include "cli/progress.hpp"
@@ -28,6 +27,7 @@
 #include "cli/sampling_options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "runtime/finite.hpp"
 #include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
@@ -45,7 +45,7 @@ struct RunArguments {
   ConversationOptions conversation;
   PromptsOptions prompts;
   ProgressOptions progress;
-  std::string perplexity;  // a text file
+  PerplexityOptions perplexity;
   bool verify = false;
   bool logits = false;
   bool json = false;
@@ -90,7 +90,7 @@ class Run {
   void execute() {
     check_generate_options(options_.generate);
     require_conversation();
-    if (options_.verify) require_verified();
+    if (options_.verify) require_verified(options_.path);
     const Stopwatch loading;
     Model model = open(options_.path, options_.read);
     if (!options_.lora.empty()) model = with_lora(model, options_.lora);
@@ -100,13 +100,12 @@ class Run {
       load_seconds_ = loading.seconds();
       return answer_prompts(weights);
     }
+    if (!options_.perplexity.file.empty()) return compute_perplexity(weights);
     Session session(weights, options_.session);
     load_seconds_ = loading.seconds();
     (void)session.generate({.max_tokens = 0,
                             .sampling = options_.generate.sampling,
                             .stop_id = options_.generate.stop_id});  // rejects a wrong stop id
-    if (!options_.perplexity.empty())
-      return print_perplexity(session, options_.perplexity, options_.path, options_.progress);
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
     session.feed(prompt);
@@ -144,12 +143,21 @@ class Run {
                     plural(summary.texts, "text"), summary.tokens, speed.tokens_per_second()));
   }
 
-  void require_verified() const {
-    const VerifyReport report = verify(options_.path, options_.read, make_progress(options_.progress, "verify"));
+  void compute_perplexity(const std::shared_ptr<const Weights>& weights) const {
+    std::shared_ptr<const Weights> base;
+    if (const std::string& path = options_.perplexity.against; !path.empty()) {
+      if (options_.verify) require_verified(path);
+      name_file(path, [&] { base = load_weights(open(path, options_.read)); });
+    }
+    print_perplexity(options_.perplexity, weights, base, options_.session, options_.json, options_.progress);
+  }
+
+  void require_verified(const std::string& path) const {
+    const VerifyReport report = verify(path, options_.read, make_progress(options_.progress, "verify"));
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
       if (finding.severity == Severity::error)
-        complain(fmt::format("{}: {}", printable(options_.path), finding_text(finding, options_.path)));
+        complain(fmt::format("{}: {}", printable(path), finding_text(finding, path)));
     }
     throw ExitCode{1};
   }
@@ -294,12 +302,7 @@ void add_run(CLI::App& app) {
   auto* logits =
       command->add_flag("--logits", options->logits,
                         "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
-  command
-      ->add_option("--perplexity", options->perplexity,
-                   "Print {\"texts\", \"tokens\", \"perplexity\"} of the texts in a file, which are separated by empty "
-                   "lines, each between BOS and EOS")
-      ->check(not_empty())
-      ->type_name("FILE")
+  add_perplexity_options(*command, options->perplexity)
       ->excludes(prompt)
       ->excludes(tokens)
       ->excludes(messages)

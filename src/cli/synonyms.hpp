@@ -122,6 +122,8 @@ inline constexpr auto kSynonyms = std::to_array<Synonym>({
     {"run", "--ids", "--tokens"},
     {"run", "--greedy", "--temperature 0"},
     {"run", "--ppl", "--perplexity"},
+    {"run", "--base", "--against"},
+    {"run", "--kl-divergence", "--perplexity FILE --against BASE"},
     {"run", "-s", "--seed"},
     {"run", "--timings", "--stats"},
     {"run", "--verbose", "--stats"},

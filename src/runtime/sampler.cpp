@@ -9,6 +9,8 @@
 
 #include <poise/error.hpp>
 
+#include "runtime/log_sum.hpp"
+
 namespace poise {
 namespace {
 
@@ -144,10 +146,7 @@ void Sampler::choose_candidates(std::span<const float> logits) {
 }
 
 double log_probability(std::span<const float> logits, TokenId token) {
-  const double best = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
-  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - best - std::log(sum);
+  return static_cast<double>(logits[static_cast<std::size_t>(token)]) - log_sum(logits);
 }
 
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count) {

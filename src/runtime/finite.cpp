@@ -1,4 +1,4 @@
-#include "cli/finite.hpp"
+#include "runtime/finite.hpp"
 
 #include <cmath>
 
@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-namespace poise::cli {
+namespace poise {
 
 void refuse_non_finite(const std::string& what, double value, const std::string& path) {
   const char* const name = std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "minus infinity";
@@ -14,4 +14,4 @@ void refuse_non_finite(const std::string& what, double value, const std::string&
               fmt::format("{} is {}: the weights hold values that are not finite, or overflow", what, name), path);
 }
 
-}  // namespace poise::cli
+}  // namespace poise

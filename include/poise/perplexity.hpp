@@ -1,0 +1,75 @@
+// Perplexity: how well a model predicts texts, and how far its predictions are from those of another one, such as the
+// model that it was quantized from.
+//
+//   poise::Perplexity perplexity(poise::load_weights(poise::open("q4.gguf")),
+//                                poise::load_weights(poise::open("f16.gguf")));
+//   for (const std::string& text : texts) perplexity.add(text);
+//   std::cout << perplexity.result().perplexity.value << "\n";
+//
+// Memory does not grow with the texts: the scores of 64 tokens are kept at a time, of both models. One thread at a time
+// uses it; it computes with several.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string_view>
+
+#include <poise/progress.hpp>
+#include <poise/session.hpp>
+#include <poise/tokenizer.hpp>
+#include <poise/weights.hpp>
+
+namespace poise {
+
+// A number computed from a sample of tokens.
+struct Estimate {
+  double value = 0;
+  double standard_error = 0;  // as if tokens were independent of each other; NaN for a single token
+};
+
+struct PerplexityResult {
+  // With a base. Divergences are in nats, from the base's distribution P of the next token to the model's Q:
+  // the sum of P(t) ln(P(t) / Q(t)) over all tokens t.
+  struct Comparison {
+    Estimate base_perplexity;
+    Estimate ratio;  // perplexity / base_perplexity; its error is smaller than those of both, which vary together
+    Estimate kl_mean;
+    double kl_max = 0;
+    Estimate same_top;  // the share of places with the same best token; of equal scores the lower id is the best
+  };
+
+  std::size_t texts = 0;
+  std::size_t tokens = 0;  // that were predicted: all but the first of each text
+  Estimate perplexity;     // exp(-mean of the natural logarithms of their probabilities)
+  std::optional<Comparison> against = {};
+};
+
+class Perplexity {
+ public:
+  // With a base, both models predict the same tokens. Throws bad_argument for a base with another vocabulary, naming
+  // the difference, and for options as Session does.
+  explicit Perplexity(std::shared_ptr<const Weights> model, std::shared_ptr<const Weights> base = nullptr,
+                      const SessionOptions& options = {});
+  ~Perplexity();
+  Perplexity(Perplexity&&) noexcept;
+  Perplexity& operator=(Perplexity&&) noexcept;
+
+  // Adds a text: BOS, its tokens, EOS, where the vocabulary has these. `progress` counts tokens instead of bytes.
+  // Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument for a text that
+  // both models encode differently, and for one that is longer than the context; cancelled. The text is then left out.
+  void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
+  // The same for tokens as they are. Throws bad_argument for an unknown id.
+  void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
+
+  // Of all texts so far. Throws bad_argument when no token was predicted yet.
+  PerplexityResult result() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace poise

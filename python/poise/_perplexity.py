@@ -1,0 +1,78 @@
+"""How well a model predicts texts, and how far its predictions are from another one's."""
+
+from __future__ import annotations
+
+import typing
+
+from . import _poise
+from ._model import Model
+from ._progress import watched
+from ._session import Ids, Weights
+from ._types import Callback, Path, Progress
+
+_BYTES_PER_ID = 4  # for progress
+
+
+class PerplexityResult(typing.NamedTuple):
+    """What perplexity() measures. Names ending in _error: the standard error, as if tokens were independent of each
+    other; NaN for a single token. What compares with another model is None without one."""
+
+    texts: int
+    tokens: int  #: that were predicted: all but the first of each text
+    perplexity: float  #: exp(-mean of the natural logarithms of their probabilities)
+    perplexity_error: float
+    base_perplexity: float | None = None
+    base_perplexity_error: float | None = None
+    ratio: float | None = None  #: perplexity / base_perplexity
+    ratio_error: float | None = None  #: smaller than those of both, which vary together
+    kl_mean: float | None = None  #: mean Kullback-Leibler divergence in nats, from the base to the model
+    kl_mean_error: float | None = None
+    kl_max: float | None = None  #: the largest one
+    same_top: float | None = None  #: the share of places with the same best token
+    same_top_error: float | None = None
+
+
+def perplexity(
+    model: Model | Weights | Path,
+    texts: typing.Iterable[str | Ids],
+    *,
+    against: Model | Weights | Path | None = None,
+    threads: int = 0,
+    context: int = 0,
+    exact: bool = False,
+    progress: Progress = None,
+) -> PerplexityResult:
+    """How well a model predicts texts, as `poise run --perplexity` measures it.
+
+    texts: each a text, which gets BOS and EOS where the vocabulary has them, or token ids as they are.
+    against: another model of the same vocabulary, the one before it was quantized for example. Predictions of both are
+    compared: docs/quantization.md. BadArgumentError names how their vocabularies differ.
+    progress: as in convert(); it counts the bytes of texts, and 4 for each id. Other options: as in Session.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
+    base = None if against is None else _weights(against)
+    core = _poise.Perplexity(_weights(model)._core, None if base is None else base._core, threads, context, exact)
+    waiting = list(texts)
+    sizes = [_size(text) for text in waiting]
+    whole, before = sum(sizes), 0
+    with watched(progress, "perplexity") as callback:
+        for number, (text, size) in enumerate(zip(waiting, sizes), 1):
+            core.add(text, callback and _of_whole(callback, before, size, whole, f"text {number}"))
+            before += size
+    return PerplexityResult(**core.result())
+
+
+def _weights(model: Model | Weights | Path) -> Weights:
+    return model if isinstance(model, Weights) else Weights(model)
+
+
+def _of_whole(callback: Callback, before: int, size: int, whole: int, item: str) -> Callback:
+    """Reports the progress of a text as that of all."""
+    return lambda done, total, _: callback(before + size * done // total, whole, item)
+
+
+def _size(text: str | Ids) -> int:
+    if isinstance(text, str):
+        return len(text.encode(errors="surrogatepass"))
+    return _BYTES_PER_ID * len(text) if isinstance(text, typing.Sized) else _BYTES_PER_ID

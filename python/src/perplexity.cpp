@@ -1,0 +1,78 @@
+// How well a model predicts texts, and how far its predictions are from another one's.
+#include <poise/perplexity.hpp>
+
+#include <mutex>
+
+#include "long_call.hpp"
+#include "runtime.hpp"
+
+namespace poise::python {
+namespace {
+
+// Threads use it in turn, without the GIL.
+class PyPerplexity {
+ public:
+  PyPerplexity(WeightsPtr model, WeightsPtr base, const SessionOptions& options)
+      : perplexity_(std::move(model), std::move(base), options) {}
+
+  // A text or token ids. `progress` counts tokens.
+  void add(const py::object& given, const py::object& progress) {
+    const bool is_text = PyUnicode_Check(given.ptr());
+    const std::string text = is_text ? utf8(given) : std::string();
+    const Tokens tokens = is_text ? Tokens() : tokens_from(given);
+    LongCall call(progress);
+    call.run([&] {
+      const std::lock_guard lock(mutex_);
+      if (is_text) return perplexity_.add(text, call.progress(), call.stop());
+      perplexity_.add(tokens, call.progress(), call.stop());
+    });
+  }
+
+  // Names and values as in the answer of `poise run --perplexity --against --json`.
+  py::dict result() {
+    PerplexityResult result;
+    {
+      const Released released;
+      const std::lock_guard lock(mutex_);
+      result = perplexity_.result();
+    }
+    py::dict all;
+    all["texts"] = result.texts;
+    all["tokens"] = result.tokens;
+    set(all, "perplexity", result.perplexity);
+    if (!result.against) return all;
+    set(all, "base_perplexity", result.against->base_perplexity);
+    set(all, "ratio", result.against->ratio);
+    set(all, "kl_mean", result.against->kl_mean);
+    all["kl_max"] = result.against->kl_max;
+    set(all, "same_top", result.against->same_top);
+    return all;
+  }
+
+ private:
+  static void set(py::dict& all, const std::string& name, const Estimate& estimate) {
+    all[py::str(name)] = estimate.value;
+    all[py::str(name + "_error")] = estimate.standard_error;
+  }
+
+  std::mutex mutex_;
+  Perplexity perplexity_;
+};
+
+}  // namespace
+
+void declare_perplexity(py::module_& module) {
+  py::class_<PyPerplexity>(module, "Perplexity")
+      .def(py::init([](const PyWeights& model, const PyWeights* base, const py::object& threads,
+                       const py::object& context, const py::object& exact) {
+             const SessionOptions options = session_options_from(threads, context, exact);
+             const WeightsPtr base_weights = base == nullptr ? nullptr : base->weights;
+             const Released released;
+             return std::make_unique<PyPerplexity>(model.weights, base_weights, options);
+           }),
+           py::arg("model").none(false), py::arg("base"), py::arg("threads"), py::arg("context"), py::arg("exact"))
+      .def("add", &PyPerplexity::add, py::arg("text"), py::arg("progress"))
+      .def("result", &PyPerplexity::result);
+}
+
+}  // namespace poise::python

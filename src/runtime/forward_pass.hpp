@@ -1,0 +1,55 @@
+// ForwardPass: computes whole texts, one after the other, and gives what the model makes of each of their tokens.
+//
+//   pass.begin(tokens);
+//   while (const std::size_t count = pass.next()) pass.logits(0, count, out);
+//
+// One thread at a time uses it; it computes with several.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+#include <poise/session.hpp>
+
+#include "runtime/session_threads.hpp"
+#include "runtime/weights.hpp"
+
+namespace poise {
+
+class ForwardPass {
+ public:
+  // Throws bad_argument.
+  ForwardPass(std::shared_ptr<const Weights> weights, const SessionOptions& options);
+
+  const Weights& weights() const { return *weights_; }
+
+  // Begins a text. Throws bad_argument for an unknown id and for more tokens than the context has positions. Requires:
+  // the tokens outlive the computation.
+  void begin(std::span<const TokenId> tokens);
+
+  // Computes the next tokens of the text, at most Transformer::kMaxBatch. Returns how many; 0 at its end. Two passes
+  // over the same tokens take the same steps. Throws cancelled.
+  std::size_t next(const std::stop_token& stop = {});
+
+  // The scores of what follows tokens of the last next(): [count, vocabulary_size()], from the one with index `first`
+  // on. Throws cancelled.
+  void logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
+
+  // Runs `work` on the threads of this pass. Throws cancelled.
+  void run(const std::stop_token& stop, const std::function<void()>& work) { threads_.run(stop, work); }
+
+ private:
+  SessionThreads threads_;
+  std::size_t context_;
+  std::shared_ptr<const Weights> weights_;
+  const Transformer& transformer_;
+  Sequence sequence_;
+  Workspace memory_;
+  std::span<const TokenId> tokens_;
+};
+
+}  // namespace poise

@@ -1,0 +1,259 @@
+#include <poise/perplexity.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/cancelled.hpp"
+#include "runtime/finite.hpp"
+#include "runtime/forward_pass.hpp"
+#include "runtime/log_sum.hpp"
+#include "runtime/same_vocabulary.hpp"
+
+namespace poise {
+namespace {
+
+// Scores that are kept at a time, for each model. More than one: a single token would be summed in another order.
+constexpr std::size_t kRows = 64;
+
+// The mean of a sample, and its variance, by Welford's algorithm.
+class Mean {
+ public:
+  void add(double x) {
+    const double before = x - mean_;
+    mean_ += before / ++count_;
+    squares_ += before * (x - mean_);
+  }
+  double value() const { return mean_; }
+  double standard_error() const {
+    if (count_ < 2) return std::numeric_limits<double>::quiet_NaN();
+    return std::sqrt(squares_ / (count_ - 1) / count_);
+  }
+  Estimate estimate() const { return {value(), standard_error()}; }
+  // Of exp(mean), to first order.
+  Estimate exponential() const { return {std::exp(mean_), std::exp(mean_) * standard_error()}; }
+
+ private:
+  double count_ = 0;
+  double mean_ = 0;
+  double squares_ = 0;
+};
+
+// What two models predict for one token.
+struct Prediction {
+  double log_probability = 0;
+  double of_base = 0;
+  double divergence = 0;  // in nats, of the model from the base
+  bool same_top = false;
+};
+
+// sum of P ln(P / Q), with the logarithms of the sums of both distributions
+double divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) {
+    const double of_p = static_cast<double>(p[i]) - p_sum;
+    const double share = std::exp(of_p);
+    if (share > 0) sum += share * (of_p - (static_cast<double>(q[i]) - q_sum));
+  }
+  return std::max(sum, 0.0);  // less than 0 by rounding alone
+}
+
+std::ptrdiff_t top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
+
+// The scores of tokens of a text, a row each.
+class Rows {
+ public:
+  explicit Rows(std::size_t width) : width_(width) {}
+  std::vector<float>& numbers() { return numbers_; }
+  std::span<const float> operator[](std::size_t i) const { return std::span(numbers_).subspan(i * width_, width_); }
+
+ private:
+  std::size_t width_;
+  std::vector<float> numbers_;
+};
+
+Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
+  const auto at = static_cast<std::size_t>(token);
+  const double sum = log_sum(scores);
+  Prediction result = {.log_probability = static_cast<double>(scores[at]) - sum};
+  if (of_base.empty()) return result;
+  const double base_sum = log_sum(of_base);
+  result.of_base = static_cast<double>(of_base[at]) - base_sum;
+  // max(NaN, 0) would hide what is not a number.
+  const bool are_numbers = std::isfinite(sum) && std::isfinite(base_sum);
+  result.divergence = are_numbers ? divergence(of_base, base_sum, scores, sum) : sum - base_sum;
+  result.same_top = top(scores) == top(of_base);
+  return result;
+}
+
+}  // namespace
+
+class Perplexity::State {
+ public:
+  State(std::shared_ptr<const Weights> model, std::shared_ptr<const Weights> base, const SessionOptions& options)
+      : model_(model, options), scores_(model->vocabulary_size()), base_scores_(model->vocabulary_size()) {
+    if (!base) return;
+    require_same_vocabulary(*model, *base);
+    base_.emplace(std::move(base), options);
+  }
+
+  std::vector<TokenId> encode(std::string_view text) const {
+    std::vector<TokenId> tokens = encode(model_.weights(), text);
+    if (base_ && base_->weights().has_tokenizer()) require_same_tokens(tokens, encode(base_->weights(), text));
+    return tokens;
+  }
+
+  void add(std::span<const TokenId> tokens, const Progress& progress, const std::stop_token& stop) {
+    begin(tokens);
+    Sums sums = sums_;  // of the texts before, if this one fails
+    std::size_t first = 0;
+    while (const std::size_t count = model_.next(stop)) {
+      if (base_) base_->next(stop);
+      const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
+      for (std::size_t at = 0, rows = 0; at < predicted; at += rows) {
+        rows = std::min(kRows, predicted - at);
+        if (predicted - at == rows + 1) --rows;
+        add(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
+      }
+      first += count;
+      if (progress && !progress({first, tokens.size(), "tokens"})) throw_cancelled();
+    }
+    ++sums.texts;
+    sums_ = sums;
+  }
+
+  PerplexityResult result() const {
+    if (sums_.tokens == 0) throw Error(ErrorKind::bad_argument, "there is no token yet that a model could predict");
+    PerplexityResult result = {
+        .texts = sums_.texts, .tokens = sums_.tokens, .perplexity = finite("the perplexity", sums_.loss)};
+    if (base_) {
+      result.against = {.base_perplexity = finite("the perplexity of the base", sums_.base_loss),
+                        .ratio = finite("the ratio of the perplexities", sums_.difference),
+                        .kl_mean = sums_.divergence.estimate(),
+                        .kl_max = sums_.worst,
+                        .same_top = sums_.same_top.estimate()};
+    }
+    return result;
+  }
+
+ private:
+  struct Sums {
+    std::size_t texts = 0;
+    std::size_t tokens = 0;
+    Mean loss;
+    Mean base_loss;
+    Mean difference;
+    Mean divergence;
+    double worst = 0;
+    Mean same_top;
+  };
+
+  void begin(std::span<const TokenId> tokens) {
+    try {
+      model_.begin(tokens);
+      if (base_) base_->begin(tokens);
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("text {}: {}", sums_.texts + 1, error.message()));
+    }
+  }
+
+  static std::vector<TokenId> encode(const Weights& weights, std::string_view text) {
+    std::vector<TokenId> tokens = weights.tokenizer().encode_with_special(text);
+    const TokenId eos = weights.tokenizer().vocabulary().eos_id;
+    if (eos >= 0) tokens.push_back(eos);
+    return tokens;
+  }
+
+  void require_same_tokens(std::span<const TokenId> tokens, std::span<const TokenId> of_base) const {
+    const auto [ours, theirs] = std::ranges::mismatch(tokens, of_base);
+    if (ours == tokens.end() && theirs == of_base.end()) return;
+    const auto shown = [](auto at, auto end, const Weights& weights) {
+      return at == end ? std::string("the end") : shown_token(weights, *at);
+    };
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("text {}: token {} is {}, and {} in the base, whose vocabulary splits texts in another way",
+                            sums_.texts + 1, ours - tokens.begin(), shown(ours, tokens.end(), model_.weights()),
+                            shown(theirs, of_base.end(), base_->weights())));
+  }
+
+  // Adds the predictions of tokens, the first of which has index `place` in its text and is predicted by row `first` of
+  // the last next().
+  void add(std::span<const TokenId> tokens, std::size_t first, std::size_t place, Sums& sums,
+           const std::stop_token& stop) {
+    model_.logits(first, tokens.size(), scores_.numbers(), stop);
+    if (base_) base_->logits(first, tokens.size(), base_scores_.numbers(), stop);
+    std::vector<Prediction> predictions(tokens.size());
+    model_.run(stop, [&] {
+      tbb::parallel_for(std::size_t{0}, tokens.size(), [&](std::size_t i) {
+        predictions[i] = predict(tokens[i], scores_[i], base_ ? base_scores_[i] : std::span<const float>());
+      });
+      require_wanted();
+    });
+    for (std::size_t i = 0; i < tokens.size(); ++i) add(predictions[i], tokens[i], place + i, sums);
+  }
+
+  void add(const Prediction& of, TokenId token, std::size_t place, Sums& sums) const {
+    const auto require_finite = [&](std::string_view what, double value) {
+      if (std::isfinite(value)) return;
+      refuse_non_finite(fmt::format("text {}: {} token {}, which is {},", sums.texts + 1, what, place, token), value);
+    };
+    require_finite("the logarithm of the probability of", of.log_probability);
+    ++sums.tokens;
+    sums.loss.add(-of.log_probability);
+    if (!base_) return;
+    require_finite("the base's logarithm of the probability of", of.of_base);
+    require_finite("the divergence from the base at", of.divergence);
+    sums.base_loss.add(-of.of_base);
+    sums.difference.add(of.of_base - of.log_probability);
+    sums.divergence.add(of.divergence);
+    sums.worst = std::max(sums.worst, of.divergence);
+    sums.same_top.add(of.same_top ? 1 : 0);
+  }
+
+  static Estimate finite(const std::string& what, const Mean& mean) {
+    const Estimate result = mean.exponential();
+    if (!std::isfinite(result.value)) refuse_non_finite(what, result.value);
+    return result;
+  }
+
+  ForwardPass model_;
+  std::optional<ForwardPass> base_;
+  Rows scores_;
+  Rows base_scores_;
+  Sums sums_;
+};
+
+namespace {
+
+std::shared_ptr<const Weights> required_model(std::shared_ptr<const Weights> weights) {
+  if (!weights) throw Error(ErrorKind::bad_argument, "there is no perplexity without weights");
+  return weights;
+}
+
+}  // namespace
+
+Perplexity::Perplexity(std::shared_ptr<const Weights> model, std::shared_ptr<const Weights> base,
+                       const SessionOptions& options)
+    : state_(std::make_unique<State>(required_model(std::move(model)), std::move(base), options)) {}
+Perplexity::~Perplexity() = default;
+Perplexity::Perplexity(Perplexity&&) noexcept = default;
+Perplexity& Perplexity::operator=(Perplexity&&) noexcept = default;
+
+void Perplexity::add(std::string_view text, const Progress& progress, const std::stop_token& stop) {
+  state_->add(state_->encode(text), progress, stop);
+}
+
+void Perplexity::add(std::span<const TokenId> tokens, const Progress& progress, const std::stop_token& stop) {
+  state_->add(tokens, progress, stop);
+}
+
+PerplexityResult Perplexity::result() const { return state_->result(); }
+
+}  // namespace poise
