@@ -805,6 +805,12 @@ poise_status poise_session_reset(poise_session* session, poise_error* error);
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
 // An independent session with the same tokens, on the same weights. *fork is freed with poise_session_free.
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error);
+// Writes the session's tokens and all that was computed of them to a zTensor file, with a fingerprint of the model;
+// docs/chat.md has its parts. POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
+poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error);
+// Replaces the session's tokens with those of such a file, without computing anything. POISE_BAD_ARGUMENT for a file of
+// another model, or with more tokens than fit; POISE_INVALID_FILE for a file that is none, or is broken.
+poise_status poise_session_load(poise_session* session, const char* path, poise_error* error);
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
 // the model lacks or when they do not fit.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);

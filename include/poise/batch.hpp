@@ -48,11 +48,12 @@ class BatchGenerator {
   // positions, and for options that make no sense; unsupported for texts to stop at where there is no vocabulary.
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options = {});
 
-  // Texts that have not ended.
+  // Texts that step() has not returned yet.
   std::size_t size() const;
 
-  // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that end with it.
-  // Throws cancelled soon after `stop` is requested, with all texts as they were, and what Sampler throws.
+  // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that have
+  // ended. Throws cancelled soon after `stop` is requested, with all texts as they were, and what Sampler throws: no
+  // text that has ended is lost.
   std::vector<Finished> step(const std::stop_token& stop = {});
 
  private:

@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -53,6 +54,8 @@ struct GenerateOptions {
 };
 
 enum class StopReason { end_of_text, max_tokens, context_full, callback, stop_text };
+// "length" for max_tokens, "context" for context_full, else "stop": as JSON calls them.
+std::string_view finish_reason(StopReason reason);
 
 struct Generation {
   std::vector<TokenId> tokens;  // including an end token
@@ -86,12 +89,22 @@ class Session {
   // Drops all tokens.
   void reset();
 
-  // Drops all tokens after the first `position`. logits() need another feed(), which recomputes tokens that layers with
-  // a window no longer have. Throws bad_argument beyond position().
+  // Drops all tokens after the first `position`, and the pending one. logits() need another feed(), which recomputes
+  // tokens that layers with a window no longer have. Throws bad_argument beyond position().
   void truncate(std::size_t position);
 
   // An independent session with the same tokens and scores, on the same weights. Copies the cache.
   Session fork() const;
+
+  // Writes the tokens, their keys and values, and the scores of the next token to a zTensor file (docs/chat.md), with a
+  // fingerprint of the model. An existing file is an error unless `overwrite`. Throws unsupported for numbers that are
+  // not finite, io, and what reading the model's blobs throws.
+  void save(const std::filesystem::path& path, bool overwrite = false) const;
+
+  // Goes on from such a file, which replaces all tokens. Throws what open() throws; bad_argument for a file of another
+  // model, and for one with more tokens than context(); invalid_file for tokens that the model does not have, tensors
+  // of other shapes and numbers that are not finite. The session is then as it was.
+  void load(const std::filesystem::path& path);
 
   // Appends tokens. Throws bad_argument, before any computation, for an unknown id or when they do not fit the
   // context; cancelled soon after `stop` is requested, also during a long computation: the session then holds the
@@ -103,6 +116,12 @@ class Session {
   // token.
   std::span<const float> logits() const;
 
+  // The next token, as the sampler chooses it. It is not fed, but pending until something is. Throws bad_argument
+  // before the first token, and what Sampler throws.
+  TokenId sample(Sampler& sampler);
+  // The token that was generated last, which generate(text) feeds first; nothing if something was fed since.
+  std::optional<TokenId> pending() const;
+
   // Appends up to max_tokens tokens, passing each to `on_token`, which may return false to stop. Stops after an end
   // token (invisible in text) and when the context is full. The last token is not fed: feed it to continue. Throws
   // bad_argument before the first token and for a stop_id that is not a token, and what Sampler and `on_token`
@@ -111,7 +130,7 @@ class Session {
   Generation generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token = {});
 
   // Feeds prompt(text) and generates; returns only the continuation. In a session that has tokens it feeds the text
-  // without BOS, after the last generated token unless something was fed since: the text continues, and may be empty.
+  // without BOS, after the pending token: the text continues, and may be empty.
   // `on_text` gets each piece of the continuation as soon as it is certain: pieces end where a character ends, and
   // options.stop cuts exactly. It may return false to stop. Throws unsupported without a vocabulary, and what feed()
   // and generate() throw. (A template, so that generate({}) means the options.)
@@ -129,6 +148,10 @@ class Session {
  private:
   std::string continue_text(std::string_view text, const GenerateOptions& options,
                             const std::function<bool(std::string_view)>& on_text);
+
+  // What save() writes and load() reads. The former borrows keys and values.
+  Model snapshot() const;
+  void restore(const Model& model);
 
   class State;
   explicit Session(std::unique_ptr<State> state);

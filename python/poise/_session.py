@@ -97,6 +97,18 @@ class Session:
         other._core = self._core.fork()
         return other
 
+    def save(self, path: Path, *, overwrite: bool = False) -> None:
+        """Writes the tokens and all that was computed of them to a zTensor file, with a fingerprint of the model; an
+        existing file is an error unless overwrite=True."""
+        self._core.save(path, overwrite)
+
+    def load(self, path: Path) -> None:
+        """Replaces all tokens with those of such a file, without computing them again.
+
+        Raises BadArgumentError for a file of another model, or with more tokens than context; InvalidFileError.
+        """
+        self._core.load(path)
+
     def feed(self, tokens: Ids) -> None:
         """Appends only these tokens: the last generated one is dropped.
 

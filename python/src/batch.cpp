@@ -9,17 +9,6 @@
 namespace poise::python {
 namespace {
 
-py::str reason_text(StopReason reason) {
-  switch (reason) {
-    case StopReason::max_tokens: return text("length");
-    case StopReason::context_full: return text("context");
-    case StopReason::end_of_text:
-    case StopReason::stop_text:
-    case StopReason::callback: break;
-  }
-  return text("stop");
-}
-
 // Threads use it in turn, without the GIL.
 class Batch {
  public:
@@ -48,8 +37,8 @@ class Batch {
     });
     py::list all;
     for (const auto& ended : finished)
-      all.append(
-          py::make_tuple(ended.id, shown(ended.text), ended.generation.tokens, reason_text(ended.generation.reason)));
+      all.append(py::make_tuple(ended.id, shown(ended.text), ended.generation.tokens,
+                                text(finish_reason(ended.generation.reason))));
     return all;
   }
 

@@ -1,6 +1,7 @@
 // Sessions that generate token by token.
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <mutex>
 
@@ -9,7 +10,7 @@
 #include "elements.hpp"
 #include "long_call.hpp"
 #include "runtime.hpp"
-#include "runtime/stop_texts.hpp"
+#include "runtime/continuation_stream.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise::python {
@@ -17,96 +18,79 @@ namespace {
 
 using Owner = std::shared_ptr<OpenModel>;
 
-// A session and its text: the tokens fed so far, and the last generated one, which is fed when the text continues. Used
-// by one thread at a time.
+// A session that knows when its text has changed. Used by one thread at a time.
 class Transcript {
  public:
   Transcript(const WeightsPtr& weights, const SessionOptions& options) : session_(weights, options) {}
   // An independent copy.
-  Transcript(const Transcript& other)
-      : session_(other.session_.fork()), fed_(other.fed_), unfed_(other.unfed_), state_(other.state_) {}
+  Transcript(const Transcript& other) : session_(other.session_.fork()), state_(other.state_) {}
 
   const Session& session() const { return session_; }
-  const Tokens& fed() const { return fed_; }
-  // The last generated token, unless something was fed since.
-  std::optional<TokenId> unfed() const { return unfed_; }
   // Changes with every change of the text.
   std::uint64_t state() const { return state_; }
 
   void reset() {
+    ++state_;
     session_.reset();
-    fed_.clear();
-    turn_to({});
   }
 
   void truncate(std::size_t position) {
     session_.truncate(position);
-    fed_.resize(position);
-    turn_to({});
+    ++state_;
   }
 
   // Appends only tokens.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop) {
     append(tokens, stop);
-    turn_to({});
+    truncate(session_.position());  // no token is pending
   }
 
   // Encodes a text that begins or continues here.
   Tokens encode(std::string_view text) const {
-    const bool begins = session_.position() == 0 && !unfed_;
+    const bool begins = session_.position() == 0 && !session_.pending();
     return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
   }
 
-  // True if there is no position left for the last generated token.
-  bool is_full() const { return unfed_ && session_.position() == session_.context(); }
+  // True if there is no position left for the pending token.
+  bool is_full() const { return session_.pending() && session_.position() == session_.context(); }
 
-  // Appends the last generated token, then `tokens`.
+  // Appends the pending token, then `tokens`.
   void go_on(Tokens tokens, const std::stop_token& stop = {}) {
-    if (unfed_) tokens.insert(tokens.begin(), *unfed_);
+    if (const auto pending = session_.pending()) tokens.insert(tokens.begin(), *pending);
     append(tokens, stop);
     ++state_;
   }
 
-  TokenId choose(Sampler& sampler, std::size_t choices) {
-    turn_to(sampler.sample(session_.logits().first(choices)));
-    return *unfed_;
-  }
+  void save(const std::filesystem::path& path, bool overwrite) const { session_.save(path, overwrite); }
 
-  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
-    reset();
-    std::vector<double> result;
-    keeping_account(tokens, [&] { result = session_.log_probabilities(tokens, stop); });
-    return result;
-  }
-
- private:
-  void turn_to(std::optional<TokenId> unfed) {
-    unfed_ = unfed;
+  void load(const std::filesystem::path& path) {
+    session_.load(path);
     ++state_;
   }
 
-  void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
-    keeping_account(tokens, [&] { session_.feed(tokens, stop); });
-    if (!tokens.empty()) unfed_.reset();
+  TokenId sample(Sampler& sampler) {
+    ++state_;
+    return session_.sample(sampler);
   }
 
-  // Feeds tokens: all, or the first ones if stopped.
-  template <typename Feed>
-  void keeping_account(std::span<const TokenId> tokens, const Feed& feed) {
+  std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
+    ++state_;
+    return session_.log_probabilities(tokens, stop);
+  }
+
+ private:
+  // All, or the first ones if stopped.
+  void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
     const std::size_t before = session_.position();
-    fed_.insert(fed_.end(), tokens.begin(), tokens.end());
     try {
-      feed();
+      session_.feed(tokens, stop);
     } catch (...) {
-      fed_.resize(session_.position());
-      if (session_.position() != before) turn_to({});
+      if (session_.position() != before) ++state_;
       throw;
     }
   }
 
   Session session_;
-  Tokens fed_;
-  std::optional<TokenId> unfed_;
   std::uint64_t state_ = 0;
 };
 
@@ -173,33 +157,14 @@ Memory logits(PySession& session) {
   });
 }
 
-constexpr std::size_t kLooksBack = 1024;  // tokens; decoding them takes less than a millisecond
-
 // One text that a session generates, token by token: Session::generate() for a caller that asks.
 class Generator {
  public:
   // The prompt: `text`, then `prompt`.
   Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
             const GenerateOptions& options)
-      : session_(std::move(session)),
-        sampler_(options.sampling),
-        left_(options.max_tokens),
-        stop_(options.stop_id),
-        ignores_eos_(options.ignore_eos),
-        stops_(options.stop) {
-    const Weights& weights = session_->weights();
-    const std::optional<TokenId>& stop = stop_;
-    for (const auto& [token, bias] : options.sampling.logit_bias) {
-      if (token < 0 || static_cast<std::size_t>(token) >= weights.vocabulary_size())
-        refuse(fmt::format("logit_bias: token {} is out of range: the model has {} tokens", token,
-                           weights.vocabulary_size()));
-    }
-    if (!options.stop.empty()) (void)weights.tokenizer();  // throws without a vocabulary
-    if (stop && (*stop < 0 || static_cast<std::size_t>(*stop) >= weights.vocabulary_size())) {
-      refuse(fmt::format("stop id {} is out of range: the model has {} tokens", *stop, weights.vocabulary_size()));
-    }
-    choices_ = weights.vocabulary_size();
-    if (weights.has_tokenizer()) choices_ = std::min(choices_, weights.tokenizer().vocabulary().size());
+      : session_(std::move(session)), options_(options), sampler_(options.sampling), left_(options.max_tokens) {
+    require_tokens(session_->weights(), options);
     LongCall call;
     call.run([&] {
       session_->with([&](Transcript& transcript) {
@@ -221,68 +186,54 @@ class Generator {
       token = session_->with([&](Transcript& transcript) { return step(transcript); });
     }
     if (!token) return py::none();
-    std::string piece = stream_ ? stops_.add(stream_->add(*token)) : std::string();
-    if (stops_.found() && reason_ != "end_of_text") end("stop_text");
+    const std::string piece = stream_ ? stream_->add(*token) : std::string();
+    if (stream_ && stream_->is_stopped()) left_ = 0;
     return py::make_tuple(*token, shown(piece));
   }
 
   // The bytes held back for its tokens.
-  py::str finish() { return stream_ && gave_ ? shown(stops_.add(stream_->finish()) + stops_.finish()) : py::str(""); }
-  std::string_view reason() const { return reason_; }
+  py::str finish() { return stream_ && gave_ ? shown(stream_->finish()) : py::str(""); }
 
  private:
   void begin(Transcript& transcript, const Tokens& prompt, const std::stop_token& stop) {
     if (prompt.empty() && transcript.is_full()) {
-      end("context_full");
+      left_ = 0;
     } else {
       transcript.go_on(prompt, stop);
     }
     state_ = transcript.state();
-    sampler_.see(transcript.fed());
-    if (!session_->weights().has_tokenizer()) return;
-    stream_.emplace(session_->weights().tokenizer());
-    const Tokens& fed =
-        transcript.fed();  // they determine the space before the first word, and the first bytes of a character
-    for (const TokenId token : std::span(fed).last(std::min(fed.size(), kLooksBack))) {
-      if (static_cast<std::size_t>(token) < choices_) stream_->add(token);
-    }
+    const std::span<const TokenId> fed = transcript.session().tokens();
+    sampler_.see(fed);
+    if (session_->weights().has_tokenizer()) stream_.emplace(session_->weights().tokenizer(), fed, options_.stop);
   }
 
   std::optional<TokenId> step(Transcript& transcript) {
     if (transcript.state() != state_)
       refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
-    if (transcript.unfed()) {
+    if (transcript.session().pending()) {
       if (transcript.is_full()) {
-        end("context_full");
+        left_ = 0;
         return std::nullopt;
       }
       transcript.go_on({});
     }
-    const TokenId token = transcript.choose(sampler_, choices_);
+    const TokenId token = transcript.sample(sampler_);
     state_ = transcript.state();
     gave_ = true;
     --left_;
-    if (!ignores_eos_ && session_->weights().parts().ends_text(token, stop_)) end("end_of_text");
+    if (ends_text(session_->weights(), token, options_)) left_ = 0;
     return token;
   }
 
-  void end(std::string_view reason) {
-    left_ = 0;
-    reason_ = reason;
-  }
-
   std::shared_ptr<PySession> session_;
+  GenerateOptions options_;
   Sampler sampler_;
-  std::optional<TextStream> stream_;
-  std::size_t left_;
-  std::optional<TokenId> stop_;
-  bool ignores_eos_;
-  StopTexts stops_;
-  std::size_t choices_ = 0;
+  std::optional<ContinuationStream> stream_;
+  std::size_t left_;         // tokens to generate at most
   std::uint64_t state_ = 0;  // after the last token
   bool gave_ = false;
-  std::string_view reason_ = "max_tokens";
 };
+
 }  // namespace
 
 void declare_sessions(py::module_& module) {
@@ -335,6 +286,19 @@ void declare_sessions(py::module_& module) {
              const Released released;
              return of.fork();
            })
+      .def("save",
+           [](PySession& of, const py::object& given, const py::object& overwrite) {
+             const std::filesystem::path path = path_from(given);
+             const bool replaces = truth("overwrite", overwrite);
+             LongCall call;
+             call.run([&] { of.with([&](const Transcript& transcript) { transcript.save(path, replaces); }); });
+           })
+      .def("load",
+           [](PySession& of, const py::object& given) {
+             const std::filesystem::path path = path_from(given);
+             LongCall call;
+             call.run([&] { of.with([&](Transcript& transcript) { transcript.load(path); }); });
+           })
       .def("top_log_probabilities",
            [](PySession& of, const py::object& given) {
              const auto count = whole<std::size_t>("count", given);
@@ -368,8 +332,7 @@ void declare_sessions(py::module_& module) {
            }),
            py::arg("session").none(false), py::arg("prompt"), py::arg("options"))
       .def("next", &Generator::next)
-      .def("finish", &Generator::finish)
-      .def_property_readonly("reason", [](const Generator& of) { return text(of.reason()); });
+      .def("finish", &Generator::finish);
 }
 
 }  // namespace poise::python

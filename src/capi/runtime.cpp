@@ -198,6 +198,14 @@ poise_status poise_session_fork(const poise_session* session, poise_session** fo
   });
 }
 
+poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error) {
+  return guard(error, [&] { at(session, "session").session.save(text_at(path, "path"), overwrite != 0); });
+}
+
+poise_status poise_session_load(poise_session* session, const char* path, poise_error* error) {
+  return guard(error, [&] { at(session, "session").session.load(text_at(path, "path")); });
+}
+
 poise_status poise_session_top_log_probabilities(const poise_session* session, size_t count, poise_log_probability* out,
                                                  poise_error* error) {
   return guard(error, [&] {

@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/stop_texts.hpp"
+#include "runtime/continuation_stream.hpp"
 
 namespace poise::cli {
 namespace {
@@ -88,18 +88,16 @@ ChatSession::Answer ChatSession::ask(const std::string& message, const GenerateO
     session_.truncate(same);
     answer.fed = all.size() - same;
     session_.feed(std::span<const TokenId>(all).subspan(same), stop);
-    TextStream stream(session_.tokenizer());
-    for (const TokenId token : all) stream.add(token);
-    StopTexts stops(options.stop);
+    ContinuationStream stream(session_.tokenizer(), all, options.stop);
     const auto tell = [&](const std::string& piece) {
       answer.text += piece;
       if (!piece.empty()) on_text(piece);
     };
     const Generation generation = session_.generate(options, [&](TokenId token) {
-      tell(stops.add(stream.add(token)));
+      tell(stream.add(token));
       return !stop.stop_requested();
     });
-    tell(stops.add(stream.finish()) + stops.finish());
+    tell(stream.finish());
     answer.reason = generation.reason;
   } catch (const Error& error) {
     talk_ = before;

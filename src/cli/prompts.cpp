@@ -67,7 +67,7 @@ class PromptReader {
     fail("expected an object");
   }
 
-  Prompt prompt(const Attributes& line) const {
+  Prompt prompt(const Attributes& line) {
     constexpr std::array<std::string_view, 7> kKeys = {"id",       "max_tokens", "prompt",   "tokens",
                                                        "messages", "tools",      "documents"};
     for (const auto& [key, value] : line) {
@@ -87,7 +87,7 @@ class PromptReader {
   }
 
  private:
-  std::vector<TokenId> tokens_of(const Attributes& line) const {
+  std::vector<TokenId> tokens_of(const Attributes& line) {
     const Value* text = line.find("prompt");
     const Value* ids = line.find("tokens");
     const Value* messages = line.find("messages");
@@ -113,17 +113,23 @@ class PromptReader {
     return result;
   }
 
-  std::vector<TokenId> conversation_tokens(const Attributes& line) const {
+  std::vector<TokenId> conversation_tokens(const Attributes& line) {
     Attributes talk;
     for (const std::string_view key : {"messages", "tools", "documents"}) {
       if (const Value* value = line.find(key)) talk.set(std::string(key), *value);
     }
     const Conversation conversation = parse_conversation(to_json(talk), fmt::format("{}: line {}", name_, line_));
-    const Vocabulary& vocabulary = weights_.tokenizer().vocabulary();
-    ChatText text =
-        read_template(conversation_.template_file, vocabulary, conversation.tools != Value()).render(conversation);
+    ChatText text = chat_template(conversation.tools != Value()).render(conversation);
     if (conversation_.parse_special) text.from_messages.clear();
     return weights_.tokenizer().encode(text);
+  }
+
+  // Read once.
+  const ChatTemplate& chat_template(bool has_tools) {
+    const bool is_one = !conversation_.template_file.empty();
+    std::optional<ChatTemplate>& chat = has_tools && !is_one ? with_tools_ : template_;
+    if (!chat) chat.emplace(read_template(conversation_.template_file, weights_.tokenizer().vocabulary(), has_tools));
+    return *chat;
   }
 
   std::uint64_t whole_number(const Value& value, std::string_view key) const {
@@ -140,6 +146,8 @@ class PromptReader {
   const Weights& weights_;
   std::size_t max_tokens_;
   std::size_t line_ = 0;
+  std::optional<ChatTemplate> template_ = {};
+  std::optional<ChatTemplate> with_tools_ = {};
 };
 
 // Where answers go, a line each. A file keeps the whole lines that it has.
@@ -148,14 +156,13 @@ class AnswerWriter {
   explicit AnswerWriter(std::string path) : path_(std::move(path)) {
     if (path_.empty()) return;
     file_ = open_file(path_, "ab+");
-    std::rewind(file_.get());
-    Input input(file_.get(), path_);
-    for (std::string line; input.line(line);) kept_.push_back(std::move(line));
     drop_part();
+    std::rewind(file_.get());
+    kept_.emplace(file_.get(), path_);
   }
 
-  // Lines that the file had.
-  const std::vector<std::string>& kept() const { return kept_; }
+  // The next line that the file had; false after the last one. write() comes after all.
+  bool kept(std::string& line) { return kept_ && kept_->line(line); }
 
   void write(const std::string& line) {
     if (!file_) return print_now(line + "\n");
@@ -166,20 +173,29 @@ class AnswerWriter {
  private:
   // Cuts off a last line without an end: a program that was killed leaves one.
   void drop_part() {
-    const long size = std::ftell(file_.get());
-    if (size <= 0) return;
-    char last = 0;
-    const bool is_read = std::fseek(file_.get(), -1, SEEK_END) == 0 && std::fread(&last, 1, 1, file_.get()) == 1;
-    if (!is_read) throw_system_error("read", path_);
-    if (last == '\n') return;
-    if (::ftruncate(::fileno(file_.get()), size - static_cast<long>(kept_.back().size())) != 0)
-      throw_system_error("write", path_);
-    kept_.pop_back();
+    if (::fseeko(file_.get(), 0, SEEK_END) != 0) return;  // a pipe has no lines
+    const off_t size = ::ftello(file_.get());
+    std::string block;
+    for (off_t end = size; end > 0; end -= static_cast<off_t>(block.size())) {
+      constexpr off_t kBlock = 65536;
+      block.resize(static_cast<std::size_t>(std::min(end, kBlock)));
+      const off_t begin = end - static_cast<off_t>(block.size());
+      const bool is_read = ::fseeko(file_.get(), begin, SEEK_SET) == 0 &&
+                           std::fread(block.data(), 1, block.size(), file_.get()) == block.size();
+      if (!is_read) throw_system_error("read", path_);
+      const std::size_t last = block.rfind('\n');
+      const off_t whole = last == std::string::npos ? begin : begin + static_cast<off_t>(last) + 1;
+      if (last == std::string::npos && begin > 0) continue;
+      if (whole == size) return;
+      if (::ftruncate(::fileno(file_.get()), whole) != 0) throw_system_error("write", path_);
+      file_ = open_file(path_, "ab+");  // without what was read
+      return;
+    }
   }
 
   std::string path_;
   File file_;
-  std::vector<std::string> kept_;
+  std::optional<Input> kept_;
 };
 
 class PromptsRun {
@@ -203,14 +219,9 @@ class PromptsRun {
   }
 
  private:
-  struct Open {
-    std::size_t place;  // among the answers
-    Prompt prompt;
-  };
-
   // Passes over the prompts that the output has the answers to.
   void keep_answers() {
-    for (const std::string& line : writer_.kept()) {
+    for (std::string line; writer_.kept(line);) {
       const auto prompt = reader_.next();
       ++summary_.kept;
       if (!prompt || !is_answer(line, *prompt)) {
@@ -244,31 +255,27 @@ class PromptsRun {
       Prompt prompt = reader_.prompt(*line);
       GenerateOptions generate = generate_;
       generate.max_tokens = prompt.max_tokens;
-      std::size_t id = 0;
       try {
-        id = batch_.add(prompt.tokens, generate);
+        ids_.emplace(batch_.add(std::move(prompt.tokens), generate), std::move(prompt.id));
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::bad_argument) throw;
         reader_.fail(error.message());
       }
-      open_.emplace(id, Open{places_++, std::move(prompt)});
     }
     return !is_end_;
   }
 
   void answer(const BatchGenerator::Finished& text) {
-    const auto found = open_.find(text.id);
-    const Prompt& prompt = found->second.prompt;
+    const auto id = ids_.extract(text.id);
     const std::vector<TokenId>& tokens = text.generation.tokens;
     Attributes line;
-    if (prompt.id) line.set("id", *prompt.id);
+    if (id.mapped()) line.set("id", *id.mapped());
     line.set("text", weights_->has_tokenizer() ? Value(text.text) : Value());
     line.set("tokens", Value::Array(tokens.begin(), tokens.end()));
     line.set("finish_reason", finish_reason(text.generation.reason));
-    ready_.emplace(found->second.place, to_json(line));
+    ready_.emplace(text.id, to_json(line));
     ++summary_.texts;
     summary_.tokens += tokens.size();
-    open_.erase(found);
   }
 
   // Answers are written in the order of their prompts.
@@ -287,10 +294,10 @@ class PromptsRun {
   BatchGenerator batch_;
   PromptsSummary summary_;
   bool is_end_ = false;
-  std::size_t places_ = 0;
   std::size_t written_ = 0;
-  std::map<std::size_t, Open> open_;          // by id of the batch
-  std::map<std::size_t, std::string> ready_;  // by place
+  // By number of the text in the batch, which is that of its answer.
+  std::map<std::size_t, std::optional<Value>> ids_;
+  std::map<std::size_t, std::string> ready_;
 };
 
 }  // namespace
@@ -318,17 +325,6 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate) {
   return PromptsRun(options, conversation, std::move(weights), session, generate).run();
-}
-
-std::string_view finish_reason(StopReason reason) {
-  switch (reason) {
-    case StopReason::max_tokens: return "length";
-    case StopReason::context_full: return "context";
-    case StopReason::end_of_text:
-    case StopReason::stop_text:
-    case StopReason::callback: break;
-  }
-  return "stop";
 }
 
 }  // namespace poise::cli

@@ -34,7 +34,4 @@ PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOpti
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);
 
-// "stop", "length" or "context"
-std::string_view finish_reason(StopReason reason);
-
 }  // namespace poise::cli

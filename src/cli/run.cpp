@@ -27,8 +27,8 @@
 #include "cli/sampling_options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "runtime/continuation_stream.hpp"
 #include "runtime/finite.hpp"
-#include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
 namespace {
@@ -187,16 +187,18 @@ class Run {
 
   void print_text(Session& session, const std::vector<TokenId>& prompt) {
     if (!session.has_tokenizer()) return print_ids(session, prompt);
-    TextStream stream(session.tokenizer());
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     // Escapes control characters: a model must not control the terminal.
     const auto show = [&](const std::string& text) { print_now(terminal ? printable_lines(text) : text); };
-    StopTexts stops(options_.generate.stop);
-    std::string text;
-    for (const TokenId token : prompt) text += stream.add(token);
-    if (!options_.conversation.is_given()) show(text);  // shows only the answer of a conversation
-    generate(session, [&](TokenId token) { show(stops.add(stream.add(token))); });
-    show(stops.add(stream.finish()) + stops.finish() + "\n");
+    if (!options_.conversation.is_given()) {  // of a conversation, only the answer
+      TextStream before(session.tokenizer());
+      std::string text;
+      for (const TokenId token : prompt) text += before.add(token);
+      show(text);
+    }
+    ContinuationStream stream(session.tokenizer(), prompt, options_.generate.stop);
+    generate(session, [&](TokenId token) { show(stream.add(token)); });
+    show(stream.finish() + "\n");
   }
 
   // In the form of --tokens.
@@ -207,19 +209,15 @@ class Run {
   }
 
   void print_json(Session& session, const std::vector<TokenId>& prompt) {
-    std::optional<TextStream> stream;
-    if (session.has_tokenizer()) stream.emplace(session.tokenizer());
-    for (const TokenId token : prompt) {
-      if (stream) stream->add(token);
-    }
-    StopTexts stops(options_.generate.stop);
+    std::optional<ContinuationStream> stream;
+    if (session.has_tokenizer()) stream.emplace(session.tokenizer(), prompt, options_.generate.stop);
     std::string text;
     Value::Array log_probabilities;
     const Generation generation = generate(session, [&](TokenId token) {
-      if (stream) text += stops.add(stream->add(token));
+      if (stream) text += stream->add(token);
       if (options_.top_logprobs) log_probabilities.emplace_back(log_probabilities_of(session, token));
     });
-    if (stream) text += stops.add(stream->finish()) + stops.finish();
+    if (stream) text += stream->finish();
     const auto array = [](const std::vector<TokenId>& tokens) { return Value::Array(tokens.begin(), tokens.end()); };
     Attributes answer = {{"prompt_tokens", array(prompt)},
                          {"tokens", array(generation.tokens)},

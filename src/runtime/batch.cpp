@@ -8,9 +8,8 @@
 
 #include <poise/error.hpp>
 
+#include "runtime/continuation_stream.hpp"
 #include "runtime/session_threads.hpp"
-#include "runtime/stop_texts.hpp"
-#include "runtime/text_end.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
@@ -25,39 +24,18 @@ struct Computed {
 };
 
 struct BatchText : Computed {
-  BatchText(std::size_t text_id, Computed computed, const Weights& weights, const GenerateOptions& options)
-      : Computed(std::move(computed)),
-        id(text_id),
-        prompt_size(tokens.size()),
-        max_tokens(options.max_tokens),
-        stop(options.stop),
-        sampler(options.sampling),
-        end(weights, tokens, options) {
+  BatchText(std::size_t id, Computed computed, const Weights& weights, const GenerateOptions& generate)
+      : Computed(std::move(computed)), options(generate), sampler(generate.sampling) {
+    result.id = id;
     sampler.see(tokens);
+    if (weights.has_tokenizer()) stream.emplace(weights.tokenizer(), tokens, generate.stop);
   }
 
-  std::size_t id;
-  std::size_t prompt_size;
-  std::size_t max_tokens;
-  std::vector<std::string> stop;
+  GenerateOptions options;
   Sampler sampler;
-  TextEnd end;
-  Generation generation = {};
+  std::optional<ContinuationStream> stream;
+  BatchGenerator::Finished result;
 };
-
-// The text of the tokens after the prompt, cut where a stop text begins.
-std::string continuation(const Tokenizer& tokenizer, const BatchText& text) {
-  const std::size_t size = tokenizer.vocabulary().size();
-  TextStream stream(tokenizer);
-  StopTexts stops(text.stop);
-  std::string result;
-  for (std::size_t i = 0; i < text.tokens.size(); ++i) {
-    if (static_cast<std::size_t>(text.tokens[i]) >= size) continue;  // padding of the embedding, in a prompt
-    const std::string piece = stream.add(text.tokens[i]);
-    if (i >= text.prompt_size) result += stops.add(piece);
-  }
-  return result + stops.add(stream.finish()) + stops.finish();
-}
 
 std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
@@ -76,7 +54,7 @@ class BatchGenerator::State {
   }
 
   const Weights& weights() const { return *weights_; }
-  std::size_t size() const { return texts_.size(); }
+  std::size_t size() const { return texts_.size() + ended_.size(); }
 
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options) {
     if (tokens.empty()) throw Error(ErrorKind::bad_argument, "a text needs a token to begin with");
@@ -85,18 +63,30 @@ class BatchGenerator::State {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
     }
-    texts_.emplace_back(next_id_, Computed{std::move(tokens), transformer_.begin(context_)}, *weights_, options);
+    require_tokens(*weights_, options);
+    BatchText text(next_id_, Computed{std::move(tokens), transformer_.begin(context_)}, *weights_, options);
+    if (options.max_tokens == 0) {
+      ended_.push_back(std::move(text.result));
+    } else {
+      texts_.push_back(std::move(text));
+    }
     return next_id_++;
   }
 
   std::vector<Finished> step(const std::stop_token& stop) {
-    std::vector<Finished> finished;
-    std::erase_if(texts_, [&](BatchText& text) {
-      if (text.max_tokens == 0) finished.push_back({text.id, {}, {}});
-      return text.max_tokens == 0;
-    });
-    const std::vector<Part> parts = choose_parts();
-    if (parts.empty()) return finished;
+    if (const std::vector<Part> parts = choose_parts(); !parts.empty()) advance(parts, stop);
+    return std::exchange(ended_, {});
+  }
+
+ private:
+  // Tokens of a text in a step.
+  struct Part {
+    BatchText* text;
+    std::size_t count;
+  };
+
+  // Computes the parts, and chooses the next token of the texts that have no others left.
+  void advance(const std::vector<Part>& parts, const std::stop_token& stop) {
     compute(parts, stop);
     std::vector<std::size_t> rows;
     std::vector<BatchText*> next;  // the texts that these rows choose a token for
@@ -111,17 +101,9 @@ class BatchGenerator::State {
     if (!rows.empty()) threads_.run({}, [&] { transformer_.logits(rows, memory_, logits.data()); });
     for (std::size_t i = 0; i < next.size(); ++i) {
       const auto scores = std::span(logits).subspan(i * weights_->vocabulary_size(), weights_->vocabulary_size());
-      if (choose(*next[i], scores)) finished.push_back(end(*next[i]));
+      if (choose(*next[i], scores)) end(*next[i]);
     }
-    return finished;
   }
-
- private:
-  // Tokens of a text in a step.
-  struct Part {
-    BatchText* text;
-    std::size_t count;
-  };
 
   // Texts that are generating come first, so that long prompts do not delay them.
   std::vector<Part> choose_parts() {
@@ -133,13 +115,13 @@ class BatchGenerator::State {
       room -= count;
     };
     for (BatchText& text : texts_) {
-      if (!text.generation.tokens.empty()) {
+      if (!text.result.generation.tokens.empty()) {
         prepare_long(text);
         take(text);
       }
     }
     for (BatchText& text : texts_) {
-      if (!text.generation.tokens.empty()) continue;
+      if (!text.result.generation.tokens.empty()) continue;
       prepare_long(text);
       if (text.sequence.position > 0 || !waits_for_beginning(text)) take(text);
     }
@@ -202,24 +184,26 @@ class BatchGenerator::State {
   // True: the text ends with the token.
   bool choose(BatchText& text, std::span<const float> logits) const {
     const TokenId token = text.sampler.sample(choices(*weights_, logits));
-    text.generation.tokens.push_back(token);
+    Generation& generation = text.result.generation;
+    generation.tokens.push_back(token);
     text.tokens.push_back(token);
-    if (const auto reason = text.end.after(token)) {
-      text.generation.reason = *reason;
-      return true;
+    if (text.stream) text.result.text += text.stream->add(token);
+    if (ends_text(*weights_, token, text.options)) {
+      generation.reason = StopReason::end_of_text;
+    } else if (text.stream && text.stream->is_stopped()) {
+      generation.reason = StopReason::stop_text;
+    } else if (generation.tokens.size() < text.options.max_tokens) {
+      if (text.sequence.position < context_) return false;
+      generation.reason = StopReason::context_full;
     }
-    if (text.generation.tokens.size() == text.max_tokens) return true;
-    if (text.sequence.position < context_) return false;
-    text.generation.reason = StopReason::context_full;
     return true;
   }
 
-  Finished end(BatchText& text) {
-    Finished result = {text.id, std::move(text.generation), {}};
-    if (weights_->has_tokenizer()) result.text = continuation(weights_->tokenizer(), text);
+  void end(BatchText& text) {
+    if (text.stream) text.result.text += text.stream->finish();
+    ended_.push_back(std::move(text.result));
     last_.emplace(Computed{std::move(text.tokens), std::move(text.sequence)});
     std::erase_if(texts_, [&](const BatchText& other) { return &other == &text; });
-    return result;
   }
 
   SessionThreads threads_;
@@ -229,6 +213,7 @@ class BatchGenerator::State {
   Workspace memory_;
   std::size_t next_id_ = 0;
   std::list<BatchText> texts_;    // stay where they are
+  std::vector<Finished> ended_;   // not returned yet
   std::optional<Computed> last_;  // the text that ended last: others may share its beginning
 };
 

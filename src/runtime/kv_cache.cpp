@@ -39,6 +39,23 @@ void KvCache::clear() {
   for (Layer& layer : layers_) layer.end = 0;
 }
 
+void KvCache::resume(std::size_t layer, std::size_t first, std::size_t last) {
+  Layer& ring = layers_[layer];
+  // A ring that has gone on this far has dropped what came before `first`.
+  ring.end = first == 0 ? last : std::max(last, first + ring.capacity);
+}
+
+void KvCache::copy_key(std::size_t layer, std::size_t position, float* out) const {
+  const std::size_t slot = position % layers_[layer].capacity;
+  const float* const from =
+      layers_[layer].keys.data() + slot / kKeysTogether * kKeysTogether * width_ + slot % kKeysTogether;
+  for (std::size_t i = 0; i < width_; ++i) out[i] = from[i * kKeysTogether];
+}
+
+void KvCache::copy_value(std::size_t layer, std::size_t position, float* out) const {
+  std::copy_n(layers_[layer].values.data() + position % layers_[layer].capacity * width_, width_, out);
+}
+
 void KvCache::put(std::size_t layer, std::size_t position, const float* key, const float* value) {
   Layer& ring = layers_[layer];
   ring.end = std::max(ring.end, position + 1);

@@ -38,8 +38,18 @@ class KvCache {
   // Drops all positions; keeps the memory.
   void clear();
 
+  std::size_t layers() const { return layers_.size(); }
+  std::size_t width() const { return width_; }
+  // Makes an empty layer one that has positions [first, last), of which it drops those that do not fit; put() fills
+  // them in.
+  void resume(std::size_t layer, std::size_t first, std::size_t last);
+
   // key, value [width]
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
+
+  // A position's own key or value: [width]. Requires: the layer has the position.
+  void copy_key(std::size_t layer, std::size_t position, float* out) const;
+  void copy_value(std::size_t layer, std::size_t position, float* out) const;
 
   // The contents of consecutive slots, in the order of positions: the second of two is empty unless the ring wraps
   // between them. Requires: at most as many positions as the cache holds.

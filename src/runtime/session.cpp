@@ -11,9 +11,9 @@
 #include <poise/error.hpp>
 
 #include "runtime/cancelled.hpp"
+#include "runtime/computed_text.hpp"
+#include "runtime/continuation_stream.hpp"
 #include "runtime/session_threads.hpp"
-#include "runtime/stop_texts.hpp"
-#include "runtime/text_end.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
@@ -26,6 +26,17 @@ std::shared_ptr<const Weights> required(std::shared_ptr<const Weights> weights) 
 
 }  // namespace
 
+std::string_view finish_reason(StopReason reason) {
+  switch (reason) {
+    case StopReason::max_tokens: return "length";
+    case StopReason::context_full: return "context";
+    case StopReason::end_of_text:
+    case StopReason::stop_text:
+    case StopReason::callback: break;
+  }
+  return "stop";
+}
+
 class Session::State {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
@@ -33,7 +44,7 @@ class Session::State {
         context_(context_of(*weights, options)),
         weights_(std::move(weights)),
         transformer_(*weights_->parts().transformer),
-        sequence_(transformer_.begin(context_)) {
+        text_(transformer_.begin(context_)) {
     memory_.precision = options.exact ? Precision::exact : Precision::fast;
   }
 
@@ -42,38 +53,35 @@ class Session::State {
         context_(other.context_),
         weights_(other.weights_),
         transformer_(other.transformer_),
-        sequence_(other.sequence_),
-        tokens_(other.tokens_),
-        unfed_(other.unfed_),
-        logits_(other.logits_) {
+        text_(other.text_) {
     memory_.precision = other.memory_.precision;
   }
 
   const Weights& weights() const { return *weights_; }
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
   std::size_t context() const { return context_; }
-  std::size_t position() const { return tokens_.size(); }
-  std::span<const TokenId> tokens() const { return tokens_; }
+  std::size_t position() const { return text_.tokens.size(); }
+  std::span<const TokenId> tokens() const { return text_.tokens; }
 
   void reset() {
-    sequence_.clear();
-    tokens_.clear();
-    logits_.clear();
-    unfed_.reset();
+    text_.sequence.clear();
+    text_.tokens.clear();
+    text_.logits.clear();
+    text_.pending.reset();
   }
 
   void truncate(std::size_t position) {
-    if (position > tokens_.size()) {
+    if (position > text_.tokens.size()) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} tokens are more than the {} that the session has", position, tokens_.size()));
+                  fmt::format("{} tokens are more than the {} that the session has", position, text_.tokens.size()));
     }
-    if (position == tokens_.size()) return;
-    const bool was_short = sequence_.is_long && position <= transformer_.recompute_after();
-    const std::size_t computed = std::min(position, sequence_.position);
-    if (was_short || !transformer_.truncate(computed, sequence_)) sequence_.clear();
-    tokens_.resize(position);
-    logits_.clear();
-    unfed_.reset();
+    text_.pending.reset();
+    if (position == text_.tokens.size()) return;
+    const bool was_short = text_.sequence.is_long && position <= transformer_.recompute_after();
+    const std::size_t computed = std::min(position, text_.sequence.position);
+    if (was_short || !transformer_.truncate(computed, text_.sequence)) text_.sequence.clear();
+    text_.tokens.resize(position);
+    text_.logits.clear();
   }
 
   // Feeds tokens batch by batch; after each, calls `visit` with the index of its first token and their number.
@@ -81,35 +89,40 @@ class Session::State {
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
     check(tokens);
     if (tokens.empty()) return;
-    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+    text_.tokens.insert(text_.tokens.end(), tokens.begin(), tokens.end());
     if (const std::size_t most = transformer_.recompute_after();
-        most != 0 && !sequence_.is_long && tokens_.size() > most) {
-      sequence_.clear();
-      sequence_.is_long = true;
-      logits_.clear();
+        most != 0 && !text_.sequence.is_long && text_.tokens.size() > most) {
+      text_.sequence.clear();
+      text_.sequence.is_long = true;
+      text_.logits.clear();
     }
     try {
       threads_.run(stop, [&] { compute(progress, visit); });
     } catch (...) {
-      tokens_.resize(sequence_.position);
-      if (sequence_.is_long && tokens_.size() <= transformer_.recompute_after()) sequence_.clear();
-      if (logits_.empty()) unfed_.reset();  // otherwise none of these tokens were fed
+      text_.tokens.resize(text_.sequence.position);
+      if (text_.sequence.is_long && text_.tokens.size() <= transformer_.recompute_after()) text_.sequence.clear();
+      if (text_.logits.empty()) text_.pending.reset();  // otherwise none of these tokens were fed
       throw;
     }
-    unfed_.reset();
+    text_.pending.reset();
   }
 
-  TokenId choose(Sampler& sampler) { return *(unfed_ = sampler.sample(choices(*weights_, logits()))); }
+  Model snapshot() { return to_model(text_, fingerprint()); }
 
-  // Nothing before the first token.
-  std::optional<TokenId> last_fed() const { return tokens_.empty() ? std::nullopt : std::optional(tokens_.back()); }
-  // The last chosen token, until something is fed.
-  std::optional<TokenId> unfed() const { return unfed_; }
+  void restore(const Model& model) {
+    ComputedText text(transformer_.begin(context_));
+    from_model(model, fingerprint(), transformer_, context_, text);
+    text_ = std::move(text);
+  }
+
+  TokenId sample(Sampler& sampler) { return *(text_.pending = sampler.sample(choices(*weights_, logits()))); }
+
+  std::optional<TokenId> pending() const { return text_.pending; }
 
   std::span<const float> logits() const {
-    if (logits_.empty())
+    if (text_.logits.empty())
       throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
-    return logits_;
+    return text_.logits;
   }
 
   std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
@@ -133,29 +146,35 @@ class Session::State {
   // Computes the tokens that the sequence does not have yet.
   template <typename Visit>
   void compute(const Progress& progress, Visit&& visit) {
-    const std::span<const TokenId> tokens = tokens_;
-    const std::size_t before = sequence_.position;
+    const std::span<const TokenId> tokens = text_.tokens;
+    const std::size_t before = text_.sequence.position;
     std::size_t count = 0;
     for (std::size_t first = before; first < tokens.size(); first += count) {
       const std::size_t left = tokens.size() - first;
       count = std::min(Transformer::kMaxBatch, left);
       if (left == count + 1) --count;  // a single token would be summed in another order
-      transformer_.forward(std::array{SequenceTokens{&sequence_, tokens.subspan(first, count)}}, memory_);
-      logits_.clear();
+      transformer_.forward(std::array{SequenceTokens{&text_.sequence, tokens.subspan(first, count)}}, memory_);
+      text_.logits.clear();
       visit(first, count);
       if (progress && !progress({first + count - before, tokens.size() - before, "tokens"})) throw_cancelled();
     }
     std::vector<float> logits(vocabulary_size());
     transformer_.logits(std::array{count - 1}, memory_, logits.data());
-    logits_ = std::move(logits);
+    text_.logits = std::move(logits);
+  }
+
+  std::string fingerprint() {
+    std::string result;
+    threads_.run({}, [&] { result = fingerprint_of(*weights_); });
+    return result;
   }
 
   void check(std::span<const TokenId> tokens) const {
     for (const TokenId token : tokens) require_token(*weights_, "token", token);
-    if (tokens.size() > context_ - tokens_.size()) {
+    if (tokens.size() > context_ - text_.tokens.size()) {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(),
-                              context_, tokens_.size()));
+                              context_, text_.tokens.size()));
     }
   }
 
@@ -163,11 +182,8 @@ class Session::State {
   std::size_t context_;
   std::shared_ptr<const Weights> weights_;
   const Transformer& transformer_;
-  Sequence sequence_;
+  ComputedText text_;
   Workspace memory_;
-  std::vector<TokenId> tokens_;  // all tokens fed; the sequence has computed the first of them
-  std::optional<TokenId> unfed_;
-  std::vector<float> logits_;
 };
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
@@ -190,7 +206,13 @@ std::span<const TokenId> Session::tokens() const { return state_->tokens(); }
 void Session::reset() { state_->reset(); }
 std::span<const float> Session::logits() const { return state_->logits(); }
 
+TokenId Session::sample(Sampler& sampler) { return state_->sample(sampler); }
+std::optional<TokenId> Session::pending() const { return state_->pending(); }
+
 void Session::truncate(std::size_t position) { state_->truncate(position); }
+
+Model Session::snapshot() const { return state_->snapshot(); }
+void Session::restore(const Model& model) { state_->restore(model); }
 
 Session Session::fork() const { return Session(std::make_unique<State>(*state_)); }
 
@@ -205,7 +227,9 @@ std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, 
 Generation Session::generate(const GenerateOptions& options, const std::function<bool(TokenId)>& on_token) {
   Sampler sampler(options.sampling);
   sampler.see(tokens());
-  TextEnd end(state_->weights(), tokens(), options);
+  require_tokens(state_->weights(), options);
+  std::optional<ContinuationStream> text;
+  if (!options.stop.empty()) text.emplace(tokenizer(), tokens(), options.stop);
   Generation result;
   while (result.tokens.size() < options.max_tokens) {
     if (!result.tokens.empty()) {
@@ -215,10 +239,15 @@ Generation Session::generate(const GenerateOptions& options, const std::function
       }
       feed(std::span(result.tokens).last(1));
     }
-    result.tokens.push_back(state_->choose(sampler));
-    const bool go_on = !on_token || on_token(result.tokens.back());
-    if (const auto reason = end.after(result.tokens.back())) {
-      result.reason = *reason;
+    const TokenId token = result.tokens.emplace_back(sample(sampler));
+    const bool go_on = !on_token || on_token(token);
+    if (ends_text(state_->weights(), token, options)) {
+      result.reason = StopReason::end_of_text;
+      return result;
+    }
+    if (text) text->add(token);
+    if (text && text->is_stopped()) {
+      result.reason = StopReason::stop_text;
       return result;
     }
     if (!go_on) {
@@ -231,21 +260,17 @@ Generation Session::generate(const GenerateOptions& options, const std::function
 
 std::string Session::continue_text(std::string_view text, const GenerateOptions& options,
                                    const std::function<bool(std::string_view)>& on_text) {
-  const std::optional<TokenId> before = state_->last_fed();
-  std::vector<TokenId> tokens = before ? tokenizer().encode(text) : prompt(text);
-  if (const auto unfed = state_->unfed()) tokens.insert(tokens.begin(), *unfed);
+  std::vector<TokenId> tokens = position() > 0 ? tokenizer().encode(text) : prompt(text);
+  if (const auto first = pending()) tokens.insert(tokens.begin(), *first);
   feed(tokens);
-  TextStream stream(tokenizer());
-  if (before) stream.add(*before);
-  for (const TokenId token : tokens) stream.add(token);  // the space before its first word is not the continuation's
+  ContinuationStream stream(tokenizer(), this->tokens(), options.stop);
   std::string result;
-  StopTexts stops(options.stop);
   const auto tell = [&](const std::string& piece) {
     result += piece;
     return !on_text || piece.empty() || on_text(piece);
   };
-  generate(options, [&](TokenId token) { return tell(stops.add(stream.add(token))); });
-  tell(stops.add(stream.finish()) + stops.finish());
+  generate(options, [&](TokenId token) { return tell(stream.add(token)); });
+  tell(stream.finish());
   return result;
 }
 

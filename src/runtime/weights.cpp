@@ -1,10 +1,14 @@
 #include "runtime/weights.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
+#include "runtime/fingerprint.hpp"
+#include "runtime/stop_texts.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 #include "tokenizer/tokens/end_tokens.hpp"
 
@@ -29,6 +33,25 @@ void require_token(const Weights& weights, std::string_view what, TokenId token)
               fmt::format("{} {} is out of range: the model has {} tokens", what, token, weights.vocabulary_size()));
 }
 
+void require_tokens(const Weights& weights, const GenerateOptions& options) {
+  if (options.stop_id) require_token(weights, "stop id", *options.stop_id);
+  for (const auto& [token, bias] : options.sampling.logit_bias) require_token(weights, "logit-bias: token", token);
+  if (!options.stop.empty()) (void)weights.tokenizer();
+  (void)StopTexts(options.stop);
+}
+
+bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options) {
+  if (options.ignore_eos) return false;
+  if (options.stop_id) return token == *options.stop_id;
+  return std::ranges::find(weights.parts().ends, token) != weights.parts().ends.end();
+}
+
+std::string fingerprint_of(const Weights& weights) {
+  const Weights::Parts& parts = weights.parts();
+  return *parts.fingerprint.get(
+      [&] { return std::make_shared<const std::string>(fingerprint(parts.tensors, parts.config)); });
+}
+
 std::size_t context_of(const Weights& weights, const SessionOptions& options) {
   const std::size_t most = weights.max_context();
   if (options.context > most) {
@@ -45,7 +68,10 @@ std::span<const float> choices(const Weights& weights, std::span<const float> lo
 }
 
 std::shared_ptr<const Weights> load_weights(const Model& model) {
-  auto parts = std::make_unique<Weights::Parts>(Weights::Parts{.transformer = make_transformer(model)});
+  auto parts = std::make_unique<Weights::Parts>();
+  parts->transformer = make_transformer(model);
+  parts->tensors.assign(model.tensors().begin(), model.tensors().end());
+  parts->config = whole_config(model);
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
   TokenId eos = family_of(model).end_of_text;
   if (auto vocabulary = vocabulary_of(model); vocabulary && vocabulary->size() > 0) {

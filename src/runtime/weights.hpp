@@ -1,7 +1,6 @@
 // The parts of Weights.
 #pragma once
 
-#include <algorithm>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include <poise/session.hpp>
 #include <poise/weights.hpp>
 
+#include "io/lazy_value.hpp"
 #include "runtime/transformer.hpp"
 
 namespace poise {
@@ -19,15 +19,22 @@ struct Weights::Parts {
   std::optional<Tokenizer> tokenizer = {};
   std::size_t max_context = 0;
   std::vector<TokenId> ends = {};  // each ends a text by default
-
-  // True if the token ends a text. With `stop`, only that token does.
-  bool ends_text(TokenId token, const std::optional<TokenId>& stop) const {
-    return stop ? token == *stop : std::ranges::find(ends, token) != ends.end();
-  }
+  std::vector<Tensor> tensors = {};
+  Attributes config = {};  // all of it
+  LazyValue<const std::string> fingerprint = {};
 };
 
 // Throws bad_argument, with `what` before the id, for a token outside the model.
 void require_token(const Weights& weights, std::string_view what, TokenId token);
+// Throws bad_argument for a stop_id or a token of logit_bias outside the model, and for an empty stop text; unsupported
+// for stop texts without a vocabulary.
+void require_tokens(const Weights& weights, const GenerateOptions& options);
+
+// True if a generated token ends the text.
+bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
+
+// fingerprint() of the model, computed once.
+std::string fingerprint_of(const Weights& weights);
 
 // The positions of a session with these options. Throws bad_argument for more than the model has.
 std::size_t context_of(const Weights& weights, const SessionOptions& options);

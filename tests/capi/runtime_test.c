@@ -337,6 +337,17 @@ static void holds_a_conversation(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(session, 4, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(NULL, 0, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_fork(session, NULL, &error));
+  CHECK_OK(poise_session_save(session, scratch("session.zt"), 0, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_save(session, scratch("session.zt"), 0, &error));
+  CHECK_OK(poise_session_save(session, scratch("session.zt"), 1, &error));
+  CHECK_OK(poise_session_load(fork, scratch("session.zt"), &error));
+  CHECK_OK(poise_session_describe(fork, &info, &error));
+  CHECK(info.position == 3);
+  CHECK_STATUS(POISE_NOT_FOUND, poise_session_load(fork, scratch("missing.zt"), &error));
+  CHECK_STATUS(POISE_INVALID_FILE, poise_session_load(fork, example("nano-mistral"), &error));
+  CHECK_SAYS("not a session");
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_save(session, NULL, 0, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_load(NULL, scratch("session.zt"), &error));
   poise_session_free(fork);
   poise_session_free(session);
   poise_string_free(&text);

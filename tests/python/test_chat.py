@@ -93,3 +93,32 @@ def test_stops_and_samplers_are_those_of_the_command(command, examples, nano):
         text(stop="")
     with pytest.raises(poise.BadArgumentError):
         text(min_p=2.0)
+
+
+def test_sessions_are_kept_in_files(nano, tmp_path):
+    session = poise.Session(nano)
+    begin = "".join(session.generate("Once upon a time", max_tokens=5))
+    session.save(tmp_path / "talk.zt")
+    with pytest.raises(poise.Error, match="exists"):
+        session.save(tmp_path / "talk.zt")
+    session.save(str(tmp_path / "talk.zt"), overwrite=True)
+    other = poise.Session(nano)
+    other.load(tmp_path / "talk.zt")
+    assert other.position == session.position
+    whole = "".join(poise.Session(nano).generate("Once upon a time", max_tokens=15))
+    assert begin + "".join(other.generate([], max_tokens=10)) == whole
+    assert begin + "".join(session.generate([], max_tokens=10)) == whole
+
+    text = other.generate("and", max_tokens=5)
+    next(text)
+    other.load(tmp_path / "talk.zt")
+    with pytest.raises(poise.BadArgumentError, match="gone on or was reset"):
+        next(text)
+    with pytest.raises(poise.BadArgumentError, match="do not fit the context of 4"):
+        poise.Session(nano, context=4).load(tmp_path / "talk.zt")
+    with pytest.raises(poise.NotFoundError):
+        other.load(tmp_path / "missing.zt")
+    with pytest.raises(TypeError):
+        other.load(3)
+    with pytest.raises(TypeError):
+        other.save(tmp_path / "x.zt", overwrite="yes")

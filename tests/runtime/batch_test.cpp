@@ -144,6 +144,22 @@ TEST(BatchGenerator, ACancelledStepChangesNothing) {
   EXPECT_EQ(all.at(1).tokens, alone(weights, random_tokens(8, 2), {.max_tokens = 5}, {.exact = true}).tokens);
 }
 
+TEST(BatchGenerator, ACancelledStepKeepsTextsThatHaveEnded) {
+  const Config config = small_config();
+  BatchGenerator batch(load_weights(make_model(config, random_weights(config))));
+  batch.add(random_tokens(5, 1), {.max_tokens = 0});
+  batch.add(random_tokens(8, 2), {.max_tokens = 1});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(support::error_of([&] { batch.step(stop.get_token()); }).kind(), ErrorKind::cancelled);
+  EXPECT_EQ(batch.size(), 2U);
+  const auto all = run_all(batch);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_THAT(all.at(0).tokens, IsEmpty());
+  EXPECT_EQ(all.at(0).reason, StopReason::max_tokens);
+  EXPECT_EQ(all.at(1).tokens.size(), 1U);
+}
+
 TEST(BatchGenerator, RefusesWhatCannotBeComputed) {
   const Config config = small_config();
   const auto weights = load_weights(make_model(config, random_weights(config)));

@@ -1,0 +1,241 @@
+#include <filesystem>
+#include <functional>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/session.hpp>
+#include <poise/values.hpp>
+
+#include "runtime/random_model.hpp"
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+
+namespace poise {
+namespace {
+
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+std::vector<TokenId> some_tokens(std::size_t count) {
+  std::mt19937 random(7);
+  std::vector<TokenId> tokens(count);
+  for (TokenId& token : tokens) token = static_cast<TokenId>(random() % 37);
+  return tokens;
+}
+
+Model random_model(Config config = small_config(), std::uint32_t seed = 1) {
+  return make_model(config, random_weights(config, seed));
+}
+
+class SessionFiles : public ::testing::Test {
+ protected:
+  std::filesystem::path path(const std::string& name) const { return directory_.path() / name; }
+
+  support::TemporaryDirectory directory_;
+};
+
+TEST_F(SessionFiles, GoOnAsTheSessionWould) {
+  for (const std::int64_t window : {0, 5, 100}) {
+    SCOPED_TRACE(window);
+    Config config = small_config();
+    config.sliding_window = window;
+    config.max_position_embeddings = 900;
+    const Model model = random_model(config);
+    Session session(model);
+    session.feed(some_tokens(650));
+    session.save(path("kept.zt"), true);
+    const std::vector<TokenId> more = {1, 2, 3, 4, 5};
+    for (const std::size_t context : {900U, 660U}) {
+      SCOPED_TRACE(context);
+      Session other(model, {.context = context});
+      other.feed(std::vector<TokenId>{9, 9});
+      other.load(path("kept.zt"));
+      EXPECT_THAT(other.tokens(), ElementsAreArray(session.tokens()));
+      EXPECT_THAT(other.logits(), ElementsAreArray(session.logits()));
+      Session expected = session.fork();
+      expected.feed(more);
+      other.feed(more);
+      EXPECT_THAT(other.logits(), ElementsAreArray(expected.logits()));
+      for (const std::size_t kept : {640U, 300U}) {
+        expected.truncate(kept);
+        other.truncate(kept);
+        expected.feed(more);
+        other.feed(more);
+        EXPECT_THAT(other.logits(), ElementsAreArray(expected.logits())) << kept;
+      }
+    }
+  }
+}
+
+TEST_F(SessionFiles, KeepThePendingTokenAndWhatIsNotComputed) {
+  const Model model = random_model();
+  Session session(model);
+  Session other(model);
+  session.save(path("empty.zt"));
+  other.load(path("empty.zt"));
+  EXPECT_EQ(other.position(), 0U);
+  session.feed(some_tokens(20));
+  session.generate({.max_tokens = 3});
+  session.save(path("pending.zt"));
+  other.load(path("pending.zt"));
+  ASSERT_TRUE(session.pending());
+  EXPECT_EQ(other.pending(), session.pending());
+  session.truncate(15);
+  EXPECT_FALSE(session.pending());
+  session.save(path("cut.zt"));
+  other.load(path("cut.zt"));
+  EXPECT_FALSE(other.pending());
+  EXPECT_EQ(other.position(), 15U);
+  EXPECT_THROW((void)other.logits(), Error);
+}
+
+TEST_F(SessionFiles, AreWrittenOverOnlyIfAsked) {
+  Session session(random_model());
+  session.feed(some_tokens(3));
+  session.save(path("a.zt"));
+  EXPECT_THROW(session.save(path("a.zt")), Error);
+  session.save(path("a.zt"), true);
+}
+
+TEST_F(SessionFiles, OfAnotherModelAreRefused) {
+  Session session(random_model());
+  session.feed(some_tokens(20));
+  session.save(path("a.zt"));
+  Config other_rope = small_config();
+  other_rope.rope_theta = 2000.0F;
+  for (const Model& model : {random_model(small_config(), 2), random_model(other_rope)}) {
+    Session other(model);
+    other.feed(some_tokens(4));
+    const Error error = support::error_of([&] { other.load(path("a.zt")); });
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+    EXPECT_THAT(error.message(), HasSubstr("the session is of another model: its fingerprint is \"xxh3:"));
+    EXPECT_EQ(error.path(), path("a.zt").string());
+    EXPECT_EQ(other.position(), 4U);
+    EXPECT_EQ(other.logits().size(), 37U);
+  }
+  // The same tensors from another file.
+  save(random_model(), path("model.zt"));
+  Session same(open(path("model.zt")));
+  same.load(path("a.zt"));
+  EXPECT_EQ(same.position(), 20U);
+}
+
+TEST_F(SessionFiles, ThatDoNotFitTheContextAreRefused) {
+  const Model model = random_model();
+  Session session(model);
+  session.feed(some_tokens(20));
+  session.save(path("a.zt"));
+  Session narrow(model, {.context = 19});
+  const Error error = support::error_of([&] { narrow.load(path("a.zt")); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+  EXPECT_THAT(error.message(), HasSubstr("20 tokens, which do not fit the context of 19 positions"));
+}
+
+Tensor ids(std::vector<std::int32_t> numbers) {
+  const Shape shape = {numbers.size()};
+  return make_dense("tokens", shape, DType::i32, make_memory_blob(bytes_of(numbers), "ids"));
+}
+
+TEST_F(SessionFiles, ThatLieAreRefused) {
+  const Model model = random_model();  // 3 layers, 20 columns of keys
+  Session session(model);
+  session.feed(some_tokens(4));
+  session.generate({.max_tokens = 1});
+  session.save(path("right.zt"));
+
+  struct Case {
+    std::string replaced;  // a tensor, or a key of poise.session
+    std::function<void(Model&)> add;
+    std::string message;
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto none = [](Model&) {};
+  const auto tensor = [](const std::string& name, const Shape& shape, const std::vector<float>& numbers) {
+    return [=](Model& to) { to.add(make_tensor(name, shape, numbers)); };
+  };
+  const auto set = [](const std::string& key, const Value& value) {
+    return [=](Model& to) {
+      Attributes about = *to.attributes.find("poise.session")->get_if<Attributes>();
+      about.set(key, value);
+      to.attributes.set("poise.session", about);
+    };
+  };
+  const std::vector<Case> cases = {
+      {"", [](Model& to) { to.attributes.erase("poise.session"); }, "it is not a session"},
+      {"", set("version", 2), "a session of version 2, expected 1"},
+      {"", set("version", "one"), "version: expected a whole number, found \"one\""},
+      {"", set("position", 5), "position: 5 tokens are computed, of 4"},
+      {"", set("position", -1), "position: expected a whole number, found -1"},
+      {"", set("position", 3), "the last token is not computed"},
+      {"", set("pending", 37), "pending: token 37, the model has 37 tokens"},
+      {"tokens", none, "tensor tokens is missing"},
+      {"tokens", tensor("tokens", {4}, {1, 2, 3, 4}), "expected a dense i32 tensor of rank 1, found dense f32 [4]"},
+      {"tokens",
+       [](Model& to) {
+         to.add(ids({1, 2, 37, 4}));
+       },
+       "tokens: number 2: token 37, the model has 37"},
+      {"tokens",
+       [](Model& to) {
+         to.add(ids({1, -2, 3, 4}));
+       },
+       "tokens: number 1: token 18446744073709551614"},
+      {"tokens",
+       [](Model& to) {
+         to.add(ids({1, 2, 3}));
+       },
+       "position: 4 tokens are computed, of 3"},
+      {"tokens",
+       [](Model& to) {
+         to.add(ids({1, 2, 3, 4, 5}));
+       },
+       "the last token is not computed"},
+      {"logits", tensor("logits", {36}, std::vector<float>(36)), "logits: 36 scores, expected 37"},
+      {"logits", tensor("logits", {37}, std::vector<float>(37, nan)), "logits: number 0 is nan"},
+      {"layers.1.keys", none, "tensor layers.1.keys is missing"},
+      {"layers.1.keys", tensor("layers.1.keys", {5, 20}, std::vector<float>(100)), "expected at most 4 rows of 20"},
+      {"layers.1.keys", tensor("layers.1.keys", {4, 21}, std::vector<float>(84)), "expected at most 4 rows of 20"},
+      {"layers.1.keys", tensor("layers.1.keys", {80}, std::vector<float>(80)), "of rank 2, found dense f32 [80]"},
+      {"layers.1.keys", tensor("layers.1.keys", {3, 20}, std::vector<float>(60)), "layer 1: keys [3, 20], values [4,"},
+      {"layers.2.values", tensor("layers.2.values", {4, 20}, std::vector<float>(80, nan)), "number 0 is nan"},
+      {"", tensor("layers.3.keys", {4, 20}, std::vector<float>(80)), "it has 9 tensors, expected 8"},
+  };
+  for (const Case& broken : cases) {
+    SCOPED_TRACE(broken.message);
+    const Model right = open(path("right.zt"));
+    Model made{ModelHeader(right.header())};
+    for (const Tensor& kept : right.tensors()) {
+      if (kept.name != broken.replaced) made.add(kept);
+    }
+    broken.add(made);
+    save(made, path("broken.zt"), {.overwrite = true});
+    Session other(model);
+    other.feed(some_tokens(2));
+    const Error error = support::error_of([&] { other.load(path("broken.zt")); });
+    EXPECT_THAT(error.message(), HasSubstr(broken.message));
+    EXPECT_EQ(error.path(), path("broken.zt").string());
+    EXPECT_EQ(other.position(), 2U) << "as it was";
+  }
+
+  // Fewer positions than tokens see.
+  const Model right = open(path("right.zt"));
+  Model made{ModelHeader(right.header())};
+  for (const Tensor& kept : right.tensors()) {
+    if (!kept.name.starts_with("layers.")) made.add(kept);
+  }
+  for (int layer = 0; layer < 3; ++layer) {
+    for (const std::string what : {"keys", "values"})
+      made.add(make_tensor(fmt::format("layers.{}.{}", layer, what), {3, 20}, std::vector<float>(60)));
+  }
+  save(made, path("broken.zt"), {.overwrite = true});
+  Session other(model);
+  EXPECT_THAT(support::error_of([&] { other.load(path("broken.zt")); }).message(),
+              HasSubstr("keys and values that 4 tokens need are missing"));
+}
+
+}  // namespace
+}  // namespace poise
