@@ -29,7 +29,7 @@ std::string shortened(const std::string& digits) {
 
 }  // namespace
 
-SourcePtr Directory::open(std::string_view name) {
+SourcePtr DirectoryReader::open(std::string_view name) {
   SourcePtr source = Source::open(path_ / name, options_.io);
   opened_.push_back(source);
   files_.push_back(path_ / name);
@@ -37,7 +37,7 @@ SourcePtr Directory::open(std::string_view name) {
   return source;
 }
 
-std::vector<DirectoryFile> Directory::other_files() {
+std::vector<DirectoryFile> DirectoryReader::other_files() {
   std::vector<DirectoryFile> files;
   const auto add = [&](std::string_view name) {
     std::error_code ignored;
@@ -55,7 +55,7 @@ std::vector<DirectoryFile> Directory::other_files() {
   return files;
 }
 
-std::string Directory::text(std::string_view name) {
+std::string DirectoryReader::text(std::string_view name) {
   const SourcePtr source = open(name);
   if (source->size() > kMaxJsonFileBytes)
     throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source->size()),
@@ -63,7 +63,7 @@ std::string Directory::text(std::string_view name) {
   return read_text(*source, source->size());
 }
 
-std::string Directory::readme() {
+std::string DirectoryReader::readme() {
   const fs::path file = path_ / kReadme;
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return {};
@@ -73,14 +73,15 @@ std::string Directory::readme() {
   return read_text(*source, std::min(source->size(), kFrontMatterBytes));
 }
 
-Attributes Directory::json_object(std::string_view name, std::vector<Finding>& warnings) {
+Attributes DirectoryReader::json_object(std::string_view name, std::vector<Finding>& warnings) {
   const std::string source = (path_ / name).string();
   std::vector<std::string> numbers;
   const std::string text_there = without_non_finite(text(name), numbers);
   Value value = parse_json(text_there, source);
   if (!numbers.empty())
-    warnings.push_back({Severity::warning, fmt::format("{} is not JSON: null takes its place", fmt::join(numbers, ", ")),
-                        source, std::nullopt});
+    warnings.push_back({Severity::warning,
+                        fmt::format("{} is not JSON: null takes its place", fmt::join(numbers, ", ")), source,
+                        std::nullopt});
   for (const std::string& integer : wide_integers(text_there))
     warnings.push_back({Severity::warning,
                         fmt::format("the integer {} has more than 64 bits: {} takes its place", shortened(integer),

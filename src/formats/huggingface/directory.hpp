@@ -22,9 +22,9 @@ inline bool is_there(const std::filesystem::path& path) {
 }
 
 // Opens files of the directory and records them.
-class Directory {
+class DirectoryReader {
  public:
-  Directory(std::filesystem::path path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
+  DirectoryReader(std::filesystem::path path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
 
   const std::filesystem::path& path() const { return path_; }
 

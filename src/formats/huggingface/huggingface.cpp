@@ -56,7 +56,7 @@ void set_vocab_size(Model& model) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
-void read_vocabulary(Model& model, Directory& directory) {
+void read_vocabulary(Model& model, DirectoryReader& directory) {
   const std::vector<std::string> names = tokenizer_file_names();
   const std::uint64_t rows =
       model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
@@ -100,7 +100,7 @@ Model with_folded_matrices(Model model, const fs::path& directory) {
   }
 }
 
-Model read_directory(Directory& directory, const LocatedWeights& found, const ReadOptions& options) {
+Model read_directory(DirectoryReader& directory, const LocatedWeights& found, const ReadOptions& options) {
   Model model;
   model.origin.path = directory.path();
   const bool has_config = is_there(directory.path() / kConfig);
@@ -131,7 +131,7 @@ Model read_directory(Directory& directory, const LocatedWeights& found, const Re
 }
 
 // Its model's configuration and vocabulary, which may stand next to it, say nothing of the thin matrices.
-Model read_adapter(Directory& directory, const LocatedWeights& found) {
+Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   Model model;
   model.origin.path = directory.path();
   Attributes config = directory.json_object(kAdapter, model.warnings);
@@ -148,7 +148,7 @@ bool is_adapter(const fs::path& directory, const LocatedWeights& weights) {
 
 Model read(const Input& input, const ReadOptions& options) {
   const LocatedWeights weights = require_weights(input.path);
-  Directory directory(input.path, options);
+  DirectoryReader directory(input.path, options);
   try {
     return is_adapter(input.path, weights) ? read_adapter(directory, weights)
                                            : read_directory(directory, weights, options);

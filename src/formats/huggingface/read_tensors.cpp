@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 // The tensors of each shard, from the index.
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
-ShardMap read_index(Directory& directory, const std::string& index, std::vector<Finding>& warnings) {
+ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
   const std::string path = (directory.path() / index).string();
   const Attributes root = directory.json_object(index, warnings);
   const Value* value = root.find("weight_map");
@@ -49,7 +49,7 @@ ShardMap read_index(Directory& directory, const std::string& index, std::vector<
   return shards;
 }
 
-void require_shards(const Directory& directory, const std::string& index, const ShardMap& shards) {
+void require_shards(const DirectoryReader& directory, const std::string& index, const ShardMap& shards) {
   constexpr std::size_t kMostNamed = 20;
   std::vector<std::string> absent;
   std::size_t more = 0;
@@ -122,7 +122,7 @@ class TensorCollector {
 
 }  // namespace
 
-std::vector<fs::path> read_tensors(Model& model, Directory& directory, const LocatedWeights& weights) {
+std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, const LocatedWeights& weights) {
   TensorCollector collector(model, weights.files());
   if (!weights.is_index) {
     collector.add(directory.open(weights.name), (directory.path() / weights.name).string(), [](const std::string&) {});
