@@ -8,6 +8,7 @@
 #include "formats/alt/layout.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 
 namespace poise::alt {
 
@@ -32,10 +33,13 @@ void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progre
   sink.write(header.bytes());
   sink.write(counts.fields().bytes());
   Meter meter(progress, data_bytes_);
-  for (const Tensor* tensor : tensors_) {
+  const ReadAhead ahead(
+      ReadAhead::of(tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor* const tensor = tensors_[i];
     const Affine affine = tensor->layout.affine() != nullptr ? tensor->layout.affine()->get() : Affine{};
     sink.write(header_(*tensor, affine).fields().bytes());
-    pump(*tensor->require("data").blob, sink, meter, tensor->name);
+    pump(ahead[i], sink, meter, tensor->name);
   }
   sink.pad_to(kAlignment);
 }

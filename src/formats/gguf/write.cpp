@@ -27,6 +27,7 @@
 #include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/joined.hpp"
@@ -211,12 +212,13 @@ class GgufFile final : public PreparedFile {
     std::uint64_t total = 0;
     for (const Stored& tensor : tensors_) total += tensor.bytes();
     Meter meter(progress, total);
+    const ReadAhead ahead(ReadAhead::of(tensors_, [](const Stored& tensor) -> const Blob& { return *tensor.blob; }));
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       Sink& sink = parts_.size() == 1 ? output.main() : sink_of(output, i);
       const Part& part = parts_[i];
       sink.write(part.header.bytes());
       for (std::size_t t = part.first; t < part.last; ++t) {
-        pump(*tensors_[t].blob, sink, meter, tensors_[t].name);
+        pump(ahead[t], sink, meter, tensors_[t].name);
         sink.pad_to(alignment_);
       }
     }

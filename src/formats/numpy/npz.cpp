@@ -13,6 +13,7 @@
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "pack/zip.hpp"
 #include "pack/zip_writer.hpp"
 
@@ -118,9 +119,12 @@ std::string member_name(const Tensor& tensor) {
 // Null: of zero bytes instead of elements.
 void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, numpy::kAlignment);
-  for (const Tensor& tensor : model.tensors()) {
+  const ReadAhead ahead(
+      ReadAhead::of(model.tensors(), [](const Tensor& tensor) -> const Blob& { return *tensor.require("data").blob; }));
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const Tensor& tensor = model.tensors()[i];
     const ByteWriter header = numpy::write_header("npz", tensor);
-    const Blob& data = *tensor.require("data").blob;
+    const Blob& data = ahead[i];
     Crc32& crc32 = archive.begin(member_name(tensor), header.size() + data.size());
     sink.write(header.bytes());
     crc32.update(header.bytes());
@@ -134,7 +138,13 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
   archive.finish();
 }
 
+// Throws for what the file cannot hold, before anything is written.
+void require_arrays(const Model& model) {
+  for (const Tensor& tensor : model.tensors()) numpy::write_header("npz", tensor);
+}
+
 FilePlan plan(const Model& model, const WriteOptions&) {
+  require_arrays(model);
   FilePlan plan;
   CountingSink count;
   write_to(model, count, nullptr);
@@ -144,11 +154,9 @@ FilePlan plan(const Model& model, const WriteOptions&) {
 }
 
 void write(const Model& model, Output& output, const WriteOptions& options) {
+  require_arrays(model);
   std::uint64_t total = 0;
-  for (const Tensor& tensor : model.tensors()) {
-    numpy::write_header("npz", tensor);  // rejects what the file cannot hold, before anything is written
-    total += tensor.require("data").blob->size();
-  }
+  for (const Tensor& tensor : model.tensors()) total += tensor.require("data").blob->size();
   Meter meter(options.progress, total);
   write_to(model, output.main(), &meter);
 }

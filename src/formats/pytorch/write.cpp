@@ -16,6 +16,7 @@
 #include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "pack/zip_writer.hpp"
 #include "syntax/pickle_steps.hpp"
 
@@ -166,12 +167,13 @@ void write_to(const Model& model, Sink& sink, Meter* meter) {
   ZipWriter archive(sink, kAlignment);
   archive.add(fmt::format("{}{}", kRoot, kPickle), pickle_of(model, storages).bytes());
   write_text(archive, "byteorder", "little");
-  std::size_t key = 0;
-  for (const Tensor* tensor : storages.first()) {
-    const Blob& data = *tensor->require("data").blob;
-    Crc32& crc32 = archive.begin(fmt::format("{}data/{}", kRoot, key++), data.size());
+  const ReadAhead ahead(ReadAhead::of(
+      storages.first(), [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  for (std::size_t key = 0; key < storages.first().size(); ++key) {
+    const Blob& data = ahead[key];
+    Crc32& crc32 = archive.begin(fmt::format("{}data/{}", kRoot, key), data.size());
     if (meter != nullptr) {
-      pump(data, sink, *meter, tensor->name, &crc32);
+      pump(data, sink, *meter, storages.first()[key]->name, &crc32);
     } else {
       sink.pad(data.size());
     }

@@ -17,6 +17,7 @@
 #include "formats/safetensors/header.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "syntax/json.hpp"
 
 namespace poise {
@@ -84,7 +85,9 @@ void SafetensorsFile::write(Sink& sink, Meter& meter) const {
   start.u64(header_.size());
   start.text(header_);
   sink.write(start.bytes());
-  for (const Tensor* tensor : tensors_) pump(*tensor->require("data").blob, sink, meter, tensor->name);
+  const ReadAhead ahead(
+      ReadAhead::of(tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  for (std::size_t i = 0; i < tensors_.size(); ++i) pump(ahead[i], sink, meter, tensors_[i]->name);
 }
 
 std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes) {

@@ -18,6 +18,7 @@
 #include "formats/tiny_llama/layout.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 #include "views/dense.hpp"
 
@@ -121,12 +122,17 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
   Meter meter(options.progress, *file_size(*model.config));
   ByteWriter fields;
   add_header(fields, *model.config);
-  for (const ExpectedTensor& expected : kTinyLlamaFamily.tensors.all(*model.config)) {
+  const auto tensors = kTinyLlamaFamily.tensors.all(*model.config);
+  const ReadAhead ahead(ReadAhead::of(tensors, [&](const ExpectedTensor& expected) -> const Blob& {
+    return *model.find(expected.name)->require("data").blob;
+  }));
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const ExpectedTensor& expected = tensors[i];
     for (const std::uint64_t length : expected.shape) fields.u64(length);
     sink.write(fields.bytes());
     meter.advance(fields.size(), expected.name);
     fields.clear();
-    pump(*model.find(expected.name)->require("data").blob, sink, meter, expected.name);
+    pump(ahead[i], sink, meter, expected.name);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "io/meter.hpp"
 #include "pack/hashing_sink.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "pack/writer_digests.hpp"
 #include "pack/zstd.hpp"
 #include "syntax/cbor_encoder.hpp"
@@ -50,8 +51,8 @@ class ComponentWriter {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
-  // finish() has its digest.
-  Component write(const Tensor& tensor, const Part& part) {
+  // finish() has its digest. `blob`: the part's bytes.
+  Component write(const Tensor& tensor, const Part& part, const Blob& blob) {
     sink_.pad_to(kAlignment1);
     Component component;
     component.role = part.role;
@@ -60,9 +61,9 @@ class ComponentWriter {
     Hasher* const hasher = digests_.begin(&sink_);
     if (compressor_) {
       component.encoding = "zstd";
-      compress(tensor, *part.blob, hasher);
+      compress(tensor, blob, hasher);
     } else {
-      pump(*part.blob, sink_, meter_, tensor.name, hasher);
+      pump(blob, sink_, meter_, tensor.name, hasher);
     }
     component.length = sink_.position() - component.offset;
     digests_.end();
@@ -236,12 +237,15 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   }
   Sink& sink = output.main();
   write_magic(sink);
-  ComponentWriter writer(sink, options, blobs_of(tensors));
+  const std::vector<BlobPtr> blobs = blobs_of(tensors);
+  const ReadAhead ahead(ReadAhead::of(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
+  std::size_t next = 0;
+  ComponentWriter writer(sink, options, blobs);
   Components components;
   components.reserve(tensors.size());
   for (const Tensor& tensor : tensors) {
     auto& written = components.emplace_back();
-    for (const Part& part : tensor.parts) written.push_back(writer.write(tensor, part));
+    for (const Part& part : tensor.parts) written.push_back(writer.write(tensor, part, ahead[next++]));
   }
   std::vector<std::string> digests = writer.finish();
   auto digest = digests.begin();

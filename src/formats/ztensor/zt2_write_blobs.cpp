@@ -19,6 +19,7 @@
 #include "pack/hashing_sink.hpp"
 #include "pack/part_digest.hpp"
 #include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
 #include "pack/same_bytes.hpp"
 #include "pack/writer_digests.hpp"
 #include "pack/zstd.hpp"
@@ -181,16 +182,20 @@ WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage
   ShardWriter heap(output, options);
   BlobWriter writer(heap, storage, options.progress, blobs_of(tensors));
   SharedBlobs shared(tensors);
+  const std::vector<BlobPtr> blobs = blobs_of(tensors);
+  const ReadAhead ahead(ReadAhead::of(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
+  std::size_t next = 0;
   WrittenBlobs written;
   written.references.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors) {
     auto& references = written.references.emplace_back();
     for (const StoredPart& part : tensor.parts) {
+      const Blob& blob = ahead[next++];
       if (const BlobReference* same = shared.find(*part.blob)) {
         references.push_back(*same);
         writer.skip(tensor.name, *part.blob);
       } else {
-        references.push_back(writer.write(tensor.name, *part.blob));
+        references.push_back(writer.write(tensor.name, blob));
         shared.add(*part.blob, references.back());
       }
     }

@@ -1,0 +1,269 @@
+#include "pack/read_ahead.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/task_group.h>
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kAheadChunkBytes = 256 << 10;
+
+using ChunkBuffer = std::unique_ptr<std::byte[]>;
+
+}  // namespace
+
+// Decoded chunks of all blobs, and who makes the next one. The reader of the current blob decodes it by itself, or the
+// next ones while a thread has begun the current one; threads decode the next ones.
+class ReadAhead::Window {
+ public:
+  Window(const std::vector<const Blob*>& blobs, std::size_t threads, std::uint64_t window_bytes)
+      : threads_(threads), most_chunks_(threads * static_cast<std::size_t>(window_bytes / kAheadChunkBytes)) {
+    for (const Blob* blob : blobs) {
+      if (!blob->seekable()) items_.push_back({.blob = blob});
+    }
+    free_.reserve(most_chunks_);
+  }
+
+  ~Window() {
+    {
+      const std::scoped_lock lock(mutex_);
+      stops_ = true;
+    }
+    tasks_.wait();
+  }
+
+  std::size_t size() const { return items_.size(); }
+
+  // Begins the first stream of an item; false if it is not the first one. The items before it are not decoded ahead
+  // any more.
+  bool begin(std::size_t index) {
+    const std::scoped_lock lock(mutex_);
+    if (index < current_ || items_[index].begun) return false;
+    for (; current_ < index; ++current_) drop(items_[current_]);
+    items_[index].begun = true;
+    start_threads();
+    return true;
+  }
+
+  // The next bytes of an item that has begun; none at its end.
+  std::size_t read(std::size_t index, std::span<std::byte> out) {
+    std::unique_lock lock(mutex_);
+    Item& item = items_[index];
+    std::size_t done = 0;
+    while (done < out.size()) {
+      if (!item.chunks.empty()) {
+        Chunk& chunk = item.chunks.front();
+        const std::size_t count = std::min(out.size() - done, chunk.size - chunk.used);
+        const std::byte* const from = chunk.bytes.get() + chunk.used;
+        lock.unlock();  // only this reader takes chunks
+        std::copy_n(from, count, out.data() + done);
+        lock.lock();
+        done += count;
+        chunk.used += count;
+        if (chunk.used < chunk.size) continue;
+        give_back(std::move(chunk.bytes));
+        item.chunks.pop_front();
+        start_threads();
+      } else if (item.failure) {
+        std::rethrow_exception(item.failure);
+      } else if (item.ended) {
+        break;
+      } else if (!item.busy) {
+        make_chunk(item, lock);
+      } else if (Item* other = next_item(current_ + 1)) {
+        make_chunk(*other, lock);
+      } else {
+        changed_.wait(lock);
+      }
+    }
+    return done;
+  }
+
+ private:
+  struct Chunk {
+    ChunkBuffer bytes;
+    std::size_t size = 0;
+    std::size_t used = 0;
+  };
+  struct Item {
+    const Blob* blob = nullptr;
+    std::unique_ptr<BlobStream> stream = nullptr;
+    std::uint64_t decoded = 0;
+    std::deque<Chunk> chunks = {};
+    std::exception_ptr failure = nullptr;
+    bool begun = false;    // it is streamed
+    bool busy = false;     // somebody makes a chunk
+    bool ended = false;    // all chunks are made
+    bool dropped = false;  // nobody will read it
+  };
+
+  // Each with the lock.
+  bool is_done(const Item& item) const { return item.ended || item.failure || item.dropped; }
+
+  // The first item from that one on that waits for somebody, if there is room for its chunk.
+  Item* next_item(std::size_t from) {
+    if (chunks_ >= most_chunks_ || stops_) return nullptr;
+    std::size_t unfinished = 0;
+    for (std::size_t i = from; i < items_.size() && unfinished <= threads_; ++i) {
+      if (is_done(items_[i])) continue;
+      if (!items_[i].busy) return &items_[i];
+      ++unfinished;
+    }
+    return nullptr;
+  }
+
+  void start_threads() {
+    while (running_ + 1 < threads_ && next_item(current_ + 1) != nullptr) {
+      ++running_;
+      tasks_.run([this] { run(); });
+      if (running_ >= waiting_items()) return;
+    }
+  }
+  std::size_t waiting_items() const {
+    return static_cast<std::size_t>(
+        std::count_if(items_.begin() + static_cast<std::ptrdiff_t>(current_) + 1,
+                      items_.begin() + static_cast<std::ptrdiff_t>(std::min(items_.size(), current_ + 1 + threads_)),
+                      [&](const Item& item) { return !is_done(item); }));
+  }
+
+  // A thread stays with an item while there is room.
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (Item* item = next_item(current_ + 1)) {
+      item->busy = true;
+      while (!is_done(*item) && chunks_ < most_chunks_ && !stops_) make_chunk_of_busy(*item, lock);
+      item->busy = false;
+      changed_.notify_all();
+    }
+    --running_;
+  }
+
+  void make_chunk(Item& item, std::unique_lock<std::mutex>& lock) {
+    item.busy = true;
+    make_chunk_of_busy(item, lock);
+    item.busy = false;
+    changed_.notify_all();
+  }
+
+  // Decodes without the lock.
+  void make_chunk_of_busy(Item& item, std::unique_lock<std::mutex>& lock) {
+    ++chunks_;
+    Chunk chunk;
+    if (!free_.empty()) {
+      chunk.bytes = std::move(free_.back());
+      free_.pop_back();
+    }
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      if (!chunk.bytes) chunk.bytes = std::make_unique_for_overwrite<std::byte[]>(kAheadChunkBytes);
+      if (!item.stream) item.stream = item.blob->stream();
+      while (chunk.size < kAheadChunkBytes) {
+        const std::size_t got = item.stream->read({chunk.bytes.get() + chunk.size, kAheadChunkBytes - chunk.size});
+        chunk.size += got;
+        item.decoded += got;
+        if (got == 0 || item.decoded == item.blob->size()) break;
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const bool ends = failure || chunk.size == 0 || item.decoded == item.blob->size();
+    if (ends) item.stream.reset();
+    lock.lock();
+    try {
+      if (!failure && chunk.size > 0 && !item.dropped) item.chunks.push_back(std::move(chunk));
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (chunk.bytes) give_back(std::move(chunk.bytes));
+    item.failure = failure;
+    item.ended = ends && !failure;
+    changed_.notify_all();
+  }
+
+  // Allocates nothing.
+  void give_back(ChunkBuffer bytes) {
+    --chunks_;
+    if (free_.size() < free_.capacity()) free_.push_back(std::move(bytes));
+  }
+
+  void drop(Item& item) {
+    item.dropped = true;
+    if (!item.busy) item.stream.reset();
+    for (Chunk& chunk : item.chunks) give_back(std::move(chunk.bytes));
+    item.chunks.clear();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> items_;
+  std::size_t threads_;
+  std::size_t most_chunks_;
+  std::size_t chunks_ = 0;  // made and not used up, or being made
+  std::vector<ChunkBuffer> free_;
+  std::size_t current_ = 0;  // item that is streamed
+  std::size_t running_ = 0;  // threads
+  bool stops_ = false;
+  oneapi::tbb::task_group tasks_;
+};
+
+class ReadAhead::AheadBlob final : public Blob {
+ public:
+  AheadBlob(const Blob& blob, Window& window, std::size_t item) : blob_(blob), window_(window), item_(item) {}
+
+  std::uint64_t size() const override { return blob_.size(); }
+  std::optional<std::span<const std::byte>> map() const override { return blob_.map(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override { blob_.read(offset, out); }
+  bool seekable() const override { return false; }
+  std::uint64_t grain() const override { return blob_.grain(); }
+  std::optional<StoredRange> raw() const override { return blob_.raw(); }
+  std::optional<Stored> stored() const override { return blob_.stored(); }
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return blob_.stored_byte(offset); }
+  bool decodable() const override { return blob_.decodable(); }
+
+  std::unique_ptr<BlobStream> stream() const override {
+    if (!window_.begin(item_)) return blob_.stream();
+    return std::make_unique<Stream>(window_, item_);
+  }
+
+ private:
+  class Stream final : public BlobStream {
+   public:
+    Stream(Window& window, std::size_t item) : window_(window), item_(item) {}
+    std::size_t read(std::span<std::byte> out) override { return window_.read(item_, out); }
+    std::size_t best_read() const override { return kAheadChunkBytes; }
+
+   private:
+    Window& window_;
+    std::size_t item_;
+  };
+
+  const Blob& blob_;
+  Window& window_;
+  std::size_t item_;
+};
+
+ReadAhead::ReadAhead(std::vector<const Blob*> blobs, std::uint64_t window_bytes) : blobs_(std::move(blobs)) {
+  if (std::ranges::all_of(blobs_, &Blob::seekable)) return;
+  window_ = std::make_unique<Window>(blobs_, static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()),
+                                     window_bytes);
+  ahead_.resize(blobs_.size());
+  std::size_t item = 0;
+  for (std::size_t i = 0; i < blobs_.size(); ++i) {
+    if (!blobs_[i]->seekable()) ahead_[i] = std::make_unique<AheadBlob>(*blobs_[i], *window_, item++);
+  }
+}
+
+ReadAhead::~ReadAhead() = default;
+
+const Blob& ReadAhead::operator[](std::size_t index) const {
+  return window_ && ahead_[index] ? *ahead_[index] : *blobs_[index];
+}
+
+}  // namespace poise

@@ -1,0 +1,50 @@
+// ReadAhead: decodes the blobs that a writer will need next, on all threads, while it writes the one before.
+//
+// A deflated stream is decoded from its begin on one thread, so that a writer of one file after the other would use one
+// processor. Here each thread decodes another blob. Memory: a window for each processor, whatever the blobs take.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <poise/blob.hpp>
+
+namespace poise {
+
+class ReadAhead {
+ public:
+  // The blobs of items, in their order: ReadAhead(of(tensors, [](const Tensor* tensor) -> const Blob& { ... })).
+  template <typename Items, typename BlobOf>
+  static std::vector<const Blob*> of(const Items& items, const BlobOf& blob_of) {
+    std::vector<const Blob*> blobs;
+    blobs.reserve(items.size());
+    for (const auto& item : items) blobs.push_back(&blob_of(item));
+    return blobs;
+  }
+
+  static constexpr std::uint64_t kWindowBytes = std::uint64_t{64} << 20;
+
+  // Blobs in the order in which they will be streamed. Decodes ahead those that are not seekable; the others are read
+  // as they are. Starts when the first of them is streamed. Requires: the blobs outlive this.
+  explicit ReadAhead(std::vector<const Blob*> blobs, std::uint64_t window_bytes = kWindowBytes);
+  // Cancels what is being decoded.
+  ~ReadAhead();
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  // A blob with the same bytes, whose first stream has been decoded ahead. Streams are read on one thread at a time.
+  // Throws what the blob throws when its bytes are asked for. Valid while this lives.
+  const Blob& operator[](std::size_t index) const;
+
+ private:
+  class Window;
+  class AheadBlob;
+
+  std::vector<const Blob*> blobs_;
+  std::unique_ptr<Window> window_;                 // null: all blobs are seekable
+  std::vector<std::unique_ptr<AheadBlob>> ahead_;  // for each blob; null: it is read as it is
+};
+
+}  // namespace poise
