@@ -1,6 +1,6 @@
-// A Hugging Face directory: config.json, model.safetensors.index.json, README.md and tokenizer.model, separated by the
-// byte 0x1e, next to weights that fit the seeds. Without an index the weights are one file. Writes again whatever
-// opens.
+// A Hugging Face directory: config.json, model.safetensors.index.json, README.md, tokenizer.model and a list of tensors
+// (write_listed_weights()), separated by the byte 0x1e. Without a list the weights fit the seeds; without an index they
+// are one file. Writes again whatever opens.
 #include <array>
 
 #include <poise/format.hpp>
@@ -16,15 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path& directory(bool sharded) {
+enum Weights : std::size_t { single, sharded, listed };
+
+const fs::path& directory(Weights weights) {
   static const auto directories = [] {
-    std::array paths = {fuzz::scratch_directory() / "single", fuzz::scratch_directory() / "sharded"};
+    std::array paths = {fuzz::scratch_directory() / "single", fuzz::scratch_directory() / "sharded",
+                        fuzz::scratch_directory() / "listed"};
     for (const fs::path& path : paths) fs::create_directory(path);
     fuzz::write_huggingface_weights(paths[0], false);
     fuzz::write_huggingface_weights(paths[1], true);
     return paths;
   }();
-  return directories[sharded ? 1 : 0];
+  return directories[weights];
 }
 
 class Nowhere final : public Output {
@@ -41,8 +44,9 @@ class Nowhere final : public Output {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto texts = fuzz::split(fuzz::bytes_of(data, size), 4);
-  const fs::path& path = directory(!texts[1].empty());
+  const auto texts = fuzz::split(fuzz::bytes_of(data, size), 5);
+  const fs::path& path = directory(!texts[4].empty() ? listed : !texts[1].empty() ? sharded : single);
+  if (!texts[4].empty()) fuzz::write_listed_weights(path, texts[4]);
   fuzz::put_file(path / "config.json", texts[0]);
   fuzz::put_file(path / "model.safetensors.index.json", texts[1]);
   fuzz::put_file(path / "README.md", texts[2]);

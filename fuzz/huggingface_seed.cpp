@@ -1,10 +1,15 @@
 #include "huggingface_seed.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "family/llama.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "target.hpp"
@@ -43,6 +48,50 @@ void add_weight(Model& model, const ExpectedTensor& expected) {
   model.add(make_dense(expected.name, expected.shape, DType::bf16, make_memory_blob(std::move(bytes), expected.name)));
 }
 
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (!line.empty()) {
+    const std::size_t end = std::min(line.find(' '), line.size());
+    if (end > 0) words.push_back(line.substr(0, end));
+    line.remove_prefix(std::min(end + 1, line.size()));
+  }
+  return words;
+}
+
+std::vector<std::byte> bytes_of_hex(std::string_view digits) {
+  std::vector<std::byte> bytes;
+  for (; digits.size() >= 2; digits.remove_prefix(2)) {
+    unsigned byte = 0;
+    std::from_chars(digits.data(), digits.data() + 2, byte, 16);
+    bytes.push_back(static_cast<std::byte>(byte));
+  }
+  return bytes;
+}
+
+std::string hex_of(std::string_view text) {
+  std::string digits;
+  for (const char c : text) digits += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return digits;
+}
+
+// The tensor of a line; nothing if it is none, or takes more than `most` bytes.
+std::optional<Tensor> listed_tensor(std::string_view line, std::uint64_t most) {
+  const auto words = words_of(line);
+  const auto dtype = words.size() < 3 ? std::nullopt : dtype_from_name(words[1]);
+  if (!dtype) return std::nullopt;
+  Shape shape;
+  for (std::size_t i = 3; i < words.size() && i < 11; ++i)
+    shape.push_back(number_from<std::uint64_t>(words[i]).value_or(1));
+  const auto elements = element_count(shape);
+  const auto size = elements ? packed_bytes(*dtype, *elements) : std::nullopt;
+  const std::vector<std::byte> pattern = bytes_of_hex(words[2]);
+  if (!size || *size > most || pattern.empty()) return std::nullopt;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(*size));
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = pattern[i % pattern.size()];
+  std::string name(words[0]);
+  return make_dense(name, std::move(shape), *dtype, make_memory_blob(std::move(bytes), name));
+}
+
 std::string field(int number, const std::string& value) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(value.size())} + value;
 }
@@ -60,6 +109,63 @@ void write_huggingface_weights(const std::filesystem::path& directory, bool shar
   for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? shard_of(i) : 0], tensors[i]);
   if (!sharded) return write_weights(directory / "model.safetensors", models[0]);
   for (std::size_t i = 0; i < kShards.size(); ++i) write_weights(directory / kShards[i], models[i]);
+}
+
+void write_listed_weights(const std::filesystem::path& directory, std::string_view list) {
+  Model model;
+  std::uint64_t left = 64 << 10;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find('\n'), list.size());
+    auto tensor = listed_tensor(list.substr(0, end), left);
+    list.remove_prefix(std::min(end + 1, list.size()));
+    if (!tensor || !is_utf8(tensor->name) || model.find(tensor->name) != nullptr) continue;
+    left -= tensor->size_bytes();
+    model.add(*std::move(tensor));
+  }
+  write_weights(directory / "model.safetensors", model);
+}
+
+// Matrices [8, 32] in groups of 16.
+std::vector<SchemeSeed> scheme_seeds() {
+  const auto list = [](std::initializer_list<std::string> lines) {
+    std::string text;
+    for (const std::string& line : lines) text += "m." + line + "\n";
+    return text;
+  };
+  const std::string numbers =
+      "0800000000000000"
+      "2000000000000000";
+  const std::string state = hex_of(R"({"quant_type": "nf4", "blocksize": 64, "dtype": "float16", "shape": [8, 32]})");
+  return {
+      {"gptq", R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": false}})",
+       list({"qweight i32 7654 4 8", "qzeros i32 77 2 1", "scales f16 003c 2 8", "g_idx i32 0000000001000000 32"})},
+      {"awq",
+       R"({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 16, "version": "gemm", "zero_point": true}})",
+       list({"qweight i32 7654 32 1", "qzeros i32 77 2 1", "scales f16 003c 2 8"})},
+      {"packed",
+       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 16, "symmetric": true}}}}})",
+       list({"weight_packed i32 7654 8 4", "weight_scale f16 003c 8 2", "weight_shape i64 " + numbers + " 2"})},
+      {"ints",
+       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "int-quantized", "config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": true}}}}})",
+       list({"weight i8 01fe 8 32", "weight_scale f16 003c 8 1"})},
+      {"fp8", R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [4, 16]}})",
+       list({"weight f8_e4m3 38 8 32", "weight_scale_inv f32 0000803f 2 2"})},
+      {"nvfp4", R"({"quantization_config": {"quant_method": "modelopt", "quant_algo": "NVFP4"}})",
+       list({"weight u8 21 8 16", "weight_scale f8_e4m3 38 8 2", "weight_scale_2 f32 0000803f"})},
+      {"nf4", R"({"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": true}})",
+       list({"weight u8 21 128 1", "weight.absmax f32 0000803f 4", "weight.quant_map f32 0000803f 16",
+             "weight.quant_state.bitsandbytes__nf4 u8 " + state + fmt::format(" {}", state.size() / 2)})},
+      {"int8", R"({"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true}})",
+       list({"weight i8 01fe 8 32", "SCB f32 0000803f 8"})},
+      {"hqq", R"({"quantization_config": {"quant_method": "hqq"}})",
+       list({"W_q u8 21 8 16", "scale f16 003c 16 1", "zero f16 0040 16 1", "shape i64 " + numbers + " 2",
+             "nbits i64 0400000000000000 1", "group_size i64 1000000000000000 1", "axis i64 0100000000000000 1",
+             "packing u8 " + hex_of("4bit_u8") + " 7"})},
+      {"mlx", R"({"quantization": {"group_size": 16, "bits": 4}})",
+       list({"weight u32 21 8 4", "scales f16 003c 8 2", "biases f16 0040 8 2"})},
+      {"mxfp4", R"({"quantization_config": {"quant_method": "mxfp4"}})",
+       list({"experts_blocks u8 21 2 8 1 16", "experts_scales u8 7f 2 8 1"})},
+  };
 }
 
 Model huggingface_model() {

@@ -3,6 +3,8 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <poise/model.hpp>
 
@@ -10,6 +12,19 @@ namespace poise::fuzz {
 
 // model.safetensors, or two shards named as Hugging Face names them.
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
+
+// model.safetensors with the tensors of a list, one a line: "NAME TYPE HEX LENGTH..." is a tensor of that type (f16)
+// with these dimensions, whose elements repeat the bytes of HEX. Leaves out lines that are no tensors, and those that
+// go beyond 64 KiB.
+void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
+
+// config.json and a list of tensors, for each scheme of quantized directories.
+struct SchemeSeed {
+  std::string_view name;
+  std::string_view config;
+  std::string list;
+};
+std::vector<SchemeSeed> scheme_seeds();
 
 // The complete model, with a vocabulary.
 Model huggingface_model();

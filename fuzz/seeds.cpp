@@ -500,6 +500,9 @@ void write_text_seeds(SeedWriter& seeds) {
   };
   seeds.seed("huggingface", "single", directory({}));
   seeds.seed("huggingface", "sharded", directory(fuzz::huggingface_index()));
+  for (const fuzz::SchemeSeed& scheme : fuzz::scheme_seeds())
+    seeds.seed("huggingface", fmt::format("scheme-{}", scheme.name),
+               fmt::format("{0}{1}{1}{1}{1}{2}", scheme.config, kSeparator, scheme.list));
   seeds.seed("huggingface", "defaults",
              R"({"model_type": "llama", "hidden_size": 4, "intermediate_size": 3, "num_attention_heads": 2,
  "num_key_value_heads": 1, "num_hidden_layers": 1, "rope_scaling": {"rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": true})");
@@ -594,10 +597,37 @@ void write_dictionaries(const SeedWriter& seeds) {
                                  "<s>", "</s>", "<pad>", "identity", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"});
   for (const auto& [key, value] : config_to_attributes(Config{}, "mistral"))
     words["huggingface"].insert(fmt::format("\"{}\":", key));
-  words["huggingface"].insert({"\x1e", "\"weight_map\":{", "\"rope_scaling\":{", "\"rope_parameters\":{",
-                               "\"type\":", "\"default\"", "\"llama\"", "\"mistral\"", "null", "true", "1e400", "-1",
-                               "2147483648", "model-00001-of-00002.safetensors", "---\n",
-                               "license: ", "base_model:\n- ", "config.json"});
+  words["huggingface"].insert({"\x1e",
+                               "\"weight_map\":{",
+                               "\"rope_scaling\":{",
+                               "\"rope_parameters\":{",
+                               "\"type\":",
+                               "\"default\"",
+                               "\"llama\"",
+                               "\"mistral\"",
+                               "null",
+                               "true",
+                               "1e400",
+                               "-1",
+                               "2147483648",
+                               "model-00001-of-00002.safetensors",
+                               "---\n",
+                               "license: ",
+                               "base_model:\n- ",
+                               "config.json",
+                               "\"quantization_config\":{",
+                               "\"quant_method\":",
+                               "\"gptq\"",
+                               "\"awq\"",
+                               "\"compressed-tensors\"",
+                               "\"bits\":",
+                               "\"group_size\":",
+                               "\"modules_to_not_convert\":[",
+                               "m.scales f16 003c 2 8\n",
+                               ".weight_zero_point i32 00 ",
+                               ".g_idx i32 00000000 32\n",
+                               " bf16 803f ",
+                               " i64 ff "});
   words["tokenizer_json"].insert({"\x1e", "\"type\":\"Sequence\"", "\"ByteLevel\"", "\"Replace\"", "\"Precompiled\"",
                                   "\"Digits\"", "\"Fuse\"", "\"CTC\"", "\"TemplateProcessing\"",
                                   "\"merge_by_score\":true", "\"ignore_merges\":true", "\\p{L}",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -348,6 +349,22 @@ GptOssForm wanted(const Model& model, const Family& family, GptOssForm from, Wei
   return !numbers && all_are_mxfp4(model, family) ? GptOssForm::packed : GptOssForm::numbers;
 }
 
+// The keys of quantization_config that another form drops, and that the packed form would write otherwise.
+std::optional<std::string> lost_quantization(const Attributes& config_json) {
+  const Value* value = config_json.find(kQuantization);
+  const auto* config = value == nullptr ? nullptr : value->get_if<Attributes>();
+  if (config == nullptr) return std::nullopt;
+  const Attributes usual = mxfp4_config();
+  std::vector<std::string_view> lost;
+  for (const auto& [key, setting] : *config) {
+    const Value* same = usual.find(key);
+    if (same == nullptr || !(*same == setting)) lost.push_back(key);
+  }
+  if (lost.empty()) return std::nullopt;
+  return fmt::format("quantization_config of config.json is dropped: a conversion back does not restore its {}",
+                     fmt::join(lost, ", "));
+}
+
 }  // namespace
 
 std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers) {
@@ -374,6 +391,7 @@ std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader
   if (to == GptOssForm::packed) {
     result.model.config_json.set(std::string(kQuantization), mxfp4_config());
   } else {
+    if (auto loss = lost_quantization(result.model.config_json)) result.losses.push_back(*std::move(loss));
     result.model.config_json.erase(kQuantization);
   }
   return result;

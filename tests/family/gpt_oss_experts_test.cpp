@@ -157,6 +157,20 @@ TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   EXPECT_FALSE(reformed(model, WeightReader::transformers, false));
 }
 
+// A directory that is written again has the modules of the published ones.
+TEST(GptOssExperts, ModulesThatADirectoryNamesItselfAreALoss) {
+  const auto losses = [](std::string_view modules) {
+    const Model model = packed(fmt::format(
+        R"("quantization_config": {{"modules_to_not_convert": [{}], "quant_method": "mxfp4"}}, )", modules));
+    return reformed(model, WeightReader::llama_cpp, false)->losses;
+  };
+  EXPECT_THAT(losses(R"("model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head")"),
+              IsEmpty());
+  EXPECT_THAT(losses(R"("lm_head")"),
+              testing::ElementsAre("quantization_config of config.json is dropped: a conversion back does not restore "
+                                   "its modules_to_not_convert"));
+}
+
 TEST(GptOssExperts, CodesBecomeTheSameNumbersByEitherWay) {
   const Model model = packed();
   const Model once = made(model, WeightReader::transformers, true);

@@ -142,16 +142,18 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   return model;
 }
 
-bool is_adapter(const fs::path& directory, const LocatedWeights& weights) {
-  return weights.name.starts_with("adapter_model.") && is_there(directory / kAdapter);
-}
-
 Model read(const Input& input, const ReadOptions& options) {
   const LocatedWeights weights = require_weights(input.path);
+  const auto adapter = find_adapter(input.path);
   DirectoryReader directory(input.path, options);
   try {
-    return is_adapter(input.path, weights) ? read_adapter(directory, weights)
-                                           : read_directory(directory, weights, options);
+    if (adapter == weights.name) return read_adapter(directory, weights);
+    Model model = read_directory(directory, weights, options);
+    if (adapter)
+      model.warnings.push_back({Severity::warning,
+                                fmt::format("there is an adapter, too: {}, which is opened by itself", *adapter),
+                                input.path.string(), std::nullopt});
+    return model;
   } catch (const Error& error) {
     refuse_non_model(error, directory.opened());
     throw;

@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
 #include "formats/huggingface/names.hpp"
 #include "io/directory.hpp"
@@ -72,6 +73,17 @@ std::optional<LocatedWeights> find_weights(const fs::path& directory) {
     }
     if (!format->weight_files->any_name) continue;
     if (auto name = only_file(directory, *format)) return LocatedWeights{format, *std::move(name), false};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_adapter(const fs::path& directory) {
+  if (!is_there(directory / kAdapter)) return std::nullopt;
+  for (const Format* format : all_formats()) {
+    if (!format->weight_files) continue;
+    for (const std::string_view name : format->weight_files->names) {
+      if (name.starts_with("adapter_model.") && is_there(directory / name)) return std::string(name);
+    }
   }
   return std::nullopt;
 }

@@ -21,6 +21,9 @@ struct LocatedWeights {
 // By the names of all formats (Format::weight_files), the usual ones of each first.
 std::optional<LocatedWeights> find_weights(const std::filesystem::path& directory);
 
+// The file with the matrices of an adapter (adapter.hpp); nothing if its configuration or its matrices are missing.
+std::optional<std::string> find_adapter(const std::filesystem::path& directory);
+
 // Throws invalid_file, with what is missing and what is there instead.
 LocatedWeights require_weights(const std::filesystem::path& directory);
 
