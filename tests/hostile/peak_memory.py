@@ -237,6 +237,22 @@ def onnx(graph):
     return b"\x08\x08" + message(7, graph)
 
 
+def packed_text(value):
+    return b"\xd9" + bytes([len(value)]) + value.encode()
+
+
+def flax_array(elements):
+    content = b"\x93\x91" + bytes([elements]) + packed_text("int8") + b"\xc4" + bytes([elements]) + bytes(elements)
+    return b"\xc7" + bytes([len(content), 1]) + content
+
+
+def flax(count, items):
+    """An array, and a list or map of so many items."""
+    kind = b"\xdf" if isinstance(items, dict) else b"\xdd"
+    parts = b"".join(packed_text(name) + items[name] for name in items) if isinstance(items, dict) else items
+    return b"\x82" + packed_text("w") + flax_array(1) + packed_text("v") + kind + struct.pack(">I", count) + parts
+
+
 CONFIG = (
     '{"model_type":"llama","hidden_act":"silu","hidden_size":8,"intermediate_size":8,"max_position_embeddings":8,'
     '"num_attention_heads":1,"num_hidden_layers":1,"num_key_value_heads":1,"vocab_size":8,"rms_norm_eps":1e-5,"rope_theta":10000.0'
@@ -433,6 +449,15 @@ FILES = {
     ),
     "inputs.onnx": lambda: onnx(message(11, b"") * 10_000_000),
     "pieces.onnx": lambda: onnx(message(5, b"\x10\x07\x38\x00" + b"\x38\x00" * 20_000_000)),
+    "arrays.msgpack": lambda: flax(250_000, {name: flax_array(1) for name in distinct(250_000)}),
+    "keys.msgpack": lambda: flax(1_000_000, {name: b"\xc0" for name in distinct(1_000_000)}),
+    "nils.msgpack": lambda: flax(20_000_000, b"\xc0" * 20_000_000),
+    "few_nils.msgpack": lambda: flax(400_000, b"\xc0" * 400_000),
+    "long_names.msgpack": lambda: b"\x81\xda\x0f\x00"
+    + b"w" * 0x0F00
+    + b"\xdd"
+    + struct.pack(">I", 200_000)
+    + flax_array(1) * 200_000,
     "tokenizer": lambda: directory(tokenizer__model=sentencepiece(299_999)),
     "larger_tokenizer": lambda: directory(tokenizer__model=sentencepiece(3_000_000)),
 }

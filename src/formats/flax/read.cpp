@@ -97,6 +97,7 @@ class FileReader {
   }
 
   void set_attribute(const std::string& name, Value value, std::uint64_t at) {
+    tree_.charge(tree_.budget().take_text(name.size()), at);
     if (!names_.insert(name).second) tree_.fail(name, "the name comes twice", at);
     attributes_.emplace_back(name, std::move(value));
   }
@@ -157,7 +158,7 @@ class FileReader {
                                  source_->name(), array.at});
       return;
     }
-    if (!names_.insert(name).second) tree_.fail(name, "the name comes twice", array.at);
+    if (model_.find(name) != nullptr) tree_.fail(name, "the name comes twice", array.at);
     model_.add(make_dense(name, array.shape, *dtype, std::move(elements)));
   }
 
@@ -167,7 +168,7 @@ class FileReader {
   Model model_;
   std::vector<Holds> holds_;
   std::vector<Attributes::Entry> attributes_;
-  std::unordered_set<std::string> names_;  // of tensors and attributes
+  std::unordered_set<std::string> names_;  // of attributes
 };
 
 }  // namespace
