@@ -159,8 +159,8 @@ class Session:
         has the order in which they are applied.
 
         temperature 0: always the best token. top_k: among the k best only; top_p: among the fewest that have this
-        probability together. stop_id: a token that ends the text, too; ignore_eos: no token ends it. The same options
-        and seed give the same text on every machine.
+        probability together. stop_id: the token that ends the text, instead of the model's own; ignore_eos: no token
+        ends it. The same options and seed give the same text on every machine.
 
         The text goes on from what was fed and generated before: the token that was generated last is fed before the
         prompt, an end-of-text token too, and a prompt [] adds nothing. BOS is put before a text that begins, not before

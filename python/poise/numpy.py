@@ -100,9 +100,7 @@ def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
 
 
 def _usual_format(filename: Path) -> str | None:
-    extension = os.path.splitext(os.fsdecode(filename))[1]
-    known = {one.extension for one in _operations.formats() if one.writable and one.extension}
-    return None if extension in known else "safetensors"
+    return _poise.format_from_extension(os.fsdecode(filename)) or "safetensors"
 
 
 def _arrays(model: Model) -> dict[str, NumpyArray]:

@@ -416,6 +416,10 @@ void declare_operations(py::module_& module) {
              py::arg("progress"));
   module.def("edit", &edit_file);
   module.def("formats", &all_formats);
+  module.def("format_from_extension", [](const std::string& path) -> py::object {
+    const auto found = format_from_extension(path);
+    return found ? py::object(text(*found)) : py::none();
+  });
   module.def("quantize", &quantize_tensor, py::arg("model").none(false), py::arg("type"), py::arg("group_size"));
   module.def("from_blocks", &from_blocks, py::arg("data"), py::arg("type"), py::arg("shape"));
 }

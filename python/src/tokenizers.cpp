@@ -1,8 +1,11 @@
 // Tokenizers.
+#include <algorithm>
+
 #include <poise/chat.hpp>
 #include <poise/format.hpp>
 
 #include "elements.hpp"
+#include "face.hpp"
 #include "long_call.hpp"
 #include "runtime.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
@@ -81,6 +84,16 @@ py::object encode(const PyTokenizer& tokenizer, const py::object& given, const p
   return all;
 }
 
+// JSON would make text of them.
+void refuse_bytes(const Value& value) {
+  if (value.get_if<Value::Bytes>() != nullptr)
+    refuse("messages: expected text, found bytes; .decode() makes text of them");
+  if (const auto* items = value.get_if<Value::Array>()) std::ranges::for_each(*items, refuse_bytes);
+  if (const auto* map = value.get_if<Attributes>()) {
+    for (const auto& [key, item] : *map) refuse_bytes(item);
+  }
+}
+
 // Renders messages with a chat template: the text and its ids.
 py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, const py::object& tools,
                       const py::object& documents, const py::object& jinja, const py::object& add_generation_prompt,
@@ -92,12 +105,13 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
   all["documents"] = documents;
   all["add_generation_prompt"] = truth("add_generation_prompt", add_generation_prompt);
   const Attributes conversation = attributes_from(all);
+  for (const auto& [key, value] : conversation) refuse_bytes(value);
   const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(utf8(jinja));
   ChatText made;
   Tokens ids;
   {
     const Released released;
-    const Conversation talk = parse_conversation(to_json(conversation), "messages");
+    const Conversation talk = parse_conversation(to_json(conversation), "");
     const Vocabulary& vocabulary = tokenizer->vocabulary();
     const ChatTemplate chat =
         source ? ChatTemplate(*source, vocabulary) : ChatTemplate(vocabulary, talk.tools != Value());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@
 #include "cli/text.hpp"
 #include "io/atomic_file.hpp"
 #include "io/source_text.hpp"
+#include "runtime/weights.hpp"
 
 namespace poise::cli {
 namespace {
@@ -48,27 +50,31 @@ constexpr std::string_view kHelp =
 
 class Chat {
  public:
-  explicit Chat(const ChatArguments& options) : options_(options), session_(begin()) {}
+  explicit Chat(const ChatArguments& options) : options_(options), session_(begin()) {
+    if (reader_.is_terminal()) interrupts_.emplace();
+  }
 
-  void run() {
+  // False if a message that no person typed has no answer.
+  bool run() {
     if (reader_.is_terminal() && !options_.quiet)
       say("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
     while (true) {
-      (void)interrupts_.take();
       auto line = reader_.line("> ");
-      if (!line && !interrupts_.take()) break;
+      if (!line && !is_interrupted()) break;
       if (!line || line->empty()) continue;  // Ctrl-C empties the line
       const bool is_command = line->front() == '/' && !line->starts_with("//");
       if (is_command) {
         reader_.remember(*line);
-        if (!run_command(*line)) return;
+        if (!run_command(*line)) break;
         continue;
       }
-      const std::string message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
-      reader_.remember(message);
-      answer(message);
+      const auto message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
+      if (!message) continue;
+      reader_.remember(*message);
+      answer(*message);
     }
     if (reader_.is_terminal()) print_now("\n");
+    return reader_.is_terminal() || !has_failed_;
   }
 
  private:
@@ -76,18 +82,25 @@ class Chat {
     check_generate_options(options_.generate);
     Model model = open(options_.path, options_.read);
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
-    Session session(model, options_.session);
+    const auto weights = load_weights(model);
+    require_tokens(*weights, options_.generate);
+    Session session(weights, options_.session);
     ChatTemplate chat = read_template(options_.template_file, session.tokenizer().vocabulary(), false);
     return {std::move(session), std::move(chat), options_.system};
   }
 
-  // A message continues after a line that ends with a backslash, and between triple quotation marks.
-  std::string whole_message(std::string text) {
+  // Ctrl-C was pressed at the prompt.
+  bool is_interrupted() { return interrupts_ && interrupts_->take(); }
+
+  // A message continues after a line that ends with a backslash, and between triple quotation marks. Nothing after
+  // Ctrl-C; the end of the input ends it.
+  std::optional<std::string> whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
       text.erase(0, kQuotes.size());
       while (!text.ends_with(kQuotes)) {
         const auto next = reader_.line(". ");
+        if (!next && is_interrupted()) return std::nullopt;
         if (!next) return text;
         (text += '\n') += *next;
       }
@@ -97,6 +110,7 @@ class Chat {
     while (text.ends_with('\\')) {
       text.back() = '\n';
       const auto next = reader_.line(". ");
+      if (!next && is_interrupted()) return std::nullopt;
       if (!next) break;
       text += *next;
     }
@@ -109,13 +123,15 @@ class Chat {
     const auto show = [&](std::string_view text) { print_now(terminal ? printable_lines(text) : std::string(text)); };
     try {
       ChatSession::Answer answer;
-      const bool was_stopped = interrupts_.run(
+      Interrupts interrupts;
+      const bool was_stopped = interrupts.run(
           [&](const std::stop_token& stop) { answer = session_.ask(message, options_.generate, stop, show); });
       print_now("\n");
       note(answer, was_stopped);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
       complain(error.what());
+      has_failed_ = true;
     }
   }
 
@@ -136,7 +152,8 @@ class Chat {
   bool run_command(const std::string& line) {
     const std::size_t space = std::min(line.find(' '), line.size());
     const std::string command = line.substr(1, space - 1);
-    const std::string argument = line.substr(std::min(line.find_first_not_of(' ', space), line.size()));
+    std::string argument = line.substr(std::min(line.find_first_not_of(" \t", space), line.size()));
+    argument.resize(argument.find_last_not_of(" \t") + 1);
     const bool needs_file = command == "save" || command == "load";
     if (command == "exit" || command == "quit") return false;
     if (needs_file && argument.empty()) {
@@ -167,21 +184,22 @@ class Chat {
         session_.load(read_text(*source, source->size()), path);
       }
     } catch (const Error& error) {
-      complain(fmt::format("{}: {}", printable(path), printable(error.what())));
+      complain(printable(error.what()));
     }
   }
 
   const ChatArguments& options_;
   ChatSession session_;
   LineReader reader_;
-  Interrupts interrupts_;
+  std::optional<Interrupts> interrupts_ = {};  // at the prompt of a terminal: Ctrl-C ends a program that reads a pipe
+  bool has_failed_ = false;
 };
 
 }  // namespace
 
 void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatArguments>();
-  CLI::App* command = app.add_subcommand("chat", "ChatSession with an instruct model");
+  CLI::App* command = app.add_subcommand("chat", "A conversation with an instruct model");
   command->add_option("PATH", options->path, "A model file or directory with a chat template")->required();
   command->add_option("--system", options->system, "The system message")->type_name("TEXT");
   add_template_option(*command, options->template_file);
@@ -190,7 +208,11 @@ void add_chat(CLI::App& app) {
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
-  command->callback([options] { name_file(options->path, [&] { Chat(*options).run(); }); });
+  command->callback([options] {
+    name_file(options->path, [&] {
+      if (!Chat(*options).run()) throw ExitCode{1};
+    });
+  });
 }
 
 }  // namespace poise::cli

@@ -41,7 +41,13 @@ bool ChatSession::undo() {
   return true;
 }
 
-std::string ChatSession::to_json() const { return poise::to_json(Attributes{{"messages", talk_.messages}}, 2) + "\n"; }
+std::string ChatSession::to_json() const {
+  Attributes talk = {{"messages", talk_.messages}};
+  if (talk_.tools != Value()) talk.set("tools", talk_.tools);
+  if (talk_.documents != Value()) talk.set("documents", talk_.documents);
+  for (const auto& [name, value] : talk_.variables) talk.set(name, value);
+  return poise::to_json(talk, 2) + "\n";
+}
 
 void ChatSession::load(std::string_view json, const std::string& name) {
   Conversation loaded = parse_conversation(json, name);

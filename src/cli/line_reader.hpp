@@ -13,7 +13,8 @@ class LineReader {
   LineReader();
 
   bool is_terminal() const { return is_terminal_; }
-  // The next line, without its end; nothing at the end of the input. Shows `prompt` on a terminal only.
+  // The next line, without its end; nothing at the end of the input, and after Ctrl-C. Shows `prompt` on a terminal
+  // only.
   std::optional<std::string> line(const std::string& prompt);
   // Adds a line to the history.
   void remember(const std::string& text);

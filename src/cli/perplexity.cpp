@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -42,6 +43,28 @@ std::vector<std::string> split_texts(std::string_view content) {
     }
   }
   return texts;
+}
+
+// Shows progress until it returns.
+void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, const std::string& file,
+               Progress progress) {
+  Meter meter(std::move(progress), sum_of_sizes(texts));
+  std::size_t number = 0;
+  for (const std::string& text : texts) {
+    const std::string item = fmt::format("text {}", ++number);
+    std::uint64_t before = 0;  // bytes of the text
+    try {
+      perplexity.add(text, [&](const ProgressEvent& tokens) {
+        const std::uint64_t done = text.size() * tokens.done / tokens.total;
+        meter.advance(done - before, item);
+        before = done;
+        return true;
+      });
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_argument) throw;
+      throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", item, error.message()), file);
+    }
+  }
 }
 
 void append(Attributes& out, const std::string& key, const Estimate& estimate) {
@@ -109,18 +132,7 @@ void print_perplexity(const PerplexityOptions& options, std::shared_ptr<const We
   const std::vector<std::string> texts = split_texts(read_text(*source, source->size()));
   if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", options.file);
   Perplexity perplexity(std::move(model), std::move(base), session);
-  Meter meter(make_progress(progress, "perplexity"), sum_of_sizes(texts));
-  std::size_t number = 0;
-  for (const std::string& text : texts) {
-    const std::string item = fmt::format("text {}", ++number);
-    std::uint64_t before = 0;  // bytes of the text
-    perplexity.add(text, [&](const ProgressEvent& tokens) {
-      const std::uint64_t done = text.size() * tokens.done / tokens.total;
-      meter.advance(done - before, item);
-      before = done;
-      return true;
-    });
-  }
+  add_texts(perplexity, texts, options.file, make_progress(progress, "perplexity"));
   const PerplexityResult result = perplexity.result();
   print_now(result.against && !json ? table_of(result) : json_of(result));
 }

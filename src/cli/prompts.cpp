@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -118,10 +120,16 @@ class PromptReader {
     for (const std::string_view key : {"messages", "tools", "documents"}) {
       if (const Value* value = line.find(key)) talk.set(std::string(key), *value);
     }
-    const Conversation conversation = parse_conversation(to_json(talk), fmt::format("{}: line {}", name_, line_));
-    ChatText text = chat_template(conversation.tools != Value()).render(conversation);
-    if (conversation_.parse_special) text.from_messages.clear();
-    return weights_.tokenizer().encode(text);
+    const auto* tools = talk.find("tools");
+    const ChatTemplate& chat = chat_template(tools != nullptr && *tools != Value());
+    try {
+      ChatText text = chat.render(parse_conversation(to_json(talk), ""));
+      if (conversation_.parse_special) text.from_messages.clear();
+      return weights_.tokenizer().encode(text);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::internal) throw;
+      fail(error.what());
+    }
   }
 
   // Read once.
@@ -154,15 +162,29 @@ class PromptReader {
 class AnswerWriter {
  public:
   explicit AnswerWriter(std::string path) : path_(std::move(path)) {
-    if (path_.empty()) return;
-    file_ = open_file(path_, "ab+");
-    drop_part();
-    std::rewind(file_.get());
-    kept_.emplace(file_.get(), path_);
+    std::error_code error;
+    if (path_.empty() || !std::filesystem::is_regular_file(path_, error)) return;
+    existing_ = open_file(path_, "rb");
+    size_ = std::filesystem::file_size(path_);
+    lines_.emplace(existing_.get(), path_);
   }
 
-  // The next line that the file had; false after the last one. write() comes after all.
-  bool kept(std::string& line) { return kept_ && kept_->line(line); }
+  // The next line that the file has; `is_whole` is false for a last one without an end, which a program that was killed
+  // leaves. Nothing after the last one.
+  std::optional<std::string> kept(bool& is_whole) {
+    std::string line;
+    if (!lines_ || !lines_->line(line)) return std::nullopt;
+    is_whole = kept_ + line.size() < size_;
+    if (is_whole) kept_ += line.size() + 1;
+    return line;
+  }
+
+  // After the kept lines: cuts off a line that is not whole.
+  void open() {
+    if (path_.empty()) return;
+    if (existing_ && ::truncate(path_.c_str(), static_cast<off_t>(kept_)) != 0) throw_system_error("write", path_);
+    file_ = open_file(path_, "ab");
+  }
 
   void write(const std::string& line) {
     if (!file_) return print_now(line + "\n");
@@ -171,31 +193,12 @@ class AnswerWriter {
   }
 
  private:
-  // Cuts off a last line without an end: a program that was killed leaves one.
-  void drop_part() {
-    if (::fseeko(file_.get(), 0, SEEK_END) != 0) return;  // a pipe has no lines
-    const off_t size = ::ftello(file_.get());
-    std::string block;
-    for (off_t end = size; end > 0; end -= static_cast<off_t>(block.size())) {
-      constexpr off_t kBlock = 65536;
-      block.resize(static_cast<std::size_t>(std::min(end, kBlock)));
-      const off_t begin = end - static_cast<off_t>(block.size());
-      const bool is_read = ::fseeko(file_.get(), begin, SEEK_SET) == 0 &&
-                           std::fread(block.data(), 1, block.size(), file_.get()) == block.size();
-      if (!is_read) throw_system_error("read", path_);
-      const std::size_t last = block.rfind('\n');
-      const off_t whole = last == std::string::npos ? begin : begin + static_cast<off_t>(last) + 1;
-      if (last == std::string::npos && begin > 0) continue;
-      if (whole == size) return;
-      if (::ftruncate(::fileno(file_.get()), whole) != 0) throw_system_error("write", path_);
-      file_ = open_file(path_, "ab+");  // without what was read
-      return;
-    }
-  }
-
   std::string path_;
+  File existing_;
+  std::optional<Input> lines_;
+  std::uint64_t size_ = 0;
+  std::uint64_t kept_ = 0;  // bytes of whole lines
   File file_;
-  std::optional<Input> kept_;
 };
 
 class PromptsRun {
@@ -219,18 +222,28 @@ class PromptsRun {
   }
 
  private:
-  // Passes over the prompts that the output has the answers to.
+  // Passes over the prompts that the output has the answers to. Changes no file that has anything else.
   void keep_answers() {
-    for (std::string line; writer_.kept(line);) {
-      const auto prompt = reader_.next();
+    bool is_whole = false;
+    while (const auto line = writer_.kept(is_whole)) {
+      if (!is_whole && begins_like_answer(*line)) break;
+      const auto prompt = is_whole ? reader_.next() : std::nullopt;
       ++summary_.kept;
-      if (!prompt || !is_answer(line, *prompt)) {
+      if (!prompt || !is_answer(*line, *prompt)) {
         throw Error(ErrorKind::bad_argument,
                     fmt::format("line {} is not an answer to that of {}: remove the file, or choose another one",
                                 summary_.kept, options_.file),
                     options_.output);
       }
     }
+    writer_.open();
+  }
+
+  // True for the beginning of a line that answer() makes.
+  static bool begins_like_answer(std::string_view line) {
+    return std::ranges::any_of(
+        std::array<std::string_view, 2>{R"({"id":)", R"({"text":)"},
+        [&](std::string_view begin) { return line.substr(0, begin.size()) == begin.substr(0, line.size()); });
   }
 
   static bool is_answer(const std::string& line, const Attributes& prompt) {

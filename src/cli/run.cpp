@@ -164,8 +164,12 @@ class Run {
 
   std::vector<TokenId> prompt_tokens(const Session& session) const {
     if (!options_.tokens.empty()) return options_.tokens;
-    if (options_.conversation.is_given())
-      return session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer().vocabulary()));
+    if (options_.conversation.is_given()) {
+      auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer().vocabulary()));
+      if (tokens.empty())
+        throw Error(ErrorKind::bad_argument, "the chat template makes an empty text of the conversation");
+      return tokens;
+    }
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
     if (tokens.empty())
       throw Error(ErrorKind::bad_argument,

@@ -1,5 +1,8 @@
 #include "cli/standard_input.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cstdio>
 
 #include <fmt/format.h>
@@ -41,9 +44,13 @@ bool Input::fill() {
   if (before > kMostInput)
     throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostInput), name_);
   buffer_.resize(before + kPiece);
-  const std::size_t read = std::fread(buffer_.data() + before, 1, kPiece, file_);
-  buffer_.resize(before + read);
-  if (std::ferror(file_) != 0) throw_system_error("read", name_);
+  // Not fread(), which waits for a whole piece.
+  ::ssize_t read = 0;
+  do {
+    read = ::read(::fileno(file_), buffer_.data() + before, kPiece);
+  } while (read < 0 && errno == EINTR);
+  buffer_.resize(before + static_cast<std::size_t>(read < 0 ? 0 : read));
+  if (read < 0) throw_system_error("read", name_);
   return read > 0;
 }
 

@@ -9,13 +9,16 @@ namespace poise::cli {
 
 class Input {
  public:
-  // Requires: the file outlives this. Errors call it by `name`.
+  // Requires: the file outlives this, and nothing else has read from it. Errors call it by `name`.
   explicit Input(std::FILE* file = stdin, std::string name = "standard input") : file_(file), name_(std::move(name)) {}
 
   // Throws unsupported for more than 256 MiB.
   std::string all();
-  // The next line, without its end; false after the last one. Throws unsupported for a longer one than that.
+  // The next line, without its end, as soon as it is there; false after the last one. Throws unsupported for a longer
+  // one than that.
   bool line(std::string& line);
+  // True if line() does not have to wait.
+  bool has_line() const { return buffer_.find('\n') != std::string::npos; }
 
  private:
   bool fill();

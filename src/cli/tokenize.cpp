@@ -88,6 +88,8 @@ class Tokenize {
       if (text == nullptr)
         throw Error(ErrorKind::invalid_file, "expected a JSON string", fmt::format("line {} of the input", number));
       print(json(*text) + "\n");
+      // A program may wait for the answer to its line before it writes the next one.
+      if (!input.has_line() && std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     }
   }
 

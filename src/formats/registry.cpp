@@ -54,7 +54,9 @@ const auto& infos() {
   return table;
 }
 
-bool has_extension(const Format& format, const std::string& extension) {
+// In lower or upper case.
+bool has_extension(const Format& format, const std::string& found) {
+  const std::string extension = to_lower_ascii(found);
   return !extension.empty() && (format.info.extension == extension ||
                                 std::ranges::find(format.extensions, extension) != format.extensions.end());
 }

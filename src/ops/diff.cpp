@@ -99,7 +99,10 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   if (left.tokenizer_config != right.tokenizer_config)
     compare_maps("vocabulary.tokenizer_config.", config_beside_tokens(left), config_beside_tokens(right), out);
   if (left.files != right.files) compare_maps("vocabulary.files.", left.files, right.files, out);
-  if (left.chat_template != right.chat_template) out.push_back({"vocabulary.chat_template", "differs", "differs"});
+  if (left.chat_template != right.chat_template) {
+    const auto shown = [](const Value& value) { return value == Value() ? std::string("-") : to_json(value); };
+    out.push_back({"vocabulary.chat_template", shown(left.chat_template), shown(right.chat_template)});
+  }
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
     if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) ||
@@ -107,7 +110,8 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
       ++different;
   }
   if (different > 0)
-    out.push_back({"vocabulary.tokens", fmt::format("{} tokens differ", different), "in text, score or type"});
+    out.push_back({"vocabulary.tokens", fmt::format("{} of {} in text, score or type", different, left.size()),
+                   fmt::format("{} of {}", different, right.size())});
 }
 
 // The meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
