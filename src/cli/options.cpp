@@ -1,6 +1,8 @@
 #include "cli/options.hpp"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -23,6 +25,7 @@ int parse_compress(const std::string& text) {
 LoraAdapter parse_lora(const std::string& text) {
   if (text.empty()) refuse("--lora", text, "PATH or PATH:SCALE");
   const auto colon = text.rfind(':');
+  if (std::error_code error; std::filesystem::exists(text, error)) return {text, 1};
   const auto scale =
       colon == std::string::npos ? std::nullopt : number_from<double>(std::string_view(text).substr(colon + 1));
   if (!scale || colon == 0) return {text, 1};

@@ -106,7 +106,8 @@ class Merging {
     LowRank change = matrix.change;
     change.scale = factor(matrix);
     const DType type = own.layout == Layout::dense ? element_type(own) : DType::f32;
-    const DType to = type == DType::f16 || type == DType::bf16 ? type : DType::f32;
+    const bool keeps = type == DType::f64 || type == DType::f16 || type == DType::bf16;
+    const DType to = keeps ? type : DType::f32;
     BlobPtr numbers = make_low_rank_blob(own, change);
     Tensor tensor = make_dense(own.name, own.shape, to,
                                make_cast_blob(own.name, std::move(numbers), DType::f32, own.elements(), to));

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 2> kModelOpt = {".weight", ".weight_scale
 constexpr std::array<std::string_view, 3> kModelOptLeftOut = {".input_scale", ".k_scale", ".v_scale"};
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressed = {".weight_packed", ".weight_scale"};
-constexpr std::array<std::string_view, 1> kCompressedLeftOut = {".input_global_scale"};
+constexpr std::array<std::string_view, 3> kCompressedLeftOut = {".input_global_scale", ".k_scale", ".v_scale"};
 
 Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
   return nvfp4(matrix, ".weight", ".weight_scale_2", false);

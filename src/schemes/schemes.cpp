@@ -59,6 +59,7 @@ class Folding {
     for (const Tensor& tensor : model_.tensors()) {
       const auto found = of_tensor_.find(tensor.name.view());
       if (found == of_tensor_.end()) {
+        if (leaves_out(tensor)) continue;
         require_whole(tensor);
         result.add(tensor);
       } else if (made_.insert(found->second).second) {
@@ -112,6 +113,16 @@ class Folding {
     for (const std::string_view ending : scheme.left_out) {
       if (const Tensor* tensor = claim(ending)) left_out_.emplace_back(tensor->name.view());
     }
+  }
+
+  // Scales of a module, such as those of the cache of keys and values: self_attn.k_scale.
+  bool leaves_out(const Tensor& tensor) {
+    const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
+      return std::ranges::any_of(scheme->left_out,
+                                 [&](std::string_view ending) { return before(tensor.name, ending).has_value(); });
+    });
+    if (is_left_out) left_out_.emplace_back(tensor.name.view());
+    return is_left_out;
   }
 
   void add(Model& result, const Matrix& matrix) {

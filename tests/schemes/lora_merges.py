@@ -205,6 +205,8 @@ def run(case, directory):
     )
     adapter(place, tensors, use_dora=True)
     case.refused("use_dora is true")
+    adapter(place, tensors, init_lora_weights="pissa_niter_4")
+    case.refused("init_lora_weights", "pissa_niter_4")
     adapter(place, tensors, r=0)
     case.refused("r is 0, expected 1 to")
     adapter(place, tensors, rank_pattern={"q_proj(": 8})

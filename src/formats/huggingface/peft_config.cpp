@@ -119,6 +119,20 @@ class PeftConfig::Reader {
   }
 
   void refuse(std::string problem) { refusals_.push_back(std::move(problem)); }
+
+  // PEFT takes the adapter's beginning out of the model's own matrices when it loads these kinds.
+  void refuse_changed_base() {
+    constexpr std::string_view kKey = "init_lora_weights";
+    const Value* value = keys_.find(kKey);
+    const auto* word = value == nullptr ? nullptr : value->get_if<std::string>();
+    if (word == nullptr) return;
+    const bool changes = word->starts_with("pissa") || *word == "olora" || *word == "corda" || *word == "loftq";
+    if (changes)
+      refuse(
+          fmt::format("{} is \"{}\", which changes the model's own matrices before the adapter is added: in Python, "
+                      "save it with path_initial_model_for_weight_conversion, which makes a plain adapter of it",
+                      kKey, *word));
+  }
   void refuse_true(std::string_view key) {
     if (is_true(key)) refuse(fmt::format("{} is true, only false is supported", key));
   }
@@ -168,6 +182,7 @@ PeftConfig::PeftConfig(const Attributes& keys, std::vector<std::string>& faults,
                                      "target_parameters", "trainable_token_indices", "arrow_config"})
     read.refuse_any(key);
   base_model_ = read.text("base_model_name_or_path");
+  read.refuse_changed_base();
   root_ = read.is_true("use_rslora");
   fan_in_fan_out_ = read.is_true("fan_in_fan_out");
   rank_ = read.rank("r", read.find("r"));

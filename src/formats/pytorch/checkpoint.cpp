@@ -132,8 +132,20 @@ class Objects {
     return prefix.empty() ? name : prefix + "." + name;
   }
 
+  // Lists and dicts that several others share give their tensors a name for each way to them, which a small file may
+  // have many of.
+  void charge(Id id, std::uint64_t bytes) {
+    if (bytes > left_)
+      fail(id, ErrorKind::unsupported, "the names of the tensors take more memory than the file justifies");
+    left_ -= bytes;
+  }
+
   void walk(Id id, const std::string& name, std::size_t depth) {
-    if (is_tensor(id)) return add(id, name.empty() ? "tensor" : name);
+    charge(id, kWalkBytes + name.size());
+    if (is_tensor(id)) {
+      charge(id, kTensorBytes + name.size());
+      return add(id, name.empty() ? "tensor" : name);
+    }
     if (!has_tensors(id, depth)) return take_value(id, name);
     if (depth > kMaxNesting)
       fail(id, ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
@@ -216,12 +228,18 @@ class Objects {
   }
 
   static constexpr std::size_t kMostNameBytes = 4096;
+  static constexpr std::uint64_t kWalkBytes = 64;
+  static constexpr std::uint64_t kTensorBytes = 512;
+  // A tensor takes 100 bytes of a pickle or more.
+  static constexpr std::uint64_t kFreeBytes = 64 << 20;
+  static constexpr std::uint64_t kBytesPerByte = 16;
 
   const Pickle& pickle_;
   const std::string& path_;
   FunctionRef<void(Tensor)> take_;
   TensorBuilder tensors_;
   Values values_;
+  std::uint64_t left_ = kFreeBytes + kBytesPerByte * pickle_.size();  // for names and tensors
   std::vector<char> tensors_below_;
   std::vector<Attributes::Entry> attributes_;
   std::unordered_set<std::string> names_;

@@ -106,11 +106,9 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
     "builtins.complex",
     "builtins.slice",
     "builtins.range",
-    "__builtin__.set",
-    "__builtin__.frozenset",
-    "__builtin__.bytearray",
-    "__builtin__.complex",
-    "__builtin__.long",
+    "builtins.long",
+    "builtins.unicode",
+    "builtins.xrange",
     "_codecs.encode",
     "numpy.core.multiarray.scalar",
     "numpy._core.multiarray.scalar",
@@ -240,6 +238,7 @@ constexpr std::array kDangers = std::to_array<Danger>({
 });
 
 // Undoes Python 2's name of the module, and names that hide others.
+// Python 2's name of the module, which pickles of protocol 2 have.
 std::string canonical(std::string_view name) {
   constexpr std::string_view kOld = "__builtin__.";
   return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);
@@ -254,7 +253,7 @@ std::optional<DType> named_dtype(std::string_view name) { return dtype_spelled(k
 std::string_view storage_name(DType dtype) { return spelling_in(kStorages, dtype).value_or(std::string_view()); }
 
 bool is_expected(std::string_view name) {
-  return std::ranges::find(kExpected, name) != kExpected.end() || storage_dtype(name) || named_dtype(name);
+  return std::ranges::find(kExpected, canonical(name)) != kExpected.end() || storage_dtype(name) || named_dtype(name);
 }
 
 std::string_view danger_of(std::string_view name) {

@@ -133,6 +133,7 @@ TensorBuilder::View TensorBuilder::view_of(const Making& making) const {
   if (view.shape.size() != view.strides.size())
     fail(making.id, ErrorKind::invalid_file,
          fmt::format("{} sizes and {} strides", view.shape.size(), view.strides.size()));
+  refuse_pending(arguments.subspan(std::min<std::size_t>(arguments.size(), has_dtype ? 7 : 6)));
   if (!has_dtype) return view;
   const Id dtype = arguments[6];
   const std::string name = pickle_.kind(dtype) == Kind::global ? full_name(pickle_.global(dtype)) : std::string();
@@ -140,6 +141,22 @@ TensorBuilder::View TensorBuilder::view_of(const Making& making) const {
   if (!known) fail(dtype, ErrorKind::unsupported, fmt::format("the element type \"{}\" is not known", name));
   view.dtype = *known;
   return view;
+}
+
+// torch 2 stores a conjugated or negated tensor as it was before, with a note that this is still to be done.
+void TensorBuilder::refuse_pending(std::span<const Id> metadata) const {
+  if (metadata.empty() || pickle_.kind(metadata[0]) != Kind::dict) return;
+  const std::span<const Id> items = pickle_.items(metadata[0]);
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (pickle_.kind(items[i]) != Kind::text ||
+        (pickle_.kind(items[i + 1]) == Kind::boolean && !pickle_.boolean(items[i + 1])))
+      continue;
+    const std::string_view key = pickle_.text(items[i]);
+    if (key == "conj" || key == "neg")
+      fail(items[i], ErrorKind::unsupported,
+           fmt::format("the tensor is stored before its {}: in Python, save x.resolve_{}()",
+                       key == "conj" ? "conjugation" : "negation", key));
+  }
 }
 
 StorageName TensorBuilder::storage_of(const View& view) const {
@@ -202,7 +219,10 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
   if (!element_count(tensor.shape)) fail(data, ErrorKind::invalid_file, "size: more than 2^64 elements");
   const Tensor values = dense_part("values", parts[is_coo ? 1 : 2]);
   if (values.shape.size() != 1)
-    fail(data, ErrorKind::unsupported, "sparse tensors whose values are tensors themselves are not read");
+    fail(
+        data, ErrorKind::unsupported,
+        fmt::format("{}: a sparse tensor whose values are tensors themselves is not read: in Python, save x.to_dense()",
+                    std::string_view(tensor.name)));
   const auto add = [&](std::string_view role, const Tensor& part) {
     tensor.parts.push_back({.role = role, .dtype = part.parts[0].dtype, .blob = part.parts[0].blob});
   };

@@ -54,6 +54,7 @@ class TensorBuilder {
   void require_arguments(const Making& making, std::size_t least) const;
   std::uint64_t natural(pickle::Id id, std::string_view field) const;
   std::span<const pickle::Id> items(pickle::Id id, std::string_view field) const;
+  void refuse_pending(std::span<const pickle::Id> metadata) const;
   View view_of(const Making& making) const;
   StorageName storage_of(const View& view) const;
   Tensor dense(std::string name, const View& view) const;

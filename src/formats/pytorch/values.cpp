@@ -50,6 +50,9 @@ std::optional<std::string> latin1(std::string_view text) {
 constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
     {DType::f64, "f8"},
     {DType::f32, "f4"},
+    {DType::f16, "f2"},
+    {DType::complex64, "c8"},
+    {DType::complex128, "c16"},
     {DType::i64, "i8"},
     {DType::i32, "i4"},
     {DType::i16, "i2"},
@@ -202,8 +205,12 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
         (pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple))
       return convert_list(pickle_.items(arguments[0]), depth, why);
   }
-  if (name == "torch.device" && !arguments.empty() && pickle_.kind(arguments[0]) == Kind::text)
-    return convert(arguments[0], depth + 1, why);
+  if (name == "torch.device" && !arguments.empty() && pickle_.kind(arguments[0]) == Kind::text) {
+    std::string device(pickle_.text(arguments[0]));
+    if (arguments.size() > 1 && pickle_.kind(arguments[1]) == Kind::integer)
+      device += fmt::format(":{}", pickle_.integer(arguments[1]));
+    return Value(std::move(device));
+  }
   if (name.ends_with("multiarray.scalar")) return convert_scalar(arguments, why);
   if (auto bytes = bytes_of(id)) {
     const auto all = std::as_bytes(std::span(*bytes));

@@ -231,3 +231,46 @@ with tempfile.TemporaryDirectory() as directory:
         ), report
         same = json.loads(subprocess.run([POISE, "diff", "--json", nano, copy], capture_output=True, text=True).stdout)
         assert not same["tensors"], same
+    # Plain data of the kinds that protocol 2 spells as Python 2 did.
+    plain = {
+        "w": torch.ones(2),
+        "counts": collections.defaultdict(list, {"a": [1]}),
+        "range": range(3),
+        "device": torch.device("cuda:1"),
+        "half": numpy.float16(2.5),
+    }
+    torch.save(plain, path / "plain.pt")
+    assert json.loads(poise("verify", "--json", path / "plain.pt"))["ok"]
+    attributes = json.loads(poise("inspect", "--json", path / "plain.pt"))["attributes"]
+    assert attributes["counts"] == {"a": [1]} and attributes["device"] == "cuda:1" and attributes["half"] == 2.5
+
+    # A list that holds a list twice, and so on, has a tensor under 2^40 names.
+    shared = torch.ones(1)
+    for _ in range(40):
+        shared = [shared, shared]
+    torch.save({"k" * 4000: shared}, path / "shared.pt")
+
+    # What torch 2 writes for x.conj(), which torch 1.13 reads as x.
+    class Call:
+        def __init__(self, function, arguments):
+            self.call = function, arguments
+
+        def __reduce_ex__(self, protocol):
+            return self.call
+
+    def pending(tensor, metadata):
+        hooks = collections.OrderedDict()
+        arguments = (tensor.storage(), 0, tuple(tensor.shape), tensor.stride(), False, hooks, metadata)
+        return Call(torch._utils._rebuild_tensor_v2, arguments)
+
+    torch.save({"x": pending(torch.ones(2, dtype=torch.complex64), {"conj": True})}, path / "conj.pt")
+    torch.save({"x": pending(torch.ones(2), {"neg": True})}, path / "neg.pt")
+    for name, told in (
+        ("shared", "more memory than the file justifies"),
+        ("conj", "x.resolve_conj()"),
+        ("neg", "x.resolve_neg()"),
+    ):
+        refused = subprocess.run([POISE, "inspect", path / f"{name}.pt"], capture_output=True, text=True)
+        assert refused.returncode == 1 and told in refused.stderr, refused
+    torch.save({"x": pending(torch.ones(2), {"conj": False, "neg": False})}, path / "done.pt")
+    assert json.loads(poise("verify", "--json", path / "done.pt"))["ok"]
