@@ -102,7 +102,7 @@ TEST(ReadAhead, LongBlobsDoNotFillMemory) {
   std::vector<std::unique_ptr<Streamed>> blobs;
   for (unsigned i = 0; i < 3; ++i) blobs.push_back(std::make_unique<Streamed>(std::uint64_t{8} << 20, i));
   const ReadAhead ahead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }), 512 << 10);
-  for (const std::size_t i : {0, 1, 2}) {
+  for (const std::size_t i : {0U, 1U, 2U}) {
     const auto stream = ahead[i].stream();
     std::vector<std::byte> chunk(1 << 20);
     std::vector<std::byte> expected(chunk.size());

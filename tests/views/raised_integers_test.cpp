@@ -25,8 +25,8 @@ TEST(RaisedIntegers, AnyBytesOfThemAreTheSame) {
   const auto all = std::as_bytes(std::span(bytes));
   const BlobPtr raised = make_raised_integers_blob(make_memory_blob({all.begin(), all.end()}, "integers"), 250);
   const std::vector<std::byte> whole = read_all(*raised);
-  for (const std::size_t begin : {0, 1, 7, 4093, 8190}) {
-    for (const std::size_t count : {1, 8, 13, 5001}) {
+  for (const std::size_t begin : {0U, 1U, 7U, 4093U, 8190U}) {
+    for (const std::size_t count : {1U, 8U, 13U, 5001U}) {
       std::vector<std::byte> part(count);
       raised->read(begin, part);
       EXPECT_TRUE(std::ranges::equal(part, std::span(whole).subspan(begin, count))) << begin << " " << count;
