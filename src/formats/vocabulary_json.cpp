@@ -243,10 +243,11 @@ class VocabularyJsonReader {
   std::vector<TokenType> types_;
 };
 
-const std::array<VocabularyJsonReader::List, 4> VocabularyJsonReader::kLists = {{{"tokens", &VocabularyJsonReader::add_token},
-                                                                         {"scores", &VocabularyJsonReader::add_score},
-                                                                         {"types", &VocabularyJsonReader::add_type},
-                                                                         {"merges", &VocabularyJsonReader::add_merge}}};
+const std::array<VocabularyJsonReader::List, 4> VocabularyJsonReader::kLists = {
+    {{"tokens", &VocabularyJsonReader::add_token},
+     {"scores", &VocabularyJsonReader::add_score},
+     {"types", &VocabularyJsonReader::add_type},
+     {"merges", &VocabularyJsonReader::add_merge}}};
 
 }  // namespace
 
