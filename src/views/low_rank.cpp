@@ -7,6 +7,7 @@
 
 #include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
+#include "numeric/strip_kernels.hpp"
 #include "views/dense.hpp"
 #include "views/float_blob.hpp"
 
@@ -27,20 +28,6 @@ std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows
   return result;
 }
 
-// Columns that one call sums up: as many sums as vector registers hold.
-constexpr std::size_t kStrip = 32;
-
-// out[i] += sum over k of weights[k] * strip[k * kStrip + i], in the order of k.
-void add_strip(std::span<float, kStrip> out, std::span<const float> weights, const float* strip) {
-  std::array<float, kStrip> sums;
-  std::ranges::copy(out, sums.begin());
-  for (const float weight : weights) {
-    for (std::size_t i = 0; i < kStrip; ++i) sums[i] += weight * strip[i];
-    strip += kStrip;
-  }
-  std::ranges::copy(sums, out.begin());
-}
-
 // Both thin matrices, the left one with the scale.
 class Factors {
  public:
@@ -53,41 +40,61 @@ class Factors {
       left_ = std::move(first);
     }
     for (float& number : left_) number *= change.scale;
+    columns_ = right.size() / rank_;
     cut(right);
   }
 
-  // Adds the product's elements of a row, from `column` on. Requires: the row has that many.
+  // Adds the product's elements from (row, column) on. Requires: there are so many.
   void add(std::size_t row, std::size_t column, std::span<float> out) const {
-    const std::span<const float> weights = std::span(left_).subspan(row * rank_, rank_);
     while (!out.empty()) {
-      const float* const strip = strips_.data() + column / kStrip * rank_ * kStrip;
-      const std::size_t begin = column % kStrip;
-      const std::size_t count = std::min(kStrip - begin, out.size());
-      if (count == kStrip) {
-        add_strip(out.first<kStrip>(), weights, strip);
-      } else {
-        std::array<float, kStrip> part = {};
-        const auto first = part.begin() + static_cast<std::ptrdiff_t>(begin);
-        std::copy_n(out.begin(), count, first);
-        add_strip(part, weights, strip);
-        std::copy_n(first, count, out.begin());
-      }
-      column += count;
-      out = out.subspan(count);
+      const bool two = column == 0 && out.size() >= 2 * columns_;
+      const std::size_t count = std::min(columns_ - column, out.size());
+      add_to_rows(row, column, count, {out.data(), two ? out.data() + columns_ : nullptr});
+      row += two ? 2 : 1;
+      column = 0;
+      out = out.subspan(two ? 2 * count : count);
     }
   }
 
  private:
+  // Columns [column, column + count) of a row, and of the next one unless it is null.
+  void add_to_rows(std::size_t row, std::size_t column, std::size_t count, std::array<float*, 2> out) const {
+    const std::array<const float*, 2> weights = {left_.data() + row * rank_, left_.data() + (row + 1) * rank_};
+    const std::size_t rows = out[1] == nullptr ? 1 : 2;
+    while (count > 0) {
+      const float* const strip = strips_.data() + column / kStrip * rank_ * kStrip;
+      const std::size_t begin = column % kStrip;
+      const std::size_t whole = begin == 0 ? count / kStrip : 0;
+      std::size_t done = whole * kStrip;
+      if (whole > 0) {
+        add_strips(out.data(), weights.data(), rows, rank_, strip, whole);
+      } else {
+        done = std::min(kStrip - begin, count);
+        for (std::size_t r = 0; r < rows; ++r) {
+          std::array<float, kStrip> part = {};
+          float* const to = part.data();
+          std::copy_n(out[r], done, to + begin);
+          add_strips(&to, &weights[r], 1, rank_, strip, 1);
+          std::copy_n(to + begin, done, out[r]);
+        }
+      }
+      column += done;
+      count -= done;
+      for (std::size_t r = 0; r < rows; ++r) out[r] += done;
+    }
+  }
+
+  // Requires: rank_ and columns_ are known.
   void cut(const std::vector<float>& right) {
-    const std::size_t columns = right.size() / rank_;
-    strips_.resize((columns + kStrip - 1) / kStrip * rank_ * kStrip);
+    strips_.resize((columns_ + kStrip - 1) / kStrip * rank_ * kStrip);
     for (std::size_t k = 0; k < rank_; ++k) {
-      for (std::size_t i = 0; i < columns; ++i)
-        strips_[(i / kStrip * rank_ + k) * kStrip + i % kStrip] = right[k * columns + i];
+      for (std::size_t i = 0; i < columns_; ++i)
+        strips_[(i / kStrip * rank_ + k) * kStrip + i % kStrip] = right[k * columns_ + i];
     }
   }
 
   std::size_t rank_;
+  std::size_t columns_ = 0;
   std::vector<float> left_;    // [rows, rank]
   std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
 };
@@ -106,14 +113,7 @@ class LowRankBlob final : public FloatBlob {
   void make(std::uint64_t first, std::span<float> out) const override {
     const auto factors = kept_.get([this] { return std::make_shared<const Factors>(change_); });
     matrix_->read(first * sizeof(float), std::as_writable_bytes(out));
-    while (!out.empty()) {
-      const auto row = static_cast<std::size_t>(first / columns_);
-      const auto column = static_cast<std::size_t>(first % columns_);
-      const std::size_t count = std::min(out.size(), static_cast<std::size_t>(columns_) - column);
-      factors->add(row, column, out.first(count));
-      first += count;
-      out = out.subspan(count);
-    }
+    factors->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
   void finish() const override { kept_.release(); }
 

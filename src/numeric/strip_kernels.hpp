@@ -1,0 +1,18 @@
+// Sums of a thin matrix's rows with weights: what a product of two thin matrices adds to the rows of a third. A vector
+// loop, chosen at run time for the processor.
+#pragma once
+
+#include <cstddef>
+
+namespace poise {
+
+// Columns of a strip: as many sums as vector registers hold.
+inline constexpr std::size_t kStrip = 32;
+
+// Adds to each of the first `rows` of out[r] [strips * kStrip] the sum over k of weights[r][k] * (element k of the
+// column), one product after the other in the order of k: product and sum are rounded to float32 each. `strips` is
+// [strips, rank, kStrip]: the columns of the thin matrix, strip by strip. Requires: one row or two.
+void add_strips(float* const* out, const float* const* weights, std::size_t rows, std::size_t rank, const float* strips,
+                std::size_t count);
+
+}  // namespace poise
