@@ -2,7 +2,8 @@
 //
 //   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, named as in Highway, instead of the best
 //
-// The names in_memory/... use weights that no cache holds, with one and two threads, next to the time of reading them.
+// The names in_memory/TYPE/TOKENS use weights that no cache holds, with one and two threads, next to the time of reading
+// them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -154,7 +155,7 @@ void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
                                                 benchmark::Counter::kIsIterationInvariantRate);
 }
 
-// One token and weights in memory; each thread has a part.
+// Weights in memory and one token or more; each thread has a part.
 void multiply_in_memory(benchmark::State& state, Storage storage, const poise::BlockType* type) {
   static std::vector<std::byte> weights;
   if (state.thread_index() == 0) {
@@ -166,8 +167,9 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
   const auto threads = static_cast<std::size_t>(state.threads());
   const std::size_t rows = kInMemory / threads / row_bytes / 4 * 4;
   const std::vector<std::byte> groups(rows * kColumns / kGroup * 2, std::byte{0x11});
-  const std::vector<float> x(kColumns, 1.0F);
-  std::vector<float> y(rows);
+  const auto tokens = static_cast<std::size_t>(state.range(0));
+  const std::vector<float> x(tokens * kColumns, 1.0F);
+  std::vector<float> y(tokens * rows);
   for (auto _ : state) {
     const std::byte* const part = weights.data() + static_cast<std::size_t>(state.thread_index()) * rows * row_bytes;
     poise::StoredRows matrix = {.storage = storage, .data = part, .columns = kColumns, .blocks = type};
@@ -175,8 +177,8 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
       matrix.group_size = kGroup;
       matrix.scales = matrix.zeros = groups.data();
     }
-    poise::KernelInput input(matrix, 1);
-    input.take(x.data(), 0, 1);
+    poise::KernelInput input(matrix, tokens);
+    input.take(x.data(), 0, tokens);
     poise::multiply_rows(matrix, 0, rows, input, y.data(), rows);
     benchmark::DoNotOptimize(y.data());
   }
@@ -205,6 +207,11 @@ BENCHMARK(read_memory)->Name("in_memory/read")->Threads(1)->Threads(2)->UseRealT
 void register_blocks() {
   const auto in_memory = [](const std::string& name, Storage storage, const poise::BlockType* type) {
     benchmark::RegisterBenchmark(("in_memory/" + name).c_str(), multiply_in_memory, storage, type)
+        ->Arg(1)
+        ->Arg(2)
+        ->Arg(4)
+        ->Arg(8)
+        ->Arg(16)
         ->Threads(1)
         ->Threads(2)
         ->UseRealTime();

@@ -141,15 +141,6 @@ HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, co
 }
 
 template <class Type>
-constexpr std::size_t ElementsOf() {
-  if constexpr (requires { Type::kNumber; }) {
-    return 256;
-  } else {
-    return Type::kElements;
-  }
-}
-
-template <class Type>
 void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   constexpr std::size_t kElements = ElementsOf<Type>();
   constexpr bool kOfMatrix = requires { Type::kFactorsOfMatrix; };
@@ -188,7 +179,7 @@ constexpr CodeForm CodeFormOf() {
           .group = Type::kScaled,
           .offset = kSigned ? 128 : static_cast<std::int32_t>(Type::kOffset),
           .has_mins = Type::kHasMins,
-          .words = !Type::Sums::kBytes,
+          .words = !Type::template Sums<1>::kBytes,
           .largest = kLargest,
           .vnni = POISE_HAVE_VNNI != 0};
 #else

@@ -212,6 +212,8 @@ MultiplyGroup ChosenGroup(const CodeForm& form) {
   return GroupOf<InPairs<1> >(form);
 }
 
+using AlignedBytes = std::vector<std::uint8_t, tbb::cache_aligned_allocator<std::uint8_t> >;
+
 // A panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
 struct PanelOfCodes {
   static PanelOfCodes& of_thread() {
@@ -219,8 +221,7 @@ struct PanelOfCodes {
     return panel;
   }
 
-  std::vector<std::uint8_t, tbb::cache_aligned_allocator<std::uint8_t> > codes =
-      std::vector<std::uint8_t, tbb::cache_aligned_allocator<std::uint8_t> >(kCodeRows * kCodeBlock);
+  AlignedBytes codes = AlignedBytes(kCodeRows * kCodeBlock);
   AlignedFloats scales = AlignedFloats(kCodeRows * kCodeBlock / kLeastStep);
   AlignedFloats mins = AlignedFloats(kCodeRows * kCodeBlock / kLeastStep);
   AlignedFloats sums;

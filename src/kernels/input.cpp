@@ -25,9 +25,16 @@ std::size_t x_group_of(const StoredRows& matrix) {
 
 KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (precision == Precision::exact) return KernelInput::Form::floats;
-  if (tokens == 1) return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
+  if (KernelInput::is_few(tokens, precision))
+    return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
   if (tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
   return code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
+}
+
+// Where several tokens in float32 are to give what they give among any others, they take the same way.
+bool KernelInput::is_few(std::size_t tokens, Precision precision) {
+  if (tokens == 1) return true;
+  return precision == Precision::fast && tokens <= kFewTokens && tile_unit() == TileUnit::none;
 }
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision)
@@ -47,23 +54,25 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
     parts_ = tile_parts_of(matrix);
     tiles_.resize(tile_place(0, blocks_, 0));
   } else if (form_ == Form::floats) {
-    floats_.resize(tokens == 1 ? columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
+    floats_.resize(is_few() ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
   } else {
     padded_ = rounded_up(columns_, kPadding);
     planes_ = stored_type(matrix).planes;
     group_size_ = x_group_of(matrix);
     if (form_ == Form::bytes) {
-      bytes_.resize(columns_);
-      scales_.resize(4 * columns_ / group_size_);
-      sums_.resize(4 * columns_ / group_size_);
-      block_scales_.resize(columns_ / kByteBlock);
-      block_sums_.resize(columns_ / kByteBlock);
-      integers_.resize(columns_ / 16);
+      sums_stride_ = 4 * columns_ / group_size_;
+      bytes_.resize(tokens * columns_);
+      scales_.resize(tokens * sums_stride_);
+      sums_.resize(tokens * sums_stride_);
+      block_scales_.resize(tokens * (columns_ / kByteBlock));
+      block_sums_.resize(tokens * (columns_ / kByteBlock));
+      integers_.resize(tokens * (columns_ / 16));
       return;
     }
-    integers_.resize(blocks_ * kIntegerBlock);
-    scales_.resize(blocks_);
-    sums_.resize(group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16));
+    sums_stride_ = group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16);
+    integers_.resize(tokens * blocks_ * kIntegerBlock);
+    scales_.resize(tokens * blocks_);
+    sums_.resize(tokens * sums_stride_);
   }
 }
 
@@ -76,24 +85,35 @@ bool KernelInput::suits(const StoredRows& matrix) const {
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
+  if (is_few()) {
+    for (std::size_t t = first; t < last; ++t) take_token(x + t * columns_, t);
+    return;
+  }
   switch (form_) {
-    case Form::floats: return take_floats(x, first, last);
-    case Form::words:
-      return take_integers(x, {columns_, planes_, group_size_}, {integers_.data(), scales_.data(), sums_.data()});
-    case Form::bytes:
-      return take_bytes(
-          x, columns_, group_size_,
-          {bytes_.data(), scales_.data(), sums_.data(), block_scales_.data(), block_sums_.data(), integers_.data()});
     case Form::tiles: return take_tiles(x, first, last);
     case Form::panels: return take_codes(x, first, last, tokens_, code_layout_, codes_.data());
+    default: return take_floats(x, first, last);
+  }
+}
+
+void KernelInput::take_token(const float* x, std::size_t t) {
+  switch (form_) {
+    case Form::words:
+      return take_integers(x, {columns_, planes_, group_size_},
+                           {integers_.data() + t * blocks_ * kIntegerBlock, scales_.data() + t * blocks_,
+                            sums_.data() + t * sums_stride_});
+    case Form::bytes: {
+      const std::size_t blocks = columns_ / kByteBlock;
+      return take_bytes(
+          x, columns_, group_size_,
+          {bytes_.data() + t * columns_, scales_.data() + t * sums_stride_, sums_.data() + t * sums_stride_,
+           block_scales_.data() + t * blocks, block_sums_.data() + t * blocks, integers_.data() + t * (columns_ / 16)});
+    }
+    default: std::copy_n(x, columns_, floats_.data() + t * columns_);
   }
 }
 
 void KernelInput::take_floats(const float* x, std::size_t first, std::size_t last) {
-  if (tokens_ == 1) {
-    std::copy_n(x, columns_, floats_.begin());
-    return;
-  }
   constexpr std::size_t kStep =
       16;  // columns, so that the output stays in the cache until all tokens have been written
   static_assert(kFloatBlock % kStep == 0);

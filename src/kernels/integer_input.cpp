@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/round_step-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -111,60 +112,25 @@ void TakeToken(const float* x, const IntegerLayout& layout, const IntegerToken& 
   }
 }
 
-// Thirty-two numbers; returns their scale.
-HWY_INLINE float RoundBytes(const float* x, std::int8_t* codes) {
-  constexpr float kLargest = 127;
-  constexpr std::size_t kCount = KernelInput::kByteBlock;
-  const hn::CappedTag<float, 16> floats;
-  const hn::RebindToUnsigned<decltype(floats)> bits;
-  const hn::Rebind<std::int16_t, decltype(floats)> words;
-  const hn::Rebind<std::int8_t, decltype(floats)> bytes;
-  const std::size_t lanes = hn::Lanes(floats);
-  auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity sort above numbers
-  for (std::size_t i = 0; i < kCount; i += lanes)
-    most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
-  const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));
-  float largest = 0;
-  std::memcpy(&largest, &most_bits, sizeof largest);
-  if (!(largest >= 1e-30F && largest <= std::numeric_limits<float>::max())) {
-    std::fill_n(codes, kCount, std::int8_t{0});
-    return largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN();
-  }
-  const auto factor = hn::Set(floats, kLargest / largest);
-  for (std::size_t i = 0; i < kCount; i += lanes) {
-    hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, hn::NearestInt(hn::Mul(hn::LoadU(floats, x + i), factor)))),
-               bytes, codes + i);
-  }
-  return largest / kLargest;
-}
-
-// Of sixteen.
-std::int16_t SumOfBytes(const std::int8_t* codes) {
-  std::int32_t sum = 0;
-  for (std::size_t i = 0; i < 16; ++i) sum += codes[i];
-  return static_cast<std::int16_t>(sum);
-}
-
 void TakeBytes(const float* x, std::size_t columns, std::size_t group_size, const ByteToken& token) {
   constexpr std::size_t kCount = KernelInput::kByteBlock;
   static_assert(kCount == 32);
   float* scales = token.scales;
   float* sums = token.sums;
   for (std::size_t block = 0; block < columns / kCount; ++block) {
-    std::int8_t* const codes = token.integers + block * kCount;
-    const float scale = RoundBytes(x + block * kCount, codes);
-    const std::int16_t first = SumOfBytes(codes);
-    const std::int16_t second = SumOfBytes(codes + 16);
-    token.integer_sums[2 * block] = first;
-    token.integer_sums[2 * block + 1] = second;
+    const RoundedStep step = RoundStep<false>(x + block * kCount, kCount, nullptr, token.integers + block * kCount);
+    const float scale = step.scale;
+    const std::int32_t second = step.sum - step.first;
+    token.integer_sums[2 * block] = static_cast<std::int16_t>(step.first);
+    token.integer_sums[2 * block + 1] = static_cast<std::int16_t>(second);
     token.block_scales[block] = scale;
-    token.block_sums[block] = scale * static_cast<float>(first + second);
+    token.block_sums[block] = scale * static_cast<float>(step.sum);
     const auto put = [&](float sum) {
       scales = std::fill_n(scales, 4, scale);
       sums = std::fill_n(sums, 4, sum);
     };
     if (group_size == 16) {
-      put(scale * static_cast<float>(first));
+      put(scale * static_cast<float>(step.first));
       put(scale * static_cast<float>(second));
     } else {
       put(token.block_sums[block]);

@@ -16,6 +16,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
+#include "kernels/few_tokens-inl.hpp"
 #include "kernels/halves-inl.hpp"
 #include "kernels/product.hpp"
 #include "kernels/vectors-inl.hpp"
@@ -118,57 +119,62 @@ HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
   return hn::Load(words, reinterpret_cast<const std::int16_t*>(buffer));
 }
 
-// The sums of four rows.
-template <bool kVnni, class D>
-struct FourExactSums {
-  ExactSum<kVnni, D> a, b, c, d;
+// Integers of some tokens in planes: those of a plane are `run` after those of the one before, and those of a token
+// `stride` after those of the one before.
+struct PlanesOfX {
+  const std::int16_t* x;
+  std::size_t run;
+  std::size_t stride;
+};
 
-  HWY_INLINE FourExactSums() {}
+// The sums of some rows for some tokens.
+template <bool kVnni, class D, std::size_t kRows, std::size_t kTokens>
+struct ExactSums {
+  ExactSum<kVnni, D> of[kTokens][kRows];
 
-  template <class V>
-  HWY_INLINE void add(V w0, V w1, V w2, V w3, V x) {
-    a.add(w0, x);
-    b.add(w1, x);
-    c.add(w2, x);
-    d.add(w3, x);
+  HWY_INLINE ExactSums() {}
+
+  // A plane of words that begin with the i-th.
+  template <class Unpack, int kPlane>
+  HWY_INLINE void add_plane(const hn::Vec<D> (&words)[kRows], const PlanesOfX& in, std::size_t i) {
+    hn::Vec<D> codes[kRows];
+    HWY_UNROLL(4)
+    for (std::size_t r = 0; r < kRows; ++r) codes[r] = Unpack::template plane<kPlane>(words[r]);
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const auto x = LoadU(D(), in.x + t * in.stride + kPlane * in.run + i);
+      HWY_UNROLL(4)
+      for (std::size_t r = 0; r < kRows; ++r) of[t][r].add(codes[r], x);
+    }
   }
-
-  // Words whose planes are multiplied with x at `x`, `x + run`, ...
-  template <class Unpack, class V>
-  HWY_INLINE void add_words(V w0, V w1, V w2, V w3, const std::int16_t* x, std::size_t run) {
-    const D words;
-    add(Unpack::template plane<0>(w0), Unpack::template plane<0>(w1), Unpack::template plane<0>(w2),
-        Unpack::template plane<0>(w3), LoadU(words, x));
-    add(Unpack::template plane<1>(w0), Unpack::template plane<1>(w1), Unpack::template plane<1>(w2),
-        Unpack::template plane<1>(w3), LoadU(words, x + run));
+  template <class Unpack>
+  HWY_INLINE void add_words(const hn::Vec<D> (&words)[kRows], const PlanesOfX& in, std::size_t i) {
+    add_plane<Unpack, 0>(words, in, i);
+    add_plane<Unpack, 1>(words, in, i);
     if constexpr (Unpack::kPlanes == 4) {
-      const std::int16_t* x2 = x + 2 * run;
-      add(Unpack::template plane<2>(w0), Unpack::template plane<2>(w1), Unpack::template plane<2>(w2),
-          Unpack::template plane<2>(w3), LoadU(words, x2));
-      add(Unpack::template plane<3>(w0), Unpack::template plane<3>(w1), Unpack::template plane<3>(w2),
-          Unpack::template plane<3>(w3), LoadU(words, x2 + run));
+      add_plane<Unpack, 2>(words, in, i);
+      add_plane<Unpack, 3>(words, in, i);
     }
   }
 
-  // `bytes` bytes of four rows, beginning at `begin`.
+  // `bytes` bytes of rows, which are `begin` bytes after their start.
   template <class Unpack>
-  HWY_INLINE void add_bytes(Bytes r0, Bytes r1, Bytes r2, Bytes r3, std::size_t bytes, NextRows& next,
-                            std::size_t begin, const std::int16_t* x, std::size_t run) {
-    const D words;
-    const std::size_t step = 2 * hn::Lanes(words);
-    const auto load = [&](Bytes row) HWY_ATTR { return LoadU(words, reinterpret_cast<const std::int16_t*>(row)); };
+  HWY_INLINE void add_bytes(const Bytes* rows, std::size_t bytes, NextRows& next, std::size_t begin,
+                            const PlanesOfX& in) {
+    const D tag;
+    const std::size_t step = 2 * hn::Lanes(tag);
+    hn::Vec<D> words[kRows];
     std::size_t i = 0;
     for (; i + step <= bytes; i += step) {
       next.ask(4 * (begin + i + step));
-      add_words<Unpack>(load(r0 + i), load(r1 + i), load(r2 + i), load(r3 + i), x + i / 2, run);
+      HWY_UNROLL(4)
+      for (std::size_t r = 0; r < kRows; ++r)
+        words[r] = LoadU(tag, reinterpret_cast<const std::int16_t*>(rows[r] + begin + i));
+      add_words<Unpack>(words, in, i / 2);
     }
     if (i == bytes) return;
-    const auto tail = [&](Bytes row) HWY_ATTR { return LoadWordsTail(words, row + i, bytes - i); };
-    add_words<Unpack>(tail(r0), tail(r1), tail(r2), tail(r3), x + i / 2, run);
-  }
-
-  HWY_INLINE FourSums sums() const {
-    return FourSums::of(hn::RebindToFloat<hn::RepartitionToWide<D> >(), a.floats(), b.floats(), c.floats(), d.floats());
+    for (std::size_t r = 0; r < kRows; ++r) words[r] = LoadWordsTail(tag, rows[r] + begin + i, bytes - i);
+    add_words<Unpack>(words, in, i / 2);
   }
 };
 
@@ -244,25 +250,6 @@ class GroupScales {
   std::size_t stride_ = 0;
   hwy::AlignedFreeUniquePtr<float[]> scales_;
   hwy::AlignedFreeUniquePtr<float[]> products_;
-};
-
-// Sums of four rows in float32, each group of codes times its scale.
-template <class D>
-struct FourGroupSums {
-  using Tag = hn::RebindToFloat<hn::RepartitionToWide<D> >;
-  hn::Vec<Tag> a, b, c, d;
-
-  HWY_INLINE FourGroupSums() : a(hn::Zero(Tag())), b(a), c(a), d(a) {}
-
-  template <bool kVnni>
-  HWY_INLINE void add(const FourExactSums<kVnni, D>& group, const float* s0, const float* s1, const float* s2,
-                      const float* s3) {
-    a = MulAdd(group.a.floats(), hn::Set(Tag(), *s0), a);
-    b = MulAdd(group.b.floats(), hn::Set(Tag(), *s1), b);
-    c = MulAdd(group.c.floats(), hn::Set(Tag(), *s2), c);
-    d = MulAdd(group.d.floats(), hn::Set(Tag(), *s3), d);
-  }
-  HWY_INLINE FourSums sums() const { return FourSums::of(Tag(), a, b, c, d); }
 };
 
 // The place of each of four rows when only `rows` of them are kept; later ones get the last one's place.

@@ -6,12 +6,13 @@
 namespace poise {
 namespace {
 
-// For one token. Rows without a direct product become float32 first.
-void multiply_one(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
+// For few tokens. Rows without a direct product become float32 first.
+void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& x, float* y,
+                  std::size_t stride) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
-  if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y);
+  if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y, stride);
   for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
-    multiply_one(rows, 0, count, x, y + r);
+    multiply_few(rows, 0, count, x, y + r, stride);
   });
 }
 
@@ -40,7 +41,7 @@ bool takes_integers(const StoredRows& matrix) {
 
 std::size_t rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   switch (input_form(matrix, tokens, precision)) {
-    case KernelInput::Form::floats: return tokens == 1 ? 4 : kPanelRows;
+    case KernelInput::Form::floats: return KernelInput::is_few(tokens, precision) ? rows_of_few(tokens) : kPanelRows;
     case KernelInput::Form::words:
     case KernelInput::Form::bytes: return 4;
     case KernelInput::Form::tiles: return kTileRows;
@@ -53,10 +54,11 @@ void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last
                    std::size_t stride) {
   switch (x.form()) {
     case KernelInput::Form::floats:
-      if (x.tokens() == 1) return multiply_one(matrix, first, last, x.one(), y);
+      if (x.is_few()) return multiply_few(matrix, first, last, {x.token(0), x.tokens()}, y, stride);
       return multiply_panels(matrix, first, last, x, y, stride);
     case KernelInput::Form::words:
-    case KernelInput::Form::bytes: return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y);
+    case KernelInput::Form::bytes:
+      return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y, stride);
     case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
     case KernelInput::Form::panels: return multiply_code_rows(matrix, first, last, x, y, stride);
   }

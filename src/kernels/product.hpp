@@ -1,7 +1,8 @@
 // Products of weights with x, directly from their storage. Chosen for the processor at run time.
 //
-// Weights may be at any address. The order of each sum depends only on the columns, and on whether there is one token
-// or several: the result is the same to the bit for any thread and any neighbours.
+// Weights may be at any address. The order of each sum depends only on the columns, and on whether there are few tokens
+// or many: the result is the same to the bit for any thread and any neighbours. Each of few tokens
+// (KernelInput::is_few()) is multiplied as one alone, with rows that are read and unpacked once for several.
 //
 // Weights are converted to float32, multiplied and summed in float32. On a processor with a matrix unit, products of
 // several tokens use tiles.hpp: float32 weights are within 2^-24 of each, float32's own rounding; bfloat16 weights, and
@@ -11,9 +12,9 @@
 // integers, too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes
 // of six bits and fewer it has 7 bits and a sign, with one scale for each 32 columns: twice as many products an
 // instruction, and far less error than such codes have themselves. That moves a result by at most half a step for each
-// weight, times that weight. For a single token half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) /
-// 254 of 32. For several, where the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups,
-// it is max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp).
+// weight, times that weight. For few tokens half a step is max(abs(x)) / 65534 of 1024 columns, or max(abs(x)) / 254 of
+// 32. For many, where the processor has AVX2 or better (for 15 bits: AVX-512 VNNI) and rows are whole groups, it is
+// max(abs(x)) / 65278 of at most 128 columns, or max(abs(x)) / 254 of at most 32 (code_panel.hpp).
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,7 @@
 
 namespace poise {
 
-// Whether the product with one token takes x as integers: weights are codes, in groups (if any) that the kernels know.
+// Whether the product with few tokens takes x as integers: weights are codes, in groups (if any) that the kernels know.
 bool takes_integers(const StoredRows& matrix);
 
 // How much a product may round.
@@ -43,16 +44,21 @@ class KernelInput {
  public:
   enum class Form : std::uint8_t {
     floats,
-    words,   // for one token: integers of 15 bits and a sign
-    bytes,   // for one token: integers of 7 bits and a sign
+    words,   // for few tokens: integers of 15 bits and a sign
+    bytes,   // for few tokens: integers of 7 bits and a sign
     tiles,   // for several, on a matrix unit
-    panels,  // for several: integers of 7 or 15 bits and a sign, for panels of codes
+    panels,  // for many: integers of 7 or 15 bits and a sign, for panels of codes
   };
   static constexpr std::size_t kFloatBlock = 256;
   static constexpr std::size_t kTogether = 32;  // tokens interleaved
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
+
+  static constexpr std::size_t kFewTokens = 16;
+
+  // Whether each of so many tokens is multiplied as one alone.
+  static bool is_few(std::size_t tokens, Precision precision);
 
   // Requires: at least one token.
   KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
@@ -63,13 +69,15 @@ class KernelInput {
   void take(const float* x, std::size_t first, std::size_t last);
 
   std::size_t tokens() const { return tokens_; }
+  std::size_t columns() const { return columns_; }
   std::size_t blocks() const { return blocks_; }
   std::size_t groups() const { return groups_; }  // of kTogether tokens; the last may have fewer
   Form form() const { return form_; }
+  bool is_few() const { return is_few(tokens_, precision_); }
 
-  // For one token: its x unchanged.
-  const float* one() const { return floats_.data(); }
-  // For several: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for missing tokens.
+  // Of few tokens, with x as floats: x of the t-th, unchanged.
+  const float* token(std::size_t t) const { return floats_.data() + t * columns_; }
+  // For many: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for missing tokens.
   const float* group(std::size_t g, std::size_t block) const {
     return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether;
   }
@@ -82,40 +90,42 @@ class KernelInput {
     return parts;
   }
 
-  // For several tokens as panels take them: a block of columns of the g-th kCodeTokens tokens.
+  // For many tokens, as panels take them: a block of columns of the g-th kCodeTokens tokens.
   const CodeLayout& codes() const { return code_layout_; }
   const std::byte* code_group(std::size_t g, std::size_t block) const {
     return codes_.data() + code_layout_.place(g, block, tokens_);
   }
 
-  // Words of a block are `planes` runs: the first has columns 0, planes, 2 * planes, ..., the second 1, planes + 1,
-  // ...: the order of a weight's codes in 16-bit words.
-  const std::int16_t* integers(std::size_t block) const { return integers_.data() + block * kIntegerBlock; }
+  // Few tokens as integers, of the t-th token. Words of a block are `planes` runs: the first has columns 0, planes, 2 *
+  // planes, ..., the second 1, planes + 1, ...: the order of a weight's codes in 16-bit words.
+  const std::int16_t* integers(std::size_t t, std::size_t block) const {
+    return integers_.data() + (t * blocks_ + block) * kIntegerBlock;
+  }
   // How many integers a block has, with padding.
   std::size_t integers_of(std::size_t block) const {
     return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock;
   }
   // The factor of a block's integers.
-  float scale(std::size_t block) const { return scales_[block]; }
+  float scale(std::size_t t, std::size_t block) const { return scales_[t * blocks_ + block]; }
+  // For words: the sum of x in each group of columns, padded with zeros to sums_stride(); without groups one sum.
+  const float* sums(std::size_t t) const { return sums_.data() + t * sums_stride_; }
+  std::size_t sums_stride() const { return sums_stride_; }
   // Integers of 8 bits, in the order of columns. For each group of columns, four times: the factor of its integers, and
   // the factor times their sum.
-  const std::int8_t* bytes() const { return bytes_.data(); }
-  const float* byte_scales() const { return scales_.data(); }
-  const float* byte_sums() const { return sums_.data(); }
+  const std::int8_t* bytes(std::size_t t) const { return bytes_.data() + t * columns_; }
+  const float* byte_scales(std::size_t t) const { return scales_.data() + t * sums_stride_; }
+  const float* byte_sums(std::size_t t) const { return sums_.data() + t * sums_stride_; }
   // For each kByteBlock columns, once: the same two.
-  const float* block_scales() const { return block_scales_.data(); }
-  const float* block_sums() const { return block_sums_.data(); }
+  const float* block_scales(std::size_t t) const { return block_scales_.data() + t * (columns_ / kByteBlock); }
+  const float* block_sums(std::size_t t) const { return block_sums_.data() + t * (columns_ / kByteBlock); }
   // The sums of the integers of each 16 columns.
-  const std::int16_t* integer_sums() const { return integers_.data(); }
-
-  // For words: the sum of x in each group of columns, padded with zeros to sums_stride(); without groups one sum.
-  const float* sums() const { return sums_.data(); }
-  std::size_t sums_stride() const { return sums_.size(); }
+  const std::int16_t* integer_sums(std::size_t t) const { return integers_.data() + t * (columns_ / 16); }
 
  private:
   std::size_t tile_place(std::size_t g, std::size_t block, std::size_t part) const {
     return ((block * groups_ + g) * parts_ + part) * kFloatBlock * kTogether;
   }
+  void take_token(const float* x, std::size_t t);
   void take_floats(const float* x, std::size_t first, std::size_t last);
   void take_tiles(const float* x, std::size_t first, std::size_t last);
 
@@ -135,6 +145,7 @@ class KernelInput {
   std::size_t padded_ = 0;
   std::size_t planes_ = 0;
   std::size_t group_size_ = 0;  // 0: none
+  std::size_t sums_stride_ = 0;
   std::vector<std::int16_t> integers_;
   std::vector<std::int8_t> bytes_;
   std::vector<float> scales_;

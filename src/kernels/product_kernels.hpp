@@ -77,6 +77,10 @@ void for_float_rows(const StoredRows& matrix, std::size_t first, std::size_t las
 // NaN, all parts but the first are zero.
 void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* const> parts);
 
+// Rows that products of few tokens in float32 take together: the more tokens, the more rows a block of x meets.
+inline constexpr std::size_t kRowsOfFew = 16;  // at most
+constexpr std::size_t rows_of_few(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
+
 // Rows that products of several tokens convert to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;
 

@@ -14,7 +14,8 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/product_kernels.hpp"
+#include "kernels/few_tokens-inl.hpp"
+#include "kernels/stored_type.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -60,54 +61,80 @@ void DecodeRows(const StoredRows& matrix, const DecodedPart& part) {
 // Sums of products are summed within blocks, then the blocks are added: long sums lose precision in float32.
 constexpr std::size_t kOneBlock = 512;
 
-// Sums of four rows.
-struct FourRows {
-  hn::Vec<Floats> a, b, c, d;
-
-  HWY_INLINE FourRows() : a(hn::Zero(Floats())), b(a), c(a), d(a) {}
-
-  template <typename V>
-  HWY_INLINE void add(V w0, V w1, V w2, V w3, V x) {
-    a = MulAdd(w0, x, a);
-    b = MulAdd(w1, x, b);
-    c = MulAdd(w2, x, c);
-    d = MulAdd(w3, x, d);
+// Products of kRows rows with elements [begin, end) of some tokens; those of row r and token t go to sums[t][at + r].
+// Asks for `ahead` elements of what comes next while it takes four of each row.
+template <std::size_t kRows, std::size_t kTokens, typename Loader>
+HWY_INLINE void SumProducts(const Loader& loader, const Bytes* rows, std::size_t begin, std::size_t end, const float* x,
+                            std::size_t stride, NextRows& next, std::size_t ahead, hn::Vec<Floats> (&sums)[kTokens][4],
+                            std::size_t at) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  hn::Vec<Floats> sum[kTokens][kRows];
+  HWY_UNROLL(4)
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    HWY_UNROLL(4)
+    for (std::size_t r = 0; r < kRows; ++r) sum[t][r] = hn::Zero(Floats());
   }
-  HWY_INLINE FourSums sums() const { return FourSums::of(Floats(), a, b, c, d); }
-};
+  const auto add = [&](const auto& weight_of, const auto& x_of) HWY_ATTR {
+    hn::Vec<Floats> weight[kRows];
+    HWY_UNROLL(4)
+    for (std::size_t r = 0; r < kRows; ++r) weight[r] = weight_of(rows[r]);
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const auto in = x_of(x + t * stride);
+      HWY_UNROLL(4)
+      for (std::size_t r = 0; r < kRows; ++r) sum[t][r] = MulAdd(weight[r], in, sum[t][r]);
+    }
+  };
+  const std::size_t step = Loader::bytes(lanes * ahead / 4);
+  std::size_t i = begin;
+  for (; i + lanes <= end; i += lanes) {
+    next.ask_more(step);
+    add([&](Bytes row) HWY_ATTR { return loader(row, i); }, [&](const float* in) HWY_ATTR { return Load(in + i); });
+  }
+  if (const std::size_t rest = end - i; rest > 0) {
+    add([&](Bytes row) HWY_ATTR { return LoadTail(loader, row, i, rest); },
+        [&](const float* in) HWY_ATTR { return LoadTail(in + i, rest); });
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) {
+    for (std::size_t r = 0; r < kRows; ++r) sums[t][at + r] = sum[t][r];
+  }
+}
 
-// One token, directly from the stored bytes. If there are fewer than four rows, the last is repeated.
+// Few tokens, directly from the stored bytes. If there are fewer than four rows, the last is repeated. Where x of all
+// tokens is too large for the first cache, a block of it meets several times four rows.
 template <typename Loader>
-void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x, float* y) {
+void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
+                    std::size_t stride) {
   const Loader loader(matrix);
   const std::size_t columns = matrix.columns;
   const std::size_t row_bytes = Loader::bytes(columns);
-  const std::size_t lanes = hn::Lanes(Floats());
-  for (std::size_t r = first; r < last; r += 4) {
-    const auto row = [&](std::size_t i) {
-      return reinterpret_cast<Bytes>(matrix.data) + std::min(r + i, last - 1) * row_bytes;
-    };
-    const Bytes row0 = row(0);
-    const Bytes row1 = row(1);
-    const Bytes row2 = row(2);
-    const Bytes row3 = row(3);
-    NextRows next(row0);
-    FourSums total;
-    for (std::size_t i = 0; i < columns;) {
-      const std::size_t end = std::min(columns, i + kOneBlock);
-      FourRows block;
-      for (; i + lanes <= end; i += lanes) {
-        next.ask(Loader::bytes(4 * (i + lanes)));
-        block.add(loader(row0, i), loader(row1, i), loader(row2, i), loader(row3, i), Load(x + i));
+  const std::size_t together = rows_of_few(in.tokens);
+  for (std::size_t r = first; r < last; r += together) {
+    const std::size_t count = std::min(together, last - r);
+    const Bytes start = reinterpret_cast<Bytes>(matrix.data) + r * row_bytes;
+    NextRows next = together == 4 ? NextRows(start) : NextRows(start, together * row_bytes);
+    FourSums totals[kRowsOfFew / 4][KernelInput::kFewTokens];
+    for (std::size_t begin = 0; begin < columns; begin += kOneBlock) {
+      const std::size_t end = std::min(columns, begin + kOneBlock);
+      for (std::size_t q = 0; q < count; q += 4) {
+        Bytes rows[4];
+        for (std::size_t i = 0; i < 4; ++i) rows[i] = start + std::min(q + i, count - 1) * row_bytes;
+        ForTokens<kFewTogether>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
+          constexpr std::size_t kTokens = some();
+          constexpr std::size_t kRows = RowsTogether(kTokens);
+          hn::Vec<Floats> sums[kTokens][4];
+          for (std::size_t i = 0; i < 4; i += kRows) {
+            // What comes next is asked for all the time: these are so many of the tokens and the rows.
+            SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
+                               4 * kRows * kTokens / in.tokens, sums, i);
+          }
+          for (std::size_t k = 0; k < kTokens; ++k) totals[q / 4][t + k].add(FourSums::of(Floats(), sums[k]));
+        });
       }
-      if (const std::size_t rest = end - i; rest > 0) {
-        block.add(LoadTail(loader, row0, i, rest), LoadTail(loader, row1, i, rest), LoadTail(loader, row2, i, rest),
-                  LoadTail(loader, row3, i, rest), LoadTail(x + i, rest));
-        i = end;
-      }
-      total.add(block.sums());
     }
-    total.store(y + r, last - r);
+    for (std::size_t q = 0; q < count; q += 4) {
+      for (std::size_t t = 0; t < in.tokens; ++t) totals[q / 4][t].store(y + t * stride + r + q, count - q);
+    }
   }
 }
 

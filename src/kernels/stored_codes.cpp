@@ -107,9 +107,9 @@ void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
 #if HWY_TARGET == HWY_SCALAR
 
 template <class Unpack>
-constexpr MultiplyIntegers kOfCodes = nullptr;
+constexpr MultiplyFew kOfCodes = nullptr;
 template <class Unpack>
-constexpr MultiplyIntegers kOfNibbles = nullptr;
+constexpr MultiplyFew kOfNibbles = nullptr;
 
 #else
 
@@ -120,30 +120,42 @@ HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const flo
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                   std::size_t stride) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     NextRows next(four.rows[0]);
-    FourSums total;
+    FourSums totals[KernelInput::kFewTokens];
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
-      FourExactSums<kVnni, Words> sums;
-      sums.template add_bytes<Unpack>(four.rows[0] + begin, four.rows[1] + begin, four.rows[2] + begin,
-                                      four.rows[3] + begin, bytes, next, begin, in.integers(b),
-                                      in.integers_of(b) / Unpack::kPlanes);
-      total.add_product(in.scale(b), sums.sums());
+      ForTokens<kFewTogether>(in.tokens(), [&](auto count, std::size_t t) HWY_ATTR {
+        constexpr std::size_t kRows = RowsTogether(count());
+        const PlanesOfX x = {in.integers(t, b), in.integers_of(b) / Unpack::kPlanes, in.blocks() * kBlock};
+        hn::Vec<hn::RebindToFloat<Products>> sums[count()][4];
+        for (std::size_t at = 0; at < 4; at += kRows) {
+          ExactSums<kVnni, Words, kRows, count()> exact;
+          exact.template add_bytes<Unpack>(four.rows + at, bytes, next, begin, x);
+          for (std::size_t k = 0; k < count(); ++k) {
+            for (std::size_t i = 0; i < kRows; ++i) sums[k][at + i] = exact.of[k][i].floats();
+          }
+        }
+        for (std::size_t k = 0; k < count(); ++k)
+          totals[t + k].add_product(in.scale(t + k, b), FourSums::of(hn::RebindToFloat<Products>(), sums[k]));
+      });
     }
-    WithScale(matrix, total, in.sums()).store(y + r, last - r);
+    for (std::size_t t = 0; t < in.tokens(); ++t)
+      WithScale(matrix, totals[t], in.sums(t)).store(y + t * stride + r, last - r);
   }
 }
 
 // Packed nibbles. Where columns are odd, every second row begins in the middle of a byte; rows are then copied, so that
 // each begins with a byte.
 template <bool kVnni, class Unpack>
-void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
-  if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y);
+void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                     std::size_t stride) {
+  if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y, stride);
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
   const auto row = std::make_unique<std::uint8_t[]>(row_bytes);
@@ -156,31 +168,32 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
       const unsigned code = element % 2 == 0 ? data[element / 2] & 15U : data[element / 2] >> 4U;
       row[i / 2] = static_cast<std::uint8_t>(row[i / 2] | (i % 2 == 0 ? code : code << 4U));
     }
-    MultiplyCodes<kVnni, Unpack>(alone, 0, 1, in, y + r);
+    MultiplyCodes<kVnni, Unpack>(alone, 0, 1, in, y + r, stride);
   }
 }
 
 template <class Unpack>
-void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                      std::size_t stride) {
 #if POISE_HAVE_VNNI
-  if (has_vnni()) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y);
+  if (has_vnni()) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
-  MultiplyCodes<false, Unpack>(matrix, first, last, in, y);
+  MultiplyCodes<false, Unpack>(matrix, first, last, in, y, stride);
 }
 
 template <class Unpack>
-void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
-                        float* y) {
+void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                        std::size_t stride) {
 #if POISE_HAVE_VNNI
-  if (has_vnni()) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y);
+  if (has_vnni()) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
-  MultiplyNibbles<false, Unpack>(matrix, first, last, in, y);
+  MultiplyNibbles<false, Unpack>(matrix, first, last, in, y, stride);
 }
 
 template <class Unpack>
-constexpr MultiplyIntegers kOfCodes = &MultiplyAnyCodes<Unpack>;
+constexpr MultiplyFew kOfCodes = &MultiplyAnyCodes<Unpack>;
 template <class Unpack>
-constexpr MultiplyIntegers kOfNibbles = &MultiplyAnyNibbles<Unpack>;
+constexpr MultiplyFew kOfNibbles = &MultiplyAnyNibbles<Unpack>;
 
 #endif
 
@@ -199,7 +212,8 @@ struct LowNibbleType;
 // an offset.
 template <std::size_t kStoredBytes, bool kMins, int kTaken>
 struct PlainCodes {
-  using Sums = WordSums;
+  template <std::size_t kTokens>
+  using Sums = WordSums<kTokens>;
   static constexpr std::size_t kElements = 32;
   static constexpr std::size_t kBytes = kStoredBytes;
   static constexpr std::size_t kScaled = 0;  // the matrix has one scale
@@ -227,10 +241,7 @@ template <bool kSigned>
 struct NibbleType : PlainCodes<16, !kSigned, kSigned ? 8 : 0> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
-    const Codes pairs = hn::Xor(sums.load(0), hn::Set(CodeTag(), kSigned ? 0x88 : 0));
-    const Codes low = LowHalf(pairs);
-    const Codes high = HighHalf(pairs);
-    sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
+    MultiplyNibblePairs(sums, hn::Xor(sums.load(0), hn::Set(CodeTag(), kSigned ? 0x88 : 0)));
   }
 };
 

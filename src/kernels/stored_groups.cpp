@@ -64,57 +64,74 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
 #if HWY_TARGET != HWY_SCALAR
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
-                        float* y) {
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                        std::size_t stride) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
+  constexpr std::size_t kBlockWords = kBlock / Unpack::kPlanes;
   GroupScales& scales = GroupScales::of_thread();
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
     const std::size_t rows = std::min<std::size_t>(4, last - r);
     const FourPlaces places(rows);
     scales.take(matrix, r, rows, in.sums_stride());
-    const float* s0 = scales.scales(places.at[0]);
-    const float* s1 = scales.scales(places.at[1]);
-    const float* s2 = scales.scales(places.at[2]);
-    const float* s3 = scales.scales(places.at[3]);
+    const float* group_scales[4];
+    for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.scales(places.at[i]);
     NextRows next(four.rows[0]);
-    FourSums total;
-    std::size_t g = 0;
+    FourSums totals[KernelInput::kFewTokens];
     for (std::size_t b = 0; b < in.blocks(); ++b) {
-      const std::size_t run = in.integers_of(b) / Unpack::kPlanes;
-      const std::int16_t* x = in.integers(b);
-      const std::size_t words = std::min(row_bytes / 2 - b * (kBlock / Unpack::kPlanes), kBlock / Unpack::kPlanes);
-      FourGroupSums<D> block;
-      for (std::size_t i = 0; i < words; i += group_words, ++g) {
-        const std::size_t at = 2 * (b * (kBlock / Unpack::kPlanes) + i);
-        FourExactSums<kVnni, D> group;
-        group.template add_bytes<Unpack>(four.rows[0] + at, four.rows[1] + at, four.rows[2] + at, four.rows[3] + at,
-                                         2 * group_words, next, at, x + i, run);
-        block.add(group, s0 + g, s1 + g, s2 + g, s3 + g);
-      }
-      total.add_product(in.scale(b), block.sums());
+      const std::size_t words = std::min(row_bytes / 2 - b * kBlockWords, kBlockWords);
+      ForTokens<kFewTogether>(in.tokens(), [&](auto count, std::size_t t) HWY_ATTR {
+        constexpr std::size_t kRows = RowsTogether(count());
+        using Sums = hn::RebindToFloat<hn::RepartitionToWide<D> >;
+        hn::Vec<Sums> sums[count()][4];
+        for (auto& of_token : sums) {
+          for (auto& sum : of_token) sum = hn::Zero(Sums());
+        }
+        for (std::size_t at = 0; at < 4; at += kRows) {
+          PlanesOfX x = {in.integers(t, b), in.integers_of(b) / Unpack::kPlanes, in.blocks() * kBlock};
+          std::size_t g = b * (kBlock / matrix.group_size);
+          for (std::size_t i = 0; i < words; i += group_words, ++g, x.x += group_words) {
+            ExactSums<kVnni, D, kRows, count()> group;
+            group.template add_bytes<Unpack>(four.rows + at, 2 * group_words, next, 2 * (b * kBlockWords + i), x);
+            HWY_UNROLL(4)
+            for (std::size_t k = 0; k < kRows; ++k) {
+              const auto scale = hn::Set(Sums(), group_scales[at + k][g]);
+              HWY_UNROLL(4)
+              for (std::size_t j = 0; j < count(); ++j)
+                sums[j][at + k] = MulAdd(group.of[j][k].floats(), scale, sums[j][at + k]);
+            }
+          }
+        }
+        for (std::size_t k = 0; k < count(); ++k)
+          totals[t + k].add_product(in.scale(t + k, b), FourSums::of(Sums(), sums[k]));
+      });
     }
-    scales.without_zeros(total, places.at, in.sums()).store(y + r, last - r);
+    for (std::size_t t = 0; t < in.tokens(); ++t)
+      scales.without_zeros(totals[t], places.at, in.sums(t)).store(y + t * stride + r, last - r);
   }
 }
 
 // Vectors of words no longer than a group.
 template <bool kVnni, class Unpack>
-void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                     std::size_t stride) {
   switch (matrix.group_size / Unpack::kPlanes) {
-    case 8: return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y);
-    case 16: return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 16> >(matrix, first, last, in, y);
-    default: return MultiplyOneGrouped<kVnni, Unpack, Words>(matrix, first, last, in, y);
+    case 8:
+      return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y, stride);
+    case 16:
+      return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 16> >(matrix, first, last, in, y, stride);
+    default: return MultiplyOneGrouped<kVnni, Unpack, Words>(matrix, first, last, in, y, stride);
   }
 }
 
 template <class Unpack>
-void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y) {
+void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+                       std::size_t stride) {
 #if POISE_HAVE_VNNI
-  if (has_vnni()) return MultiplyGrouped<true, Unpack>(matrix, first, last, in, y);
+  if (has_vnni()) return MultiplyGrouped<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
-  MultiplyGrouped<false, Unpack>(matrix, first, last, in, y);
+  MultiplyGrouped<false, Unpack>(matrix, first, last, in, y, stride);
 }
 
 #endif
@@ -129,7 +146,8 @@ struct Group4Type;
 // Some columns, as panels take them: minus the zero point times the scale is added.
 template <std::size_t kColumns>
 struct GroupCodes {
-  using Sums = WordSums;
+  template <std::size_t kTokens>
+  using Sums = WordSums<kTokens>;
   static constexpr std::size_t kElements = kColumns;
   static constexpr std::size_t kBytes = 16;
   static constexpr std::size_t kScaled = 0;  // the matrix has groups of its own
@@ -166,10 +184,7 @@ struct Group8Type : GroupCodes<16> {
 struct Group4Type : GroupCodes<32> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
-    const Codes pairs = sums.load(0);
-    const Codes low = LowHalf(pairs);
-    const Codes high = HighHalf(pairs);
-    sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
+    MultiplyNibblePairs(sums, sums.load(0));
   }
 };
 

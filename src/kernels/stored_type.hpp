@@ -9,23 +9,30 @@
 
 namespace poise {
 
-using MultiplyIntegers = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x,
-                                  float* y);
+// multiply_rows() of few tokens.
+using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x,
+                             float* y, std::size_t stride);
+
+// x of a few tokens, unchanged.
+struct FewFloats {
+  const float* x;  // [tokens, columns]
+  std::size_t tokens;
+};
 
 // The kernels of a stored type, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
-  // multiply_rows() of one token as floats, directly from the stored bytes. Null: rows become float32 first.
-  void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
-                          float* y) = nullptr;
+  // multiply_rows() of few tokens as floats, directly from the stored bytes. Null: rows become float32 first.
+  void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& x, float* y,
+                          std::size_t stride) = nullptr;
   // add_weighted_rows() of these rows, directly from the stored bytes. Null: rows become float32 first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // multiply_rows() of one token with x as integers. Null: not supported.
-  MultiplyIntegers multiply_integers = nullptr;
+  // The same with x as integers. Null: not supported.
+  MultiplyFew multiply_integers = nullptr;
   KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
   std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes
-  CodeForm panels = {};                                   // how several tokens meet it as codes
+  CodeForm panels = {};                                   // how many tokens meet it as codes
 };
 
 // The form of weights for a matrix unit.

@@ -34,21 +34,31 @@ HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
 // the first. Addresses after the last row are harmless.
 class NextRows {
  public:
-  explicit HWY_INLINE NextRows(const std::uint8_t* rows) : rows_(rows), asked_(0) {}
+  explicit HWY_INLINE NextRows(const std::uint8_t* rows) : NextRows(rows, kToSecondCache, kToFirstCache) {}
+  // Of rows that are taken together, not one after the other: what is `ahead` bytes behind them.
+  HWY_INLINE NextRows(const std::uint8_t* rows, std::size_t ahead) : NextRows(rows, ahead, 0) {}
 
-  // `taken` bytes of the four rows are being read.
+  // `taken` bytes of the rows are being read.
   HWY_INLINE void ask(std::size_t taken) {
     for (; asked_ < taken; asked_ += 64) {
-      __builtin_prefetch(rows_ + kToSecondCache + asked_, 0, 2);
-      hwy::Prefetch(rows_ + kToFirstCache + asked_);
+      __builtin_prefetch(rows_ + second_ + asked_, 0, 2);
+      hwy::Prefetch(rows_ + first_ + asked_);
     }
   }
+  // So many bytes more.
+  HWY_INLINE void ask_more(std::size_t bytes) { ask(taken_ += bytes); }
 
  private:
+  HWY_INLINE NextRows(const std::uint8_t* rows, std::size_t second, std::size_t first)
+      : rows_(rows), second_(second), first_(first), asked_(0), taken_(0) {}
+
   static constexpr std::size_t kToSecondCache = std::size_t{32} << 10;
   static constexpr std::size_t kToFirstCache = std::size_t{4} << 10;
   const std::uint8_t* rows_;
+  std::size_t second_;
+  std::size_t first_;
   std::size_t asked_;
+  std::size_t taken_;
 };
 
 template <typename V>
@@ -68,6 +78,10 @@ struct FourSums {
   static HWY_INLINE FourSums of(D, V a, V b, V c, V d) {
     return {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(d)};
   }
+  template <typename D, typename V = hn::Vec<D>>
+  static HWY_INLINE FourSums of(D tag, const V (&rows)[4]) {
+    return of(tag, rows[0], rows[1], rows[2], rows[3]);
+  }
   HWY_INLINE void store(float* to) const { std::memcpy(to, lanes, sizeof lanes); }
   HWY_INLINE void add(const FourSums& other) {
     for (int i = 0; i < 4; ++i) lanes[i] += other.lanes[i];
@@ -86,6 +100,10 @@ struct FourSums {
     const auto low = hn::BitCast(tag, hn::InterleaveLower(pairs, ab, cd));
     const auto high = hn::BitCast(tag, hn::InterleaveUpper(pairs, ab, cd));
     return FourSums(sum_of_blocks(tag, hn::Add(low, high)));
+  }
+  template <typename D, typename V = hn::Vec<D>>
+  static HWY_INLINE FourSums of(D tag, const V (&rows)[4]) {
+    return of(tag, rows[0], rows[1], rows[2], rows[3]);
   }
   HWY_INLINE void store(float* to) const { hn::StoreU(lanes, Tag(), to); }
   HWY_INLINE void add(const FourSums& other) { lanes = hn::Add(lanes, other.lanes); }

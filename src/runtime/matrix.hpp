@@ -60,7 +60,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 std::vector<float> load_vector(const Tensor& tensor);
 
 // y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token
-// gets the same bits with any other tokens; with Precision::exact also by itself.
+// gets the same bits among any few tokens and among any many (KernelInput::is_few()); with Precision::exact among any.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,
               Precision precision = Precision::fast);
 

@@ -346,14 +346,17 @@ class BlockPanels : public ::testing::TestWithParam<Unit> {
 INSTANTIATE_TEST_SUITE_P(Targets, BlockPanels, ::testing::ValuesIn(every_unit()),
                          [](const auto& unit) { return name_of(unit.param); });
 
+// A number of tokens that are not few.
+constexpr std::size_t kMany = KernelInput::kFewTokens + 1;
+
 // Any bytes, any number of last tokens, more rows than a panel has and blocks that end before a panel does. A token has
-// the same bits in any company and for any part of the rows.
+// the same bits in any company of few or of many, and for any part of the rows.
 TEST_P(BlockPanels, OfAnyBytes) {
   if (has_tiles()) GTEST_SKIP() << "products of tiles";
   std::mt19937 random(13);
   for (const BlockType& type : block_types()) {
     if (type.decode == nullptr) continue;
-    for (const std::size_t tokens : {2U, 4U, 5U, 7U, 17U}) {
+    for (const std::size_t tokens : {2U, 4U, 7U, 13U, 17U, 20U, 22U}) {
       const std::size_t columns = (1 + random() % (700 / type.elements)) * type.elements;
       Blocks blocks(type, 1 + random() % 40, columns);
       for (std::byte& byte : blocks.bytes) byte = static_cast<std::byte>(random());
@@ -368,13 +371,15 @@ TEST_P(BlockPanels, OfAnyBytes) {
       const auto same = [](float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); };
       for (std::size_t t = 0; t < tokens; ++t) {
         expect_products(blocks, weights, x, y, t);
-        std::vector<float> pair(x.begin() + static_cast<std::ptrdiff_t>(t * columns),
-                                x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
-        pair.insert(pair.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
-        const std::vector<float> in_pair = blocks.times(pair, 0, blocks.rows);
+        std::vector<float> company(x.begin() + static_cast<std::ptrdiff_t>(t * columns),
+                                   x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
+        for (std::size_t i = 1; i < kMany && tokens >= kMany; ++i)
+          company.insert(company.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
+        const std::vector<float> in_company = blocks.times(company, 0, blocks.rows);
         for (std::size_t r = 0; r < blocks.rows; ++r) {
           const std::size_t at = t * blocks.rows + r;
-          ASSERT_TRUE(same(in_pair[r], y[at])) << type.name << " token " << t << " row " << r;
+          ASSERT_TRUE(same(in_company[r], y[at])) << type.name << " token " << t << " of " << tokens << ", row " << r
+                                                  << ": " << in_company[r] << ", " << y[at];
           ASSERT_TRUE(same(later[at], r < first ? -1.0F : y[at])) << type.name << " token " << t << " row " << r;
         }
       }
@@ -409,12 +414,14 @@ TEST_P(BlockPanels, AtTheLimitOfIntegers) {
   for (const ScaledType& scaled : kScaledTypes) {
     for (const unsigned code : {0x00U, 0x7fU, 0x80U, 0x88U, 0xf0U, 0x0fU, 0xffU}) {
       const Blocks blocks = filled_blocks(scaled, code);
-      std::vector<float> x(2 * blocks.stored.columns, 3.0F);
-      std::fill_n(x.begin(), blocks.stored.columns, -3.0F);
       const std::vector<float> weights = blocks.decoded();
-      const std::vector<float> y = blocks.times(x, 0, blocks.rows);
-      expect_products(blocks, weights, x, y, 0);
-      expect_products(blocks, weights, x, y, 1);
+      for (const std::size_t tokens : {std::size_t{2}, kMany}) {
+        std::vector<float> x(tokens * blocks.stored.columns, 3.0F);
+        std::fill_n(x.begin(), blocks.stored.columns, -3.0F);
+        const std::vector<float> y = blocks.times(x, 0, blocks.rows);
+        expect_products(blocks, weights, x, y, 0);
+        expect_products(blocks, weights, x, y, tokens - 1);
+      }
     }
   }
 }

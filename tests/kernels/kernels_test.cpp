@@ -190,13 +190,16 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   return y;
 }
 
+// A number of tokens that are not few.
+constexpr std::size_t kMany = KernelInput::kFewTokens + 1;
+
 // What product.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half
 // a step of it for each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
-  Expected(const StoredRows& matrix, const double* weights, const float* x, bool alone,
+  Expected(const StoredRows& matrix, const double* weights, const float* x, std::size_t tokens,
            Precision precision = Precision::fast) {
     const bool exact = precision == Precision::exact;
-    const KernelInput input(matrix, alone ? 1 : 2, precision);
+    const KernelInput input(matrix, tokens, precision);
     const bool words = input.form() == KernelInput::Form::words;
     const bool bytes = input.form() == KernelInput::Form::bytes;
     const bool panels = input.form() == KernelInput::Form::panels;
@@ -223,7 +226,7 @@ struct Expected {
     }
     const bool is_narrow = matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 ||
                            matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
-    const bool tiles = !alone && !exact && tile_unit() != TileUnit::none;
+    const bool tiles = tokens > 1 && !exact && tile_unit() != TileUnit::none;
     if (tiles && matrix.storage != Storage::f32) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
   }
   double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
@@ -233,8 +236,8 @@ struct Expected {
   double steps = 0;
 };
 
-// Decodes a matrix and multiplies it with some tokens, alone and together. Together they are to give the same bits in
-// any company, and for any part of the rows.
+// Decodes a matrix and multiplies it with some tokens, alone and together. Few are to give the bits that each gives
+// alone, many the same in any company; and all for any part of the rows.
 void expect_products(const StoredRows& matrix, const std::vector<double>& values, std::size_t tokens,
                      std::mt19937& random) {
   const std::size_t columns = matrix.columns;
@@ -254,22 +257,25 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
     std::vector<float> token(x.begin() + static_cast<std::ptrdiff_t>(t * columns),
                              x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
     const std::vector<float> alone = products(matrix, 0, rows, token, rows);
-    token.insert(token.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
-    const std::vector<float> in_pair = products(matrix, 0, rows, token, rows);
-    const std::vector<float> exact_in_pair = products(matrix, 0, rows, token, rows, Precision::exact);
-    token.resize(columns);
     const std::vector<float> exact_alone = products(matrix, 0, rows, token, rows, Precision::exact);
+    for (std::size_t i = 1; i < kMany; ++i)
+      token.insert(token.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
+    const std::vector<float> among_many = products(matrix, 0, rows, token, rows);
+    token.resize(2 * columns);
+    const std::vector<float> exact_in_pair = products(matrix, 0, rows, token, rows, Precision::exact);
+    const auto& in_company = KernelInput::is_few(tokens, Precision::fast) ? alone : among_many;
     for (std::size_t r = 0; r < rows; ++r) {
       SCOPED_TRACE(fmt::format("token {}, row {}", t, r));
       for (const bool is_alone : {true, false}) {
-        const Expected expected(matrix, values.data() + r * columns, x.data() + t * columns, is_alone);
-        ASSERT_NEAR(static_cast<double>((is_alone ? alone : in_pair)[r]), expected.value, expected.tolerance())
+        const double* const weights = values.data() + r * columns;
+        const Expected expected(matrix, weights, x.data() + t * columns, is_alone ? 1 : kMany);
+        ASSERT_NEAR(static_cast<double>((is_alone ? alone : among_many)[r]), expected.value, expected.tolerance())
             << is_alone;
-        const Expected exact(matrix, values.data() + r * columns, x.data() + t * columns, is_alone, Precision::exact);
+        const Expected exact(matrix, weights, x.data() + t * columns, is_alone ? 1 : 2, Precision::exact);
         ASSERT_NEAR(static_cast<double>((is_alone ? exact_alone : exact_in_pair)[r]), exact.value, exact.tolerance())
             << is_alone;
       }
-      ASSERT_EQ(together[t * stride + r], tokens == 1 ? alone[r] : in_pair[r]);
+      ASSERT_EQ(together[t * stride + r], in_company[r]);
       ASSERT_EQ(later[t * stride + r], r < first ? -1 : together[t * stride + r]);
     }
     for (std::size_t r = rows; r < stride; ++r)
@@ -433,7 +439,7 @@ TEST_P(Kernels, ProductsAtTheLimitOfIntegers) {
         const std::vector<std::byte> codes(4 * columns, static_cast<std::byte>(code));
         const StoredRows matrix = {.storage = storage, .data = codes.data(), .columns = columns};
         const double weight = storage == Storage::u8 || code < 128 ? code : code - 256.0;
-        for (const std::size_t tokens : {1U, 2U}) {
+        for (const std::size_t tokens : {std::size_t{1}, std::size_t{2}, kMany}) {
           const double expected = weight * static_cast<double>(x) * columns;
           for (const float y : products(matrix, 0, 4, std::vector<float>(tokens * columns, x), 4))
             EXPECT_NEAR(static_cast<double>(y), expected, 1e-6 * std::abs(expected));
@@ -455,10 +461,12 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
         std::vector<float> x(matrix.columns, 1.0F);
         x[at] = bad;
         EXPECT_TRUE(std::isnan(products(matrix, 0, 1, x, 1)[0]));
-        x.resize(2 * matrix.columns, 1.0F);
-        const std::vector<float> two_rows = products(matrix, 0, 1, x, 1);
-        EXPECT_TRUE(std::isnan(two_rows[0]));
-        EXPECT_EQ(two_rows[1], 0);
+        for (const std::size_t tokens : {std::size_t{2}, kMany}) {
+          x.resize(tokens * matrix.columns, 1.0F);
+          const std::vector<float> of_tokens = products(matrix, 0, 1, x, 1);
+          EXPECT_TRUE(std::isnan(of_tokens[0]));
+          EXPECT_EQ(of_tokens[1], 0);
+        }
       }
     }
   }
@@ -509,12 +517,12 @@ TEST_P(Kernels, AnInfiniteFactorLeavesNothingFinite) {
   const std::vector<float> weights(300, 1.5F);
   const StoredRows matrix = {
       .storage = Storage::f32, .data = reinterpret_cast<const std::byte*>(weights.data()), .columns = weights.size()};
-  for (const std::size_t tokens : {1U, 2U}) {
+  for (const std::size_t tokens : {std::size_t{1}, std::size_t{2}, kMany}) {
     std::vector<float> x(tokens * weights.size(), 1.0F);
     x[123] = std::numeric_limits<float>::infinity();
     const std::vector<float> y = products(matrix, 0, 1, x, 1);
     EXPECT_FALSE(std::isfinite(y[0]));
-    EXPECT_EQ(y.back() == 450, tokens == 2);
+    EXPECT_EQ(y.back() == 450, tokens > 1);
   }
 }
 

@@ -85,7 +85,8 @@ struct Mx4Type;
 
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kGroup, int kTaken>
 struct NamedNumbers {
-  using Sums = ByteSums;
+  template <std::size_t kTokens>
+  using Sums = ByteSums<kTokens, kGroup>;
   static constexpr std::size_t kElements = kBlockElements;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr std::size_t kScaled = kGroup;

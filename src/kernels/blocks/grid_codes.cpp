@@ -99,7 +99,8 @@ HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) {
 // A block of 256.
 template <std::size_t kBlockBytes, std::size_t kGroup>
 struct GridBlock {
-  using Sums = ByteSums;
+  template <std::size_t kTokens>
+  using Sums = ByteSums<kTokens, kGroup>;
   static constexpr std::size_t kElements = 256;
   static constexpr std::size_t kScaled = kGroup;
   static constexpr std::size_t kBytes = kBlockBytes;
@@ -115,16 +116,17 @@ struct GridBlock {
   }
 };
 
-// The products of points and x of the i-th sixteen columns, in pairs; minus is 0xff for negative coordinates.
-HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(const ByteSums& sums, Codes points, Codes minus, std::size_t i) {
+// The products of points and x, in pairs; minus is 0xff for negative coordinates.
+HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(hn::Vec<CodeSigned> x, Codes points, Codes minus) {
   const auto sign = hn::BitCast(CodeSigned(), minus);
-  return PairProducts(points, hn::Sub(hn::Xor(sums.x_of(i), sign), sign));
+  return PairProducts(points, hn::Sub(hn::Xor(x, sign), sign));
 }
 
 // A block of 256 with one float16 number, at its start, and odd integers as scales.
 template <std::size_t kBlockBytes>
 struct OddScales {
-  using Sums = ScaledSums;
+  template <std::size_t kTokens>
+  using Sums = ScaledSums<kTokens>;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr std::size_t kNumber = 0;
   static constexpr bool kHasMins = false;
@@ -134,10 +136,14 @@ struct OddScales {
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
   // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
-  template <std::size_t kAt, std::uint8_t kSigns>
-  static HWY_INLINE void add32(ScaledSums& sums, Codes first, Codes second, Codes signs) {
-    sums.add32<kAt>(hn::Add(PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + 1>(signs), 2 * kAt),
-                            PairsWithSigns(sums, second, SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * kAt + 1)));
+  template <std::size_t kAt, std::uint8_t kSigns, class Into>
+  static HWY_INLINE void add32(Into& sums, Codes first, Codes second, Codes signs) {
+    const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
+    const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
+    sums.template add32<kAt>([&](std::size_t t) HWY_ATTR {
+      return hn::Add(PairsWithSigns(sums.x_of(t, 2 * kAt), first, minus),
+                     PairsWithSigns(sums.x_of(t, 2 * kAt + 1), second, next_minus));
+    });
   }
 };
 
@@ -145,10 +151,12 @@ struct Iq2_XxsType : OddScales<66> {
   static constexpr float kUnit = 0.125F;
 
   // Words of signs are every other one, and their highest four bits are scales.
-  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+  template <class From>
+  static HWY_INLINE Codes factors(const From& sums) {
     return odd(hn::Or(hn::Or(scales<0>(sums), scales<1>(sums)), hn::Or(scales<2>(sums), scales<3>(sums))));
   }
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     add_two<0>(sums);
     add_two<1>(sums);
     add_two<2>(sums);
@@ -156,8 +164,8 @@ struct Iq2_XxsType : OddScales<66> {
   }
 
  private:
-  template <std::size_t kTwo>
-  static HWY_INLINE Codes scales(const ScaledSums& sums) {
+  template <std::size_t kTwo, class From>
+  static HWY_INLINE Codes scales(const From& sums) {
     struct Places {
       alignas(16) std::uint8_t of[16];
     };
@@ -170,14 +178,15 @@ struct Iq2_XxsType : OddScales<66> {
     }();
     return HighHalf(hn::TableLookupBytesOr0(sums.load(2 + 16 * kTwo), hn::LoadDup128(CodeTag(), kPlaces.of)));
   }
-  template <std::size_t kTwo>
-  static HWY_INLINE void add_two(ScaledSums& sums) {
+  template <std::size_t kTwo, class Into>
+  static HWY_INLINE void add_two(Into& sums) {
     constexpr std::size_t kAt = 2 + 16 * kTwo;
     const Codes signs = EvenSignsOfWords(sums.load(kAt));
     add32<2 * kTwo, 4>(sums, points(sums, kAt), points(sums, kAt + 2), signs);
     add32<2 * kTwo + 1, 12>(sums, points(sums, kAt + 8), points(sums, kAt + 10), signs);
   }
-  static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
+  template <class From>
+  static HWY_INLINE Codes points(const From& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       return kGridIq2Xxs[sums.rows[r][sums.start + at + i]];
     });
@@ -190,21 +199,25 @@ struct SixteenScales : OddScales<kBlockBytes> {
   using Block = OddScales<kBlockBytes>;
   static constexpr float kUnit = 0.125F;
 
-  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+  template <class From>
+  static HWY_INLINE Codes factors(const From& sums) {
     const Codes last = sums.load(kBlockBytes - 16);
     return Block::odd(hn::InterleaveUpper(CodeTag(), LowHalf(last), HighHalf(last)));
   }
   // Adds groups 2 * kTwo and the next. Four bytes have the signs: kSigns and those kStep further each.
-  template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep>
-  static HWY_INLINE void add_two(ScaledSums& sums, Codes first, Codes second, Codes signs) {
-    sums.add_two16<kTwo>(
-        PairsWithSigns(sums, first, SpreadBits<kSigns, kSigns + kStep>(signs), 2 * kTwo),
-        PairsWithSigns(sums, second, SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs), 2 * kTwo + 1));
+  template <std::size_t kTwo, std::uint8_t kSigns, std::uint8_t kStep, class Into>
+  static HWY_INLINE void add_two(Into& sums, Codes first, Codes second, Codes signs) {
+    const Codes minus = SpreadBits<kSigns, kSigns + kStep>(signs);
+    const Codes next_minus = SpreadBits<kSigns + 2 * kStep, kSigns + 3 * kStep>(signs);
+    sums.template add_two16<kTwo>(
+        [&](std::size_t t) HWY_ATTR { return PairsWithSigns(sums.x_of(t, 2 * kTwo), first, minus); },
+        [&](std::size_t t) HWY_ATTR { return PairsWithSigns(sums.x_of(t, 2 * kTwo + 1), second, next_minus); });
   }
 };
 
 struct Iq2_XsType : SixteenScales<74> {
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     add_four<0>(sums);
     add_four<1>(sums);
     add_four<2>(sums);
@@ -212,8 +225,8 @@ struct Iq2_XsType : SixteenScales<74> {
   }
 
  private:
-  template <std::size_t kFour>
-  static HWY_INLINE void add_four(ScaledSums& sums) {
+  template <std::size_t kFour, class Into>
+  static HWY_INLINE void add_four(Into& sums) {
     const hn::Repartition<std::uint16_t, CodeTag> words;
     const Codes both = sums.load(2 + 16 * kFour);
     const Codes signs = EvenSigns(hn::BitCast(CodeTag(), hn::ShiftRight<9>(hn::BitCast(words, both))));
@@ -221,7 +234,8 @@ struct Iq2_XsType : SixteenScales<74> {
     add_two<2 * kFour, 0, 2>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
     add_two<2 * kFour + 1, 8, 2>(sums, points(sums, kAt + 8), points(sums, kAt + 12), signs);
   }
-  static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
+  template <class From>
+  static HWY_INLINE Codes points(const From& sums, std::size_t at) {
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       return kGridIq2Xs[Load16(sums.rows[r] + sums.start + at + 2 * i) & 511U];
     });
@@ -229,22 +243,23 @@ struct Iq2_XsType : SixteenScales<74> {
 };
 
 struct Iq2_SType : SixteenScales<82> {
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     add_eight<0>(sums);
     add_eight<1>(sums);
   }
 
  private:
-  template <std::size_t kHalf>
-  static HWY_INLINE void add_eight(ScaledSums& sums) {
+  template <std::size_t kHalf, class Into>
+  static HWY_INLINE void add_eight(Into& sums) {
     const Codes signs = sums.load(34 + 16 * kHalf);
     add_two<4 * kHalf, 0, 1>(sums, points<8 * kHalf>(sums), points<8 * kHalf + 1>(sums), signs);
     add_two<4 * kHalf + 1, 4, 1>(sums, points<8 * kHalf + 2>(sums), points<8 * kHalf + 3>(sums), signs);
     add_two<4 * kHalf + 2, 8, 1>(sums, points<8 * kHalf + 4>(sums), points<8 * kHalf + 5>(sums), signs);
     add_two<4 * kHalf + 3, 12, 1>(sums, points<8 * kHalf + 6>(sums), points<8 * kHalf + 7>(sums), signs);
   }
-  template <std::size_t kGroup>
-  static HWY_INLINE Codes points(const ScaledSums& sums) {
+  template <std::size_t kGroup, class From>
+  static HWY_INLINE Codes points(const From& sums) {
     constexpr unsigned kUp = 8 - 4 * (kGroup % 2);  // to bits 8 and 9, for the first of two
     return GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
@@ -258,7 +273,8 @@ struct Iq3_XxsType : OddScales<98> {
   static constexpr float kUnit = 0.25F;
 
   // The highest four bits of the words of signs.
-  static HWY_INLINE Codes factors(const ScaledSums& sums) {
+  template <class From>
+  static HWY_INLINE Codes factors(const From& sums) {
     alignas(16) static constexpr std::uint8_t kFirst[16] = {3,   7,   11,  15,  128, 128, 128, 128,
                                                             128, 128, 128, 128, 128, 128, 128, 128};
     alignas(16) static constexpr std::uint8_t kSecond[16] = {128, 128, 128, 128, 3,   7,   11,  15,
@@ -266,14 +282,15 @@ struct Iq3_XxsType : OddScales<98> {
     const Codes first = hn::TableLookupBytesOr0(sums.load(66), hn::LoadDup128(CodeTag(), kFirst));
     return odd(HighHalf(hn::Or(first, hn::TableLookupBytesOr0(sums.load(82), hn::LoadDup128(CodeTag(), kSecond)))));
   }
-  static HWY_INLINE void multiply(ScaledSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     add_four<0>(sums);
     add_four<1>(sums);
   }
 
  private:
-  template <std::size_t kFour>
-  static HWY_INLINE void add_four(ScaledSums& sums) {
+  template <std::size_t kFour, class Into>
+  static HWY_INLINE void add_four(Into& sums) {
     constexpr std::size_t kAt = 2 + 32 * kFour;
     const Codes signs = EvenSignsOfWords(sums.load(66 + 16 * kFour));
     add32<4 * kFour, 0>(sums, points(sums, kAt), points(sums, kAt + 4), signs);
@@ -281,7 +298,8 @@ struct Iq3_XxsType : OddScales<98> {
     add32<4 * kFour + 2, 8>(sums, points(sums, kAt + 16), points(sums, kAt + 20), signs);
     add32<4 * kFour + 3, 12>(sums, points(sums, kAt + 24), points(sums, kAt + 28), signs);
   }
-  static HWY_INLINE Codes points(const ScaledSums& sums, std::size_t at) {
+  template <class From>
+  static HWY_INLINE Codes points(const From& sums, std::size_t at) {
     return GatherFours(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       return &kGridIq3Xxs[sums.rows[r][sums.start + at + i]];
     });
@@ -296,7 +314,8 @@ struct Iq3_SType : GridBlock<110, 32> {
       put_odd_halves(all.words[3], FourHalves(rows, start), out, b * kScales);
     }
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     alignas(64) std::uint16_t indices[kRowsOfVector][64];
     for (std::size_t r = 0; r < kRowsOfVector; ++r) put_indices(sums.rows[r] + sums.start, indices[r]);
     for (std::size_t half = 0; half < 2; ++half) {
@@ -321,13 +340,16 @@ struct Iq3_SType : GridBlock<110, 32> {
       hn::Store(hn::Or(low, hn::And(hn::VecFromMask(words, is_high), hn::Set(words, 256))), words, indices + 8 * group);
     }
   }
-  template <std::uint8_t kSigns>
-  static HWY_INLINE void add(ByteSums& sums, const Indices& indices, Codes signs, std::size_t group) {
-    const auto first =
-        PairsWithSigns(sums, points(indices, 8 * group), SpreadBits<kSigns, kSigns + 1>(signs), 2 * group);
-    const auto second =
-        PairsWithSigns(sums, points(indices, 8 * group + 4), SpreadBits<kSigns + 2, kSigns + 3>(signs), 2 * group + 1);
-    sums.finish(ByteSums::fours(hn::Add(first, second)), group);
+  template <std::uint8_t kSigns, class Into>
+  static HWY_INLINE void add(Into& sums, const Indices& indices, Codes signs, std::size_t group) {
+    const Codes first = points(indices, 8 * group);
+    const Codes second = points(indices, 8 * group + 4);
+    const Codes minus = SpreadBits<kSigns, kSigns + 1>(signs);
+    const Codes next_minus = SpreadBits<kSigns + 2, kSigns + 3>(signs);
+    sums.finish_each(group, [&](std::size_t t) HWY_ATTR {
+      return SumsOfPairs(hn::Add(PairsWithSigns(sums.x_of(t, 2 * group), first, minus),
+                                 PairsWithSigns(sums.x_of(t, 2 * group + 1), second, next_minus)));
+    });
   }
   static HWY_INLINE Codes points(const Indices& indices, std::size_t at) {
     return GatherFours(CodeTag(), 0,
@@ -350,7 +372,8 @@ struct Iq1_SType : GridBlock<50, 32> {
       }
     }
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     for (std::size_t group = 0; group < kScales; ++group) {
       sums.multiply32(codes<8>(sums, group), codes<2>(sums, group), group);
     }
@@ -368,8 +391,8 @@ struct Iq1_SType : GridBlock<50, 32> {
     out.template min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
   }
   // Sixteen columns of a group; shifts the high bits of their first index up by kUp.
-  template <unsigned kUp>
-  static HWY_INLINE Codes codes(const ByteSums& sums, std::size_t group) {
+  template <unsigned kUp, class From>
+  static HWY_INLINE Codes codes(const From& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {
       const Bytes block = sums.rows[r] + sums.start;
       const std::uint32_t high = Load16(block + 34 + 2 * group) << kUp >> (3 * i);
@@ -401,7 +424,8 @@ struct Iq1_MType : GridBlock<56, 16> {
       PutScales(scales(hn::ShiftRight<16>(high)), eighth, out, b * kScales + 12);
     }
   }
-  static HWY_INLINE void multiply(ByteSums& sums) {
+  template <class Into>
+  static HWY_INLINE void multiply(Into& sums) {
     const Codes halves = sums.load(32);
     add<0>(sums, halves);
     add<1>(sums, halves);
@@ -430,8 +454,8 @@ struct Iq1_MType : GridBlock<56, 16> {
     return Odd(hn::Or(hn::Or(bits(words, 7), bits(hn::ShiftLeft<5>(words), 0x700)),
                       hn::Or(bits(hn::ShiftLeft<10>(words), 0x70000), bits(hn::ShiftLeft<15>(words), 0x7000000))));
   }
-  template <std::uint8_t kGroup>
-  static HWY_INLINE void add(ByteSums& sums, Codes halves) {
+  template <std::uint8_t kGroup, class Into>
+  static HWY_INLINE void add(Into& sums, Codes halves) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {kGroup, kGroup, kGroup, kGroup, kGroup, kGroup,
                                                              kGroup, kGroup, kGroup, kGroup, kGroup, kGroup,
                                                              kGroup, kGroup, kGroup, kGroup};

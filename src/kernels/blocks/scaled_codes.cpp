@@ -23,9 +23,10 @@ struct Q8_0Type;
 #else
 
 // A block of 32. It begins with the scale; a minimum follows.
-template <class SumsOfRows, std::size_t kBlockBytes, bool kMins, int kTaken = 0>
+template <template <std::size_t> class SumsOfTokens, std::size_t kBlockBytes, bool kMins, int kTaken = 0>
 struct ScaledCodes {
-  using Sums = SumsOfRows;
+  template <std::size_t kTokens>
+  using Sums = SumsOfTokens<kTokens>;
   static constexpr std::size_t kElements = 32;
   static constexpr std::size_t kScaled = 32;
   static constexpr std::size_t kBytes = kBlockBytes;
@@ -43,7 +44,10 @@ struct ScaledCodes {
   }
 };
 
-struct Q4_0Type : ScaledCodes<ByteSums, 18, false, 8> {
+template <std::size_t kTokens>
+using BytesOf32 = ByteSums<kTokens, 32>;
+
+struct Q4_0Type : ScaledCodes<BytesOf32, 18, false, 8> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(2);
@@ -51,7 +55,7 @@ struct Q4_0Type : ScaledCodes<ByteSums, 18, false, 8> {
   }
 };
 
-struct Q4_1Type : ScaledCodes<ByteSums, 20, true> {
+struct Q4_1Type : ScaledCodes<BytesOf32, 20, true> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(4);
@@ -65,7 +69,7 @@ HWY_INLINE Codes FifthBits(Codes bytes) {
   return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));
 }
 
-struct Q5_0Type : ScaledCodes<ByteSums, 22, false, 16> {
+struct Q5_0Type : ScaledCodes<BytesOf32, 22, false, 16> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes bits = sums.load(2);
@@ -74,7 +78,7 @@ struct Q5_0Type : ScaledCodes<ByteSums, 22, false, 16> {
   }
 };
 
-struct Q5_1Type : ScaledCodes<ByteSums, 24, true> {
+struct Q5_1Type : ScaledCodes<BytesOf32, 24, true> {
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes bits = sums.load(4);

@@ -24,7 +24,8 @@ struct Tq2_0Type;
 // A block of small codes with one scale, at kScale.
 template <std::size_t kBlockElements, std::size_t kBlockBytes, std::size_t kScale>
 struct SmallCodes {
-  using Sums = ByteSums;
+  template <std::size_t kTokens>
+  using Sums = ByteSums<kTokens, 32>;
   static constexpr std::size_t kElements = kBlockElements;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr std::size_t kScaled = 32;  // x has a scale for each 32

@@ -27,7 +27,8 @@ struct Q8_KType;
 // A block of 256.
 template <std::size_t kBlockBytes, std::size_t kGroup, bool kMins, int kTaken = 0>
 struct SuperBlock {
-  using Sums = ByteSums;
+  template <std::size_t kTokens>
+  using Sums = ByteSums<kTokens, kGroup>;
   static constexpr std::size_t kElements = 256;
   static constexpr std::size_t kScaled = kGroup;
   static constexpr std::size_t kBytes = kBlockBytes;
@@ -126,7 +127,8 @@ struct Q3_KType : SuperBlock<110, 16, false, 4> {
 // Q4_K and Q5_K have the same scales and minimums.
 template <std::size_t kBlockBytes>
 struct SixBitFactors {
-  using Sums = ScaledSums;
+  template <std::size_t kTokens>
+  using Sums = ScaledSums<kTokens>;
   static constexpr std::size_t kScaled = 32;
   static constexpr std::size_t kBytes = kBlockBytes;
   static constexpr float kUnit = 1;
@@ -154,12 +156,13 @@ struct SixBitFactors {
     return hn::Or(hn::Or(low, last), high);
   }
   // Minimums times sums of x.
-  static HWY_INLINE hn::Vec<CodeSums> mins(const ScaledSums& sums) {
+  template <class From>
+  static HWY_INLINE hn::Vec<CodeSums> mins(const From& sums, std::size_t t) {
     const auto zero = hn::Zero(CodeWords());
     const auto first = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), sums.factors[1], zero));
     const auto second = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), sums.factors[1], zero));
-    const auto x = [&](std::size_t i) HWY_ATTR { return hn::LoadDup128(CodeSums(), sums.x_sums + 4 * i); };
-    return MulAdd(hn::ConvertTo(CodeSums(), first), x(0), hn::Mul(hn::ConvertTo(CodeSums(), second), x(1)));
+    return MulAdd(hn::ConvertTo(CodeSums(), first), sums.sums_of_x(t, 0),
+                  hn::Mul(hn::ConvertTo(CodeSums(), second), sums.sums_of_x(t, 1)));
   }
 };
 
@@ -224,7 +227,8 @@ struct Q5_KType : SixBitFactors<176> {
 };
 
 struct Q6_KType {
-  using Sums = ScaledSums;
+  template <std::size_t kTokens>
+  using Sums = ScaledSums<kTokens>;
   static constexpr std::size_t kScaled = 16;
   static constexpr std::size_t kBytes = 210;
   static constexpr float kUnit = 1;
@@ -260,7 +264,8 @@ struct Q6_KType {
 };
 
 struct Q8_KType : SuperBlock<292, 256, false> {
-  using Sums = WordSums;
+  template <std::size_t kTokens>
+  using Sums = WordSums<kTokens>;
   template <class Sink>
   static HWY_INLINE void factors(const Bytes (&rows)[4], std::size_t start, std::size_t blocks, Sink& out) {
     for (std::size_t b = 0; b < blocks; ++b, start += kBytes) {

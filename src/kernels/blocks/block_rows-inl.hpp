@@ -1,0 +1,167 @@
+// Rows of ggml's blocks in vectors, and the factors of four rows. Sixteen bytes of a vector belong to one row; a vector
+// takes one, two or four rows.
+#if defined(POISE_KERNELS_BLOCK_ROWS) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_BLOCK_ROWS
+#undef POISE_KERNELS_BLOCK_ROWS
+#else
+#define POISE_KERNELS_BLOCK_ROWS
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include <hwy/highway.h>
+
+#include "kernels/halves-inl.hpp"
+#include "kernels/integer_sums-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
+
+using CodeTag = hn::CappedTag<std::uint8_t, 64>;
+using Codes = hn::Vec<CodeTag>;
+using CodeSigned = hn::RebindToSigned<CodeTag>;
+using CodeWords = hn::Repartition<std::int16_t, CodeTag>;
+using CodeInts = hn::Repartition<std::int32_t, CodeTag>;
+using CodeSums = hn::Repartition<float, CodeTag>;
+using FourFloats = hn::FixedTag<float, 4>;
+using FourWords = hn::FixedTag<std::uint32_t, 4>;
+
+constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
+constexpr std::size_t kVectors = 4 / kRowsOfVector;
+
+// A float16 number of each row.
+HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
+  std::uint64_t halves = 0;
+  for (std::size_t r = 0; r < 4; ++r) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, rows[r] + at, sizeof half);
+    halves |= std::uint64_t{half} << (16 * r);
+  }
+  return HalvesToFloats(FourFloats(), hn::BitCast(hn::Rebind<std::uint16_t, FourFloats>(),
+                                                  hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
+}
+
+// Sixteen bytes of each row in a vector.
+template <class D>
+HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
+  if constexpr (hn::MaxLanes(D()) == 16) {
+    return LoadU(tag, rows[0] + at);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(tag, LoadRows(half, rows + hn::MaxLanes(half) / 16, at), LoadRows(half, rows, at));
+  }
+}
+
+// Calls put(tag, i, numbers) with a float16 number of each row, of `count` blocks that begin at `at` and are `stride`
+// bytes apart: those of block i, in a vector of eight of the next one, too.
+template <class Put>
+HWY_INLINE void ForHalves(const Bytes (&rows)[4], std::size_t at, std::size_t stride, std::size_t count, Put put) {
+  std::size_t i = 0;
+#if HWY_ARCH_X86 && HWY_CAP_GE256
+  const auto half = [&](std::size_t row, std::size_t from) HWY_ATTR {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, rows[row] + from, sizeof bits);
+    return bits;
+  };
+  for (; i + 2 <= count; i += 2, at += 2 * stride) {
+    __m128i halves = _mm_cvtsi32_si128(half(0, at));
+    halves = _mm_insert_epi16(halves, half(1, at), 1);
+    halves = _mm_insert_epi16(halves, half(2, at), 2);
+    halves = _mm_insert_epi16(halves, half(3, at), 3);
+    halves = _mm_insert_epi16(halves, half(0, at + stride), 4);
+    halves = _mm_insert_epi16(halves, half(1, at + stride), 5);
+    halves = _mm_insert_epi16(halves, half(2, at + stride), 6);
+    halves = _mm_insert_epi16(halves, half(3, at + stride), 7);
+    const hn::FixedTag<float, 8> eight;
+    put(eight, i, HalvesToFloats(eight, hn::Vec128<std::uint16_t>{halves}));
+  }
+#endif
+  for (; i < count; ++i, at += stride) put(FourFloats(), i, FourHalves(rows, at));
+}
+
+// Sixteen bytes of each row, turned: word r of the i-th vector is word i of row r.
+struct TurnedWords {
+  hn::Vec<FourWords> words[4];
+
+  HWY_INLINE TurnedWords(const Bytes (&rows)[4], std::size_t at) {
+    const FourWords tag;
+    const hn::Repartition<std::uint64_t, FourWords> pairs;
+    const auto load = [&](std::size_t r)
+                          HWY_ATTR { return hn::BitCast(tag, LoadU(hn::FixedTag<std::uint8_t, 16>(), rows[r] + at)); };
+    const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(tag, load(0), load(1)));
+    const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(tag, load(2), load(3)));
+    const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(tag, load(0), load(1)));
+    const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(tag, load(2), load(3)));
+    words[0] = hn::BitCast(tag, hn::InterleaveLower(pairs, low01, low23));
+    words[1] = hn::BitCast(tag, hn::InterleaveUpper(pairs, low01, low23));
+    words[2] = hn::BitCast(tag, hn::InterleaveLower(pairs, high01, high23));
+    words[3] = hn::BitCast(tag, hn::InterleaveUpper(pairs, high01, high23));
+  }
+};
+
+// Calls put(which, tag, i, numbers): factors[r] times the i-th byte of word r, which is a number of 8 bits and a sign
+// at most, for four rows; of a vector of eight, and then byte i + 1.
+template <class Put>
+HWY_INLINE void ScaleBytes(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Put put) {
+  using Zero = std::integral_constant<int, 0>;
+  using One = std::integral_constant<int, 1>;
+#if HWY_CAP_GE256
+  const hn::FixedTag<float, 8> eight;
+  const hn::FixedTag<std::uint8_t, 16> all;
+  const hn::FixedTag<std::int8_t, 8> half;
+  alignas(16) static constexpr std::uint8_t kTurned[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
+  const auto turned = hn::BitCast(hn::FixedTag<std::int8_t, 16>(),
+                                  hn::TableLookupBytes(hn::BitCast(all, bytes), hn::Load(all, kTurned)));
+  const auto twice = hn::Combine(eight, factors, factors);
+  const auto numbers = [&](auto eight_bytes) HWY_ATTR {
+    return hn::Mul(twice, hn::ConvertTo(eight, hn::PromoteTo(hn::FixedTag<std::int32_t, 8>(), eight_bytes)));
+  };
+  put(Zero(), eight, 0, numbers(hn::LowerHalf(half, turned)));
+  put(One(), eight, 2, numbers(hn::UpperHalf(half, turned)));
+#else
+  const hn::RebindToSigned<FourWords> integers;
+  const auto signed_bytes = hn::BitCast(integers, bytes);
+  const auto numbers = [&](auto words) HWY_ATTR {
+    return hn::Mul(factors, hn::ConvertTo(FourFloats(), hn::ShiftRight<24>(words)));
+  };
+  put(Zero(), FourFloats(), 0, numbers(hn::ShiftLeft<24>(signed_bytes)));
+  put(One(), FourFloats(), 1, numbers(hn::ShiftLeft<16>(signed_bytes)));
+  put(Zero(), FourFloats(), 2, numbers(hn::ShiftLeft<8>(signed_bytes)));
+  put(One(), FourFloats(), 3, numbers(signed_bytes));
+#endif
+}
+
+// The scales of groups `at` to at + 3.
+template <class Sink>
+HWY_INLINE void PutScales(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
+  ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
+    out.template scale<decltype(which)::value>(floats, at + i, numbers);
+  });
+}
+// Their minimums.
+template <class Sink>
+HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, Sink& out, std::size_t at) {
+  ScaleBytes(bytes, factors, [&](auto which, auto floats, std::size_t i, auto numbers) HWY_ATTR {
+    out.template min<decltype(which)::value>(floats, at + i, numbers);
+  });
+}
+
+// Scales [first, first + count) of rows [row, row + 4), of which those from `last` on are row last - 1.
+struct ScalesApart {
+  std::size_t row;
+  std::size_t last;
+  std::size_t first;
+  std::size_t count;
+};
+
+#endif
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,340 @@
+// Sums of products of the rows of one vector with x of some tokens as integers, in the forms that types of blocks take
+// it. Products of codes and x that share a scale are summed exactly, as integers; times the scale they are added in
+// float32. A row's sums have the same order on every processor and for any number of tokens.
+#if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_ROW_SUMS
+#undef POISE_KERNELS_ROW_SUMS
+#else
+#define POISE_KERNELS_ROW_SUMS
+#endif
+
+#include <cstddef>
+#include <cstdint>
+
+#include <hwy/highway.h>
+
+#include "kernels/blocks/pair_products-inl.hpp"
+#include "kernels/product.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Receives the factors of groups of columns for four rows, and stores scales for multiply(); for one token with x of 8
+// bits multiplied by those of x. Multiplies minimums, or offsets of codes, by sums of x and adds them up. A vector has
+// the factors of one group or two.
+template <class Type, std::size_t kTokens>
+struct FactorSink {
+  using EightFloats = hn::CappedTag<float, 8>;
+  static constexpr bool kBytes = Type::template Sums<kTokens>::kBytes;
+  float (*scales)[4];
+  const float* x_scales;  // of one token
+  const float* x_sums[kTokens];
+  hn::Vec<FourFloats> sum[kTokens];
+  hn::Vec<EightFloats> sums[kTokens][2];
+
+  explicit HWY_INLINE FactorSink(float (*to)[4]) : scales(to), x_scales(nullptr) {
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      x_sums[t] = nullptr;
+      sum[t] = hn::Zero(FourFloats());
+      sums[t][0] = sums[t][1] = hn::Zero(EightFloats());
+    }
+  }
+
+  // Begins with the columns of the b-th kBlock, for tokens from `first` on.
+  HWY_INLINE void begin(const KernelInput& in, std::size_t first, std::size_t b) {
+    if constexpr (kBytes) {
+      constexpr std::size_t kOfBlock = 4 * (kBlock / Type::kScaled);
+      x_scales = in.byte_scales(first) + b * kOfBlock;
+      for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.byte_sums(first + t) + b * kOfBlock;
+    }
+  }
+  // For the i-th group (in a vector of eight, also the next). Vectors of even and odd kWhich are independent.
+  template <int kWhich, class D>
+  HWY_INLINE void scale(D floats, std::size_t i, hn::Vec<D> factors) {
+    if constexpr (Type::kOffset != 0) weigh<kWhich>(floats, i, factors);
+    if constexpr (kBytes && kTokens == 1) factors = hn::Mul(factors, LoadU(floats, x_scales + 4 * i));
+    hn::Store(factors, floats, scales[i]);
+  }
+  template <int kWhich, class D>
+  HWY_INLINE void min(D floats, std::size_t i, hn::Vec<D> factors) {
+    weigh<kWhich>(floats, i, factors);
+  }
+  // `scales` has received the scales of `count` groups one by one.
+  HWY_INLINE void rescale(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) scale<0>(FourFloats(), i, hn::Load(FourFloats(), scales[i]));
+  }
+  HWY_INLINE hn::Vec<FourFloats> total(std::size_t t) const {
+    return hn::Add(sum[t], FourSums::sum_of_blocks(EightFloats(), hn::Add(sums[t][0], sums[t][1])));
+  }
+
+ private:
+  template <int kWhich, class D>
+  HWY_INLINE void weigh(D floats, std::size_t i, hn::Vec<D> factors) {
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const auto x = LoadU(floats, x_sums[t] + 4 * i);
+      if constexpr (hn::MaxLanes(D()) == 4) {
+        sum[t] = MulAdd(factors, x, sum[t]);
+      } else {
+        sums[t][kWhich] = MulAdd(factors, x, sums[t][kWhich]);
+      }
+    }
+  }
+};
+
+// The factors of a block and the results of some tokens, for the rows of one vector.
+template <std::size_t kTokens>
+struct RowSums {
+  const Bytes* rows;
+  std::size_t start;         // of the block in a row
+  const float (*scales)[4];  // of the block
+  std::size_t vector;        // which rows these are
+
+  HWY_INLINE RowSums() : rows(nullptr), start(0), scales(nullptr), vector(0) {
+    for (std::size_t t = 0; t < kTokens; ++t) sum_[t] = before_[t] = hn::Zero(CodeSums());
+  }
+
+  HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
+
+  // Ends the sums of products with a scale.
+  HWY_INLINE void finish(std::size_t t, hn::Vec<CodeInts> total, hn::Vec<CodeSums> scale) {
+    const auto next = MulAdd(hn::ConvertTo(CodeSums(), total), scale, before_[t]);
+    before_[t] = sum_[t];
+    sum_[t] = next;
+  }
+  HWY_INLINE hn::Vec<CodeSums> sum(std::size_t t) const { return hn::Add(sum_[t], before_[t]); }
+
+  // Of each row the i-th.
+  HWY_INLINE hn::Vec<CodeSums> scale(std::size_t i) const {
+    const float* const of_rows = scales[i];
+    if constexpr (kRowsOfVector == 1) {
+      return hn::Set(CodeSums(), of_rows[vector]);
+    } else {
+      alignas(64) static constexpr std::uint8_t kPlaces[64] = {
+          0, 1, 2,  3,  0,  1,  2,  3,  0,  1,  2,  3,  0,  1,  2,  3,  4,  5,  6,  7, 4,  5,
+          6, 7, 4,  5,  6,  7,  4,  5,  6,  7,  8,  9,  10, 11, 8,  9,  10, 11, 8,  9, 10, 11,
+          8, 9, 10, 11, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15};
+      const auto places = hn::Load(CodeTag(), kPlaces + 16 * kRowsOfVector * vector);
+      return hn::BitCast(CodeSums(),
+                         hn::TableLookupBytes(hn::BitCast(CodeTag(), hn::LoadDup128(CodeSums(), of_rows)), places));
+    }
+  }
+
+ private:
+  // two sums alternate, to overlap
+  hn::Vec<CodeSums> sum_[kTokens];
+  hn::Vec<CodeSums> before_[kTokens];
+};
+
+// With x of 15 bits.
+template <std::size_t kTokens>
+struct WordSums : RowSums<kTokens> {
+  static constexpr bool kBytes = false;
+  const std::int16_t* even;  // x of the block's even columns
+  const std::int16_t* odd;   // and of the odd ones
+  std::size_t x_stride;      // to those of the next token
+
+  HWY_INLINE WordSums() : even(nullptr), odd(nullptr), x_stride(0) {}
+
+  // Goes to x of the b-th kBlock of columns; advance() goes on by so many columns.
+  HWY_INLINE void begin(const KernelInput& in, std::size_t first, std::size_t b) {
+    even = in.integers(first, b);
+    odd = even + in.integers_of(b) / 2;
+    x_stride = in.blocks() * kBlock;
+  }
+  HWY_INLINE void advance(std::size_t columns) {
+    even += columns / 2;
+    odd += columns / 2;
+  }
+
+  struct Sum {
+    ExactSum<false, CodeWords> of[kTokens];
+
+    HWY_INLINE Sum() {}
+    HWY_INLINE const Sum& total() const { return *this; }
+  };
+
+  // Adds sixteen signed codes times x of the i-th sixteen columns.
+  HWY_INLINE void add(Sum& scaled, Codes codes, std::size_t i) const {
+    const auto words = hn::BitCast(CodeWords(), codes);
+    const auto even_codes = EightBits<true>::plane<0>(words);
+    const auto odd_codes = EightBits<true>::plane<1>(words);
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      scaled.of[t].add(even_codes, hn::LoadDup128(CodeWords(), even + t * x_stride + 8 * i));
+      scaled.of[t].add(odd_codes, hn::LoadDup128(CodeWords(), odd + t * x_stride + 8 * i));
+    }
+  }
+  HWY_INLINE void finish(const Sum& total, std::size_t i) {
+    const auto scale = this->scale(i);
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) RowSums<kTokens>::finish(t, total.of[t].total(), scale);
+  }
+};
+
+// With x of 8 bits, of which kScaled columns share a scale.
+template <std::size_t kTokens, std::size_t kScaled>
+struct ByteSums : RowSums<kTokens> {
+  static constexpr bool kBytes = true;
+  const std::int8_t* x;  // of the block's columns
+  std::size_t x_stride;  // to that of the next token
+  const float* x_scales;
+  std::size_t x_scale_stride;
+
+  HWY_INLINE ByteSums() : x(nullptr), x_stride(0), x_scales(nullptr), x_scale_stride(0) {}
+
+  HWY_INLINE void begin(const KernelInput& in, std::size_t first, std::size_t b) {
+    x = in.bytes(first) + b * kBlock;
+    x_stride = in.columns();
+    x_scales = in.byte_scales(first) + b * (4 * (kBlock / kScaled));
+    x_scale_stride = in.sums_stride();
+  }
+  HWY_INLINE void advance(std::size_t columns) {
+    x += columns;
+    x_scales += 4 * (columns / kScaled);
+  }
+
+  // x of the i-th sixteen columns.
+  HWY_INLINE hn::Vec<CodeSigned> x_of(std::size_t t, std::size_t i) const {
+    return hn::LoadDup128(CodeSigned(), x + t * x_stride + 16 * i);
+  }
+  // Products of sixteen unsigned codes and x of the i-th sixteen columns, in pairs.
+  HWY_INLINE hn::Vec<CodeWords> pairs(std::size_t t, Codes codes, std::size_t i) const {
+    return PairProducts(codes, x_of(t, i));
+  }
+
+  // Ends the sums total(t) of products with the i-th scale, of each token.
+  template <class Total>
+  HWY_INLINE void finish_each(std::size_t i, const Total& total) {
+    const auto scale = this->scale(i);
+    if constexpr (kTokens == 1) return RowSums<kTokens>::finish(0, total(0), scale);  // FactorSink has multiplied it
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) {
+      const auto of_x = hn::Set(CodeSums(), x_scales[t * x_scale_stride + 4 * i]);
+      RowSums<kTokens>::finish(t, total(t), hn::Mul(scale, of_x));
+    }
+  }
+
+  // Sixteen codes of the i-th scale, each at most 128.
+  HWY_INLINE void multiply16(Codes codes, std::size_t i) {
+    finish_each(i, [&](std::size_t t) HWY_ATTR { return SumsOfPairs(pairs(t, codes, i)); });
+  }
+  // 32 codes of the i-th scale, each at most 64: sums of four products have 16 bits.
+  HWY_INLINE void multiply32(Codes first, Codes second, std::size_t i) {
+    finish_each(i, [&](std::size_t t)
+                       HWY_ATTR { return SumsOfPairs(hn::Add(pairs(t, first, 2 * i), pairs(t, second, 2 * i + 1))); });
+  }
+  // 32 signed numbers, none of which is -128.
+  HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
+    const auto magnitude = [](Codes numbers)
+                               HWY_ATTR { return hn::BitCast(CodeTag(), hn::Abs(hn::BitCast(CodeSigned(), numbers))); };
+    const Codes codes[2] = {magnitude(first), magnitude(second)};
+    const auto pairs_of = [&](std::size_t t, Codes numbers, std::size_t which) HWY_ATTR {
+      return PairProducts(codes[which], WithSigns(x_of(t, 2 * i + which), hn::BitCast(CodeSigned(), numbers)));
+    };
+    finish_each(i, [&](std::size_t t) HWY_ATTR {
+      return hn::Add(SumsOfPairs(pairs_of(t, first, 0)), SumsOfPairs(pairs_of(t, second, 1)));
+    });
+  }
+};
+
+// With x of 8 bits and scales that are integers of 8 bits times a number of the block of 256. Products are multiplied
+// with the integer before they are summed, so that 32 columns, which have one scale of x, make one sum.
+template <std::size_t kTokens>
+struct ScaledSums : ByteSums<kTokens, 32> {
+  const float* x_sums;             // of each 32 columns of the block, for the first token
+  const std::int16_t* x_integers;  // the sums of x as integers, of each sixteen
+  hn::Vec<CodeWords> factors[2];   // 256 times eight each
+  hn::Vec<CodeInts> twice[4];      // each of them twice
+
+  HWY_INLINE ScaledSums() : x_sums(nullptr), x_integers(nullptr) {}
+
+  // From the b-th 256 columns on, for tokens from `first` on.
+  HWY_INLINE void begin_block(const KernelInput& in, std::size_t first, std::size_t b) {
+    this->x = in.bytes(first) + 256 * b;
+    this->x_stride = in.columns();
+    this->x_scales = in.block_scales(first) + 8 * b;  // once each
+    x_sums = in.block_sums(first) + 8 * b;
+    x_integers = in.integer_sums(first) + 16 * b;
+    for (auto& sums : block_) sums[0] = sums[1] = hn::Zero(CodeSums());
+  }
+
+  // Sixteen factors of each row. What follows takes so many of them.
+  HWY_INLINE void take_factors(Codes bytes) {
+    const auto zero = hn::Zero(CodeTag());
+    const auto low = hn::BitCast(CodeWords(), hn::InterleaveLower(CodeTag(), zero, bytes));
+    const auto high = hn::BitCast(CodeWords(), hn::InterleaveUpper(CodeTag(), zero, bytes));
+    factors[0] = low;
+    factors[1] = high;
+    twice[0] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), low, low));
+    twice[1] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), low, low));
+    twice[2] = hn::BitCast(CodeInts(), hn::InterleaveLower(CodeWords(), high, high));
+    twice[3] = hn::BitCast(CodeInts(), hn::InterleaveUpper(CodeWords(), high, high));
+  }
+  // 32 codes of the kAt-th factor, each at most 64.
+  template <std::size_t kAt>
+  HWY_INLINE void multiply32(Codes first, Codes second) {
+    add32<kAt>([&](std::size_t t)
+                   HWY_ATTR { return hn::Add(this->pairs(t, first, 2 * kAt), this->pairs(t, second, 2 * kAt + 1)); });
+  }
+  // Sixteen codes of the 2 kAt-th factor and sixteen of the next, each at most 64.
+  template <std::size_t kAt>
+  HWY_INLINE void multiply_two16(Codes first, Codes second) {
+    add_two16<kAt>([&](std::size_t t) HWY_ATTR { return this->pairs(t, first, 2 * kAt); },
+                   [&](std::size_t t) HWY_ATTR { return this->pairs(t, second, 2 * kAt + 1); });
+  }
+  // The same for sums of products of each token: of four each for the kAt-th factor, or of two each for two factors.
+  template <std::size_t kAt, class Sums>
+  HWY_INLINE void add32(const Sums& fours) {
+    const auto factor = words<kAt>();
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t) add(t, NeighbourProducts(fours(t), factor), kAt);
+  }
+  template <std::size_t kAt, class First, class Second>
+  HWY_INLINE void add_two16(const First& first, const Second& second) {
+    const auto factor = words<2 * kAt>();
+    const auto next = words<2 * kAt + 1>();
+    HWY_UNROLL(4)
+    for (std::size_t t = 0; t < kTokens; ++t)
+      add(t, hn::Add(NeighbourProducts(first(t), factor), NeighbourProducts(second(t), next)), kAt);
+  }
+  // Sums of x times factors, one for each sixteen columns.
+  HWY_INLINE hn::Vec<CodeSums> of_factors(std::size_t t) const {
+    const std::size_t columns = this->x_stride;
+    const auto products = [&](std::size_t i) HWY_ATTR {
+      const auto x = hn::LoadDup128(CodeWords(), x_integers + t * (columns / 16) + 8 * i);
+      return hn::ConvertTo(CodeSums(), NeighbourProducts(factors[i], x));
+    };
+    const float* const scales = this->x_scales + t * (columns / 32);
+    return MulAdd(products(0), hn::LoadDup128(CodeSums(), scales),
+                  hn::Mul(products(1), hn::LoadDup128(CodeSums(), scales + 4)));
+  }
+  // The sums of x of the i-th 128 columns.
+  HWY_INLINE hn::Vec<CodeSums> sums_of_x(std::size_t t, std::size_t i) const {
+    return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
+  }
+  // 256 times the sums of the block, before its number multiplies them.
+  HWY_INLINE hn::Vec<CodeSums> block(std::size_t t) const { return hn::Add(block_[t][0], block_[t][1]); }
+
+ private:
+  hn::Vec<CodeSums> block_[kTokens][2];
+
+  // 256 times the kAt-th factor.
+  template <std::size_t kAt>
+  HWY_INLINE hn::Vec<CodeWords> words() const {
+    return hn::BitCast(CodeWords(), hn::Broadcast<kAt % 4>(twice[kAt / 4]));
+  }
+  HWY_INLINE void add(std::size_t t, hn::Vec<CodeInts> total, std::size_t i) {
+    const auto scale = hn::Set(CodeSums(), this->x_scales[t * (this->x_stride / 32) + i]);
+    block_[t][i % 2] = MulAdd(hn::ConvertTo(CodeSums(), total), scale, block_[t][i % 2]);
+  }
+};
+
+#endif
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,81 @@
+// How columns of x that share a scale become integers, once for each kind of processor.
+#if defined(POISE_KERNELS_ROUND_STEP) == defined(HWY_TARGET_TOGGLE)
+#ifdef POISE_KERNELS_ROUND_STEP
+#undef POISE_KERNELS_ROUND_STEP
+#else
+#define POISE_KERNELS_ROUND_STEP
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+
+// Of at most sixteen lanes: steps are whole vectors.
+using StepFloats = hn::CappedTag<float, 16>;
+
+// What a step comes to: its scale, and the sums of its first sixteen integers and of all.
+struct RoundedStep {
+  float scale;
+  std::int32_t first;
+  std::int32_t sum;
+};
+
+// Rounds `count` numbers, a multiple of sixteen: to 7 bits and a sign in `lower`, or, as words, to 15 bits and a sign,
+// of which `upper` is 256 times.
+template <bool kWords>
+HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t* upper, std::int8_t* lower) {
+  const StepFloats floats;
+  const hn::RebindToUnsigned<StepFloats> bits;
+  const hn::RebindToSigned<StepFloats> integers;
+  const hn::Rebind<std::int16_t, StepFloats> words;
+  const hn::Rebind<std::int8_t, StepFloats> bytes;
+  constexpr float kLargest = kWords ? 32639 : 127;  // both bytes of it are below 128
+  const std::size_t lanes = hn::Lanes(floats);
+  auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity are larger than numbers
+  for (std::size_t i = 0; i < count; i += lanes)
+    most = hn::Max(most, hn::And(hn::BitCast(bits, hn::LoadU(floats, x + i)), hn::Set(bits, 0x7fffffffU)));
+  const std::uint32_t most_bits = hn::GetLane(hn::MaxOfLanes(bits, most));
+  float largest = 0;
+  std::memcpy(&largest, &most_bits, sizeof largest);
+  if (!(largest >= 1e-30F && largest <= std::numeric_limits<float>::max())) {
+    if (kWords) std::fill_n(upper, count, std::int8_t{0});
+    std::fill_n(lower, count, std::int8_t{0});
+    return {largest < 1e-30F ? 0 : std::numeric_limits<float>::quiet_NaN(), 0, 0};
+  }
+  const auto factor = hn::Set(floats, kLargest / largest);
+  auto first = hn::Zero(integers);
+  auto rest = first;
+  const auto put = [&](auto numbers, std::int8_t* to)
+                       HWY_ATTR { hn::StoreU(hn::DemoteTo(bytes, hn::DemoteTo(words, numbers)), bytes, to); };
+  for (std::size_t i = 0; i < count; i += lanes) {
+    const auto numbers = hn::NearestInt(hn::Mul(hn::LoadU(floats, x + i), factor));
+    auto& sum = i < 16 ? first : rest;
+    sum = hn::Add(sum, numbers);
+    if constexpr (kWords) {
+      const auto high = hn::ShiftRight<8>(hn::Add(numbers, hn::Set(integers, 128)));
+      put(high, upper + i);
+      put(hn::Sub(numbers, hn::ShiftLeft<8>(high)), lower + i);
+    } else {
+      put(numbers, lower + i);
+    }
+  }
+  const std::int32_t sum_of_first = hn::GetLane(hn::SumOfLanes(integers, first));
+  return {largest / kLargest, sum_of_first, sum_of_first + hn::GetLane(hn::SumOfLanes(integers, rest))};
+}
+
+#endif
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
