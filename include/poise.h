@@ -771,14 +771,15 @@ typedef struct poise_session_options {
   uint64_t context;  // at most; 0: the model's maximum
   int32_t exact;     // not 0: multiplies weights with float32 numbers, without rounding to integers: slower, for
                      // comparisons
-  int32_t reserved;
+  int32_t draft_lookup;      // not 0: guesses tokens from what the text repeats, and checks several in one pass
+  const poise_model* draft;  // guesses them with this faster model of the same vocabulary; NULL: does not
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
-  { sizeof(poise_session_options), 0, 0, 0, 0 }
+  { sizeof(poise_session_options), 0, 0, 0, 0, NULL }
 
 // POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
-// disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions. *session is freed with
-// poise_session_free.
+// disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, and for a draft with another
+// vocabulary. The draft may be freed. *session is freed with poise_session_free.
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
                                   poise_session** session, poise_error* error);
 void poise_session_free(poise_session* session);

@@ -37,6 +37,13 @@ std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> lo
 // Of one token. Requires: the scores have it.
 double log_probability(std::span<const float> logits, TokenId token);
 
+// A guess of what a sampler will choose.
+struct Guess {
+  TokenId token = -1;
+  // The tokens that it was drawn from, with their probabilities; empty: it was not drawn.
+  std::vector<std::pair<TokenId, double>> drawn_from = {};
+};
+
 // The same options and scores give the same tokens on every machine.
 class Sampler {
  public:
@@ -50,6 +57,16 @@ class Sampler {
   // when a score is NaN or infinitely large. Requires: logits is not empty.
   TokenId sample(std::span<const float> logits);
 
+  // Draws a guess from the scores of a draft, with the same options. It does not count as a token of the text. Throws
+  // what sample() throws.
+  Guess guess(std::span<const float> logits);
+  // sample() with a guess: each token has the same probability as without, and is the guess as often as that allows
+  // (rejection sampling). A guess that was not drawn leaves the random numbers as they are without it. Requires: the
+  // guess was drawn from a random stream of its own.
+  TokenId sample(std::span<const float> logits, const Guess& guess);
+  // A sampler in the same state that draws other random numbers: takes its seed from this one's.
+  Sampler branch();
+
  private:
   struct Candidate {
     TokenId token;
@@ -58,7 +75,11 @@ class Sampler {
   };
   std::span<const float> adjusted(std::span<const float> logits);
   void choose_candidates(std::span<const float> logits);
+  double total_weight() const;
+  TokenId draw(double total);  // one of the candidates
   TokenId choose(std::span<const float> logits);
+  TokenId choose(std::span<const float> logits, const Guess& guess);
+  void count(TokenId token);
   double uniform();  // in [0, 1)
 
   SamplingOptions options_;

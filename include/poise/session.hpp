@@ -35,6 +35,16 @@
 
 namespace poise {
 
+// Speculation: a draft guesses tokens, and one pass of the model checks them all. The scores of each token are what
+// they are without, to the bit: so is a greedy text, and a sampled one with guesses of the text itself. Sampled with
+// guesses of a model, each token has the same probability (rejection sampling).
+struct DraftOptions {
+  // A faster model with the same vocabulary. Null: guesses what followed the last tokens where the text had them
+  // before.
+  std::shared_ptr<const Weights> model = {};
+  std::size_t most = 16;  // tokens at a time, 1 to 64
+};
+
 struct SessionOptions {
   unsigned threads = 0;     // at most; 0: one per processor
   std::size_t context = 0;  // positions at most; 0: max_position_embeddings
@@ -42,6 +52,12 @@ struct SessionOptions {
   // (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix unit. Slower; for
   // comparisons.
   bool exact = false;
+  std::optional<DraftOptions> draft = {};
+};
+
+struct DraftCounts {
+  std::size_t guessed = 0;  // tokens that a draft proposed, and the model has checked
+  std::size_t right = 0;    // of these, the ones that became part of the text
 };
 
 struct GenerateOptions {
@@ -65,7 +81,8 @@ struct Generation {
 class Session {
  public:
   // Throws unsupported, naming what the model lacks or what Poise does not run; invalid_file, listing every
-  // disagreement between configuration, vocabulary and tensors; bad_argument; and what reading its blobs throws.
+  // disagreement between configuration, vocabulary and tensors; bad_argument, also for a draft with another vocabulary,
+  // naming the difference; and what reading its blobs throws.
   explicit Session(const Model& model, const SessionOptions& options = {});
   // Shares weights with other sessions, also of other threads. Throws bad_argument.
   explicit Session(std::shared_ptr<const Weights> weights, const SessionOptions& options = {});
@@ -119,6 +136,8 @@ class Session {
   // The next token, as the sampler chooses it. It is not fed, but pending until something is. Throws bad_argument
   // before the first token, and what Sampler throws.
   TokenId sample(Sampler& sampler);
+  // Since the session began, or was forked.
+  DraftCounts draft_counts() const;
   // The token that was generated last, which generate(text) feeds first; nothing if something was fed since.
   std::optional<TokenId> pending() const;
 

@@ -160,7 +160,15 @@ class Weights:
     def max_context(self) -> int: ...
 
 class Session:
-    def __init__(self, weights: Weights, threads: int, context: int, exact: bool) -> None: ...
+    def __init__(
+        self,
+        weights: Weights,
+        threads: int,
+        context: int,
+        exact: bool,
+        draft: Optional[Weights],
+        lookup: bool,
+    ) -> None: ...
     @property
     def weights(self) -> Weights: ...
     @property

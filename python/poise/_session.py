@@ -44,7 +44,9 @@ class Session:
 
     model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0:
     as many as the model has. exact: multiply in float32 however weights are stored, and round nothing to integers;
-    slower, for comparisons.
+    slower, for comparisons. draft: a faster model with the same vocabulary, or "lookup" for what the text repeats, to
+    guess tokens that the model then checks several at a time. A greedy text is the same, and sampled ones have the same
+    probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
     when the session is used otherwise.
     Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
@@ -52,9 +54,21 @@ class Session:
 
     __slots__ = ("_core",)
 
-    def __init__(self, model: Model | Weights | Path, *, threads: int = 0, context: int = 0, exact: bool = False):
+    def __init__(
+        self,
+        model: Model | Weights | Path,
+        *,
+        threads: int = 0,
+        context: int = 0,
+        exact: bool = False,
+        draft: Model | Weights | Path | None = None,
+    ):
         weights = model if isinstance(model, Weights) else Weights(model)
-        self._core = _poise.Session(weights._core, threads, context, exact)
+        lookup = draft == "lookup"
+        guesses = None
+        if draft is not None and not lookup:
+            guesses = (draft if isinstance(draft, Weights) else Weights(draft))._core
+        self._core = _poise.Session(weights._core, threads, context, exact, guesses, lookup)
 
     @property
     def tokenizer(self) -> _poise.Tokenizer:

@@ -158,10 +158,13 @@ poise_status poise_session_create(const poise_model* model, const poise_session_
     const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
     const poise_session_options chosen = options_or(options, usual);
     poise_session*& out = at(session, "session");
-    out =
-        new poise_session{poise::Session(at(model, "model").model, {.threads = threads(chosen.threads),
-                                                                    .context = static_cast<std::size_t>(chosen.context),
-                                                                    .exact = chosen.exact != 0})};
+    poise::SessionOptions to = {.threads = threads(chosen.threads),
+                                .context = static_cast<std::size_t>(chosen.context),
+                                .exact = chosen.exact != 0};
+    if (chosen.draft != nullptr && chosen.draft_lookup != 0) refuse("draft and draft_lookup exclude each other");
+    if (chosen.draft_lookup != 0) to.draft.emplace();
+    if (chosen.draft != nullptr) to.draft = {.model = poise::load_weights(chosen.draft->model)};
+    out = new poise_session{poise::Session(at(model, "model").model, to)};
   });
 }
 

@@ -33,6 +33,7 @@ struct ChatArguments {
   std::string template_file;
   GenerateOptions generate = {.max_tokens = 4096};
   SessionOptions session;
+  std::string draft;
   ReadOptions read;
   TokenizerFiles tokenizer;
   bool quiet = false;
@@ -84,7 +85,9 @@ class Chat {
     if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
     const auto weights = load_weights(model);
     require_tokens(*weights, options_.generate);
-    Session session(weights, options_.session);
+    SessionOptions session_options = options_.session;
+    session_options.draft = open_draft(options_.draft, options_.read);
+    Session session(weights, session_options);
     ChatTemplate chat = read_template(options_.template_file, session.tokenizer().vocabulary(), false);
     return {std::move(session), std::move(chat), options_.system};
   }
@@ -205,6 +208,7 @@ void add_chat(CLI::App& app) {
   add_template_option(*command, options->template_file);
   add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
+  add_draft_option(*command, options->draft);
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);

@@ -46,6 +46,7 @@ struct RunArguments {
   PromptsOptions prompts;
   ProgressOptions progress;
   PerplexityOptions perplexity;
+  std::string draft;
   bool verify = false;
   bool logits = false;
   bool json = false;
@@ -90,7 +91,9 @@ class Run {
   void execute() {
     check_generate_options(options_.generate);
     require_conversation();
+    const bool has_draft_model = !options_.draft.empty() && options_.draft != "lookup";
     if (options_.verify) require_verified(options_.path);
+    if (options_.verify && has_draft_model) require_verified(options_.draft);
     const Stopwatch loading;
     Model model = open(options_.path, options_.read);
     if (!options_.lora.empty()) model = with_lora(model, options_.lora);
@@ -101,7 +104,9 @@ class Run {
       return answer_prompts(weights);
     }
     if (!options_.perplexity.file.empty()) return compute_perplexity(weights);
-    Session session(weights, options_.session);
+    SessionOptions session_options = options_.session;
+    session_options.draft = open_draft(options_.draft, options_.read);
+    Session session(weights, session_options);
     load_seconds_ = loading.seconds();
     (void)session.generate({.max_tokens = 0,
                             .sampling = options_.generate.sampling,
@@ -119,7 +124,7 @@ class Run {
     }
     if (is_full_ && !options_.progress.quiet)
       complain(fmt::format("note: the text ends here, for the context of {} positions is full", session.context()));
-    if (options_.stats) print_stats();
+    if (options_.stats) print_stats(session.draft_counts());
   }
 
  private:
@@ -264,12 +269,13 @@ class Run {
     print_now(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
   }
 
-  void print_stats() const {
+  void print_stats(const DraftCounts& draft) const {
     const std::string speed =
         fmt::format("load {:.1f} ms; prompt {} tokens, {:.1f} tokens/s; decode {} tokens, {:.1f} tokens/s\n",
                     load_seconds_ * 1000, prompt_speed_.tokens, prompt_speed_.tokens_per_second(), decode_speed_.tokens,
                     decode_speed_.tokens_per_second());
     say(speed);
+    if (!options_.draft.empty()) say(fmt::format("draft {} guesses, {} right\n", draft.guessed, draft.right));
   }
 
   const RunArguments& options_;
@@ -301,10 +307,13 @@ void add_run(CLI::App& app) {
   auto* prompts = add_prompts_options(*command, options->prompts)->excludes(prompt)->excludes(tokens);
   add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
+  auto* draft = add_draft_option(*command, options->draft);
   auto* logits =
       command->add_flag("--logits", options->logits,
                         "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
+  draft->excludes(prompts)->excludes(logits);
   add_perplexity_options(*command, options->perplexity)
+      ->excludes(draft)
       ->excludes(prompt)
       ->excludes(tokens)
       ->excludes(messages)

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "cli/advice.hpp"
 #include "cli/values.hpp"
 #include "runtime/stop_texts.hpp"
 
@@ -86,6 +87,23 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   command.add_flag(
       "--exact", options.exact,
       "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
+}
+
+CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
+  return command
+      .add_option(
+          "--draft", draft,
+          "Guess tokens, and check several at once: with a faster model of the same vocabulary, or from what the "
+          "text repeats (lookup)")
+      ->check(not_empty())
+      ->type_name("MODEL|lookup");
+}
+
+std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options) {
+  if (draft.empty()) return std::nullopt;
+  DraftOptions result;
+  if (draft != "lookup") name_file(draft, [&] { result.model = load_weights(open(draft, options)); });
+  return result;
 }
 
 void check_generate_options(const GenerateOptions& options) {

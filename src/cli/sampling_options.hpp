@@ -1,8 +1,12 @@
 // Options of commands that generate text: sampling, and where the text ends.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include <CLI/CLI.hpp>
 
+#include <poise/format.hpp>
 #include <poise/session.hpp>
 
 namespace poise::cli {
@@ -11,6 +15,11 @@ namespace poise::cli {
 void add_generate_options(CLI::App& command, GenerateOptions& options);
 // --threads, --exact
 void add_session_options(CLI::App& command, SessionOptions& options);
+
+// --draft
+CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
+// "lookup", or a model, which this opens; nothing if empty.
+std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options = {});
 
 // Rejects invalid options before any work.
 void check_generate_options(const GenerateOptions& options);

@@ -37,6 +37,7 @@ bool takes_integers(const StoredRows& matrix);
 enum class Precision : std::uint8_t {
   fast,   // as described above
   exact,  // weights and x are float32 for any storage and processor; sums are float32
+  apart,  // as `fast` for one token, also for each of several; products of matrices know it, kernels see one token
 };
 
 // x [tokens, columns] in the form for products: the same for all matrices of one storage, columns and group size.

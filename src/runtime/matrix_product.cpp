@@ -26,17 +26,40 @@ class Work {
     // A thread keeps its memory. While it waits it may run another product, which gets new memory.
     thread_local AlignedFloats of_thread;
     if (summed_ > 0) sums_ = std::move(of_thread);
-    if (sums_.size() < summed_) sums_.resize(summed_);
-    // A task of fewer products costs more to schedule than to run.
+    begin();
+    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain()),
+                      [&](const auto& range) { multiply_units(range.begin(), range.end()); });
+    finish();
+    if (summed_ > 0) of_thread = std::move(sums_);
+  }
+
+  // The same by pieces: begin(), all units in any order, finish().
+  std::size_t units() const { return units_; }
+  // Units of a task: one of fewer products costs more to schedule than to run.
+  std::size_t grain() const {
     constexpr std::size_t kProductsPerTask = 65536;
     const Matrix& first = *products_.front().matrix;
     const std::size_t unit_products = (is_summed(first) ? first.outputs() : first.inputs()) * tokens_ * unit_of(first);
-    const std::size_t grain = std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, units_, grain),
-                      [&](const auto& range) { multiply_units(range.begin(), range.end()); });
-    if (summed_ == 0) return;
-    add_up();
-    of_thread = std::move(sums_);
+    return std::max<std::size_t>(1, kProductsPerTask / std::max<std::size_t>(1, unit_products));
+  }
+  void begin() {
+    if (sums_.size() < summed_) sums_.resize(summed_);
+  }
+  void multiply_units(std::size_t begin, std::size_t end) {
+    float* sums = sums_.data();
+    for (const Product& product : products_) {
+      const std::size_t unit = unit_of(*product.matrix);
+      const std::size_t units = units_of(*product.matrix);
+      if (begin < std::min(units, end))
+        multiply_part(product, begin * unit, std::min(length_of(*product.matrix), std::min(units, end) * unit), sums);
+      if (end <= units) return;
+      begin -= std::min(begin, units);
+      end -= units;
+      sums += sums_of(*product.matrix);
+    }
+  }
+  void finish() const {
+    if (summed_ > 0) add_up();
   }
 
  private:
@@ -63,20 +86,6 @@ class Work {
     constexpr std::size_t kGroup = KernelInput::kTogether;
     tbb::parallel_for(std::size_t{0}, input.groups(),
                       [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
-  }
-
-  void multiply_units(std::size_t begin, std::size_t end) {
-    float* sums = sums_.data();
-    for (const Product& product : products_) {
-      const std::size_t unit = unit_of(*product.matrix);
-      const std::size_t units = units_of(*product.matrix);
-      if (begin < std::min(units, end))
-        multiply_part(product, begin * unit, std::min(length_of(*product.matrix), std::min(units, end) * unit), sums);
-      if (end <= units) return;
-      begin -= std::min(begin, units);
-      end -= units;
-      sums += sums_of(*product.matrix);
-    }
   }
 
   // Outputs, or inputs of a matrix whose rows are summed, in whole units.
@@ -134,9 +143,28 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
+// Each token as if it were alone: a few rows stay in the cache until all tokens have used them.
+void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
+  std::vector<std::vector<Product>> of_token(tokens, {products.begin(), products.end()});
+  std::vector<Work> works;
+  works.reserve(tokens);
+  for (std::size_t t = 0; t < tokens; ++t) {
+    for (Product& product : of_token[t]) product.y += t * product.matrix->outputs();
+    works.emplace_back(of_token[t], x + t * products.front().matrix->inputs(), 1, Precision::fast).begin();
+  }
+  const std::size_t grain = works.front().grain();
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, works.front().units(), grain), [&](const auto& range) {
+    for (std::size_t unit = range.begin(); unit < range.end(); unit += grain) {
+      for (Work& work : works) work.multiply_units(unit, std::min(unit + grain, range.end()));
+    }
+  });
+  for (const Work& work : works) work.finish();
+}
+
 }  // namespace
 
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) {
+  if (precision == Precision::apart) return multiply_apart(products, x, tokens);
   if (tokens == 1 && precision == Precision::exact) return multiply_with_copy(products, x, precision);
   Work(products, x, tokens, precision).run();
 }

@@ -89,20 +89,77 @@ std::span<const float> Sampler::adjusted(std::span<const float> logits) {
 TokenId Sampler::sample(std::span<const float> logits) {
   require_numbers(logits);
   const TokenId token = choose(adjusted(logits));
-  see(std::span(&token, 1));
-  if (options_.presence_penalty != 0 || options_.frequency_penalty != 0) {
-    const auto id = static_cast<std::size_t>(token);
-    if (id >= generated_.size()) generated_.resize(id + 1);
-    ++generated_[id];
-  }
+  count(token);
   return token;
+}
+
+TokenId Sampler::sample(std::span<const float> logits, const Guess& guess) {
+  if (guess.drawn_from.empty() || options_.temperature == 0) return sample(logits);
+  require_numbers(logits);
+  const TokenId token = choose(adjusted(logits), guess);
+  count(token);
+  return token;
+}
+
+Guess Sampler::guess(std::span<const float> logits) {
+  require_numbers(logits);
+  const std::span<const float> scores = adjusted(logits);
+  if (options_.temperature == 0) return {best_of(scores)};
+  choose_candidates(scores);
+  const double total = total_weight();
+  Guess guess = {draw(total)};
+  for (const Candidate& candidate : candidates_)
+    guess.drawn_from.emplace_back(candidate.token, candidate.weight / total);
+  return guess;
+}
+
+Sampler Sampler::branch() {
+  Sampler other = *this;
+  other.random_.seed(random_());
+  return other;
+}
+
+// As a token of the text.
+void Sampler::count(TokenId token) {
+  see(std::span(&token, 1));
+  if (options_.presence_penalty == 0 && options_.frequency_penalty == 0) return;
+  const auto id = static_cast<std::size_t>(token);
+  if (id >= generated_.size()) generated_.resize(id + 1);
+  ++generated_[id];
 }
 
 TokenId Sampler::choose(std::span<const float> logits) {
   if (options_.temperature == 0) return best_of(logits);
   choose_candidates(logits);
-  double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
+  return draw(total_weight());
+}
+
+// Takes the guess with the probability p / q, if it has p here and q where it was drawn. Otherwise draws from what p is
+// larger than q by.
+TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
+  choose_candidates(logits);
+  const double total = total_weight();
+  std::vector<double> drawn(logits.size());
+  for (const auto& [token, probability] : guess.drawn_from) {
+    if (static_cast<std::size_t>(token) < drawn.size()) drawn[static_cast<std::size_t>(token)] = probability;
+  }
+  const auto same = std::ranges::find(candidates_, guess.token, &Candidate::token);
+  const double wanted = same == candidates_.end() ? 0 : same->weight / total;
+  const auto id = static_cast<std::size_t>(guess.token);
+  if (id < drawn.size() && uniform() * drawn[id] < wanted) return guess.token;
+  for (Candidate& candidate : candidates_)
+    candidate.weight = std::max(0.0, candidate.weight / total - drawn[static_cast<std::size_t>(candidate.token)]);
+  const double rest = total_weight();
+  // Nothing is left where rounding alone rejected the guess.
+  return rest > 0 ? draw(rest) : guess.token;
+}
+
+double Sampler::total_weight() const {
+  return std::accumulate(candidates_.begin(), candidates_.end(), 0.0,
+                         [](double sum, const Candidate& candidate) { return sum + candidate.weight; });
+}
+
+TokenId Sampler::draw(double total) {
   double rest = uniform() * total;
   for (const Candidate& candidate : candidates_) {
     rest -= candidate.weight;

@@ -14,6 +14,7 @@
 #include "runtime/computed_text.hpp"
 #include "runtime/continuation_stream.hpp"
 #include "runtime/session_threads.hpp"
+#include "runtime/speculation.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
@@ -46,6 +47,7 @@ class Session::State {
         transformer_(*weights_->parts().transformer),
         text_(transformer_.begin(context_)) {
     memory_.precision = options.exact ? Precision::exact : Precision::fast;
+    if (options.draft) speculation_.emplace(*weights_, options);
   }
 
   State(const State& other)
@@ -55,6 +57,8 @@ class Session::State {
         transformer_(other.transformer_),
         text_(other.text_) {
     memory_.precision = other.memory_.precision;
+    if (other.speculation_) speculation_.emplace(*other.speculation_);
+    forget_ahead();
   }
 
   const Weights& weights() const { return *weights_; }
@@ -64,6 +68,7 @@ class Session::State {
   std::span<const TokenId> tokens() const { return text_.tokens; }
 
   void reset() {
+    forget_ahead();
     text_.sequence.clear();
     text_.tokens.clear();
     text_.logits.clear();
@@ -75,6 +80,7 @@ class Session::State {
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} tokens are more than the {} that the session has", position, text_.tokens.size()));
     }
+    forget_ahead();
     text_.pending.reset();
     if (position == text_.tokens.size()) return;
     const bool was_short = text_.sequence.is_long && position <= transformer_.recompute_after();
@@ -89,6 +95,10 @@ class Session::State {
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress, Visit&& visit) {
     check(tokens);
     if (tokens.empty()) return;
+    if (speculation_ && !progress && tokens.size() == 1 && text_.pending == tokens[0] &&
+        speculation_->feed(tokens[0], text_, context_ - position(), threads_, memory_, stop))
+      return;
+    forget_ahead();
     text_.tokens.insert(text_.tokens.end(), tokens.begin(), tokens.end());
     if (const std::size_t most = transformer_.recompute_after();
         most != 0 && !text_.sequence.is_long && text_.tokens.size() > most) {
@@ -107,15 +117,25 @@ class Session::State {
     text_.pending.reset();
   }
 
-  Model snapshot() { return to_model(text_, fingerprint()); }
+  Model snapshot() {
+    forget_ahead();
+    return to_model(text_, fingerprint());
+  }
 
   void restore(const Model& model) {
     ComputedText text(transformer_.begin(context_));
     from_model(model, fingerprint(), transformer_, context_, text);
+    forget_ahead();
     text_ = std::move(text);
   }
 
-  TokenId sample(Sampler& sampler) { return *(text_.pending = sampler.sample(choices(*weights_, logits()))); }
+  TokenId sample(Sampler& sampler) {
+    const std::span<const float> scores = choices(*weights_, logits());
+    text_.pending = speculation_ ? speculation_->sample(sampler, scores) : sampler.sample(scores);
+    return *text_.pending;
+  }
+
+  DraftCounts draft_counts() const { return speculation_ ? speculation_->counts() : DraftCounts(); }
 
   std::optional<TokenId> pending() const { return text_.pending; }
 
@@ -163,6 +183,10 @@ class Session::State {
     text_.logits = std::move(logits);
   }
 
+  void forget_ahead() {
+    if (speculation_) speculation_->forget(text_);
+  }
+
   std::string fingerprint() {
     std::string result;
     threads_.run({}, [&] { result = fingerprint_of(*weights_); });
@@ -184,6 +208,7 @@ class Session::State {
   const Transformer& transformer_;
   ComputedText text_;
   Workspace memory_;
+  std::optional<Speculation> speculation_;  // with a draft
 };
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
@@ -207,6 +232,7 @@ void Session::reset() { state_->reset(); }
 std::span<const float> Session::logits() const { return state_->logits(); }
 
 TokenId Session::sample(Sampler& sampler) { return state_->sample(sampler); }
+DraftCounts Session::draft_counts() const { return state_->draft_counts(); }
 std::optional<TokenId> Session::pending() const { return state_->pending(); }
 
 void Session::truncate(std::size_t position) { state_->truncate(position); }

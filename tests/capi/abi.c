@@ -223,7 +223,8 @@ int main(void) {
   FIELD(poise_session_options, threads);
   FIELD(poise_session_options, context);
   FIELD(poise_session_options, exact);
-  FIELD(poise_session_options, reserved);
+  FIELD(poise_session_options, draft_lookup);
+  FIELD(poise_session_options, draft);
   STRUCT(poise_session_info);
   FIELD(poise_session_info, size);
   FIELD(poise_session_info, vocabulary_size);

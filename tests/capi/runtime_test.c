@@ -285,6 +285,31 @@ static void refuses_integers_for_weights(void) {
   poise_model_free(model);
 }
 
+// Drafts do not change a greedy text.
+static void speculates(const poise_model* model) {
+  poise_session_options lookup = POISE_SESSION_OPTIONS_INIT;
+  poise_session_options draft = POISE_SESSION_OPTIONS_INIT;
+  const poise_session_options* const all[] = {NULL, &lookup, &draft};
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_generation generation = POISE_GENERATION_INIT;
+  poise_session* session = NULL;
+  int32_t last = -1;
+  lookup.draft_lookup = 1;
+  draft.draft = model;
+  generate.max_tokens = 40;
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK_OK(poise_session_create(model, all[i], &session, &error));
+    CHECK_OK(poise_session_feed(session, kOnce, sizeof kOnce / sizeof kOnce[0], &error));
+    CHECK_OK(poise_session_generate(session, &generate, NULL, NULL, &generation, &error));
+    CHECK(generation.tokens == 40 && (i == 0 || generation.last == last));
+    last = generation.last;
+    poise_session_free(session);
+  }
+  draft.draft_lookup = 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &draft, &session, &error));
+  CHECK_SAYS("exclude each other");
+}
+
 // Chat templates, sessions that are cut back and fork, and the options that came later.
 static void holds_a_conversation(void) {
   static const char kJinja[] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -337,6 +362,7 @@ static void holds_a_conversation(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(session, 4, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(NULL, 0, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_fork(session, NULL, &error));
+  speculates(model);
   CHECK_OK(poise_session_save(session, scratch("session.zt"), 0, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_save(session, scratch("session.zt"), 0, &error));
   CHECK_OK(poise_session_save(session, scratch("session.zt"), 1, &error));

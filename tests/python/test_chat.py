@@ -122,3 +122,20 @@ def test_sessions_are_kept_in_files(nano, tmp_path):
         other.load(3)
     with pytest.raises(TypeError):
         other.save(tmp_path / "x.zt", overwrite="yes")
+
+
+def test_a_draft_does_not_change_the_text(nano, examples):
+    plain = "".join(poise.Session(nano).generate(PROMPT, max_tokens=60))
+    for draft in ("lookup", nano, poise.Weights(nano), examples / "nano-mistral"):
+        session = poise.Session(nano, draft=draft)
+        assert "".join(session.generate(PROMPT, max_tokens=60)) == plain
+        assert session.position == poise.Session(nano).position + 64
+    sampled = "".join(poise.Session(nano).generate(PROMPT, max_tokens=60, temperature=1.0, seed=3))
+    lookup = poise.Session(nano, draft="lookup")
+    assert "".join(lookup.generate(PROMPT, max_tokens=60, temperature=1.0, seed=3)) == sampled
+    with pytest.raises(poise.BadArgumentError, match='the draft has another vocabulary than the model: token'):
+        poise.Session(nano, draft=examples / "nano-mistral-wide")
+    with pytest.raises(poise.NotFoundError):
+        poise.Session(nano, draft="missing")
+    with pytest.raises(TypeError):
+        poise.Session(nano, draft=3)

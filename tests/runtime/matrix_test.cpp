@@ -69,5 +69,24 @@ TEST(Matrix, RowsOfBlocksOfColumnsAreRows) {
   EXPECT_TRUE(std::equal(row.begin(), row.end(), all.begin() + 3 * kOut));
 }
 
+TEST(Matrix, TokensApartGetWhatEachGetsAlone) {
+  const std::vector<std::pair<Tensor, Orientation>> all = {
+      {make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), Orientation::out_in},
+      {make_tensor("w", {kIn, kOut}, waves(kOut * kIn, 0.7F)), Orientation::in_out},
+      {quantize_to_blocks(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), *block_type_named("q4_0"), nullptr),
+       Orientation::out_in}};
+  for (const auto& [tensor, orientation] : all) {
+    constexpr std::size_t kTokens = 5;
+    const auto matrix = load_matrix(tensor, orientation);
+    const std::vector<float> x = waves(kTokens * matrix->inputs(), 0.3F);
+    std::vector<float> alone(kTokens * matrix->outputs());
+    std::vector<float> apart(alone.size());
+    for (std::size_t t = 0; t < kTokens; ++t)
+      multiply(*matrix, x.data() + t * matrix->inputs(), 1, alone.data() + t * matrix->outputs());
+    multiply(*matrix, x.data(), kTokens, apart.data(), Precision::apart);
+    EXPECT_EQ(apart, alone);
+  }
+}
+
 }  // namespace
 }  // namespace poise
