@@ -89,7 +89,7 @@ static void understands_older_options(void) {
   options.size = offsetof(poise_session_options, exact);
   options.context = 17;
   options.exact = -1;
-  options.reserved = -1;
+  options.draft_lookup = -1;
   CHECK_OK(poise_session_create(model, &options, &session, &error));
   CHECK_OK(poise_session_describe(session, &info, &error));
   CHECK(info.context == 17);
