@@ -791,9 +791,11 @@ typedef struct poise_session_info {
   size_t position;         // tokens fed so far
   int32_t has_tokenizer;   // 0 or 1
   int32_t reserved;
+  size_t hidden_size;  // the numbers of a hidden state
+  size_t layers;       // blocks of attention and feed-forward network
 } poise_session_info;
 #define POISE_SESSION_INFO_INIT \
-  { sizeof(poise_session_info), 0, 0, 0, 0, 0 }
+  { sizeof(poise_session_info), 0, 0, 0, 0, 0, 0, 0 }
 
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error);
 // The tokens of a text after BOS, if the vocabulary has it. `text` has `size` bytes, and may be NULL when that is 0.
@@ -818,6 +820,17 @@ poise_status poise_session_feed(poise_session* session, const int32_t* tokens, s
 // The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
+
+// What these are computed from: the hidden state of the last token fed, after the final norm, borrowed until the
+// session changes. POISE_BAD_ARGUMENT before the first token.
+poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
+                                        poise_error* error);
+// Starts over, feeds all tokens, and writes the hidden state of each to `out`, [count, hidden_size], which may be NULL
+// when count is 0. Layer 0 is the embedding (scaled, and with positions, where the family has these), layer i the
+// output of block i, and the last layer, poise_session_info.layers, that of the last block after the final norm.
+// POISE_BAD_ARGUMENT for a layer beyond that.
+poise_status poise_session_hidden_states(poise_session* session, const int32_t* tokens, size_t count, size_t layer,
+                                         float* out, poise_error* error);
 
 typedef struct poise_log_probability {
   int32_t token;  // -1: there are no more

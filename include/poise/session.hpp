@@ -96,6 +96,7 @@ class Session {
   // Encodes text, with BOS first if the vocabulary has it.
   std::vector<TokenId> prompt(std::string_view text) const;
 
+  const Weights& weights() const;       // that it shares
   std::size_t vocabulary_size() const;  // the length of logits(); the tokenizer may know fewer tokens
   std::size_t context() const;          // the maximum number of positions
   std::size_t position() const;         // tokens fed so far
@@ -140,6 +141,18 @@ class Session {
   DraftCounts draft_counts() const;
   // The token that was generated last, which generate(text) feeds first; nothing if something was fed since.
   std::optional<TokenId> pending() const;
+
+  // The hidden state that the scores of the next token are computed from: [weights' hidden_size()], of the last token
+  // fed, after the final norm. Valid until the next non-const call. Throws bad_argument before the first token, and
+  // after load() until something is fed.
+  std::span<const float> hidden_state() const;
+
+  // Starts over, feeds all tokens, and returns the hidden state of each: [tokens.size(), hidden_size()], row by row. As
+  // in transformers' `hidden_states`, layer 0 is the embedding (scaled, and with positions, where the family has
+  // these), layer i the output of block i, and the last layer, Weights::layers(), that of the last block after the
+  // final norm. Throws bad_argument for a layer beyond that, and what feed() throws.
+  std::vector<float> hidden_states(std::span<const TokenId> tokens, std::size_t layer,
+                                   const std::stop_token& stop = {});
 
   // Appends up to max_tokens tokens, passing each to `on_token`, which may return false to stop. Stops after an end
   // token (invisible in text) and when the context is full. The last token is not fed: feed it to continue. Throws

@@ -25,6 +25,8 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   std::size_t vocabulary_size() const;  // scores of each token; the tokenizer may know fewer tokens
+  std::size_t hidden_size() const;      // numbers of a hidden state
+  std::size_t layers() const;           // blocks of attention and feed-forward network
   std::size_t max_context() const;      // max_position_embeddings
   bool has_tokenizer() const;
   // Throws unsupported when the model has no vocabulary.

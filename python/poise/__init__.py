@@ -16,6 +16,7 @@ import typing
 from . import _poise
 from ._codes import dequantize, quantize
 from ._elements import Part, Slice, Tensor
+from ._embed import embed
 from ._errors import (
     BadArgumentError,
     CancelledError,
@@ -94,6 +95,7 @@ __all__ = [
     "dequantize",
     "diff",
     "edit",
+    "embed",
     "formats",
     "generate_batch",
     "hash",

@@ -31,6 +31,16 @@ class Weights:
         return self._core.vocabulary_size
 
     @property
+    def hidden_size(self) -> int:
+        """The numbers of a hidden state."""
+        return self._core.hidden_size
+
+    @property
+    def layers(self) -> int:
+        """Blocks of attention and feed-forward network."""
+        return self._core.layers
+
+    @property
     def max_context(self) -> int:
         """The maximum number of positions of a session."""
         return self._core.max_context
@@ -132,10 +142,21 @@ class Session:
 
     def logits(self) -> numpy.typing.NDArray[numpy.float32]:
         """The scores of the next token, by id: a float32 array [vocabulary_size] of its own."""
-        import numpy as np
+        return _floats(self._core.logits())
 
-        scores: typing.Any = self._core.logits()
-        return np.ndarray(self.vocabulary_size, np.dtype(np.float32), scores)
+    def hidden_state(self) -> numpy.typing.NDArray[numpy.float32]:
+        """What logits() are computed from: the hidden state of the last token fed, after the final norm: a float32
+        array [hidden_size] of its own."""
+        return _floats(self._core.hidden_state())
+
+    def hidden_states(self, tokens: Ids, layer: int = -1) -> numpy.typing.NDArray[numpy.float32]:
+        """Starts over, feeds all tokens, and returns the hidden state of each: a float32 array [tokens, hidden_size].
+
+        layer: as in the `hidden_states` of transformers. 0 is the embedding (scaled, and with positions, where the
+        family has these), i the output of block i, and the last one, which -1 is, too, that of the last block after
+        the final norm.
+        """
+        return _floats(self._core.hidden_states(tokens, layer)).reshape(-1, self._core.weights.hidden_size)
 
     def top_log_probabilities(self, count: int) -> list[tuple[int, float]]:
         """The likeliest next tokens, the best first: ids, and the natural logarithms of their probabilities."""
@@ -245,6 +266,14 @@ class Session:
 
     def _generator(self, prompt: str | Ids, options: dict[str, typing.Any]) -> _poise.Generator:
         return _poise.Generator(self._core, prompt, options)
+
+
+def _floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
+    """All numbers of a memory, without a copy."""
+    import numpy as np
+
+    numbers: typing.Any = memory
+    return np.ndarray(len(memory) // 4, np.dtype(np.float32), numbers)
 
 
 def _options(

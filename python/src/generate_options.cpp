@@ -44,4 +44,14 @@ SessionOptions session_options_from(const py::object& threads, const py::object&
           .exact = truth("exact", exact)};
 }
 
+std::size_t layer_from(const py::object& given, const Weights& weights) {
+  const auto layer = whole<std::int64_t>("layer", given);
+  const auto count = static_cast<std::int64_t>(weights.layers()) + 1;
+  if (layer < -count || layer >= count) {
+    refuse(fmt::format("layer is {}, expected 0 (the embedding) to {}, or -{} to -1, which count from the last one",
+                       layer, count - 1, count));
+  }
+  return static_cast<std::size_t>(layer < 0 ? layer + count : layer);
+}
+
 }  // namespace poise::python

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -58,6 +59,12 @@ Memory make_memory(std::uint64_t size) {
   if (data == nullptr) throw std::bad_alloc();
   return {static_cast<std::byte*>(data), size, true,
           std::shared_ptr<const void>(data, [](void* bytes) { std::free(bytes); })};
+}
+
+Memory memory_of(std::span<const float> numbers) {
+  Memory memory = make_memory(numbers.size_bytes());
+  std::ranges::copy(std::as_bytes(numbers), memory.data);
+  return memory;
 }
 
 Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t length) {

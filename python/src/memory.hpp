@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <poise/blob.hpp>
 
@@ -20,6 +21,9 @@ struct Memory {
 
 // New bytes, not initialized, aligned to 64. Throws std::bad_alloc.
 Memory make_memory(std::uint64_t size);
+
+// A copy of numbers.
+Memory memory_of(std::span<const float> numbers);
 
 // Private writable pages of a file's bytes [offset, offset + length): the file never changes. Throws io. Requires: the
 // source has a descriptor and that many bytes.

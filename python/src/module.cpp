@@ -14,5 +14,6 @@ PYBIND11_MODULE(_poise, module) {
   declare_tokenizer(module);
   declare_sessions(module);
   declare_batches(module);
+  declare_embedder(module);
   declare_perplexity(module);
 }

@@ -64,10 +64,14 @@ Tokens tokens_from(py::handle given);
 // The options of a text, by name: all but stop_id are there. Throws TypeError and bad_argument.
 GenerateOptions generate_options_from(const py::dict& given);
 SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact);
+// A layer of hidden states, from 0 to the model's last one; -1 is the last, -2 the one before. Throws TypeError and
+// bad_argument.
+std::size_t layer_from(const py::object& given, const Weights& weights);
 
 void declare_tokenizer(py::module_& module);
 void declare_sessions(py::module_& module);
 void declare_batches(py::module_& module);
+void declare_embedder(py::module_& module);
 void declare_perplexity(py::module_& module);
 
 }  // namespace poise::python

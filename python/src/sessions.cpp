@@ -78,6 +78,11 @@ class Transcript {
     return session_.log_probabilities(tokens, stop);
   }
 
+  std::vector<float> hidden_states(std::span<const TokenId> tokens, std::size_t layer, const std::stop_token& stop) {
+    ++state_;
+    return session_.hidden_states(tokens, layer, stop);
+  }
+
  private:
   // All, or the first ones if stopped.
   void append(std::span<const TokenId> tokens, const std::stop_token& stop) {
@@ -149,11 +154,21 @@ void feed_all(PySession& session, const py::object& given) {
 
 Memory logits(PySession& session) {
   const Released released;
-  return session.with([](const Transcript& transcript) {
-    const std::span<const float> scores = transcript.session().logits();
-    Memory copy = make_memory(scores.size_bytes());
-    std::memcpy(copy.data, scores.data(), scores.size_bytes());
-    return copy;
+  return session.with([](const Transcript& transcript) { return memory_of(transcript.session().logits()); });
+}
+
+Memory hidden_state(PySession& session) {
+  const Released released;
+  return session.with([](const Transcript& transcript) { return memory_of(transcript.session().hidden_state()); });
+}
+
+Memory hidden_states(PySession& session, const py::object& given, const py::object& given_layer) {
+  const Tokens tokens = tokens_from(given);
+  const std::size_t layer = layer_from(given_layer, session.weights());
+  LongCall call;
+  return call.run([&] {
+    return session.with(
+        [&](Transcript& transcript) { return memory_of(transcript.hidden_states(tokens, layer, call.stop())); });
   });
 }
 
@@ -240,6 +255,8 @@ void declare_sessions(py::module_& module) {
   py::class_<PyWeights>(module, "Weights")
       .def(py::init(&load), py::arg("model").none(false))
       .def_property_readonly("vocabulary_size", [](const PyWeights& of) { return of.weights->vocabulary_size(); })
+      .def_property_readonly("hidden_size", [](const PyWeights& of) { return of.weights->hidden_size(); })
+      .def_property_readonly("layers", [](const PyWeights& of) { return of.weights->layers(); })
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
       .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context,
@@ -318,6 +335,8 @@ void declare_sessions(py::module_& module) {
            })
       .def("feed", &feed_all)
       .def("logits", &logits)
+      .def("hidden_state", &hidden_state)
+      .def("hidden_states", &hidden_states)
       .def("log_probabilities", [](PySession& of, const py::object& given) {
         const Tokens tokens = tokens_from(given);
         LongCall call;

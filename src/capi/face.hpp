@@ -74,6 +74,8 @@ template <>
 inline constexpr std::size_t kFirstSize<poise_session_options> = offsetof(poise_session_options, exact);
 template <>
 inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise_generate_options, min_p);
+template <>
+inline constexpr std::size_t kFirstSize<poise_session_info> = offsetof(poise_session_info, hidden_size);
 
 // The size that a caller gives for a struct: at least its first size, and at most what is possible.
 template <typename Struct>

@@ -174,7 +174,8 @@ poise_status poise_session_describe(const poise_session* session, poise_session_
   return guard(error, [&] {
     const poise::Session& of = at(session, "session").session;
     give_struct(info, "info",
-                {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(), 0});
+                {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(), 0,
+                 of.weights().hidden_size(), of.weights().layers()});
   });
 }
 
@@ -233,6 +234,26 @@ poise_status poise_session_logits(const poise_session* session, const float** lo
     const std::span<const float> scores = at(session, "session").session.logits();
     out = scores.data();
     number = scores.size();
+  });
+}
+
+poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
+                                        poise_error* error) {
+  return guard(error, [&] {
+    const float*& out = at(state, "state");
+    size_t& number = at(count, "count");
+    const std::span<const float> numbers = at(session, "session").session.hidden_state();
+    out = numbers.data();
+    number = numbers.size();
+  });
+}
+
+poise_status poise_session_hidden_states(poise_session* session, const int32_t* tokens, size_t count, size_t layer,
+                                         float* out, poise_error* error) {
+  return guard(error, [&] {
+    if (count > 0) at(out, "out");
+    poise::Session& of = at(session, "session").session;
+    std::ranges::copy(of.hidden_states(items(tokens, count, "tokens"), layer), out);
   });
 }
 

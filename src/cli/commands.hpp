@@ -19,6 +19,7 @@ void add_diff(CLI::App& app);
 void add_edit(CLI::App& app);
 void add_run(CLI::App& app);
 void add_chat(CLI::App& app);
+void add_embed(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_help(CLI::App& app);
 

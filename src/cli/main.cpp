@@ -89,6 +89,7 @@ int run(int argc, char** argv) {
   poise::cli::add_edit(app);
   poise::cli::add_run(app);
   poise::cli::add_chat(app);
+  poise::cli::add_embed(app);
   poise::cli::add_tokenize(app);
   poise::cli::add_help(app);
   app.footer(fmt::format("{}\n{}", poise::cli::format_list(), kExamples));

@@ -69,19 +69,6 @@ struct Speed {
   double tokens_per_second() const { return tokens == 0 || seconds <= 0 ? 0 : static_cast<double>(tokens) / seconds; }
 };
 
-// "1,2,3"
-std::vector<TokenId> parse_tokens(const std::string& text) {
-  std::vector<TokenId> tokens;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const auto token = number_from<TokenId>(std::string_view(text).substr(begin, end - begin));
-    if (!token || *token < 0) refuse("--tokens", text, "token ids with commas between them");
-    tokens.push_back(*token);
-    begin = end + 1;
-  }
-  return tokens;
-}
-
 double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 class Run {
@@ -295,7 +282,8 @@ void add_run(CLI::App& app) {
       command->add_option("-p,--prompt", options->prompt,
                           "The text to continue, after BOS where the vocabulary has one; may be empty (default: \"\")");
   const auto set_tokens = [options](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) std::ranges::copy(parse_tokens(text), std::back_inserter(options->tokens));
+    for (const std::string& text : texts)
+      std::ranges::copy(parse_tokens("--tokens", text), std::back_inserter(options->tokens));
   };
   auto* tokens = command
                      ->add_option_function<std::vector<std::string>>(

@@ -9,6 +9,18 @@ void refuse(std::string_view option, std::string_view text, std::string_view exp
   throw CLI::ValidationError(std::string(option), fmt::format("\"{}\": expected {}", printable(text), expected));
 }
 
+std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text) {
+  std::vector<TokenId> tokens;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const auto token = number_from<TokenId>(text.substr(begin, end - begin));
+    if (!token || *token < 0) refuse(option, text, "token ids with commas between them");
+    tokens.push_back(*token);
+    begin = end + 1;
+  }
+  return tokens;
+}
+
 std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
 CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,

@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <poise/tokenizer.hpp>
+
 #include "bytes/number_text.hpp"
 
 namespace poise::cli {
@@ -37,6 +39,9 @@ Number parse_number(std::string_view option, std::string_view text, const Range<
   const bool bounded = std::integral<Number> || range.most < std::numeric_limits<Number>::max();
   refuse(option, text, bounded ? fmt::format("{} from {} to {}", kKind, range.least, range.most) : kKind);
 }
+
+// Token ids: "1,2,3". Throws what refuse() throws for other text.
+std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text);
 
 // "--max-tokens" of "-n,--max-tokens".
 std::string long_name(const std::string& names);

@@ -25,7 +25,9 @@ void scale(float* x, std::size_t count, float factor) {
 class Decoder final : public Transformer {
  public:
   Decoder(DecoderPlan plan, DecoderWeights weights)
-      : Transformer(weights.output ? weights.output->outputs() : weights.embedding->rows()),
+      : Transformer({.vocabulary = weights.output ? weights.output->outputs() : weights.embedding->rows(),
+                     .hidden = plan.hidden,
+                     .layers = weights.layers.size()}),
         plan_(std::move(plan)),
         weights_(std::move(weights)) {
     for (const RopePlan& rope : plan_.ropes) {
@@ -60,11 +62,13 @@ class Decoder final : public Transformer {
   void forward(std::span<const SequenceTokens> batch, Workspace& memory) const override {
     const std::vector<AttentionToken> tokens = prepare(batch, memory);
     embed(batch, memory);
+    keep(0, tokens.size(), memory);
     for (std::size_t index = 0; index < weights_.layers.size(); ++index) {
       attention(index, batch, tokens, memory);
       require_wanted();
       add_feed_forward(weights_.layers[index], tokens.size(), memory);
       require_wanted();
+      keep(index + 1, tokens.size(), memory);
     }
     for (const SequenceTokens& part : batch) part.sequence->position += part.tokens.size();
   }
@@ -129,6 +133,13 @@ class Decoder final : public Transformer {
       to += part.tokens.size() * plan_.hidden;
     }
     memory.add(memory.projected);
+  }
+
+  // Keeps the hidden states of a layer if they are asked for; those of the last one after the final norm.
+  void keep(std::size_t layer, std::size_t count, Workspace& memory) const {
+    if (memory.kept_layer != layer) return;
+    memory.kept.assign(memory.x.begin(), memory.x.begin() + static_cast<std::ptrdiff_t>(count * plan_.hidden));
+    if (layer == layers() && weights_.norm) weights_.norm.apply(memory.kept.data(), count, memory.kept.data());
   }
 
   // The norm of x, or x itself without a norm.

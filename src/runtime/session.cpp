@@ -55,7 +55,8 @@ class Session::State {
         context_(other.context_),
         weights_(other.weights_),
         transformer_(other.transformer_),
-        text_(other.text_) {
+        text_(other.text_),
+        hidden_state_(other.hidden_state_) {
     memory_.precision = other.memory_.precision;
     if (other.speculation_) speculation_.emplace(*other.speculation_);
     forget_ahead();
@@ -127,6 +128,7 @@ class Session::State {
     from_model(model, fingerprint(), transformer_, context_, text);
     forget_ahead();
     text_ = std::move(text);
+    hidden_state_.clear();
   }
 
   TokenId sample(Sampler& sampler) {
@@ -143,6 +145,25 @@ class Session::State {
     if (text_.logits.empty())
       throw Error(ErrorKind::bad_argument, "there are no scores before the first token has been fed");
     return text_.logits;
+  }
+
+  std::span<const float> hidden_state() const {
+    (void)logits();  // throws before the first token
+    if (speculation_)
+      throw Error(ErrorKind::bad_argument, "a session with a draft has no hidden state: it keeps scores alone");
+    if (hidden_state_.empty())
+      throw Error(ErrorKind::bad_argument, "a session that was restored has no hidden state before it is fed");
+    return hidden_state_;
+  }
+
+  std::vector<float> hidden_states(std::span<const TokenId> tokens, std::size_t layer, const std::stop_token& stop) {
+    require_layer(*weights_, layer);
+    reset();
+    std::vector<float> result;
+    const KeptLayer kept(memory_, layer);
+    feed(tokens, stop, {},
+         [&](std::size_t, std::size_t) { result.insert(result.end(), memory_.kept.begin(), memory_.kept.end()); });
+    return result;
   }
 
   std::vector<double> log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {
@@ -163,6 +184,18 @@ class Session::State {
   }
 
  private:
+  // Keeps hidden states while it lives.
+  class KeptLayer {
+   public:
+    KeptLayer(Workspace& memory, std::size_t layer) : memory_(memory) { memory.kept_layer = layer; }
+    ~KeptLayer() { memory_.kept_layer.reset(); }
+    KeptLayer(const KeptLayer&) = delete;
+    KeptLayer& operator=(const KeptLayer&) = delete;
+
+   private:
+    Workspace& memory_;
+  };
+
   // Computes the tokens that the sequence does not have yet.
   template <typename Visit>
   void compute(const Progress& progress, Visit&& visit) {
@@ -180,6 +213,7 @@ class Session::State {
     }
     std::vector<float> logits(vocabulary_size());
     transformer_.logits(std::array{count - 1}, memory_, logits.data());
+    hidden_state_.assign(memory_.normed.data(), memory_.normed.data() + transformer_.hidden_size());
     text_.logits = std::move(logits);
   }
 
@@ -209,6 +243,7 @@ class Session::State {
   ComputedText text_;
   Workspace memory_;
   std::optional<Speculation> speculation_;  // with a draft
+  std::vector<float> hidden_state_;  // that text_.logits are computed from; none after restore()
 };
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}
@@ -224,12 +259,14 @@ const Tokenizer& Session::tokenizer() const { return state_->weights().tokenizer
 
 std::vector<TokenId> Session::prompt(std::string_view text) const { return tokenizer().encode_with_special(text); }
 
+const Weights& Session::weights() const { return state_->weights(); }
 std::size_t Session::vocabulary_size() const { return state_->vocabulary_size(); }
 std::size_t Session::context() const { return state_->context(); }
 std::size_t Session::position() const { return state_->position(); }
 std::span<const TokenId> Session::tokens() const { return state_->tokens(); }
 void Session::reset() { state_->reset(); }
 std::span<const float> Session::logits() const { return state_->logits(); }
+std::span<const float> Session::hidden_state() const { return state_->hidden_state(); }
 
 TokenId Session::sample(Sampler& sampler) { return state_->sample(sampler); }
 DraftCounts Session::draft_counts() const { return state_->draft_counts(); }
@@ -244,6 +281,11 @@ Session Session::fork() const { return Session(std::make_unique<State>(*state_))
 
 void Session::feed(std::span<const TokenId> tokens, const std::stop_token& stop, const Progress& progress) {
   state_->feed(tokens, stop, progress, [](std::size_t, std::size_t) {});
+}
+
+std::vector<float> Session::hidden_states(std::span<const TokenId> tokens, std::size_t layer,
+                                          const std::stop_token& stop) {
+  return state_->hidden_states(tokens, layer, stop);
 }
 
 std::vector<double> Session::log_probabilities(std::span<const TokenId> tokens, const std::stop_token& stop) {

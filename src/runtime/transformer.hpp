@@ -27,7 +27,10 @@ class Transformer {
   Transformer& operator=(const Transformer&) = delete;
 
   // The length of a row of logits.
-  std::size_t vocabulary_size() const { return vocabulary_size_; }
+  std::size_t vocabulary_size() const { return sizes_.vocabulary; }
+  // The length of a hidden state.
+  std::size_t hidden_size() const { return sizes_.hidden; }
+  std::size_t layers() const { return sizes_.layers; }
 
   // Callers recompute a sequence that grows beyond that many tokens from the first, with Sequence::is_long; 0: never.
   virtual std::size_t recompute_after() const = 0;
@@ -39,20 +42,27 @@ class Transformer {
   // could: layers with a window drop what they no longer see. Requires: at most as many as it has.
   virtual bool truncate(std::size_t position, Sequence& sequence) const = 0;
 
-  // Appends tokens to sequences that begin() made, and multiplies the tokens of all of them by each weight once.
+  // Appends tokens to sequences that begin() made, and multiplies the tokens of all of them by each weight once. Keeps
+  // the hidden states of Workspace::kept_layer, which is at most layers().
   // Requires: different sequences, each with a token or more; 1 to kMaxBatch tokens in all, all known, and room for
   // them. Throws cancelled, with the sequences as they were, when the calling task's group is cancelled meanwhile.
   virtual void forward(std::span<const SequenceTokens> batch, Workspace& memory) const = 0;
 
   // The scores of what follows some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
-  // counts the tokens of all its sequences, in order. Throws cancelled likewise.
+  // counts the tokens of all its sequences, in order. Their hidden states after the final norm are then in
+  // memory.normed, [rows, hidden_size()]. Throws cancelled likewise.
   virtual void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
 
  protected:
-  explicit Transformer(std::size_t vocabulary_size) : vocabulary_size_(vocabulary_size) {}
+  struct Sizes {
+    std::size_t vocabulary = 0;
+    std::size_t hidden = 0;
+    std::size_t layers = 0;
+  };
+  explicit Transformer(const Sizes& sizes) : sizes_(sizes) {}
 
  private:
-  std::size_t vocabulary_size_;
+  Sizes sizes_;
 };
 
 // The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be destroyed.

@@ -18,6 +18,8 @@ Weights::Weights(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) 
 Weights::~Weights() = default;
 
 std::size_t Weights::vocabulary_size() const { return parts_->transformer->vocabulary_size(); }
+std::size_t Weights::hidden_size() const { return parts_->transformer->hidden_size(); }
+std::size_t Weights::layers() const { return parts_->transformer->layers(); }
 std::size_t Weights::max_context() const { return parts_->max_context; }
 bool Weights::has_tokenizer() const { return parts_->tokenizer.has_value(); }
 
@@ -50,6 +52,13 @@ std::string fingerprint_of(const Weights& weights) {
   const Weights::Parts& parts = weights.parts();
   return *parts.fingerprint.get(
       [&] { return std::make_shared<const std::string>(fingerprint(parts.tensors, parts.config)); });
+}
+
+void require_layer(const Weights& weights, std::size_t layer) {
+  const std::size_t last = weights.parts().transformer->layers();
+  if (layer <= last) return;
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("layer {} is out of range: the model has {} layers, and the embedding is 0", layer, last));
 }
 
 std::size_t context_of(const Weights& weights, const SessionOptions& options) {

@@ -36,6 +36,9 @@ bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& opt
 // fingerprint() of the model, computed once.
 std::string fingerprint_of(const Weights& weights);
 
+// Throws bad_argument for a layer beyond the model's last one.
+void require_layer(const Weights& weights, std::size_t layer);
+
 // The positions of a session with these options. Throws bad_argument for more than the model has.
 std::size_t context_of(const Weights& weights, const SessionOptions& options);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "kernels/product.hpp"
@@ -18,6 +19,11 @@ struct NetworkMemory {
 
 struct Workspace {
   Precision precision = Precision::fast;  // of products with weights
+
+  // The layer whose hidden states forward() keeps, from 0 (the embedding) to Transformer::layers() (the final norm);
+  // and these, of the tokens computed last: [tokens, Transformer::hidden_size()].
+  std::optional<std::size_t> kept_layer;
+  std::vector<float> kept;
 
   // Of the tokens computed last, each [tokens, width]. A transformer takes what it needs.
   std::vector<float> x;  // passed from layer to layer

@@ -232,6 +232,8 @@ int main(void) {
   FIELD(poise_session_info, position);
   FIELD(poise_session_info, has_tokenizer);
   FIELD(poise_session_info, reserved);
+  FIELD(poise_session_info, hidden_size);
+  FIELD(poise_session_info, layers);
   STRUCT(poise_generate_options);
   FIELD(poise_generate_options, size);
   FIELD(poise_generate_options, max_tokens);

@@ -157,6 +157,7 @@ static void running(void) {
   const float* logits;
   double score;
   size_t count;
+  float number;
   const int32_t token = 1;
   NO_NULL("model", poise_tokenizer_create(NULL, &tokenizer, &error));
   NO_NULL("tokenizer", poise_tokenizer_create(model, NULL, &error));
@@ -194,6 +195,12 @@ static void running(void) {
   NO_NULL("logits", poise_session_logits(session, NULL, &count, &error));
   NO_NULL("count", poise_session_logits(session, &logits, NULL, &error));
   NO_NULL("session", poise_session_generate(NULL, NULL, NULL, NULL, NULL, &error));
+  NO_NULL("session", poise_session_hidden_state(NULL, &logits, &count, &error));
+  NO_NULL("state", poise_session_hidden_state(session, NULL, &count, &error));
+  NO_NULL("count", poise_session_hidden_state(session, &logits, NULL, &error));
+  NO_NULL("session", poise_session_hidden_states(NULL, &token, 1, 0, &number, &error));
+  NO_NULL("tokens", poise_session_hidden_states(session, NULL, 1, 0, &number, &error));
+  NO_NULL("out", poise_session_hidden_states(session, &token, 1, 0, NULL, &error));
   NO_NULL("session", poise_session_log_probabilities(NULL, &token, 1, &score, &error));
   poise_session_free(session);
   poise_stream_free(stream);

@@ -170,6 +170,27 @@ static void scores_a_text(void) {
   poise_model_free(model);
 }
 
+// tests/runtime/session_test.cpp and independent_forward.py compare the numbers with other programs' ones.
+static void gives_hidden_states(void) {
+  poise_model* model = open_example();
+  poise_session* session = NULL;
+  poise_session_info info = POISE_SESSION_INFO_INIT;
+  float states[5 * 128];
+  const float* last;
+  size_t count;
+  CHECK_OK(poise_session_create(model, NULL, &session, &error));
+  CHECK_OK(poise_session_describe(session, &info, &error));
+  CHECK(info.hidden_size == 128 && info.layers == 4);
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_hidden_state(session, &last, &count, &error));
+  CHECK_OK(poise_session_hidden_states(session, kOnce, 5, info.layers, states, &error));
+  CHECK_OK(poise_session_hidden_state(session, &last, &count, &error));
+  CHECK(count == 128 && memcmp(last, states + 4 * 128, sizeof(float) * 128) == 0);
+  CHECK_OK(poise_session_hidden_states(session, NULL, 0, 0, NULL, &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_hidden_states(session, kOnce, 5, 5, states, &error));
+  poise_session_free(session);
+  poise_model_free(model);
+}
+
 static void refuses_what_does_not_run(void) {
   poise_model* model = NULL;
   poise_session* session = NULL;
@@ -388,6 +409,7 @@ void test_runtime(void) {
   reads_tokenizer_files();
   tells_a_story();
   scores_a_text();
+  gives_hidden_states();
   refuses_what_does_not_run();
   multiplies_exactly_when_asked_to();
   refuses_integers_for_weights();

@@ -186,13 +186,21 @@ class Decoder:
 
     def output(self, x):
         head = self.w.get("lm_head.weight")
-        return self.norm(x, "model.norm") @ (self.weight("model.embed_tokens.weight") if head is None else head).T
+        return x @ (self.weight("model.embed_tokens.weight") if head is None else head).T
+
+    def final_norm(self, x):
+        return self.norm(x, "model.norm")
+
+    def hidden_states(self, tokens):
+        """[tokens, hidden_size] of each layer, as transformers has them: the embedding, the output of each block, but that
+        of the last one after the final norm."""
+        states = [self.embedded(tokens)]
+        for layer in range(self.c["num_hidden_layers"]):
+            states.append(self.layer(states[-1], layer, f"model.layers.{layer}."))
+        return [*states[:-1], self.final_norm(states[-1])]
 
     def logits(self, tokens):
-        x = self.embedded(tokens)
-        for layer in range(self.c["num_hidden_layers"]):
-            x = self.layer(x, layer, f"model.layers.{layer}.")
-        return self.output(x[-1])
+        return self.output(self.hidden_states(tokens)[-1][-1])
 
     def by_type(self, layer, default):
         types = self.c.get("layer_types")
@@ -340,20 +348,25 @@ class Gpt2(Decoder):
     def linear(self, x, name):
         return x @ self.weight(name + ".weight") + self.weight(name + ".bias")
 
-    def logits(self, tokens):
-        x = self.weight(self.start + "wte.weight")[tokens] + self.weight(self.start + "wpe.weight")[: len(tokens)]
-        for layer in range(self.c["n_layer"]):
-            name = f"{self.start}h.{layer}."
-            q, k, v = (
-                part.reshape(len(x), self.c["n_head"], -1)
-                for part in np.split(self.linear(self.norm(x, name + "ln_1"), name + "attn.c_attn"), 3, -1)
-            )
-            x = x + self.linear(attended(q, k, v, None, q.shape[-1] ** -0.5), name + "attn.c_proj")
-            x = x + self.linear(
-                gelu_tanh(self.linear(self.norm(x, name + "ln_2"), name + "mlp.c_fc")), name + "mlp.c_proj"
-            )
-        head = self.w.get("lm_head.weight", self.weight(self.start + "wte.weight"))
-        return self.norm(x[-1], self.start + "ln_f") @ head.T
+    def embedded(self, tokens):
+        return self.weight(self.start + "wte.weight")[tokens] + self.weight(self.start + "wpe.weight")[: len(tokens)]
+
+    def layer(self, x, layer, name):
+        name = f"{self.start}h.{layer}."
+        q, k, v = (
+            part.reshape(len(x), self.c["n_head"], -1)
+            for part in np.split(self.linear(self.norm(x, name + "ln_1"), name + "attn.c_attn"), 3, -1)
+        )
+        x = x + self.linear(attended(q, k, v, None, q.shape[-1] ** -0.5), name + "attn.c_proj")
+        return x + self.linear(
+            gelu_tanh(self.linear(self.norm(x, name + "ln_2"), name + "mlp.c_fc")), name + "mlp.c_proj"
+        )
+
+    def final_norm(self, x):
+        return self.norm(x, self.start + "ln_f")
+
+    def output(self, x):
+        return x @ self.w.get("lm_head.weight", self.weight(self.start + "wte.weight")).T
 
 
 class GptOss(Decoder):
@@ -402,3 +415,8 @@ FAMILIES = {
 def logits(config, weights, tokens):
     """The logits after the last token; `weights` by the names that the text model's tensors have alone."""
     return FAMILIES[config["model_type"]](config, weights).logits(tokens)
+
+
+def hidden_states(config, weights, tokens):
+    """The hidden states of all tokens for each layer, from the embedding to the final norm."""
+    return FAMILIES[config["model_type"]](config, weights).hidden_states(tokens)

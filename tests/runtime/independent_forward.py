@@ -3,7 +3,7 @@
     independent_forward.py POISE TOKENIZER_MODEL [NAME...]
 
 Builds small directories of every family with random weights, one for each thing that such models differ in
-(random_directories.py), and runs them as they are and converted. Then quantizes one in many types, and runs it with
+(random_directories.py), and runs them as they are and converted; compares hidden states of each layer, too. Then quantizes one in many types, and runs it with
 --exact: what is expected are the logits of the numbers that its codes are. Exits with 77 (skipped) where NumPy is
 missing.
 """
@@ -19,7 +19,7 @@ except ImportError:
     print("skipped: this Python has no NumPy")
     sys.exit(77)
 
-from forward_pass import logits
+from forward_pass import hidden_states, logits
 from random_directories import BASE, CASES, write_directory
 
 # Of the largest logit, on any processor. A matrix unit rounds the products of several tokens with weights that are not
@@ -91,9 +91,32 @@ def main():
                 error = np.abs(np.array(ran) - expected).max() / np.abs(expected).max() if ran else np.inf
                 failures += not error < bound
                 print(f"{name:14} {target or 'directory':10} {error:.1e}{'' if error < bound else '  TOO LARGE'}")
+            failures += compare_hidden_states(
+                poise, name, directory, tokens, hidden_states(config, weights, np.array(tokens))
+            )
     if not chosen:
         failures += compare_quantized(poise, tokenizer)
     sys.exit(failures > 0)
+
+
+def compare_hidden_states(poise, name, directory, tokens, expected):
+    """The last token's of each layer, and the mean of the last layer. Returns how many are wrong."""
+    cases = [(layer, "last", states[-1]) for layer, states in enumerate(expected)]
+    failures = 0
+    for layer, pooling, wanted in [*cases, (len(expected) - 1, "mean", expected[-1].mean(axis=0))]:
+        ran = subprocess.run(
+            [
+                *[poise, "embed", directory, "--tokens", ",".join(map(str, tokens))],
+                *["--layer", str(layer), "--pooling", pooling, "--exact"],
+            ],
+            check=True,
+            capture_output=True,
+        )
+        error = np.abs(np.array(json.loads(ran.stdout)["embedding"]) - wanted).max() / np.abs(wanted).max()
+        failures += not error < FLOAT32
+        if not error < FLOAT32:
+            print(f"{name:14} layer {layer}, {pooling}  {error:.1e}  TOO LARGE")
+    return failures
 
 
 def compare_quantized(poise, tokenizer):

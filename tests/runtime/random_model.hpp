@@ -96,7 +96,7 @@ inline Model make_model(const Config& config, const NamedNumbers& weights) {
 }
 
 // The forward pass in float64, position by position as the papers have it, without cache, batches or threads: the
-// logits after each token.
+// logits after each token, and hidden states.
 class Reference {
  public:
   using Vector = std::vector<double>;
@@ -104,14 +104,23 @@ class Reference {
   Reference(const Config& config, const NamedNumbers& weights) : c_(config), weights_(weights) {}
 
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) const {
+    std::vector<Vector> result;
+    for (const Vector& hidden : hidden_states(tokens).back())
+      result.push_back(times(c_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight", hidden));
+    return result;
+  }
+
+  // Of each layer those of all tokens: the embedding, the output of each block, but that of the last one normed.
+  std::vector<std::vector<Vector>> hidden_states(const std::vector<std::int32_t>& tokens) const {
     std::vector<Vector> x;
     for (const std::int32_t token : tokens)
       x.push_back(row("model.embed_tokens.weight", static_cast<std::size_t>(token)));
-    for (std::int64_t i = 0; i < c_.num_hidden_layers; ++i) layer(fmt::format("model.layers.{}.", i), x);
-    std::vector<Vector> result;
-    for (const Vector& hidden : x)
-      result.push_back(times(c_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight",
-                             norm(hidden, "model.norm.weight")));
+    std::vector<std::vector<Vector>> result = {x};
+    for (std::int64_t i = 0; i < c_.num_hidden_layers; ++i) {
+      layer(fmt::format("model.layers.{}.", i), x);
+      result.push_back(x);
+    }
+    for (Vector& hidden : result.back()) hidden = norm(hidden, "model.norm.weight");
     return result;
   }
 

@@ -259,6 +259,39 @@ TEST(Session, LogProbabilitiesOfEveryPosition) {
   EXPECT_TRUE(session.log_probabilities({}).empty());
 }
 
+TEST(Session, HiddenStatesOfEachLayer) {
+  Config config = small_config();
+  config.max_position_embeddings = 600;
+  const NamedNumbers weights = random_weights(config);
+  const auto tokens = some_tokens(Transformer::kMaxBatch + 50);  // more than a batch
+  const auto expected = Reference(config, weights).hidden_states(tokens);
+  Session session(make_model(config, weights), {.exact = true});
+  ASSERT_EQ(session.weights().layers() + 1, expected.size());
+  const auto size = static_cast<std::size_t>(config.hidden_size);
+  ASSERT_EQ(session.weights().hidden_size(), size);
+  session.feed(some_tokens(3));
+  for (std::size_t layer = 0; layer < expected.size(); ++layer) {
+    const std::vector<float> states = session.hidden_states(tokens, layer);
+    ASSERT_EQ(states.size(), tokens.size() * size);
+    for (std::size_t t = 0; t < tokens.size(); ++t) {
+      const std::vector<float> state(states.begin() + static_cast<std::ptrdiff_t>(t * size),
+                                     states.begin() + static_cast<std::ptrdiff_t>((t + 1) * size));
+      ASSERT_LT(worst_difference(state, expected[layer][t]), 1e-4) << "layer " << layer << ", token " << t;
+    }
+    EXPECT_EQ(session.position(), tokens.size());
+    EXPECT_LT(worst_difference({session.hidden_state().begin(), session.hidden_state().end()}, expected.back().back()),
+              1e-4);
+  }
+  EXPECT_TRUE(session.hidden_states({}, 1).empty());
+  EXPECT_THROW((void)session.hidden_state(), Error);
+  session.feed(some_tokens(3));
+  const Session other = session.fork();
+  EXPECT_THAT(other.hidden_state(), ElementsAreArray(session.hidden_state()));
+  EXPECT_THAT(support::message_of([&] { (void)session.hidden_states(tokens, 4); }),
+              HasSubstr("layer 4 is out of range: the model has 3 layers, and the embedding is 0"));
+  EXPECT_EQ(session.position(), 3U) << "the text is kept";
+}
+
 std::vector<TokenId> greedy_by_reference(const Config& config, const NamedNumbers& weights, std::vector<TokenId> tokens,
                                          std::size_t count) {
   std::vector<TokenId> added;

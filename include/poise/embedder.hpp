@@ -1,0 +1,65 @@
+// Embedder: texts as vectors, for search and comparison: hidden states of a model, pooled over the tokens of a text.
+//
+//   poise::Embedder embedder(poise::load_weights(poise::open("model.gguf")), {.pooling = poise::Pooling::mean});
+//   const std::vector<float> vectors = embedder.embed(texts);    // [texts.size(), embedder.size()]
+//
+// Short texts are computed together, so that each weight is read once for many of them. A vector is what the text gives
+// alone, up to the rounding of float32 sums; with SessionOptions::exact it is the same. One thread at a time uses an
+// Embedder; it computes with several.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include <poise/progress.hpp>
+#include <poise/session.hpp>
+#include <poise/tokenizer.hpp>
+#include <poise/weights.hpp>
+
+namespace poise {
+
+enum class Pooling : std::uint8_t {
+  last,  // the hidden state of the last token, which has seen all others
+  mean,  // the mean of those of all tokens, BOS and EOS among them
+};
+
+struct EmbedOptions {
+  Pooling pooling = Pooling::last;
+  std::optional<std::size_t> layer = {};  // whose hidden states (Session::hidden_states()); default: the last one's
+  bool normalize = false;                 // divides each vector by its length
+};
+
+class Embedder {
+ public:
+  // Throws bad_argument for a layer that the model does not have, and for options as Session does.
+  explicit Embedder(std::shared_ptr<const Weights> weights, const EmbedOptions& options = {},
+                    const SessionOptions& session = {});
+  ~Embedder();
+  Embedder(Embedder&&) noexcept;
+  Embedder& operator=(Embedder&&) noexcept;
+
+  // The numbers of a vector.
+  std::size_t size() const;
+
+  // The vectors of texts, [texts.size(), size()], row by row. Texts get the special tokens of the vocabulary, as
+  // Tokenizer::encode_with_special() puts them around. `progress` counts tokens instead of bytes. Throws unsupported
+  // without a vocabulary, and for hidden states that are not finite; bad_argument for a text without tokens and for one
+  // that is longer than the context; cancelled.
+  std::vector<float> embed(std::span<const std::string> texts, const Progress& progress = {},
+                           const std::stop_token& stop = {});
+  // The same for tokens as they are. Throws bad_argument for an unknown id.
+  std::vector<float> embed(std::span<const std::vector<TokenId>> texts, const Progress& progress = {},
+                           const std::stop_token& stop = {});
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace poise

@@ -1,0 +1,44 @@
+"""Texts as vectors."""
+
+from __future__ import annotations
+
+import typing
+
+from . import _poise
+from ._model import Model
+from ._progress import watched
+from ._session import Ids, Weights, _floats
+from ._types import Path, Progress
+
+if typing.TYPE_CHECKING:
+    import numpy
+    import numpy.typing
+
+
+def embed(
+    model: Model | Weights | Path,
+    texts: typing.Iterable[str | Ids],
+    *,
+    pooling: str = "last",
+    layer: int = -1,
+    normalize: bool = False,
+    threads: int = 0,
+    context: int = 0,
+    exact: bool = False,
+    progress: Progress = None,
+) -> numpy.typing.NDArray[numpy.float32]:
+    """The vectors of texts, as `poise embed` gives them: a float32 array [texts, hidden_size].
+
+    texts: each a text, which gets the special tokens of the vocabulary, or token ids as they are.
+    pooling: "last": the hidden state of the last token; "mean": the mean of those of all.
+    layer: whose hidden states, as in Session.hidden_states(); -1: the last one's, after the final norm.
+    normalize: divides each vector by its length, so that products of two are cosines.
+    progress: as in convert(); counts tokens instead of bytes. Other options: as in Session.
+    Short texts are computed together. A text without tokens, or longer than the context, raises BadArgumentError.
+    """
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
+    weights = model if isinstance(model, Weights) else Weights(model)
+    core = _poise.Embedder(weights._core, pooling, layer, normalize, threads, context, exact)
+    with watched(progress, "embed") as callback:
+        return _floats(core.embed(list(texts), callback)).reshape(-1, weights.hidden_size)

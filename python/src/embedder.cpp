@@ -1,0 +1,73 @@
+// Texts as vectors.
+#include <poise/embedder.hpp>
+
+#include <mutex>
+#include <variant>
+
+#include "long_call.hpp"
+#include "memory.hpp"
+#include "runtime.hpp"
+
+namespace poise::python {
+namespace {
+
+Pooling pooling_from(const py::object& given) {
+  const std::optional<std::string> name = name_from(given);
+  if (name == "last") return Pooling::last;
+  if (name == "mean") return Pooling::mean;
+  refuse(fmt::format("pooling is {}, expected \"last\" or \"mean\"", short_repr(given)));
+}
+
+// Threads use it in turn, without the GIL.
+class PyEmbedder {
+ public:
+  PyEmbedder(const WeightsPtr& weights, const EmbedOptions& options, const SessionOptions& session)
+      : weights_(weights), embedder_(weights, options, session) {}
+
+  // Texts and token ids; `progress` counts tokens. The vectors, one after the other.
+  Memory embed(const py::list& given, const py::object& progress) {
+    std::vector<std::variant<std::string, Tokens>> texts;
+    for (const py::handle one : given) {
+      if (PyUnicode_Check(one.ptr())) {
+        texts.emplace_back(utf8(one));
+      } else {
+        texts.emplace_back(tokens_from(one));
+      }
+    }
+    LongCall call(progress);
+    return call.run([&] {
+      std::vector<Tokens> all;
+      for (auto& one : texts) {
+        const auto* text = std::get_if<std::string>(&one);
+        all.push_back(text == nullptr ? std::get<Tokens>(std::move(one))
+                                      : weights_->tokenizer().encode_with_special(*text));
+      }
+      const std::lock_guard lock(mutex_);
+      return memory_of(embedder_.embed(all, call.progress(), call.stop()));
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  WeightsPtr weights_;
+  Embedder embedder_;
+};
+
+}  // namespace
+
+void declare_embedder(py::module_& module) {
+  py::class_<PyEmbedder>(module, "Embedder")
+      .def(py::init([](const PyWeights& of, const py::object& pooling, const py::object& layer,
+                       const py::object& normalize, const py::object& threads, const py::object& context,
+                       const py::object& exact) {
+             const EmbedOptions options = {.pooling = pooling_from(pooling),
+                                           .layer = layer_from(layer, *of.weights),
+                                           .normalize = truth("normalize", normalize)};
+             return std::make_unique<PyEmbedder>(of.weights, options, session_options_from(threads, context, exact));
+           }),
+           py::arg("weights"), py::arg("pooling"), py::arg("layer"), py::arg("normalize"), py::arg("threads"),
+           py::arg("context"), py::arg("exact"))
+      .def("embed", &PyEmbedder::embed, py::arg("texts"), py::arg("progress"));
+}
+
+}  // namespace poise::python

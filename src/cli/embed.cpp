@@ -1,0 +1,141 @@
+// poise embed: texts in, a vector for each out.
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/embedder.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/lora.hpp>
+
+#include "cli/advice.hpp"
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/sampling_options.hpp"
+#include "cli/standard_input.hpp"
+#include "cli/text.hpp"
+#include "cli/values.hpp"
+
+namespace poise::cli {
+namespace {
+
+struct EmbedArguments {
+  std::string path;
+  std::string text = "-";
+  std::vector<TokenId> tokens;
+  bool lines = false;
+  EmbedOptions embed;
+  SessionOptions session;
+  ReadOptions read;
+  std::vector<LoraAdapter> lora;
+  TokenizerFiles tokenizer;
+};
+
+using Tokens = std::vector<TokenId>;
+
+class Embed {
+ public:
+  explicit Embed(const EmbedArguments& options)
+      : options_(options), weights_(load()), embedder_(weights_, options.embed, options.session) {}
+
+  void execute() {
+    if (options_.lines) return print_lines();
+    print_vectors({options_.tokens.empty() ? text_tokens() : options_.tokens});
+  }
+
+ private:
+  std::shared_ptr<const Weights> load() const {
+    Model model = open(options_.path, options_.read);
+    if (!options_.lora.empty()) model = with_lora(model, options_.lora);
+    if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
+    return load_weights(model);
+  }
+
+  Tokens text_tokens() const {
+    return weights_->tokenizer().encode_with_special(options_.text == "-" ? Input().all() : options_.text);
+  }
+
+  void print_lines() {
+    constexpr std::size_t kTogether = 64;
+    Input input;
+    std::string line;
+    std::vector<Tokens> texts;
+    for (std::size_t number = 1; input.line(line); ++number) {
+      texts.push_back(line_tokens(line, fmt::format("line {} of the input", number)));
+      if (texts.size() == kTogether) print_vectors(std::exchange(texts, {}));
+    }
+    print_vectors(texts);
+  }
+
+  // Reports by its line what the embedder would report by its place among those that are computed together.
+  Tokens line_tokens(const std::string& line, const std::string& name) const {
+    const Value value = parse_json(line, name);
+    const auto* text = value.get_if<std::string>();
+    if (text == nullptr) throw Error(ErrorKind::invalid_file, "expected a JSON string", name);
+    Tokens tokens = weights_->tokenizer().encode_with_special(*text);
+    if (tokens.empty())
+      throw Error(ErrorKind::invalid_file, "the text has no tokens, and there is no vector of nothing", name);
+    if (tokens.size() > weights_->max_context()) {
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), weights_->max_context()),
+          name);
+    }
+    return tokens;
+  }
+
+  // {"embedding", "tokens"}, a line for each text
+  void print_vectors(const std::vector<Tokens>& texts) {
+    const std::vector<float> all = embedder_.embed(texts);
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const auto vector = std::span(all).subspan(i * embedder_.size(), embedder_.size());
+      print_now(fmt::format("{{\"embedding\":[{}],\"tokens\":{}}}\n", fmt::join(vector, ","), texts[i].size()));
+    }
+  }
+
+  const EmbedArguments& options_;
+  std::shared_ptr<const Weights> weights_;
+  Embedder embedder_;
+};
+
+}  // namespace
+
+void add_embed(CLI::App& app) {
+  auto options = std::make_shared<EmbedArguments>();
+  CLI::App* command = app.add_subcommand("embed", "Print the vector of a text");
+  command->add_option("PATH", options->path, "A model file or directory")->required();
+  auto* text = command
+                   ->add_option("TEXT", options->text,
+                                "The text, with the special tokens that `poise tokenize` shows; - is standard input")
+                   ->capture_default_str();
+  auto* lines = command->add_flag(
+      "--jsonl", options->lines,
+      "Read a JSON string a line from standard input, and print {\"embedding\", \"tokens\"} a line for each");
+  const auto set_tokens = [options](const std::string& ids) { options->tokens = parse_tokens("--tokens", ids); };
+  command->add_option_function<std::string>("--tokens", set_tokens, "Token ids in place of a text, as they are: 1,2,3")
+      ->type_name("IDS")
+      ->excludes(lines)
+      ->excludes(text);
+  add_choice(*command, "--pooling", options->embed.pooling,
+             std::vector<std::pair<std::string_view, Pooling>>{{"last", Pooling::last}, {"mean", Pooling::mean}},
+             "The hidden state of the last token, or the mean of those of all")
+      ->default_str("last");
+  add_number(*command, "--layer", options->embed.layer,
+             "Whose hidden states: 0 is the embedding, and the last layer's, after the final norm, are the default");
+  command->add_flag("--normalize", options->embed.normalize, "Divide the vector by its length");
+  add_session_options(*command, options->session);
+  add_tokenizer_options(*command, options->tokenizer);
+  add_lora_option(*command, options->lora);
+  add_io_option(*command, options->read);
+  command->callback([options] {
+    if (options->lines && options->text != "-")
+      throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
+    name_file(options->path, [&] { Embed(*options).execute(); });
+  });
+}
+
+}  // namespace poise::cli

@@ -1,0 +1,172 @@
+#include <poise/embedder.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "runtime/cancelled.hpp"
+#include "runtime/finite.hpp"
+#include "runtime/session_threads.hpp"
+#include "runtime/weights.hpp"
+
+namespace poise {
+namespace {
+
+// A text that is computed.
+struct PooledText {
+  std::size_t number;  // among all
+  std::span<const TokenId> left;
+  Sequence sequence;
+  std::vector<double> pooled;  // the sum of its hidden states so far, or the last one
+};
+
+std::size_t layer_of(const Weights& weights, const EmbedOptions& options) {
+  if (options.layer) require_layer(weights, *options.layer);
+  return options.layer.value_or(weights.parts().transformer->layers());
+}
+
+}  // namespace
+
+class Embedder::State {
+ public:
+  State(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session)
+      : threads_(session.threads),
+        context_(context_of(*weights, session)),
+        options_(options),
+        weights_(std::move(weights)),
+        transformer_(*weights_->parts().transformer) {
+    memory_.precision = session.exact ? Precision::exact : Precision::fast;
+    memory_.kept_layer = layer_of(*weights_, options);
+  }
+
+  std::size_t size() const { return transformer_.hidden_size(); }
+  const Weights& weights() const { return *weights_; }
+
+  std::vector<float> embed(std::span<const std::vector<TokenId>> texts, const Progress& progress,
+                           const std::stop_token& stop) {
+    std::size_t total = 0;
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      check(texts[i], i);
+      total += texts[i].size();
+    }
+    std::vector<float> out(texts.size() * size());
+    std::vector<PooledText> running;
+    std::size_t begun = 0;
+    std::size_t done = 0;
+    while (done < total) {
+      const std::vector<std::size_t> counts = fill(texts, begun, running);
+      compute(running, counts, stop);
+      for (const std::size_t count : counts) done += count;
+      for (const PooledText& text : running) {
+        if (text.left.empty()) finish(text, texts[text.number].size(), out.data() + text.number * size());
+      }
+      std::erase_if(running, [](const PooledText& text) { return text.left.empty(); });
+      if (progress && !progress({done, total, "tokens"})) throw_cancelled();
+    }
+    return out;
+  }
+
+ private:
+  void check(const std::vector<TokenId>& text, std::size_t number) const {
+    const auto fail = [&](const std::string& problem) {
+      throw Error(ErrorKind::bad_argument, fmt::format("text {}: {}", number + 1, problem));
+    };
+    for (const TokenId token : text) require_token(*weights_, "token", token);
+    if (text.empty()) fail("it has no tokens, and there is no vector of nothing");
+    if (text.size() > context_)
+      fail(fmt::format("{} tokens do not fit the context of {} positions", text.size(), context_));
+  }
+
+  // Begins texts while there is room. Returns how many tokens of each running one are computed next.
+  std::vector<std::size_t> fill(std::span<const std::vector<TokenId>> texts, std::size_t& begun,
+                                std::vector<PooledText>& running) const {
+    std::vector<std::size_t> counts;
+    std::size_t room = Transformer::kMaxBatch;
+    for (std::size_t i = 0; room > 0; ++i) {
+      if (i == running.size()) {
+        if (begun == texts.size()) break;
+        running.push_back(begin(texts[begun], begun));
+        ++begun;
+      }
+      counts.push_back(std::min(room, running[i].left.size()));
+      room -= counts.back();
+    }
+    return counts;
+  }
+
+  PooledText begin(std::span<const TokenId> tokens, std::size_t number) const {
+    PooledText text = {number, tokens, transformer_.begin(tokens.size()), std::vector<double>(size())};
+    const std::size_t most = transformer_.recompute_after();
+    text.sequence.is_long = most != 0 && tokens.size() > most;
+    return text;
+  }
+
+  void compute(std::vector<PooledText>& running, const std::vector<std::size_t>& counts, const std::stop_token& stop) {
+    std::vector<SequenceTokens> batch;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      batch.push_back({&running[i].sequence, running[i].left.first(counts[i])});
+    threads_.run(stop, [&] { transformer_.forward(batch, memory_); });
+    const float* state = memory_.kept.data();
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      running[i].left = running[i].left.subspan(counts[i]);
+      for (std::size_t t = 0; t < counts[i]; ++t, state += size()) pool(state, running[i].pooled);
+    }
+  }
+
+  void pool(const float* state, std::vector<double>& pooled) const {
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto number = static_cast<double>(state[i]);
+      pooled[i] = options_.pooling == Pooling::mean ? pooled[i] + number : number;
+    }
+  }
+
+  void finish(const PooledText& text, std::size_t tokens, float* out) const {
+    double divisor = options_.pooling == Pooling::mean ? static_cast<double>(tokens) : 1;
+    if (options_.normalize) {
+      double squares = 0;
+      for (const double x : text.pooled) squares += x * x;
+      if (squares > 0) divisor = std::sqrt(squares);
+    }
+    for (std::size_t i = 0; i < size(); ++i) {
+      out[i] = static_cast<float>(text.pooled[i] / divisor);
+      if (!std::isfinite(out[i]))
+        refuse_non_finite(fmt::format("number {} of the vector of text {}", i, text.number + 1),
+                          static_cast<double>(out[i]));
+    }
+  }
+
+  SessionThreads threads_;
+  std::size_t context_;
+  EmbedOptions options_;
+  std::shared_ptr<const Weights> weights_;
+  const Transformer& transformer_;
+  Workspace memory_;
+};
+
+Embedder::Embedder(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session) {
+  if (!weights) throw Error(ErrorKind::bad_argument, "an embedder needs weights");
+  state_ = std::make_unique<State>(std::move(weights), options, session);
+}
+Embedder::~Embedder() = default;
+Embedder::Embedder(Embedder&&) noexcept = default;
+Embedder& Embedder::operator=(Embedder&&) noexcept = default;
+
+std::size_t Embedder::size() const { return state_->size(); }
+
+std::vector<float> Embedder::embed(std::span<const std::string> texts, const Progress& progress,
+                                   const std::stop_token& stop) {
+  std::vector<std::vector<TokenId>> tokens;
+  for (const std::string& text : texts) tokens.push_back(state_->weights().tokenizer().encode_with_special(text));
+  return state_->embed(tokens, progress, stop);
+}
+
+std::vector<float> Embedder::embed(std::span<const std::vector<TokenId>> texts, const Progress& progress,
+                                   const std::stop_token& stop) {
+  return state_->embed(texts, progress, stop);
+}
+
+}  // namespace poise
