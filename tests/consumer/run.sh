@@ -53,6 +53,11 @@ grep -q "^39 tensors, " "$work/page4.out"
 test "$(wc -c <"$work/page5.out")" -gt 20
 "$poise" verify "$work/made.safetensors" "$work/nano.zt" >/dev/null
 
+# The C++ program of docs/cookbook.md.
+block "$source/docs/cookbook.md" 1 cpp >"$work/tell.cpp"
+cpp_program "$work/tell.cpp" "$work/tell"
+test "$("$work/tell" "$work/nano.alt" | wc -c)" -gt 40
+
 block "$source/README.md" 1 cpp >"$work/snippet"
 {
   grep '^#include' "$work/snippet"
