@@ -822,7 +822,7 @@ poise_status poise_session_logits(const poise_session* session, const float** lo
                                   poise_error* error);
 
 // What these are computed from: the hidden state of the last token fed, after the final norm, borrowed until the
-// session changes. POISE_BAD_ARGUMENT before the first token.
+// session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until something is fed.
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error);
 // Starts over, feeds all tokens, and writes the hidden state of each to `out`, [count, hidden_size], which may be NULL

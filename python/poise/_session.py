@@ -146,7 +146,8 @@ class Session:
 
     def hidden_state(self) -> numpy.typing.NDArray[numpy.float32]:
         """What logits() are computed from: the hidden state of the last token fed, after the final norm: a float32
-        array [hidden_size] of its own."""
+        array [hidden_size] of its own. BadArgumentError before the first token, and after load() until something is
+        fed."""
         return _floats(self._core.hidden_state())
 
     def hidden_states(self, tokens: Ids, layer: int = -1) -> numpy.typing.NDArray[numpy.float32]:

@@ -1,8 +1,9 @@
 // poise embed: texts in, a vector for each out.
-#include <cmath>
 #include <memory>
-#include <optional>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -50,6 +50,17 @@ def test_hidden_states_are_those_of_numpy(nano, expected):
     assert session.hidden_states([]).shape == (0, weights.hidden_size)
 
 
+def test_a_loaded_session_has_a_hidden_state_once_it_is_fed(nano, tmp_path):
+    session = poise.Session(nano)
+    session.feed([1, 5])
+    session.save(tmp_path / "talk.zt")
+    session.load(tmp_path / "talk.zt")
+    with pytest.raises(poise.BadArgumentError, match="no hidden state before it is fed"):
+        session.hidden_state()
+    session.feed([9])
+    assert session.hidden_state().shape == (session.hidden_states([1]).shape[1],)
+
+
 def test_vectors_are_pooled_states(nano, expected):
     weights = poise.Weights(nano)
     last = np.array([states[-1][-1] for states in expected])

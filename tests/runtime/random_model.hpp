@@ -104,8 +104,9 @@ class Reference {
   Reference(const Config& config, const NamedNumbers& weights) : c_(config), weights_(weights) {}
 
   std::vector<Vector> logits(const std::vector<std::int32_t>& tokens) const {
+    const std::vector<Vector> last = hidden_states(tokens).back();
     std::vector<Vector> result;
-    for (const Vector& hidden : hidden_states(tokens).back())
+    for (const Vector& hidden : last)
       result.push_back(times(c_.tie_word_embeddings ? "model.embed_tokens.weight" : "lm_head.weight", hidden));
     return result;
   }
