@@ -15,7 +15,7 @@ namespace {
   throw Error(ErrorKind::bad_argument, "the draft has another vocabulary than the model: " + difference);
 }
 
-void require_same_vocabulary(const Weights& model, const Weights& draft) {
+void require_draft_vocabulary(const Weights& model, const Weights& draft) {
   if (!model.has_tokenizer() || !draft.has_tokenizer()) {
     if (model.vocabulary_size() == draft.vocabulary_size()) return;
     refuse(fmt::format("{} tokens, not {}", draft.vocabulary_size(), model.vocabulary_size()));
@@ -69,7 +69,7 @@ class ModelDraft final : public Draft {
 
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options) {
   const std::shared_ptr<const Weights>& draft = options.draft->model;
-  require_same_vocabulary(weights, *draft);
+  require_draft_vocabulary(weights, *draft);
   const std::size_t context = context_of(weights, options);
   return std::make_unique<ModelDraft>(draft, SessionOptions{.threads = options.threads,
                                                             .context = std::min(context, draft->max_context()),
