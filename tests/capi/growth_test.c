@@ -122,6 +122,7 @@ static void refuses_structs_without_a_size(void) {
   poise_convert_options with_card = POISE_CONVERT_OPTIONS_INIT;
   const char* input = example("nano-mistral");
   const int32_t token = 1;
+  poise_session_info about = POISE_SESSION_INFO_INIT;
   NO_SIZE(poise_format, POISE_FORMAT_INIT, poise_format_at(0, &value, &error));
   NO_SIZE(poise_dtype_info, POISE_DTYPE_INFO_INIT, poise_dtype_describe(POISE_F32, &value, &error));
   NO_SIZE(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open(input, &value, &other, &error));
@@ -153,7 +154,12 @@ static void refuses_structs_without_a_size(void) {
   NO_SIZE(poise_tensor_plan, POISE_TENSOR_PLAN_INIT, poise_writer_add_tensor(writer, &value, &error));
   poise_writer_free(writer);
   CHECK_OK(poise_session_create(model, NULL, &session, &error));
-  NO_SIZE(poise_session_info, POISE_SESSION_INFO_INIT, poise_session_describe(session, &value, &error));
+  about.size = offsetof(poise_session_info, hidden_size) - 1;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_describe(session, &about, &error));
+  CHECK_SAYS("begin with its initializer");
+  about.size = offsetof(poise_session_info, hidden_size);  // what an older header has
+  CHECK_OK(poise_session_describe(session, &about, &error));
+  CHECK(about.size == offsetof(poise_session_info, hidden_size) && about.hidden_size == 0 && about.context > 0);
   CHECK_OK(poise_session_feed(session, &token, 1, &error));
   NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
   poise_session_free(session);

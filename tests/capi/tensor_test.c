@@ -234,11 +234,11 @@ static void quantizes_without_a_file(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 67, "q8_0", dims, 2, other, 64, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 68, "q8_0", dims, 2, other, 63, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 68, "q4_k", dims, 2, other, 64, &error));
-  CHECK_SAYS("no whole blocks of 256");
+  CHECK_SAYS("not whole blocks of 256");
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_dequantize(bytes.data, 68, "f16", dims, 2, other, 64, &error));
   poise_model_free(model);
   CHECK_STATUS(POISE_UNSUPPORTED, poise_quantize(numbers, dims, 2, "q4_k", &model, &error));
-  CHECK_SAYS("no whole blocks of 256");
+  CHECK_SAYS("not whole blocks of 256");
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_quantize(numbers, dims, 2, "q4_k_m", &model, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_quantize(numbers, dims, 2, "f16", &model, &error));
   CHECK_OK(poise_quantize(numbers, dims, 2, "qint8", &model, &error));

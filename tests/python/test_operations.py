@@ -326,7 +326,7 @@ def test_adapters_are_merged(examples, nano, tmp_path):
     np.testing.assert_allclose(poise.open(tmp_path / "saved.zt")[name].numpy(), base + two, rtol=0, atol=1e-5)
     with pytest.raises(FileNotFoundError):
         poise.convert(source, tmp_path / "no.zt", lora=tmp_path / "nothing")
-    with pytest.raises(poise.InvalidFileError, match="no adapter"):
+    with pytest.raises(poise.InvalidFileError, match="not an adapter"):
         poise.convert(source, tmp_path / "no.zt", lora=source)
     for wrong in (3, {tmp_path / "one": "much"}, [tmp_path / "one"], {3: 1.0}):
         with pytest.raises(TypeError):
