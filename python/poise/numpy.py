@@ -100,7 +100,9 @@ def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
 
 
 def _usual_format(filename: Path) -> str | None:
-    return _poise.format_from_extension(os.fsdecode(filename)) or "safetensors"
+    found = _poise.format_from_extension(os.fsdecode(filename))
+    # A Tiny Llama file (.bin) begins with a configuration, which arrays do not have.
+    return found if found and found != "tllm" else "safetensors"
 
 
 def _arrays(model: Model) -> dict[str, NumpyArray]:
