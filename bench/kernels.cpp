@@ -2,8 +2,8 @@
 //
 //   poise_kernels [AVX2 | AVX3 | ...]      with that set of instructions, named as in Highway, instead of the best
 //
-// The names in_memory/TYPE/TOKENS use weights that no cache holds, with one and two threads, next to the time of reading
-// them.
+// The names in_memory/TYPE/TOKENS use weights that no cache holds, with one and two threads, next to the time of
+// reading them.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

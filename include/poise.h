@@ -767,11 +767,11 @@ typedef struct poise_session poise_session;
 
 typedef struct poise_session_options {
   size_t size;
-  uint64_t threads;  // at most; 0: one per processor
-  uint64_t context;  // at most; 0: the model's maximum
-  int32_t exact;     // not 0: multiplies weights with float32 numbers, without rounding to integers: slower, for
-                     // comparisons
-  int32_t draft_lookup;      // not 0: guesses tokens from what the text repeats, and checks several in one pass
+  uint64_t threads;      // at most; 0: one per processor
+  uint64_t context;      // at most; 0: the model's maximum
+  int32_t exact;         // not 0: multiplies weights with float32 numbers, without rounding to integers: slower, for
+                         // comparisons
+  int32_t draft_lookup;  // not 0: guesses tokens from what the text repeats, and checks several in one pass
   const poise_model* draft;  // guesses them with this faster model of the same vocabulary; NULL: does not
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \

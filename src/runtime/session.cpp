@@ -243,7 +243,7 @@ class Session::State {
   ComputedText text_;
   Workspace memory_;
   std::optional<Speculation> speculation_;  // with a draft
-  std::vector<float> hidden_state_;  // that text_.logits are computed from; none after restore()
+  std::vector<float> hidden_state_;         // that text_.logits are computed from; none after restore()
 };
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}

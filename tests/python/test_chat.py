@@ -133,7 +133,7 @@ def test_a_draft_does_not_change_the_text(nano, examples):
     sampled = "".join(poise.Session(nano).generate(PROMPT, max_tokens=60, temperature=1.0, seed=3))
     lookup = poise.Session(nano, draft="lookup")
     assert "".join(lookup.generate(PROMPT, max_tokens=60, temperature=1.0, seed=3)) == sampled
-    with pytest.raises(poise.BadArgumentError, match='the draft has another vocabulary than the model: token'):
+    with pytest.raises(poise.BadArgumentError, match="the draft has another vocabulary than the model: token"):
         poise.Session(nano, draft=examples / "nano-mistral-wide")
     with pytest.raises(poise.NotFoundError):
         poise.Session(nano, draft="missing")
