@@ -4,13 +4,10 @@
 #include <list>
 #include <optional>
 
-#include <fmt/format.h>
-
 #include <poise/error.hpp>
 
+#include "runtime/computation.hpp"
 #include "runtime/continuation_stream.hpp"
-#include "runtime/session_threads.hpp"
-#include "runtime/weights.hpp"
 
 namespace poise {
 namespace {
@@ -43,26 +40,16 @@ std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<To
 
 }  // namespace
 
-class BatchGenerator::State {
+class BatchGenerator::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : threads_(options.threads),
-        context_(context_of(*weights, options)),
-        weights_(std::move(weights)),
-        transformer_(*weights_->parts().transformer) {
-    memory_.precision = options.exact ? Precision::exact : Precision::fast;
-  }
+      : Computation(std::move(weights), options) {}
 
-  const Weights& weights() const { return *weights_; }
   std::size_t size() const { return texts_.size() + ended_.size(); }
 
   std::size_t add(std::vector<TokenId> tokens, const GenerateOptions& options) {
     if (tokens.empty()) throw Error(ErrorKind::bad_argument, "a text needs a token to begin with");
-    for (const TokenId token : tokens) require_token(*weights_, "token", token);
-    if (tokens.size() > context_) {
-      throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
-    }
+    require_fit(tokens);
     require_tokens(*weights_, options);
     BatchText text(next_id_, Computed{std::move(tokens), transformer_.begin(context_)}, *weights_, options);
     if (options.max_tokens == 0) {
@@ -134,8 +121,7 @@ class BatchGenerator::State {
   }
 
   void prepare_long(BatchText& text) const {
-    const std::size_t most = transformer_.recompute_after();
-    if (most == 0 || text.sequence.is_long || text.tokens.size() <= most) return;
+    if (text.sequence.is_long || !transformer_.is_long(text.tokens.size())) return;
     text.sequence.clear();
     text.sequence.is_long = true;
   }
@@ -206,11 +192,6 @@ class BatchGenerator::State {
     std::erase_if(texts_, [&](const BatchText& other) { return &other == &text; });
   }
 
-  SessionThreads threads_;
-  std::size_t context_;
-  std::shared_ptr<const Weights> weights_;
-  const Transformer& transformer_;
-  Workspace memory_;
   std::size_t next_id_ = 0;
   std::list<BatchText> texts_;    // stay where they are
   std::vector<Finished> ended_;   // not returned yet

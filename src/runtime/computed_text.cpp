@@ -188,8 +188,7 @@ class Reader {
         cache.put(layer, position - count + row, key.data(), value.data());
       }
     }
-    const std::size_t most = transformer_.recompute_after();
-    text_.sequence.is_long = most != 0 && text_.tokens.size() > most;
+    text_.sequence.is_long = transformer_.is_long(text_.tokens.size());
   }
 
   const Tensor& rows(const std::string& name) {

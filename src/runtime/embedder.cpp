@@ -9,9 +9,8 @@
 #include <poise/error.hpp>
 
 #include "runtime/cancelled.hpp"
+#include "runtime/computation.hpp"
 #include "runtime/finite.hpp"
-#include "runtime/session_threads.hpp"
-#include "runtime/weights.hpp"
 
 namespace poise {
 namespace {
@@ -31,20 +30,14 @@ std::size_t layer_of(const Weights& weights, const EmbedOptions& options) {
 
 }  // namespace
 
-class Embedder::State {
+class Embedder::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session)
-      : threads_(session.threads),
-        context_(context_of(*weights, session)),
-        options_(options),
-        weights_(std::move(weights)),
-        transformer_(*weights_->parts().transformer) {
-    memory_.precision = session.exact ? Precision::exact : Precision::fast;
+      : Computation(std::move(weights), session), options_(options) {
     memory_.kept_layer = layer_of(*weights_, options);
   }
 
   std::size_t size() const { return transformer_.hidden_size(); }
-  const Weights& weights() const { return *weights_; }
 
   std::vector<float> embed(std::span<const std::vector<TokenId>> texts, const Progress& progress,
                            const std::stop_token& stop) {
@@ -100,8 +93,7 @@ class Embedder::State {
 
   PooledText begin(std::span<const TokenId> tokens, std::size_t number) const {
     PooledText text = {number, tokens, transformer_.begin(tokens.size()), std::vector<double>(size())};
-    const std::size_t most = transformer_.recompute_after();
-    text.sequence.is_long = most != 0 && tokens.size() > most;
+    text.sequence.is_long = transformer_.is_long(tokens.size());
     return text;
   }
 
@@ -139,12 +131,7 @@ class Embedder::State {
     }
   }
 
-  SessionThreads threads_;
-  std::size_t context_;
   EmbedOptions options_;
-  std::shared_ptr<const Weights> weights_;
-  const Transformer& transformer_;
-  Workspace memory_;
 };
 
 Embedder::Embedder(std::shared_ptr<const Weights> weights, const EmbedOptions& options, const SessionOptions& session) {

@@ -1,41 +1,24 @@
 #include "runtime/forward_pass.hpp"
 
-#include <algorithm>
 #include <array>
 #include <numeric>
-
-#include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 namespace poise {
 
 ForwardPass::ForwardPass(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-    : threads_(options.threads),
-      context_(context_of(*weights, options)),
-      weights_(std::move(weights)),
-      transformer_(*weights_->parts().transformer),
-      sequence_(transformer_.begin(context_)) {
-  memory_.precision = options.exact ? Precision::exact : Precision::fast;
-}
+    : Computation(std::move(weights), options), sequence_(transformer_.begin(context_)) {}
 
 void ForwardPass::begin(std::span<const TokenId> tokens) {
-  for (const TokenId token : tokens) require_token(*weights_, "token", token);
-  if (tokens.size() > context_) {
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
-  }
+  require_fit(tokens);
   tokens_ = tokens;
   sequence_.clear();
-  const std::size_t most = transformer_.recompute_after();
-  sequence_.is_long = most != 0 && tokens.size() > most;
+  sequence_.is_long = transformer_.is_long(tokens.size());
 }
 
 std::size_t ForwardPass::next(const std::stop_token& stop) {
   const std::size_t left = tokens_.size() - sequence_.position;
   if (left == 0) return 0;
-  std::size_t count = std::min(Transformer::kMaxBatch, left);
-  if (left == count + 1) --count;  // a single token would be summed in another order
+  const std::size_t count = Transformer::count_next(left);
   threads_.run(stop, [&] {
     transformer_.forward(std::array{SequenceTokens{&sequence_, tokens_.subspan(sequence_.position, count)}}, memory_);
   });

@@ -13,19 +13,14 @@
 #include <stop_token>
 #include <vector>
 
-#include <poise/session.hpp>
-
-#include "runtime/session_threads.hpp"
-#include "runtime/weights.hpp"
+#include "runtime/computation.hpp"
 
 namespace poise {
 
-class ForwardPass {
+class ForwardPass : public Computation {
  public:
   // Throws bad_argument.
   ForwardPass(std::shared_ptr<const Weights> weights, const SessionOptions& options);
-
-  const Weights& weights() const { return *weights_; }
 
   // Begins a text. Throws bad_argument for an unknown id and for more tokens than the context has positions. Requires:
   // the tokens outlive the computation.
@@ -43,12 +38,7 @@ class ForwardPass {
   void run(const std::stop_token& stop, const std::function<void()>& work) { threads_.run(stop, work); }
 
  private:
-  SessionThreads threads_;
-  std::size_t context_;
-  std::shared_ptr<const Weights> weights_;
-  const Transformer& transformer_;
   Sequence sequence_;
-  Workspace memory_;
   std::span<const TokenId> tokens_;
 };
 

@@ -118,8 +118,7 @@ class Perplexity::State {
       if (base_) base_->next(stop);
       const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
       for (std::size_t at = 0, rows = 0; at < predicted; at += rows) {
-        rows = std::min(kRows, predicted - at);
-        if (predicted - at == rows + 1) --rows;
+        rows = Transformer::count_next(predicted - at, kRows);
         add(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
       }
       first += count;

@@ -11,11 +11,10 @@
 #include <poise/error.hpp>
 
 #include "runtime/cancelled.hpp"
+#include "runtime/computation.hpp"
 #include "runtime/computed_text.hpp"
 #include "runtime/continuation_stream.hpp"
-#include "runtime/session_threads.hpp"
 #include "runtime/speculation.hpp"
-#include "runtime/weights.hpp"
 
 namespace poise {
 namespace {
@@ -38,31 +37,18 @@ std::string_view finish_reason(StopReason reason) {
   return "stop";
 }
 
-class Session::State {
+class Session::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : threads_(options.threads),
-        context_(context_of(*weights, options)),
-        weights_(std::move(weights)),
-        transformer_(*weights_->parts().transformer),
-        text_(transformer_.begin(context_)) {
-    memory_.precision = options.exact ? Precision::exact : Precision::fast;
+      : Computation(std::move(weights), options), text_(transformer_.begin(context_)) {
     if (options.draft) speculation_.emplace(*weights_, options);
   }
 
-  State(const State& other)
-      : threads_(other.threads_),
-        context_(other.context_),
-        weights_(other.weights_),
-        transformer_(other.transformer_),
-        text_(other.text_),
-        hidden_state_(other.hidden_state_) {
-    memory_.precision = other.memory_.precision;
+  State(const State& other) : Computation(other), text_(other.text_), hidden_state_(other.hidden_state_) {
     if (other.speculation_) speculation_.emplace(*other.speculation_);
     forget_ahead();
   }
 
-  const Weights& weights() const { return *weights_; }
   std::size_t vocabulary_size() const { return transformer_.vocabulary_size(); }
   std::size_t context() const { return context_; }
   std::size_t position() const { return text_.tokens.size(); }
@@ -84,7 +70,7 @@ class Session::State {
     forget_ahead();
     text_.pending.reset();
     if (position == text_.tokens.size()) return;
-    const bool was_short = text_.sequence.is_long && position <= transformer_.recompute_after();
+    const bool was_short = text_.sequence.is_long && !transformer_.is_long(position);
     const std::size_t computed = std::min(position, text_.sequence.position);
     if (was_short || !transformer_.truncate(computed, text_.sequence)) text_.sequence.clear();
     text_.tokens.resize(position);
@@ -101,8 +87,7 @@ class Session::State {
       return;
     forget_ahead();
     text_.tokens.insert(text_.tokens.end(), tokens.begin(), tokens.end());
-    if (const std::size_t most = transformer_.recompute_after();
-        most != 0 && !text_.sequence.is_long && text_.tokens.size() > most) {
+    if (!text_.sequence.is_long && transformer_.is_long(text_.tokens.size())) {
       text_.sequence.clear();
       text_.sequence.is_long = true;
       text_.logits.clear();
@@ -111,7 +96,7 @@ class Session::State {
       threads_.run(stop, [&] { compute(progress, visit); });
     } catch (...) {
       text_.tokens.resize(text_.sequence.position);
-      if (text_.sequence.is_long && text_.tokens.size() <= transformer_.recompute_after()) text_.sequence.clear();
+      if (text_.sequence.is_long && !transformer_.is_long(text_.tokens.size())) text_.sequence.clear();
       if (text_.logits.empty()) text_.pending.reset();  // otherwise none of these tokens were fed
       throw;
     }
@@ -203,9 +188,7 @@ class Session::State {
     const std::size_t before = text_.sequence.position;
     std::size_t count = 0;
     for (std::size_t first = before; first < tokens.size(); first += count) {
-      const std::size_t left = tokens.size() - first;
-      count = std::min(Transformer::kMaxBatch, left);
-      if (left == count + 1) --count;  // a single token would be summed in another order
+      count = Transformer::count_next(tokens.size() - first);
       transformer_.forward(std::array{SequenceTokens{&text_.sequence, tokens.subspan(first, count)}}, memory_);
       text_.logits.clear();
       visit(first, count);
@@ -236,12 +219,7 @@ class Session::State {
     }
   }
 
-  SessionThreads threads_;
-  std::size_t context_;
-  std::shared_ptr<const Weights> weights_;
-  const Transformer& transformer_;
   ComputedText text_;
-  Workspace memory_;
   std::optional<Speculation> speculation_;  // with a draft
   std::vector<float> hidden_state_;         // that text_.logits are computed from; none after restore()
 };

@@ -5,6 +5,7 @@
 // task arena.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -32,8 +33,16 @@ class Transformer {
   std::size_t hidden_size() const { return sizes_.hidden; }
   std::size_t layers() const { return sizes_.layers; }
 
+  // How many of the `left` tokens of a text are computed next, at most `most`. Leaves no last one by itself, which
+  // would be summed in another order.
+  static std::size_t count_next(std::size_t left, std::size_t most = kMaxBatch) {
+    return left == most + 1 ? most - 1 : std::min(most, left);
+  }
+
   // Callers recompute a sequence that grows beyond that many tokens from the first, with Sequence::is_long; 0: never.
   virtual std::size_t recompute_after() const = 0;
+  // Whether a sequence of that many tokens is long.
+  bool is_long(std::size_t tokens) const { return recompute_after() != 0 && tokens > recompute_after(); }
 
   // An empty sequence for up to `context` positions.
   virtual Sequence begin(std::size_t context) const = 0;

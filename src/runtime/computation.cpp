@@ -1,0 +1,32 @@
+#include "runtime/computation.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+
+Computation::Computation(std::shared_ptr<const Weights> weights, const SessionOptions& options)
+    : threads_(options.threads),
+      context_(context_of(*weights, options)),
+      weights_(std::move(weights)),
+      transformer_(*weights_->parts().transformer) {
+  memory_.precision = options.exact ? Precision::exact : Precision::fast;
+}
+
+Computation::Computation(const Computation& other)
+    : threads_(other.threads_), context_(other.context_), weights_(other.weights_), transformer_(other.transformer_) {
+  memory_.precision = other.memory_.precision;
+}
+
+void Computation::require_fit(std::span<const TokenId> tokens) const {
+  for (const TokenId token : tokens) require_token(*weights_, "token", token);
+  if (tokens.size() > context_) {
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
+  }
+}
+
+}  // namespace poise
