@@ -17,7 +17,7 @@
 #include "cli/conversations.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/line_reader.hpp"
-#include "cli/options.hpp"
+#include "cli/model_options.hpp"
 #include "cli/sampling_options.hpp"
 #include "cli/text.hpp"
 #include "io/atomic_file.hpp"
@@ -28,14 +28,12 @@ namespace poise::cli {
 namespace {
 
 struct ChatArguments {
-  std::string path;
+  ModelOptions model;
   std::string system;
   std::string template_file;
   GenerateOptions generate = {.max_tokens = 4096};
   SessionOptions session;
   std::string draft;
-  ReadOptions read;
-  TokenizerFiles tokenizer;
   bool quiet = false;
 };
 
@@ -81,12 +79,10 @@ class Chat {
  private:
   ChatSession begin() const {
     check_generate_options(options_.generate);
-    Model model = open(options_.path, options_.read);
-    if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
-    const auto weights = load_weights(model);
+    const auto weights = options_.model.load();
     require_tokens(*weights, options_.generate);
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.read);
+    session_options.draft = open_draft(options_.draft, options_.model.read);
     Session session(weights, session_options);
     ChatTemplate chat = read_template(options_.template_file, session.tokenizer().vocabulary(), false);
     return {std::move(session), std::move(chat), options_.system};
@@ -203,17 +199,17 @@ class Chat {
 void add_chat(CLI::App& app) {
   auto options = std::make_shared<ChatArguments>();
   CLI::App* command = app.add_subcommand("chat", "A conversation with an instruct model");
-  command->add_option("PATH", options->path, "A model file or directory with a chat template")->required();
+  command->add_option("PATH", options->model.path, "A model file or directory with a chat template")->required();
   command->add_option("--system", options->system, "The system message")->type_name("TEXT");
   add_template_option(*command, options->template_file);
   add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
   add_draft_option(*command, options->draft);
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
-  add_tokenizer_options(*command, options->tokenizer);
-  add_io_option(*command, options->read);
+  add_tokenizer_options(*command, options->model.tokenizer);
+  add_io_option(*command, options->model.read);
   command->callback([options] {
-    name_file(options->path, [&] {
+    name_file(options->model.path, [&] {
       if (!Chat(*options).run()) throw ExitCode{1};
     });
   });

@@ -10,12 +10,10 @@
 
 #include <poise/embedder.hpp>
 #include <poise/error.hpp>
-#include <poise/format.hpp>
-#include <poise/lora.hpp>
 
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
-#include "cli/options.hpp"
+#include "cli/model_options.hpp"
 #include "cli/sampling_options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
@@ -25,15 +23,12 @@ namespace poise::cli {
 namespace {
 
 struct EmbedArguments {
-  std::string path;
+  ModelOptions model;
   std::string text = "-";
   std::vector<TokenId> tokens;
   bool lines = false;
   EmbedOptions embed;
   SessionOptions session;
-  ReadOptions read;
-  std::vector<LoraAdapter> lora;
-  TokenizerFiles tokenizer;
 };
 
 using Tokens = std::vector<TokenId>;
@@ -41,7 +36,7 @@ using Tokens = std::vector<TokenId>;
 class Embed {
  public:
   explicit Embed(const EmbedArguments& options)
-      : options_(options), weights_(load()), embedder_(weights_, options.embed, options.session) {}
+      : options_(options), weights_(options.model.load()), embedder_(weights_, options.embed, options.session) {}
 
   void execute() {
     if (options_.lines) return print_lines();
@@ -49,13 +44,6 @@ class Embed {
   }
 
  private:
-  std::shared_ptr<const Weights> load() const {
-    Model model = open(options_.path, options_.read);
-    if (!options_.lora.empty()) model = with_lora(model, options_.lora);
-    if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
-    return load_weights(model);
-  }
-
   Tokens text_tokens() const {
     return weights_->tokenizer().encode_with_special(options_.text == "-" ? Input().all() : options_.text);
   }
@@ -108,7 +96,7 @@ class Embed {
 void add_embed(CLI::App& app) {
   auto options = std::make_shared<EmbedArguments>();
   CLI::App* command = app.add_subcommand("embed", "Print the vector of a text");
-  command->add_option("PATH", options->path, "A model file or directory")->required();
+  command->add_option("PATH", options->model.path, "A model file or directory")->required();
   auto* text = command
                    ->add_option("TEXT", options->text,
                                 "The text, with the special tokens that `poise tokenize` shows; - is standard input")
@@ -129,13 +117,13 @@ void add_embed(CLI::App& app) {
              "Whose hidden states: 0 is the embedding, and the last layer's, after the final norm, are the default");
   command->add_flag("--normalize", options->embed.normalize, "Divide the vector by its length");
   add_session_options(*command, options->session);
-  add_tokenizer_options(*command, options->tokenizer);
-  add_lora_option(*command, options->lora);
-  add_io_option(*command, options->read);
+  add_tokenizer_options(*command, options->model.tokenizer);
+  add_lora_option(*command, options->model.lora);
+  add_io_option(*command, options->model.read);
   command->callback([options] {
     if (options->lines && options->text != "-")
       throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
-    name_file(options->path, [&] { Embed(*options).execute(); });
+    name_file(options->model.path, [&] { Embed(*options).execute(); });
   });
 }
 

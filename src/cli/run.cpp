@@ -20,7 +20,7 @@
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"
-#include "cli/options.hpp"
+#include "cli/model_options.hpp"
 #include "cli/perplexity.hpp"
 #include "cli/progress.hpp"
 #include "cli/prompts.hpp"
@@ -29,19 +29,17 @@
 #include "cli/values.hpp"
 #include "runtime/continuation_stream.hpp"
 #include "runtime/finite.hpp"
+#include "runtime/weights.hpp"
 
 namespace poise::cli {
 namespace {
 
 struct RunArguments {
-  std::string path;
+  ModelOptions model;
   std::optional<std::string> prompt;
   std::vector<TokenId> tokens;
   GenerateOptions generate;
   SessionOptions session;
-  ReadOptions read;
-  std::vector<LoraAdapter> lora;
-  TokenizerFiles tokenizer;
   ConversationOptions conversation;
   PromptsOptions prompts;
   ProgressOptions progress;
@@ -79,25 +77,20 @@ class Run {
     check_generate_options(options_.generate);
     require_conversation();
     const bool has_draft_model = !options_.draft.empty() && options_.draft != "lookup";
-    if (options_.verify) require_verified(options_.path);
+    if (options_.verify) require_verified(options_.model.path);
     if (options_.verify && has_draft_model) require_verified(options_.draft);
     const Stopwatch loading;
-    Model model = open(options_.path, options_.read);
-    if (!options_.lora.empty()) model = with_lora(model, options_.lora);
-    if (auto vocabulary = options_.tokenizer.read()) model.vocabulary = std::move(vocabulary);
-    const auto weights = load_weights(model);
+    const auto weights = options_.model.load();
     if (!options_.prompts.file.empty()) {
       load_seconds_ = loading.seconds();
       return answer_prompts(weights);
     }
+    require_tokens(*weights, options_.generate);
     if (!options_.perplexity.file.empty()) return compute_perplexity(weights);
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.read);
+    session_options.draft = open_draft(options_.draft, options_.model.read);
     Session session(weights, session_options);
     load_seconds_ = loading.seconds();
-    (void)session.generate({.max_tokens = 0,
-                            .sampling = options_.generate.sampling,
-                            .stop_id = options_.generate.stop_id});  // rejects a wrong stop id
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
     session.feed(prompt);
@@ -139,13 +132,13 @@ class Run {
     std::shared_ptr<const Weights> base;
     if (const std::string& path = options_.perplexity.against; !path.empty()) {
       if (options_.verify) require_verified(path);
-      name_file(path, [&] { base = load_weights(open(path, options_.read)); });
+      name_file(path, [&] { base = load_weights(open(path, options_.model.read)); });
     }
     print_perplexity(options_.perplexity, weights, base, options_.session, options_.json, options_.progress);
   }
 
   void require_verified(const std::string& path) const {
-    const VerifyReport report = verify(path, options_.read, make_progress(options_.progress, "verify"));
+    const VerifyReport report = verify(path, options_.model.read, make_progress(options_.progress, "verify"));
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
       if (finding.severity == Severity::error)
@@ -250,7 +243,7 @@ class Run {
     const auto bad = std::ranges::find_if(all, [](float logit) { return !std::isfinite(logit); });
     if (bad != all.end())
       refuse_non_finite(fmt::format("the score of token {}", bad - all.begin()), static_cast<double>(*bad),
-                        options_.path);
+                        options_.model.path);
     std::string logits;
     for (const float logit : all) logits += fmt::format("{}{:.6f}", logits.empty() ? "" : ", ", logit);
     print_now(fmt::format("{{\"tokens\": [{}], \"logits\": [{}]}}\n", fmt::join(prompt, ", "), logits));
@@ -277,7 +270,7 @@ class Run {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
-  command->add_option("PATH", options->path, "A model file or directory")->required();
+  command->add_option("PATH", options->model.path, "A model file or directory")->required();
   auto* prompt =
       command->add_option("-p,--prompt", options->prompt,
                           "The text to continue, after BOS where the vocabulary has one; may be empty (default: \"\")");
@@ -324,10 +317,10 @@ void add_run(CLI::App& app) {
   command->add_flag("--stats", options->stats, "Print load, prompt and decode speed on standard error");
   add_progress_options(*command, options->progress,
                        "No progress of --verify and --perplexity, and no note where the context ends a text");
-  add_tokenizer_options(*command, options->tokenizer);
-  add_lora_option(*command, options->lora);
-  add_io_option(*command, options->read);
-  command->callback([options] { name_file(options->path, [&] { Run(*options).execute(); }); });
+  add_tokenizer_options(*command, options->model.tokenizer);
+  add_lora_option(*command, options->model.lora);
+  add_io_option(*command, options->model.read);
+  command->callback([options] { name_file(options->model.path, [&] { Run(*options).execute(); }); });
 }
 
 }  // namespace poise::cli
