@@ -17,6 +17,7 @@
 #include "cli/sampling_options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
+#include "cli/text_lines.hpp"
 #include "cli/values.hpp"
 
 namespace poise::cli {
@@ -50,22 +51,18 @@ class Embed {
 
   void print_lines() {
     constexpr std::size_t kTogether = 64;
-    Input input;
-    std::string line;
+    TextLines lines;
     std::vector<Tokens> texts;
-    for (std::size_t number = 1; input.line(line); ++number) {
-      texts.push_back(line_tokens(line, fmt::format("line {} of the input", number)));
+    while (const auto text = lines.next()) {
+      texts.push_back(line_tokens(*text, lines.name()));
       if (texts.size() == kTogether) print_vectors(std::exchange(texts, {}));
     }
     print_vectors(texts);
   }
 
   // Reports by its line what the embedder would report by its place among those that are computed together.
-  Tokens line_tokens(const std::string& line, const std::string& name) const {
-    const Value value = parse_json(line, name);
-    const auto* text = value.get_if<std::string>();
-    if (text == nullptr) throw Error(ErrorKind::invalid_file, "expected a JSON string", name);
-    Tokens tokens = weights_->tokenizer().encode_with_special(*text);
+  Tokens line_tokens(const std::string& text, const std::string& name) const {
+    Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty())
       throw Error(ErrorKind::invalid_file, "the text has no tokens, and there is no vector of nothing", name);
     if (tokens.size() > weights_->max_context()) {
@@ -121,8 +118,7 @@ void add_embed(CLI::App& app) {
   add_lora_option(*command, options->model.lora);
   add_io_option(*command, options->model.read);
   command->callback([options] {
-    if (options->lines && options->text != "-")
-      throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
+    require_no_text(options->lines, options->text);
     name_file(options->model.path, [&] { Embed(*options).execute(); });
   });
 }

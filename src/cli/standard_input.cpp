@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -14,7 +15,7 @@
 namespace poise::cli {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 20;
+constexpr std::size_t kPiece = 1 << 16;      // what a pipe holds
 constexpr std::size_t kMostInput = 1 << 28;  // bounds the memory for an endless input
 
 }  // namespace
@@ -26,20 +27,20 @@ std::string Input::all() {
 }
 
 bool Input::line(std::string& line) {
-  std::size_t looked = 0;
-  std::size_t end = buffer_.find('\n');
+  std::size_t end = buffer_.find('\n', begin_);
   while (end == std::string::npos) {
-    looked = buffer_.size();
+    const std::size_t looked = buffer_.size() - begin_;
     if (!fill()) break;
-    end = buffer_.find('\n', looked);
+    end = buffer_.find('\n', begin_ + looked);
   }
-  if (buffer_.empty()) return false;
-  line = buffer_.substr(0, end);
-  buffer_.erase(0, end == std::string::npos ? end : end + 1);
+  if (begin_ == buffer_.size()) return false;
+  line = buffer_.substr(begin_, end == std::string::npos ? end : end - begin_);
+  begin_ = end == std::string::npos ? buffer_.size() : end + 1;
   return true;
 }
 
 bool Input::fill() {
+  buffer_.erase(0, std::exchange(begin_, 0));
   const std::size_t before = buffer_.size();
   if (before > kMostInput)
     throw Error(ErrorKind::unsupported, fmt::format("a text has {} bytes at most", kMostInput), name_);

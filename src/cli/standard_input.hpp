@@ -18,7 +18,7 @@ class Input {
   // one than that.
   bool line(std::string& line);
   // True if line() does not have to wait.
-  bool has_line() const { return buffer_.find('\n') != std::string::npos; }
+  bool has_line() const { return buffer_.find('\n', begin_) != std::string::npos; }
 
  private:
   bool fill();
@@ -26,6 +26,7 @@ class Input {
   std::FILE* file_;
   std::string name_;
   std::string buffer_;
+  std::size_t begin_ = 0;  // of what line() has not returned
 };
 
 }  // namespace poise::cli

@@ -17,6 +17,7 @@
 #include "cli/options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
+#include "cli/text_lines.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 
 namespace poise::cli {
@@ -80,16 +81,11 @@ class Tokenize {
   }
 
   void print_lines() const {
-    Input input;
-    std::string line;
-    for (std::size_t number = 1; input.line(line); ++number) {
-      const Value value = parse_json(line, fmt::format("line {} of the input", number));
-      const auto* text = value.get_if<std::string>();
-      if (text == nullptr)
-        throw Error(ErrorKind::invalid_file, "expected a JSON string", fmt::format("line {} of the input", number));
+    TextLines lines;
+    while (const auto text = lines.next()) {
       print(json(*text) + "\n");
       // A program may wait for the answer to its line before it writes the next one.
-      if (!input.has_line() && std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+      if (!lines.has_next() && std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
     }
   }
 
@@ -126,8 +122,7 @@ void add_tokenize(CLI::App& app) {
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {
-    if (options->lines && options->text != "-")
-      throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
+    require_no_text(options->lines, options->text);
     name_file(options->path, [&] { Tokenize(*options).execute(); });
   });
 }
