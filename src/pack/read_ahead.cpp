@@ -176,12 +176,16 @@ class ReadAhead::Window {
     const bool ends = failure || chunk.size == 0 || item.decoded == item.blob->size();
     if (ends) item.stream.reset();
     lock.lock();
+    bool is_kept = false;
     try {
-      if (!failure && chunk.size > 0 && !item.dropped) item.chunks.push_back(std::move(chunk));
+      if (!failure && chunk.size > 0 && !item.dropped) {
+        item.chunks.push_back(std::move(chunk));
+        is_kept = true;
+      }
     } catch (...) {
       failure = std::current_exception();
     }
-    if (chunk.bytes) give_back(std::move(chunk.bytes));
+    if (!is_kept) give_back(std::move(chunk.bytes));
     item.failure = failure;
     item.ended = ends && !failure;
     changed_.notify_all();
@@ -190,7 +194,7 @@ class ReadAhead::Window {
   // Allocates nothing.
   void give_back(ChunkBuffer bytes) {
     --chunks_;
-    if (free_.size() < free_.capacity()) free_.push_back(std::move(bytes));
+    if (bytes && free_.size() < free_.capacity()) free_.push_back(std::move(bytes));
   }
 
   void drop(Item& item) {

@@ -180,9 +180,9 @@ Storage::Storage(const WriteOptions& options)
 WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage& storage, const WriteOptions& options,
                          Output& output) {
   ShardWriter heap(output, options);
-  BlobWriter writer(heap, storage, options.progress, blobs_of(tensors));
-  SharedBlobs shared(tensors);
   const std::vector<BlobPtr> blobs = blobs_of(tensors);
+  BlobWriter writer(heap, storage, options.progress, blobs);
+  SharedBlobs shared(tensors);
   const ReadAhead ahead(ReadAhead::of(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
   std::size_t next = 0;
   WrittenBlobs written;
