@@ -204,26 +204,7 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(
-            self._generator(
-                prompt,
-                _options(
-                    max_tokens=max_tokens,
-                    temperature=temperature,
-                    top_k=top_k,
-                    top_p=top_p,
-                    seed=seed,
-                    stop_id=stop_id,
-                    stop=stop,
-                    ignore_eos=ignore_eos,
-                    min_p=min_p,
-                    repetition_penalty=repetition_penalty,
-                    presence_penalty=presence_penalty,
-                    frequency_penalty=frequency_penalty,
-                    logit_bias=logit_bias,
-                ),
-            )
-        )
+        return _pieces(self._generator(prompt, _options_in(locals())))
 
     def generate_tokens(
         self,
@@ -244,26 +225,7 @@ class Session:
         logit_bias: typing.Mapping[int, float] | None = None,
     ) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(
-            self._generator(
-                prompt,
-                _options(
-                    max_tokens=max_tokens,
-                    temperature=temperature,
-                    top_k=top_k,
-                    top_p=top_p,
-                    seed=seed,
-                    stop_id=stop_id,
-                    stop=stop,
-                    ignore_eos=ignore_eos,
-                    min_p=min_p,
-                    repetition_penalty=repetition_penalty,
-                    presence_penalty=presence_penalty,
-                    frequency_penalty=frequency_penalty,
-                    logit_bias=logit_bias,
-                ),
-            )
-        )
+        return _tokens(self._generator(prompt, _options_in(locals())))
 
     def _generator(self, prompt: str | Ids, options: dict[str, typing.Any]) -> _poise.Generator:
         return _poise.Generator(self._core, prompt, options)
@@ -277,13 +239,20 @@ def _floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
     return np.ndarray(len(memory) // 4, np.dtype(np.float32), numbers)
 
 
-def _options(
-    *,
-    stop: str | typing.Sequence[str],
-    logit_bias: typing.Mapping[int, float] | None,
-    **more: typing.Any,
-) -> dict[str, typing.Any]:
-    return {**more, "stop": [stop] if isinstance(stop, str) else list(stop), "logit_bias": dict(logit_bias or {})}
+# The keywords of generate(), generate_tokens() and generate_batch().
+_OPTIONS = (
+    "max_tokens temperature top_k top_p seed stop_id stop ignore_eos min_p repetition_penalty presence_penalty "
+    "frequency_penalty logit_bias"
+).split()
+
+
+def _options_in(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    """The arguments of a function that are options of generating."""
+    options = {name: arguments[name] for name in _OPTIONS}
+    stop = options["stop"]
+    options["stop"] = [stop] if isinstance(stop, str) else list(stop)
+    options["logit_bias"] = dict(options["logit_bias"] or {})
+    return options
 
 
 def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
@@ -342,21 +311,7 @@ def generate_batch(
     if isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
         raise BadArgumentError(f"parallel is {parallel!r}, expected an integer from 1 on")
     weights = model if isinstance(model, Weights) else Weights(model)
-    options = _options(
-        max_tokens=max_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seed=seed,
-        stop_id=stop_id,
-        stop=stop,
-        ignore_eos=ignore_eos,
-        min_p=min_p,
-        repetition_penalty=repetition_penalty,
-        presence_penalty=presence_penalty,
-        frequency_penalty=frequency_penalty,
-        logit_bias=logit_bias,
-    )
+    options = _options_in(locals())
     batch = _poise.Batch(weights._core, threads, context, exact)
     answers: dict[int, Answer] = {}
     waiting = iter(prompts)
