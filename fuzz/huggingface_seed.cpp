@@ -140,13 +140,18 @@ std::vector<SchemeSeed> scheme_seeds() {
       {"gptq", R"({"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": false}})",
        list({"qweight i32 7654 4 8", "qzeros i32 77 2 1", "scales f16 003c 2 8", "g_idx i32 0000000001000000 32"})},
       {"awq",
-       R"({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 16, "version": "gemm", "zero_point": true}})",
+       R"({"quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 16, )"
+       R"("version": "gemm", "zero_point": true}})",
        list({"qweight i32 7654 32 1", "qzeros i32 77 2 1", "scales f16 003c 2 8"})},
       {"packed",
-       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 16, "symmetric": true}}}}})",
+       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized", )"
+       R"("config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", )"
+       R"("strategy": "group", "group_size": 16, "symmetric": true}}}}})",
        list({"weight_packed i32 7654 8 4", "weight_scale f16 003c 8 2", "weight_shape i64 " + numbers + " 2"})},
       {"ints",
-       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "int-quantized", "config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": true}}}}})",
+       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "int-quantized", )"
+       R"("config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "int", )"
+       R"("strategy": "channel", "symmetric": true}}}}})",
        list({"weight i8 01fe 8 32", "weight_scale f16 003c 8 1"})},
       {"fp8", R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [4, 16]}})",
        list({"weight f8_e4m3 38 8 32", "weight_scale_inv f32 0000803f 2 2"})},

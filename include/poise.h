@@ -812,7 +812,7 @@ poise_status poise_session_fork(const poise_session* session, poise_session** fo
 // docs/chat.md has its parts. POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
 poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error);
 // Replaces the session's tokens with those of such a file, without computing anything. POISE_BAD_ARGUMENT for a file of
-// another model, or with more tokens than fit; POISE_INVALID_FILE for a file that is none, or is broken.
+// another model, or with more tokens than fit; POISE_INVALID_FILE for another file, or a broken one.
 poise_status poise_session_load(poise_session* session, const char* path, poise_error* error);
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
 // the model lacks or when they do not fit.

@@ -61,7 +61,7 @@ class Perplexity {
   // Throws unsupported without a vocabulary, and for probabilities that are not numbers; bad_argument for a text that
   // both models encode differently, and for one that is longer than the context; cancelled. The text is then left out.
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
-  // The same for tokens as they are. Throws bad_argument for an unknown id.
+  // The same for token ids, without BOS and EOS around them. Throws bad_argument for an unknown id.
   void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
 
   // Of all texts so far. Throws bad_argument when no token was predicted yet.

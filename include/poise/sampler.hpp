@@ -61,8 +61,8 @@ class Sampler {
   // what sample() throws.
   Guess guess(std::span<const float> logits);
   // sample() with a guess: each token has the same probability as without, and is the guess as often as that allows
-  // (rejection sampling). A guess that was not drawn leaves the random numbers as they are without it. Requires: the
-  // guess was drawn from a random stream of its own.
+  // (rejection sampling). A guess that no draft has drawn does not change which random numbers are used. Requires: a
+  // guess that was drawn has a random stream of its own.
   TokenId sample(std::span<const float> logits, const Guess& guess);
   // A sampler in the same state that draws other random numbers: takes its seed from this one's.
   Sampler branch();

@@ -18,12 +18,6 @@ using ::testing::HasSubstr;
 
 using Vector = Reference::Vector;
 
-Config long_config() {
-  Config config = small_config();
-  config.max_position_embeddings = 600;
-  return config;
-}
-
 // Longer than one computation, many short ones, which share one, and one that begins in one and ends in the next.
 std::vector<std::vector<TokenId>> some_texts() {
   std::mt19937 random(3);

@@ -192,8 +192,8 @@ class Decoder:
         return self.norm(x, "model.norm")
 
     def hidden_states(self, tokens):
-        """[tokens, hidden_size] of each layer, as transformers has them: the embedding, the output of each block, but that
-        of the last one after the final norm."""
+        """[tokens, hidden_size] of each layer, as transformers has them: the embedding, the output of each block, but
+        that of the last one after the final norm."""
         states = [self.embedded(tokens)]
         for layer in range(self.c["num_hidden_layers"]):
             states.append(self.layer(states[-1], layer, f"model.layers.{layer}."))

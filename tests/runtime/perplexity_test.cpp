@@ -20,12 +20,6 @@ using ::testing::HasSubstr;
 
 using Vector = Reference::Vector;
 
-Config long_config() {
-  Config config = small_config();
-  config.max_position_embeddings = 600;
-  return config;
-}
-
 NamedNumbers changed(NamedNumbers weights) {
   std::mt19937 random(9);
   for (float& weight : weights.at("lm_head.weight"))

@@ -25,9 +25,16 @@ inline Config small_config() {
   config.num_attention_heads = 6;
   config.num_hidden_layers = 3;
   config.num_key_value_heads = 2;
-  config.head_dim = 10;  // not hidden_size / num_attention_heads, and no multiple of a vector
+  config.head_dim = 10;  // not hidden_size / num_attention_heads, and not a multiple of a vector
   config.vocab_size = 37;
   config.rope_theta = 1000.0F;
+  return config;
+}
+
+// For texts that take several computations.
+inline Config long_config() {
+  Config config = small_config();
+  config.max_position_embeddings = 600;
   return config;
 }
 
