@@ -104,18 +104,13 @@ class Folding {
     const std::size_t index = matrices_.size();
     matrices_.push_back({parts.name(), &scheme});
     const auto claim = [&](std::string_view ending) {
-      const Tensor* tensor = parts.find(ending);
-      if (tensor != nullptr) of_tensor_.emplace(tensor->name.view(), index);
-      return tensor;
+      if (const Tensor* tensor = parts.find(ending)) of_tensor_.emplace(tensor->name.view(), index);
     };
     claim(scheme.marker);
     std::ranges::for_each(scheme.parts, claim);
-    for (const std::string_view ending : scheme.left_out) {
-      if (const Tensor* tensor = claim(ending)) left_out_.emplace_back(tensor->name.view());
-    }
   }
 
-  // Scales of a module, such as those of the cache of keys and values: self_attn.k_scale.
+  // Of a matrix or of a module: self_attn.k_scale scales the cache of keys and values.
   bool leaves_out(const Tensor& tensor) {
     const bool is_left_out = !matrices_.empty() && std::ranges::any_of(schemes_, [&](const QuantizationScheme* scheme) {
       return std::ranges::any_of(scheme->left_out,
