@@ -34,8 +34,7 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
     {".h5", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
     {".msgpack",
      ", which is opened by itself, with Flax's names and layouts: a directory that runs has PyTorch's; in Python, load "
-     "it "
-     "with from_flax=True and save it"},
+     "it with from_flax=True and save it"},
 });
 
 std::string why_no_weights(const fs::path& directory) {
