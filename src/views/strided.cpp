@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,10 +14,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "io/lazy_value.hpp"
 #include "views/byte_swap.hpp"
 #include "views/dimensions.hpp"
 #include "views/loaded_blob.hpp"
+#include "views/stream_gather.hpp"
 
 namespace poise {
 namespace {
@@ -142,6 +143,60 @@ class Bands {
   std::uint64_t owner_;  // unique: identifies whose band a thread has
 };
 
+// Consecutive elements of a blob that can only be read from front to back: as many at a time as the stored bytes
+// justify, each time with a pass over the blob. They stay in memory until every byte of them has been read once.
+class Slabs {
+ public:
+  struct Slab {
+    std::uint64_t begin = 0;  // the offset of its first byte in the view
+    std::vector<std::byte> bytes = {};
+  };
+
+  // `size`: of the view.
+  Slabs(const Blob& blob, std::size_t item, std::uint64_t size) : size_(size) {
+    const auto at = blob.stored();
+    const std::uint64_t most = at ? std::max(kFewPasses, max_decoded_bytes(at->length)) : size;
+    slab_bytes_ = std::min(size, std::max<std::uint64_t>(item, most - most % item));
+  }
+
+  bool is_single() const { return slab_bytes_ == size_; }
+
+  // Copies from the slab with that byte; returns how many bytes. make(begin, bytes) fills a slab.
+  template <typename Make>
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out, const Make& make) const {
+    const std::shared_ptr<const Slab> slab = get(offset, make);
+    const auto skipped = static_cast<std::size_t>(offset - slab->begin);
+    const std::size_t count = std::min(out.size(), slab->bytes.size() - skipped);
+    std::copy_n(slab->bytes.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
+    const std::scoped_lock lock(mutex_);
+    if (slab_ == slab && (unread_ -= std::min<std::uint64_t>(unread_, count)) == 0) slab_.reset();
+    return count;
+  }
+
+ private:
+  template <typename Make>
+  std::shared_ptr<const Slab> get(std::uint64_t offset, const Make& make) const {
+    const std::uint64_t begin = offset - offset % slab_bytes_;
+    const std::scoped_lock lock(mutex_);
+    if (slab_ && slab_->begin == begin) return slab_;
+    slab_.reset();
+    auto slab = std::make_shared<Slab>();
+    slab->begin = begin;
+    slab->bytes.resize(static_cast<std::size_t>(std::min(slab_bytes_, size_ - begin)));
+    make(begin, std::span(slab->bytes));
+    unread_ = slab->bytes.size();
+    return slab_ = std::move(slab);
+  }
+
+  static constexpr std::uint64_t kFewPasses = 64 << 20;  // zeros shrink to a thousandth: 16 MB would take 60 passes
+
+  std::uint64_t size_;
+  std::uint64_t slab_bytes_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const Slab> slab_;
+  mutable std::uint64_t unread_ = 0;
+};
+
 class StridedBlob final : public Blob {
  public:
   // Requires: the dimensions' elements are in the blob.
@@ -150,10 +205,16 @@ class StridedBlob final : public Blob {
         first_(layout.offset),
         item_(layout.item_bytes),
         dimensions_(std::move(dimensions)),
-        size_(size),
-        bands_(blob_->seekable() ? Bands::of(dimensions_, item_) : std::nullopt) {}
+        size_(size) {
+    if (blob_->seekable()) {
+      bands_ = Bands::of(dimensions_, item_);
+    } else if (!blob_->map()) {
+      slabs_.emplace(*blob_, item_, size_);
+    }
+  }
 
   std::uint64_t size() const override { return size_; }
+  bool seekable() const override { return !slabs_ || slabs_->is_single(); }
   bool decodable() const override { return blob_->decodable(); }
 
   // The stored form: the range that the blob is made from; its encoding gives the strides.
@@ -175,16 +236,16 @@ class StridedBlob final : public Blob {
   }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (out.empty()) return;
+    if (slabs_) return read_slabs(offset, out);
     if (bands_ && !blob_->map()) return read_bands(offset, out);
-    const auto loaded = load();
-    Elements elements(*blob_, loaded ? loaded->bytes() : blob_->map(), item_);
+    if (out.empty()) return;
+    Elements elements(*blob_, blob_->map(), item_);
     std::uint64_t element = offset / item_;
     if (const auto skipped = static_cast<std::size_t>(offset % item_); skipped != 0) {
       out = out.subspan(copy_part(elements, element++, skipped, out));
     }
     if (const std::uint64_t whole = out.size() / item_; whole != 0) {
-      copy(elements, 0, first_, element, whole, out.data());
+      copy(elements, element, whole, out.data());
       out = out.subspan(static_cast<std::size_t>(whole * item_));
       element += whole;
     }
@@ -192,12 +253,6 @@ class StridedBlob final : public Blob {
   }
 
  private:
-  // Null for blobs that can be borrowed, or read at any offset.
-  std::shared_ptr<const LoadedBlob> load() const {
-    if (blob_->map() || blob_->seekable()) return nullptr;
-    return loaded_.get([&] { return std::make_shared<const LoadedBlob>(blob_); });
-  }
-
   // Where the matrix with that index begins.
   std::uint64_t matrix(std::uint64_t index) const {
     std::uint64_t position = first_;
@@ -222,40 +277,59 @@ class StridedBlob final : public Blob {
     }
   }
 
+  void read_slabs(std::uint64_t offset, std::span<std::byte> out) const {
+    const auto gather = [&](std::uint64_t begin, std::span<std::byte> slab) {
+      std::vector<PlacedBox> boxes;
+      each_box(0, first_, begin / item_, slab.size() / item_, slab.data(),
+               [&](PlacedBox box) { boxes.push_back(std::move(box)); });
+      gather_from_stream(*blob_, boxes, item_);
+    };
+    while (!out.empty()) {
+      const std::size_t count = slabs_->read(offset, out, gather);
+      out = out.subspan(count);
+      offset += count;
+    }
+  }
+
   // Copies the bytes of one element from `skipped` on, as far as they fit; returns how many.
   std::size_t copy_part(Elements& elements, std::uint64_t element, std::size_t skipped,
                         std::span<std::byte> out) const {
     std::vector<std::byte> whole(item_);
-    copy(elements, 0, first_, element, 1, whole.data());
+    copy(elements, element, 1, whole.data());
     const std::size_t count = std::min(item_ - skipped, out.size());
     std::copy_n(whole.begin() + static_cast<std::ptrdiff_t>(skipped), count, out.begin());
     return count;
   }
 
-  // Copies `count` elements from `first` on of the dimensions from `d` on, which begin at `position`, in as few boxes
-  // as possible.
-  void copy(Elements& elements, std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count,
-            std::byte* to) const {
-    if (d == dimensions_.size()) return elements.copy(position, {}, to);
+  void copy(Elements& elements, std::uint64_t first, std::uint64_t count, std::byte* to) const {
+    each_box(0, first_, first, count, to,
+             [&](PlacedBox box) { elements.copy(box.position, std::move(box.dimensions), box.to); });
+  }
+
+  // The fewest boxes with `count` elements from `first` on of the dimensions from `d` on, which begin at `position`.
+  template <typename Take>
+  void each_box(std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to,
+                const Take& take) const {
+    if (d == dimensions_.size()) return take({position, {}, to});
     std::uint64_t inner = 1;
     for (std::size_t i = d + 1; i < dimensions_.size(); ++i) inner *= dimensions_[i].count;
     const std::int64_t stride = dimensions_[d].stride;
     std::uint64_t index = first / inner;
     if (const std::uint64_t passed = first % inner; passed != 0) {
       const std::uint64_t taken = std::min(count, inner - passed);
-      copy(elements, d + 1, moved(position, index++, stride), passed, taken, to);
+      each_box(d + 1, moved(position, index++, stride), passed, taken, to, take);
       to += taken * item_;
       count -= taken;
     }
     if (const std::uint64_t whole = count / inner; whole != 0) {
       Dimensions box(dimensions_.begin() + static_cast<std::ptrdiff_t>(d), dimensions_.end());
       box[0].count = whole;
-      elements.copy(moved(position, index, stride), std::move(box), to);
+      take({moved(position, index, stride), std::move(box), to});
       to += whole * inner * item_;
       index += whole;
       count -= whole * inner;
     }
-    if (count != 0) copy(elements, d + 1, moved(position, index, stride), 0, count, to);
+    if (count != 0) each_box(d + 1, moved(position, index, stride), 0, count, to, take);
   }
 
   BlobPtr blob_;
@@ -264,7 +338,7 @@ class StridedBlob final : public Blob {
   Dimensions dimensions_;
   std::uint64_t size_;
   std::optional<Bands> bands_;
-  LazyValue<const LoadedBlob> loaded_;
+  std::optional<Slabs> slabs_;  // for a blob that can neither be borrowed nor read at any offset
 };
 
 [[noreturn]] void refuse(std::string problem) { throw Error(ErrorKind::invalid_file, std::move(problem)); }

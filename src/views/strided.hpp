@@ -27,7 +27,9 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape, unsigned item_by
 std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item_bytes);
 
 // The elements, contiguous: the blob itself, or a range of its file, if they are already. Takes constant memory, except
-// for blobs that cannot be read at any offset: the first read decodes those as a whole, within the limit of LoadedBlob.
+// for blobs that can only be read from front to back. Of those it keeps as many elements as max_decoded_bytes() allows,
+// but at least 64 MiB, with a pass over the blob for each such run of elements; with several runs it can only be read
+// from front to back itself.
 // Throws invalid_file (without path) for an element outside the blob, and when the elements take 2^64 bytes or more.
 // Requires: as many strides as dimensions; item_bytes > 0.
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout);

@@ -221,8 +221,54 @@ TEST(Strided, ReadsWhatCannotBeBorrowedInFewPieces) {
   EXPECT_EQ(rare->read_bytes, 8U << 20U);
   const auto backwards = std::make_shared<Unmapped>(bytes_to(10'000), false);
   const BlobPtr view = make_strided_blob(backwards, {{2500}, {-4}, 9996, 4});
-  for (int i = 0; i < 3; ++i) read_all(*view);
+  std::vector<std::byte> part(100);
+  for (std::uint64_t i = 0; i < 100; ++i) view->read((99 - i) * part.size(), part);
   EXPECT_EQ(backwards->read_bytes, 10'000U);  // decoded once
+}
+
+// Numbers that a few stored bytes decode to, from front to back only.
+class CompressedNumbers final : public Blob {
+ public:
+  explicit CompressedNumbers(std::uint64_t size) : size_(size) {}
+  std::uint64_t size() const override { return size_; }
+  bool seekable() const override { return false; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    read_bytes += out.size();
+    for (; !out.empty(); out = out.subspan(std::min(out.size(), kPeriod - offset % kPeriod)), offset = 0)
+      std::copy_n(period_.begin() + static_cast<std::ptrdiff_t>(offset % kPeriod),
+                  std::min<std::size_t>(out.size(), kPeriod - offset % kPeriod), out.begin());
+  }
+  std::optional<Stored> stored() const override {
+    return Stored{{Source::from_memory({}, "file.npz"), 64, 1000}, "deflate"};
+  }
+  std::byte at(std::uint64_t offset) const { return period_[offset % kPeriod]; }
+
+  mutable std::uint64_t read_bytes = 0;
+
+ private:
+  static constexpr std::size_t kPeriod = 99'991;  // a prime, so that neighbouring rows differ
+
+  std::uint64_t size_;
+  std::vector<std::byte> period_ = counted(kPeriod);
+};
+
+// More than the stored bytes justify in memory: some rows at a time, each time with a pass over the blob.
+TEST(Strided, PassesSeveralTimesOverWhatOnlyStreams) {
+  constexpr std::uint64_t kRows = 15013;
+  constexpr std::uint64_t kColumns = 3001;
+  constexpr std::uint64_t kBytes = kRows * kColumns * 3;  // 135 MB; 64 MB are kept
+  const auto blob = std::make_shared<CompressedNumbers>(kBytes);
+  const BlobPtr view = make_strided_blob(blob, {{kRows, kColumns}, column_major_strides({kRows, kColumns}, 3), 0, 3});
+  EXPECT_FALSE(view->seekable());
+  const std::vector<std::byte> all = read_all(*view);
+  std::uint64_t wrong = 0;
+  for (std::uint64_t byte = 0; byte < kBytes; byte += 1 + byte % 61) {
+    const std::uint64_t element = byte / 3;
+    wrong += all[byte] != blob->at((element % kColumns * kRows + element / kColumns) * 3 + byte % 3);
+  }
+  EXPECT_EQ(wrong, 0U);
+  EXPECT_LE(blob->read_bytes, 3 * kBytes);
+  EXPECT_TRUE(make_strided_blob(blob, {{100}, {-6}, 600, 3})->seekable());
 }
 
 }  // namespace
