@@ -274,10 +274,18 @@ void write_onnx_seeds(SeedWriter& seeds) {
   sparse.message(2, listed);
   sparse.integer(3, 2);
   sparse.integer(3, 3);
+  MessageWriter value;
+  value.text(1, "value_ints");
+  value.text(8, "\x01\x05");
+  MessageWriter constant;
+  constant.text(2, "constant");
+  constant.text(4, "Constant");
+  constant.message(5, value);
   MessageWriter input;
   input.text(1, "x");
   for (const bool is_external : {false, true}) {
     MessageWriter graph;
+    graph.message(1, constant);
     graph.text(2, "graph");
     graph.message(5, is_external ? elsewhere : listed);
     if (!is_external) graph.message(15, sparse);

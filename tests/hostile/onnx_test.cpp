@@ -156,6 +156,29 @@ TEST(HostileOnnx, Sparse) {
 }
 
 // Cells outside of the shape stay outside when they become coordinates.
+std::string constant(const std::string& attribute) {
+  return bytes(1, bytes(2, "c") + bytes(4, "Constant") + bytes(5, bytes(1, "value") + attribute));
+}
+
+TEST(HostileOnnx, Constants) {
+  expect_sound("hostile.onnx", model_of(constant(bytes(8, "\1\5"))));
+  expect_sound("hostile.onnx", model_of(constant(bytes(7, std::string(8, '\0')))));
+  expect_refused(
+      "hostile.onnx",
+      std::array{
+          Case{"a constant has one value", [] { return model_of(constant(number(3, 1) + bytes(8, "\1"))); }, kInvalid,
+               kAnywhere, "ints: the constant has another value"},
+          Case{"one number comes once", [] { return model_of(constant(number(3, 1) + number(3, 1))); }, kInvalid,
+               kAnywhere, "i: the constant has another value"},
+          Case{"floats are whole", [] { return model_of(constant(bytes(7, "abc"))); }, kInvalid, kAnywhere,
+               "float_data: 3 bytes"},
+          Case{"integers are whole", [] { return model_of(constant(bytes(8, "\x82"))); }, kInvalid, kAnywhere,
+               "the last integer of a list is cut off"},
+          Case{"names are not used twice", [] { return model_of(constant(number(3, 1)) + constant(number(3, 1))); },
+               kInvalid, kAnywhere, "the tensor name \"c\" comes twice"},
+      });
+}
+
 TEST(HostileOnnx, SparseCellsOutside) {
   for (const std::string& packed : {std::string("\1\6"), std::string("\1") + varint(-1ULL)}) {
     const support::TemporaryDirectory directory;

@@ -39,6 +39,7 @@ class Reader {
       }
       read_array(member);
     }
+    model_.attributes = Attributes::from_unique(std::move(texts_));
   }
 
  private:
@@ -85,7 +86,7 @@ class Reader {
       return;
     }
     if (auto texts = numpy::texts_of(header, *archive_.blob(member, data))) {
-      model_.attributes.set(name, *std::move(texts));
+      texts_.emplace_back(name, *std::move(texts));
     } else {
       leave_out(member, numpy::why_no_number(header));
     }
@@ -98,6 +99,7 @@ class Reader {
 
   ZipArchive archive_;
   Model& model_;
+  std::vector<Attributes::Entry> texts_;
 };
 
 Model read(const Input& input, const ReadOptions&) {

@@ -145,6 +145,13 @@ class IntegerListBlob final : public Blob {
 }  // namespace
 
 std::uint64_t count_integers(const Source& source, const Places& places) {
+  for (const auto& [begin, end] : places) {
+    std::byte last{};
+    if (begin == end) continue;
+    source.read(end - 1, std::span(&last, 1));
+    if ((last & std::byte{0x80}) != std::byte{0})
+      throw Error(ErrorKind::invalid_file, "onnx: the last integer of a list is cut off", source.name(), end - 1);
+  }
   std::uint64_t count = 0;
   for (Walk walk(source, places); !walk.at_end();) count += walk.next() < 0x80 ? 1 : 0;
   return count;

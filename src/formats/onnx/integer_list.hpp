@@ -13,7 +13,8 @@ namespace poise::onnx {
 
 using Places = std::vector<protobuf::Message::Place>;
 
-// How many integers are in these runs of a source, each of which is to end with a whole one. Reads them.
+// How many integers are in these runs of a source. Reads them. Throws invalid_file for a run that ends inside an
+// integer.
 std::uint64_t count_integers(const Source& source, const Places& places);
 
 // What the elements are.
@@ -23,7 +24,7 @@ struct Integers {
 };
 
 // The integers one after the other, decoded as they are read. Reading throws invalid_file, naming the tensor, where one
-// does not fit. Requires: `count` is what count_integers() says.
+// does not fit. Requires: `count` is what count_integers() returns.
 BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
                                std::string tensor);
 

@@ -7,7 +7,7 @@
 
 #include <poise/error.hpp>
 
-#include "formats/onnx/sparse_proto.hpp"
+#include "formats/onnx/node.hpp"
 #include "formats/onnx/values.hpp"
 #include "io/source_range.hpp"
 
@@ -16,15 +16,17 @@ namespace {
 
 constexpr std::uint64_t kGraph = 7;  // of ModelProto
 
-// An attribute that is a map, in the order in which its keys come; the first of those that come twice counts.
-class MapAttribute {
+// Entries in the order in which their keys come.
+class EntryList {
  public:
-  void add(Attributes::Entry entry) {
-    if (keys_.insert(entry.first).second) entries_.push_back(std::move(entry));
+  // False when there is one with the key: it stays.
+  bool add(Attributes::Entry entry) {
+    if (!keys_.insert(entry.first).second) return false;
+    entries_.push_back(std::move(entry));
+    return true;
   }
-  void give(Model& model, const char* name) {
-    if (!entries_.empty()) model.attributes.set(name, Attributes::from_unique(std::move(entries_)));
-  }
+  bool empty() const { return entries_.empty(); }
+  Attributes take() { return Attributes::from_unique(std::move(entries_)); }
 
  private:
   std::vector<Attributes::Entry> entries_;
@@ -42,8 +44,8 @@ class Reader {
 
   Model read() {
     Message message(range_, "onnx", 0, source_->size());
-    MapAttribute sets;
-    MapAttribute metadata;
+    EntryList sets;
+    EntryList metadata;
     bool has_graph = false;
     while (message.next()) {
       switch (message.number()) {
@@ -60,13 +62,18 @@ class Reader {
           break;
         case 8: sets.add(values_.operator_set(message.message("opset_import", "opset_import"))); break;
         case 14: metadata.add(values_.entry(message.message("metadata_props", "metadata_props"))); break;
-        case 20: leave_out(message, "training_info is left out"); break;
+        case 20: leave_out(message.start(), "training_info is left out"); break;
         default: break;
       }
     }
     if (!has_graph) message.fail("graph", "it is missing");
-    sets.give(model_, "onnx.opset_import");
-    metadata.give(model_, "onnx.metadata");
+    if (!sets.empty()) set("onnx.opset_import", sets.take());
+    if (!metadata.empty()) set("onnx.metadata", metadata.take());
+    EntryList all;
+    for (const Attributes& entries : {model_.attributes, texts_.take()}) {
+      for (const Attributes::Entry& entry : entries) all.add(entry);
+    }
+    model_.attributes = all.take();
     for (const auto& [name, source] : files_.opened()) {
       model_.origin.files.push_back(model_.origin.path.parent_path() / name);
       model_.origin.size += source->size();
@@ -77,8 +84,8 @@ class Reader {
  private:
   void set(const char* name, Value value) { model_.attributes.set(name, std::move(value)); }
 
-  void leave_out(const Message& message, std::string what) {
-    model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), message.start()});
+  void leave_out(std::uint64_t at, std::string what) {
+    model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
   void read_graph(Message graph) {
@@ -89,14 +96,14 @@ class Reader {
       switch (graph.number()) {
         case 1:
           ++nodes;
-          read_node(graph.message("node", "node"));
+          add_node(graph.message("node", "node"));
           break;
         case 2: set("onnx.graph", values_.text(graph, "name")); break;
         case 5: add(read_tensor_proto(graph.message("initializer", "initializer"))); break;
         case 10: set("onnx.graph_doc_string", values_.text(graph, "doc_string")); break;
         case 11: inputs.push_back(values_.value_info(graph.message("input", "input"))); break;
         case 12: outputs.push_back(values_.value_info(graph.message("output", "output"))); break;
-        case 15: add_sparse(graph.message("sparse_initializer", "sparse_initializer")); break;
+        case 15: add(read_sparse_proto(graph.message("sparse_initializer", "sparse_initializer"))); break;
         default: break;
       }
     }
@@ -117,27 +124,16 @@ class Reader {
   }
 
   // Of nodes only the tensors of constants are read.
-  void read_node(Message node) {
-    std::string output;
-    bool is_constant = false;
-    std::vector<TensorProto> tensors;
-    while (node.next()) {
-      if (node.number() == 2 && output.empty()) output = node.text("output");
-      if (node.number() == 4) is_constant = node.text("op_type") == "Constant";
-      if (node.number() != 5) continue;
-      Message attribute = node.message("attribute", "attribute");
-      while (attribute.next()) {
-        const std::uint64_t number = attribute.number();
-        if (number == 5) tensors.push_back(read_tensor_proto(attribute.message("t", "t")));
-        if ((number == 6 || number == 11) && bodies_++ == 0) first_body_ = attribute.start();
-        if (number == 10 || number == 22 || number == 23) leave_out(attribute, "a tensor of a node is left out");
-      }
-    }
-    if (is_constant && tensors.size() == 1) {
-      tensors[0].name = std::move(output);
-      add(tensors[0]);
-    } else if (!tensors.empty()) {
-      leave_out(node, "a tensor of a node that is not a constant is left out");
+  void add_node(const Message& message) {
+    const Node node = read_node(message, *source_);
+    if (bodies_ == 0 && !node.graphs.empty()) first_body_ = node.graphs.front();
+    bodies_ += node.graphs.size();
+    for (const std::uint64_t at : node.lists) leave_out(at, "a list of tensors of a node is left out");
+    if (node.is_constant) {
+      for (const TensorProto& proto : node.tensors) add(proto);
+      for (const SparseProto& proto : node.sparse) add(proto);
+    } else if (!node.tensors.empty() || !node.sparse.empty()) {
+      leave_out(message.start(), "a tensor of a node that is not a constant is left out");
     }
   }
 
@@ -156,12 +152,10 @@ class Reader {
   }
 
   void set_texts(const TensorProto& proto, Value texts) {
-    if (texts_.insert(proto.name).second) return model_.attributes.set(proto.name, std::move(texts));
-    throw Error(ErrorKind::invalid_file, "it comes twice");
+    if (!texts_.add({proto.name, std::move(texts)})) throw Error(ErrorKind::invalid_file, "it comes twice");
   }
 
-  void add_sparse(const Message& message) {
-    const SparseProto proto = read_sparse_proto(message);
+  void add(const SparseProto& proto) {
     at_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
   }
 
@@ -182,7 +176,7 @@ class Reader {
   ExternalFiles files_;
   ValueReader values_;
   Model model_;
-  std::unordered_set<std::string> texts_;
+  EntryList texts_;  // tensors of texts
   std::size_t bodies_ = 0;
   std::uint64_t first_body_ = 0;
 };

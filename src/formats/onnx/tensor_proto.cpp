@@ -36,11 +36,6 @@ std::string_view name_of(ListField field) {
   return "no field";
 }
 
-void take_piece(const Message& message, std::string_view field, Places& places, Message::Place place) {
-  if (places.size() == kMostPieces) message.fail(field, fmt::format("more than {} pieces", kMostPieces));
-  places.push_back(place);
-}
-
 void take_list(Message& message, TensorProto& proto) {
   const auto field = static_cast<ListField>(message.number());
   const Message::Place place = message.packed(name_of(field), wire_of(field));
@@ -132,6 +127,11 @@ HeldBlob elements_of(const TensorProto& proto, const ElementType& type, const So
 }  // namespace
 
 void fail(const std::string& problem, ErrorKind kind) { throw Error(kind, problem); }
+
+void take_piece(const Message& message, std::string_view field, Places& places, Message::Place place) {
+  if (places.size() == kMostPieces) message.fail(field, fmt::format("more than {} pieces", kMostPieces));
+  places.push_back(place);
+}
 
 void take_dims(Message& message, Shape& dims) {
   message.integers("dims", [&](std::uint64_t length) {

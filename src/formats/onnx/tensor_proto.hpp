@@ -37,6 +37,8 @@ struct TensorProto {
 
 // Throws invalid_file for fields that contradict each other.
 TensorProto read_tensor_proto(Message message);
+// Appends a piece of a field. Throws invalid_file for too many.
+void take_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
 // A field of dimensions. Throws invalid_file for negative ones, and more than a model has.
 void take_dims(Message& message, Shape& dims);
 

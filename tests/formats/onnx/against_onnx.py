@@ -146,14 +146,31 @@ with tempfile.TemporaryDirectory() as directory:
     ]
     constant = helper.make_node("Constant", [], ["constant"], value=numpy_helper.from_array(dense))
     texts = helper.make_tensor("texts", TensorProto.STRING, [2], [b"a", "é".encode()])
-    onnx.save(model_of([texts], [constant], sparse), path / "other.onnx")
+    short = {
+        "value_float": ("float", np.float32(0.1)),
+        "value_int": ("int", np.int64(-(2**40))),
+        "value_floats": ("floats", np.array([1.5, -2.25, 3e38], "f4")),
+        "value_ints": ("ints", np.array([-1, 0, 2**62, 300])),
+        "sparse_value": ("constant_line", dense.flatten()),
+    }
+    nodes = [constant, helper.make_node("Constant", [], ["word"], value_string="é")]
+    nodes.append(helper.make_node("Constant", [], ["words"], value_strings=["a", ""]))
+    nodes.append(helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], auto_pad="SAME_UPPER", alpha=0.5))
+    for key, (name, value) in short.items():
+        nodes.append(
+            helper.make_node("Constant", [], [name], **{key: sparse[-1] if key == "sparse_value" else value.tolist()})
+        )
+    onnx.save(model_of([texts], nodes, sparse), path / "other.onnx")
     poise("convert", "--quiet", path / "other.onnx", "-o", path / "other.zt")
     poise("convert", "--quiet", "--dtype", "f32", path / "other.zt", "-o", path / "other.npz")
     there = np.load(path / "other.npz")
     for name in ("flat", "listed", "rows", "line", "constant"):
         assert np.array_equal(there[name], dense.flatten() if name == "line" else dense), name
+    for name, value in short.values():
+        assert there[name].shape == value.shape and np.array_equal(there[name], value), name
     told = json.loads(poise("inspect", "--json", path / "other.onnx"))["attributes"]
-    assert told["texts"] == ["a", "é"] and told["onnx.metadata"] == {"key": "value"} and told["onnx.nodes"] == 2, told
+    assert told["texts"] == ["a", "é"] and told["onnx.metadata"] == {"key": "value"} and told["onnx.nodes"] == 10, told
+    assert told["word"] == "é" and told["words"] == ["a", ""], told
     assert (
         told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}]
         and told["onnx.producer_name"] == "against_onnx"

@@ -1,0 +1,94 @@
+#include "formats/onnx/node.hpp"
+
+namespace poise::onnx {
+namespace {
+
+constexpr std::uint64_t kFloat = 1;  // ElementType::number
+constexpr std::uint64_t kInt64 = 7;
+
+// The attributes of a Constant that are not tensors: each is a field of an AttributeProto.
+struct Constant {
+  std::uint64_t field;
+  std::string_view name;
+  std::uint64_t type;
+  ListField list;
+  Message::Wire wire;
+  bool is_list;
+};
+constexpr std::array kConstants = std::to_array<Constant>({
+    {2, "f", kFloat, ListField::float_data, Message::Wire::fixed32, false},
+    {3, "i", kInt64, ListField::int64_data, Message::Wire::varint, false},
+    {4, "s", kText, ListField::none, Message::Wire::bytes, false},
+    {7, "floats", kFloat, ListField::float_data, Message::Wire::fixed32, true},
+    {8, "ints", kInt64, ListField::int64_data, Message::Wire::varint, true},
+    {9, "strings", kText, ListField::none, Message::Wire::bytes, true},
+});
+
+std::uint64_t count_of(const TensorProto& proto, const Source& source) {
+  if (proto.type == kText) return proto.texts.size();
+  if (proto.type == kInt64) return count_integers(source, proto.list);
+  std::uint64_t bytes = 0;
+  for (const Message::Place& place : proto.list) bytes += place.end - place.begin;
+  return bytes / sizeof(float);
+}
+
+// The value of a constant that is not a tensor. Nothing if it has none.
+std::optional<TensorProto> constant_of(Message attribute, const Source& source) {
+  TensorProto proto;
+  proto.at = attribute.start();
+  const Constant* kind = nullptr;
+  while (attribute.next()) {
+    const auto* const row = std::ranges::find(kConstants, attribute.number(), &Constant::field);
+    if (row == kConstants.end()) continue;
+    if (kind != nullptr && (kind != row || !row->is_list)) attribute.fail(row->name, "the constant has another value");
+    kind = row;
+    if (row->type == kText) {
+      take_piece(attribute, row->name, proto.texts, attribute.place(row->name));
+    } else {
+      take_piece(attribute, row->name, proto.list, attribute.packed(row->name, row->wire));
+    }
+  }
+  if (kind == nullptr) return std::nullopt;
+  proto.type = kind->type;
+  if (kind->is_list) proto.dims = {count_of(proto, source)};
+  proto.field = kind->list;
+  return proto;
+}
+
+void read_attribute(Message attribute, Node& node) {
+  const std::uint64_t at = attribute.start();
+  while (attribute.next()) {
+    switch (attribute.number()) {
+      case 5: node.tensors.push_back(read_tensor_proto(attribute.message("t", "t"))); break;
+      case 6:
+      case 11: node.graphs.push_back(at); break;
+      case 10:
+      case 23: node.lists.push_back(at); break;
+      case 22: node.sparse.push_back(read_sparse_proto(attribute.message("sparse_tensor", "sparse_tensor"))); break;
+      default: break;
+    }
+  }
+}
+
+}  // namespace
+
+Node read_node(const Message& message, const Source& source) {
+  Node node;
+  std::string output;
+  for (Message fields = message; fields.next();) {
+    if (fields.number() == 2 && output.empty()) output = fields.text("output");
+    if (fields.number() == 4) node.is_constant = fields.text("op_type") == "Constant";
+  }
+  for (Message fields = message; fields.next();) {
+    if (fields.number() != 5) continue;
+    const Message attribute = fields.message("attribute", "attribute");
+    read_attribute(attribute, node);
+    auto constant = node.is_constant ? constant_of(attribute, source) : std::nullopt;
+    if (constant) node.tensors.push_back(*std::move(constant));
+  }
+  node.is_constant = node.is_constant && node.tensors.size() + node.sparse.size() == 1;
+  if (node.is_constant) (node.sparse.empty() ? node.tensors[0] : node.sparse[0].values).name = std::move(output);
+  return node;
+}
+
+}  // namespace poise::onnx
