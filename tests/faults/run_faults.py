@@ -60,8 +60,8 @@ TOGETHER = [  # and must the command succeed?
     (["pwrite:3:EIO", "ftruncate:1:EIO"], None),
     (["pwrite:3:SHORT", "pwrite:4:EIO", "ftruncate:1:EIO"], None),
 ]
-MOST = 40  # of the calls of one kind, more are sampled
-LAST = 30  # of the allocations: during these, files are committed
+MOST = 24  # of the calls of one kind, more are sampled
+LAST = 18  # of the allocations: during these, files are committed
 
 
 class Job:

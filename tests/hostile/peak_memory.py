@@ -9,7 +9,9 @@ The files are built from the specifications alone; nothing of the library is use
 """
 import hashlib
 import io
+import itertools
 import os
+import string
 import struct
 import subprocess
 import sys
@@ -23,11 +25,8 @@ LISTED_BYTES = 40_000_000
 
 def distinct(count):
     """Short texts of letters, all different."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    names = [""]
-    while len(names) <= count:
-        names = names[:1] + [name + letter for name in names for letter in letters]
-    return names[1 : count + 1]
+    words = (itertools.product(string.ascii_lowercase, repeat=length) for length in itertools.count(1))
+    return list(itertools.islice(map("".join, itertools.chain.from_iterable(words)), count))
 
 
 def safetensors(header):

@@ -23,7 +23,7 @@ SUITES = (
     "Cast",
     "TinyLlama*",
 )
-SLOW = "*Perplexity*:*ATextGoesOn*"  # and nothing that the others do not compute
+SLOW = "*Perplexity*:*ATextGoesOn*:*TheDocumentsExample:*EveryBitFlip*"  # and compute nothing that the others do not
 
 
 def main():
