@@ -343,10 +343,10 @@ TEST_P(Kernels, ProductsOfEveryStorageAtAwkwardSizesAndAddresses) {
 TEST_P(Kernels, ProductsOfSeveralBlocksAndPanels) {
   std::mt19937 random(6);
   for (const Storage storage : kStorages) {
-    for (const std::size_t columns : {511U, 512U, 1024U, 1030U, 2187U}) {
+    for (const std::size_t columns : {512U, 1030U, 2187U}) {
       SCOPED_TRACE(fmt::format("storage {}, {} columns", static_cast<int>(storage), columns));
       const RandomMatrix matrix(storage, 67, columns, 0, random);
-      expect_products(matrix.stored, matrix.values, 3 + random() % 10, random);
+      expect_products(matrix.stored, matrix.values, 3 + random() % 4, random);
     }
   }
 }
