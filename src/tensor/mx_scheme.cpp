@@ -41,6 +41,10 @@ TensorLayout mx_layout(const MxScheme& scheme) {
   return TensorLayout::described(kMxLayout, std::make_shared<const MxScheme>(scheme));
 }
 
+Attributes mx_attributes(const MxScheme& scheme) {
+  return {{"axis", std::uint64_t{scheme.axis}}, {"block_size", scheme.block_size}, {"scale_form", "e8m0_exponent"}};
+}
+
 TensorLayout read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent"))

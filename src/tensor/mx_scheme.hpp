@@ -29,6 +29,8 @@ struct MxScheme {
 // Null for other layouts.
 inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout_scheme<MxScheme>(layout, kMxLayout); }
 TensorLayout mx_layout(const MxScheme& scheme);
+// The attributes that spell it.
+Attributes mx_attributes(const MxScheme& scheme);
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
 // are invalid or do not fit the shape.

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "tensor/block_layout.hpp"
+#include "tensor/mx_scheme.hpp"
 #include "views/strided.hpp"
 
 namespace poise {
@@ -102,6 +104,39 @@ class CodesBlob final : public Blob {
 };
 
 }  // namespace
+
+bool is_mxfp4(const Tensor& tensor) {
+  const MxScheme* scheme = mx_scheme(tensor.layout);
+  return scheme != nullptr && scheme->axis + 1 == tensor.shape.size() && scheme->block_size == kMxfp4Block &&
+         tensor.require("data").dtype == DType::f4_e2m1;
+}
+
+Tensor make_mxfp4(std::string name, Shape shape, HeldBlob codes, HeldBlob scales) {
+  Tensor tensor;
+  tensor.name = std::move(name);
+  const MxScheme scheme = {.axis = shape.size() - 1, .block_size = kMxfp4Block};
+  tensor.layout = mx_layout(scheme);
+  tensor.attributes = mx_attributes(scheme);
+  tensor.shape = std::move(shape);
+  tensor.parts.push_back({.role = "data", .dtype = DType::f4_e2m1, .blob = std::move(codes)});
+  tensor.parts.push_back({.role = "scales", .dtype = DType::f8_e8m0, .blob = std::move(scales)});
+  return tensor;
+}
+
+Tensor mxfp4_as_blocks(const Tensor& tensor) {
+  return make_blocks(std::string(tensor.name.view()), tensor.shape, *block_type_named("mxfp4"),
+                     make_mxfp4_blocks(tensor.require("data").blob, tensor.require("scales").blob));
+}
+
+Tensor blocks_as_mxfp4(const Tensor& blocks) {
+  const BlobPtr data = blocks.require("data").blob;
+  return make_mxfp4(std::string(blocks.name.view()), blocks.shape, mxfp4_codes(data), mxfp4_scales(data));
+}
+
+bool is_mxfp4_blocks(const Tensor& tensor) {
+  const BlockType* type = block_type(tensor.layout);
+  return type != nullptr && type->name == "mxfp4" && blocks_along(tensor.layout) == BlocksAlong::rows;
+}
 
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) {
   return std::make_shared<BlocksBlob>(std::move(codes), std::move(scales));

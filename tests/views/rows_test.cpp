@@ -1,0 +1,96 @@
+// Rows of stacks. Expected numbers are counted by hand: number i of a stack is i.
+#include "views/rows.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include <poise/error.hpp>
+#include <poise/values.hpp>
+
+#include "support/errors.hpp"
+#include "tensor/block_layout.hpp"
+#include "views/mx_blocks.hpp"
+#include "views/transposed.hpp"
+
+namespace poise {
+namespace {
+
+using support::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor counted(const Shape& shape) {
+  std::vector<float> numbers(*element_count(shape));
+  std::iota(numbers.begin(), numbers.end(), 0.0F);
+  return make_tensor("x", shape, numbers);
+}
+
+BlobPtr counted_bytes(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<std::byte>(i);
+  return make_memory_blob(std::move(bytes), "memory");
+}
+
+std::vector<unsigned> bytes_of(const Tensor& tensor, std::string_view role) {
+  std::vector<unsigned> all;
+  for (const std::byte byte : read_all(*tensor.require(role).blob)) all.push_back(std::to_integer<unsigned>(byte));
+  return all;
+}
+
+TEST(Rows, EveryRowOfNumbers) {
+  const Tensor rows = every_row(counted({2, 4, 2}), 1, 1, 2);
+  EXPECT_EQ(rows.shape, Shape({2, 2}));
+  EXPECT_THAT(values(rows), ElementsAre(10, 11, 14, 15));
+  const Tensor of_vectors = every_row(counted({2, 4}), 1, 1, 2);
+  EXPECT_EQ(of_vectors.shape, Shape({2}));
+  EXPECT_THAT(values(of_vectors), ElementsAre(5, 7));
+}
+
+TEST(Rows, InterleavedNumbers) {
+  const Tensor rows = interleaved(counted({4, 2, 2}), 2);
+  EXPECT_EQ(rows.shape, Shape({2, 4, 2}));
+  EXPECT_THAT(values(rows), ElementsAre(0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15));
+  const Tensor of_vectors = interleaved(counted({2, 3}), 2);
+  EXPECT_EQ(of_vectors.shape, Shape({1, 6}));
+  EXPECT_THAT(values(of_vectors), ElementsAre(0, 3, 1, 4, 2, 5));
+}
+
+TEST(Rows, CodesStayInWholeRows) {
+  const Tensor stack = make_mxfp4("x", {2, 2, 32}, counted_bytes(64), counted_bytes(4));
+  const Tensor row = every_row(stack, 1, 1, 2);
+  EXPECT_TRUE(is_mxfp4(row));
+  EXPECT_EQ(row.shape, Shape({1, 32}));
+  EXPECT_EQ(bytes_of(row, "data").front(), 48U);
+  EXPECT_THAT(bytes_of(row, "scales"), ElementsAre(3));
+  const Tensor blocks = interleaved(make_blocks("x", {2, 2, 32}, *block_type_named("mxfp4"), counted_bytes(68)), 2);
+  EXPECT_EQ(blocks.shape, Shape({1, 4, 32}));
+  const auto bytes = bytes_of(blocks, "data");
+  EXPECT_THAT((std::vector{bytes[0], bytes[17], bytes[34], bytes[51]}), ElementsAre(0, 34, 17, 51));
+}
+
+TEST(Rows, StacksHaveACommonType) {
+  const Tensor whole = make_tensor("x", {2}, std::vector<float>{1, 2});
+  const Tensor other = make_dense(
+      "y", {2}, DType::f16, make_memory_blob({std::byte{0}, std::byte{0x42}, std::byte{0}, std::byte{0x44}}, "memory"));
+  EXPECT_EQ(stacked({other, other}).require("data").dtype, DType::f16);
+  const Tensor both = stacked({whole, other});
+  EXPECT_EQ(both.shape, Shape({2, 2}));
+  EXPECT_THAT(values(both), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(Rows, OnlyNumbersAreRows) {
+  const Tensor bytes = make_dense("y", {2}, DType::u8, counted_bytes(2));
+  EXPECT_THAT(error_of([&] { dense_numbers(bytes); }).message(),
+              HasSubstr("tensor y: it is stored as u8, expected numbers"));
+}
+
+TEST(Rows, MatricesOfAStackAreTransposed) {
+  const Tensor turned = transposed(counted({2, 2, 3}));
+  EXPECT_EQ(turned.shape, Shape({2, 3, 2}));
+  EXPECT_THAT(values(turned), ElementsAre(0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11));
+}
+
+}  // namespace
+}  // namespace poise
