@@ -63,7 +63,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
                                  model.size() == 1 ? "" : "s"));
     return;
   }
-  const ConfigView view(config, family_keys(family, model.config_json), form_of(model, family));
+  const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));
   const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);

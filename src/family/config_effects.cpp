@@ -161,23 +161,9 @@ void visit_effects(const Model& model, Visit&& visit) {
   }
 }
 
-// True when the family's own table has the parts of matrices of that scheme.
-bool has_parts_of(const Family& family, std::string_view method) {
-  return std::ranges::any_of(quantization_schemes(), [&](const QuantizationScheme* scheme) {
-    return scheme->method == method && std::ranges::any_of(family.tensors.layer, [&](const TensorRow& row) {
-             return row.name.ends_with(scheme->marker);
-           });
-  });
-}
-
-bool is_followed(const Effect& effect, const Value& value, const Model& model) {
-  const Family& family = family_of(model);
-  if (const auto* scheme = effect.key == kQuantization ? value.get_if<Attributes>() : nullptr) {
-    const Value* method = scheme->find("quant_method");
-    const auto* name = method == nullptr ? nullptr : method->get_if<std::string>();
-    return name != nullptr && has_parts_of(family, *name);
-  }
-  const auto followed = family.followed;
+bool is_followed(const Effect& effect, const Model& model) {
+  if (effect.key == kQuantization) return is_folded(model);
+  const auto followed = family_of(model).followed;
   return std::ranges::find(followed, effect.key) != followed.end();
 }
 
@@ -195,17 +181,11 @@ std::optional<std::string> other_text_model(const Model& model) {
   return fmt::format("{}'s model_type is {}, only \"{}\" is supported", family.nested, shown(*type), family.text_type);
 }
 
-bool follows_quantization(const Model& model) {
-  const auto found = find_quantization(model.config_json);
-  const Family* family = find_family(model.card.model_type);
-  return found && family != nullptr && has_parts_of(*family, found->method);
-}
-
 std::vector<std::string> effects_not_followed(const Model& model) {
   std::vector<std::string> result;
   if (auto other = other_text_model(model)) result.push_back(*std::move(other));
   visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
-    if (!is_followed(effect, value, model)) result.push_back(sentence(effect, value));
+    if (!is_followed(effect, model)) result.push_back(sentence(effect, value));
   });
   return result;
 }
@@ -221,8 +201,8 @@ std::vector<std::string> effects_beside_config(const Model& model) {
 
 bool has_other_tensors(const Model& model) {
   bool found = other_text_model(model).has_value();
-  visit_effects(model, [&](const Effect& effect, const Value& value, bool) {
-    found = found || (effect.tensors && !is_followed(effect, value, model));
+  visit_effects(model, [&](const Effect& effect, const Value&, bool) {
+    found = found || (effect.tensors && !is_followed(effect, model));
   });
   return found;
 }

@@ -22,7 +22,4 @@ std::optional<std::string> other_text_model(const Model& model);
 // True when one of these keys changes which tensors a model has, so that Config does not describe them.
 bool has_other_tensors(const Model& model);
 
-// True when the family's own table has the parts of matrices in the scheme of quantization_config.
-bool follows_quantization(const Model& model);
-
 }  // namespace poise

@@ -1,13 +1,13 @@
-// ConfigView: a model's configuration as its family reads it: hyperparameters, the keys of config.json, and which of
-// several forms its weights have.
+// ConfigView: a model's configuration as its family reads it: hyperparameters, the keys of config.json, and how its
+// experts are stored.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include <poise/model.hpp>
 
 #include "family/config_keys.hpp"
+#include "family/decoder_plan.hpp"
 
 namespace poise {
 
@@ -17,14 +17,15 @@ class ConfigView {
   // Without keys all of them have their defaults.
   ConfigView(const Config& view_config)
       : ConfigView(view_config, no_keys()) {}  // NOLINT(google-explicit-constructor): hyperparameters are one
-  ConfigView(const Config& view_config, const Attributes& keys_of_json, std::size_t form_index = 0)
-      : config(view_config), json(keys_of_json), form(form_index) {}
+  ConfigView(const Config& view_config, const Attributes& keys_of_json,
+             ExpertsStored experts_stored = ExpertsStored::separate)
+      : config(view_config), json(keys_of_json), experts(experts_stored) {}
 
   ConfigKeys keys() const { return {json, no_path()}; }
 
   const Config& config;
   const Attributes& json;
-  const std::size_t form;  // 0, or one plus the index in Family::forms
+  const ExpertsStored experts;
 
  private:
   static const Attributes& no_keys() {

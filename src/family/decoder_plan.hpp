@@ -51,17 +51,21 @@ struct RopePlan {
   friend bool operator==(const RopePlan&, const RopePlan&) = default;
 };
 
-enum class ExpertsStored : std::uint8_t { each, stacked, packed };
+// How a checkpoint stores the matrices of experts.
+enum class ExpertsStored : std::uint8_t {
+  separate,        // a tensor for each expert
+  stacked_in_out,  // one for all of them: [experts, in, out]
+  stacked_out_in,  // [experts, out, in]
+};
 
 struct ExpertsPlan {
   std::size_t count = 0;
   std::size_t used = 0;  // by a token: the experts with the best scores
   Linear router;
   bool normalized = true;  // the weights of the used experts sum to one
-  // Expert 7 has the modules LIST.7.GATE, ..., with or without biases; or one tensor has all experts: LIST.GATE [count,
-  // in, out], with gate and up interleaved, and biases LIST.GATE_bias; or two tensors do: LIST.GATE_blocks and
-  // LIST.GATE_scales, [out, in] (gpt_oss_experts.hpp).
-  ExpertsStored stored = ExpertsStored::each;
+  // Separate: expert 7 has the modules LIST.7.GATE, ..., with or without biases. Stacked: all experts have LIST.GATE,
+  // with the outputs of gate and up interleaved, LIST.DOWN, and biases LIST.GATE_bias, LIST.DOWN_bias.
+  ExpertsStored stored = ExpertsStored::separate;
   bool bias = false;
   std::string_view list;
   std::string_view gate;

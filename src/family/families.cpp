@@ -42,16 +42,13 @@ const Attributes& family_keys(const Family& family, const Attributes& config_jso
   return object == nullptr ? config_json : *object;
 }
 
-std::size_t form_of(const Model& model, const Family& family) {
-  for (std::size_t i = 0; i < family.forms.size(); ++i) {
-    if (find_weight(model, family, family.forms[i]) != nullptr) return i + 1;
-  }
-  return 0;
+ExpertsStored experts_stored(const Model& model, const Family& family) {
+  return family.experts_stored == nullptr ? ExpertsStored::separate : family.experts_stored(model);
 }
 
 ConfigView config_view(const Model& model) {
   const Family& family = family_of(model);
-  return {*model.config, family_keys(family, model.config_json), form_of(model, family)};
+  return {*model.config, family_keys(family, model.config_json), experts_stored(model, family)};
 }
 
 std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers) {

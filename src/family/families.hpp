@@ -32,9 +32,9 @@ std::string table_name(const Family& family, std::string_view name);
 const Tensor* unused_output(const Model& model);
 inline constexpr std::string_view kUnusedOutput = "tie_word_embeddings makes it the embedding";
 
-// The form of a model's weights among its family's: 0 for the first, else one plus the index in Family::forms.
-std::size_t form_of(const Model& model, const Family& family);
-// Family::reformed() of the model's family. Nothing when the family has one form.
+// Family::experts_stored() of the model.
+ExpertsStored experts_stored(const Model& model, const Family& family);
+// Family::reformed() of the model's family. Nothing if the model stays as it is.
 std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers);
 
 // "mistral, llama and tiny_llama": all of them, for messages.

@@ -31,7 +31,7 @@ struct NameBeginning {
   std::string_view other;
 };
 
-// A model with its weights converted to another form.
+// A model whose weights are stored in another way.
 struct Reformed {
   Model model;
   std::vector<std::string> replaced;  // the original tensors
@@ -68,11 +68,11 @@ struct Family {
   std::string_view embedding = {};  // one row for each token
   std::string_view output = {};     // computes the scores; with tied embeddings, the embedding does
 
-  // Checkpoints may store the same weights in several forms. For each form but the first, a tensor that only it has.
-  std::span<const std::string_view> forms = {};
-  // The model in the form that its reader takes, as lazy views. With `numbers`, decodes codes that several tensors
-  // hold. Nothing if it has that form already. Throws invalid_file (without path) for tensors that do not fit the form,
-  // and unsupported for a text model of another type than the family's.
+  // How the model stores its experts. Null: every checkpoint has separate ones.
+  ExpertsStored (*experts_stored)(const Model& model) = nullptr;
+  // The model with its weights stored as their reader takes them, as lazy views. With `numbers`, decodes codes whose
+  // numbers are stored in another order. Nothing if it is stored like that already. Throws invalid_file (without path)
+  // for tensors that do not fit each other, and unsupported for a text model of another type than the family's.
   std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
   // The token that ends a text, for models without vocabulary; -1: none.

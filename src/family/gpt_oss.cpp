@@ -31,20 +31,14 @@ Config read_config(const ConfigKeys& keys) {
 bool has_biases(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(true); }
 bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
 
-bool has_form(const ConfigView& view, GptOssForm form) { return view.form == static_cast<std::size_t>(form); }
-bool is_numbers(const ConfigView& view) { return has_form(view, GptOssForm::numbers); }
-bool is_packed(const ConfigView& view) { return has_form(view, GptOssForm::packed); }
-bool is_separate(const ConfigView& view) { return has_form(view, GptOssForm::separate); }
-bool is_together(const ConfigView& view) { return !is_separate(view); }
+bool is_separate(const ConfigView& view) { return view.experts == ExpertsStored::separate; }
+bool is_stacked(const ConfigView& view) { return !is_separate(view); }
+bool is_in_out(const ConfigView& view) { return view.experts == ExpertsStored::stacked_in_out; }
+bool is_out_in(const ConfigView& view) { return view.experts == ExpertsStored::stacked_out_in; }
 
 std::vector<std::string> faults(const ConfigView& view) {
-  std::vector<std::string> faults = size_faults(
-      view, {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
-  if (is_packed(view) && (view.config.hidden_size % 32 != 0 || view.config.intermediate_size % 32 != 0)) {
-    faults.push_back(fmt::format("hidden_size {} and intermediate_size {}: MXFP4 has blocks of 32 numbers",
-                                 view.config.hidden_size, view.config.intermediate_size));
-  }
-  return faults;
+  return size_faults(view,
+                     {{"num_local_experts", kMaxExperts}, {"num_experts_per_tok", size_of(view, "num_local_experts")}});
 }
 
 void require(const ConfigView& view, std::string_view key, float supported) {
@@ -64,9 +58,7 @@ DecoderPlan plan(const ConfigView& view) {
   plan.experts = {.count = static_cast<std::size_t>(size_of(view, "num_local_experts")),
                   .used = static_cast<std::size_t>(size_of(view, "num_experts_per_tok")),
                   .router = {"mlp.router", true},
-                  .stored = is_separate(view) ? ExpertsStored::each
-                            : is_packed(view) ? ExpertsStored::packed
-                                              : ExpertsStored::stacked,
+                  .stored = view.experts,
                   .bias = true,
                   .list = "mlp.experts",
                   .gate = is_separate(view) ? "gate_proj" : "gate_up_proj",
@@ -81,27 +73,18 @@ DecoderPlan plan(const ConfigView& view) {
 
 std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_local_experts")); }
 std::uint64_t gate_and_up(const ConfigView& view) { return 2 * axis::inner(view); }
-std::uint64_t hidden_blocks(const ConfigView& view) { return axis::hidden(view) / 32; }
-std::uint64_t inner_blocks(const ConfigView& view) { return axis::inner(view) / 32; }
-std::uint64_t block_bytes(const ConfigView&) { return 16; }
-
-// For packed experts, and for separate ones.
-constexpr std::array<std::string_view, 2> kForms = {"model.layers.0.mlp.experts.gate_up_proj_blocks",
-                                                    "model.layers.0.mlp.experts.0.gate_proj.weight"};
 
 constexpr std::array kRest = std::to_array<TensorRow>({
     {"self_attn.sinks", {axis::heads}},
     {"post_attention_layernorm.weight", {axis::hidden}},
     {"mlp.router.weight", {experts, axis::hidden}},
     {"mlp.router.bias", {experts}},
-    {"mlp.experts.gate_up_proj", {experts, axis::hidden, gate_and_up}, is_numbers},
-    {"mlp.experts.gate_up_proj_blocks", {experts, gate_and_up, hidden_blocks, block_bytes}, is_packed},
-    {"mlp.experts.gate_up_proj_scales", {experts, gate_and_up, hidden_blocks}, is_packed},
-    {"mlp.experts.gate_up_proj_bias", {experts, gate_and_up}, is_together},
-    {"mlp.experts.down_proj", {experts, axis::inner, axis::hidden}, is_numbers},
-    {"mlp.experts.down_proj_blocks", {experts, axis::hidden, inner_blocks, block_bytes}, is_packed},
-    {"mlp.experts.down_proj_scales", {experts, axis::hidden, inner_blocks}, is_packed},
-    {"mlp.experts.down_proj_bias", {experts, axis::hidden}, is_together},
+    {"mlp.experts.gate_up_proj", {experts, axis::hidden, gate_and_up}, is_in_out},
+    {"mlp.experts.gate_up_proj", {experts, gate_and_up, axis::hidden}, is_out_in},
+    {"mlp.experts.gate_up_proj_bias", {experts, gate_and_up}, is_stacked},
+    {"mlp.experts.down_proj", {experts, axis::inner, axis::hidden}, is_in_out},
+    {"mlp.experts.down_proj", {experts, axis::hidden, axis::inner}, is_out_in},
+    {"mlp.experts.down_proj_bias", {experts, axis::hidden}, is_stacked},
     {"mlp.experts.*.gate_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, experts},
     {"mlp.experts.*.gate_proj.bias", {axis::inner}, is_separate, nullptr, experts},
     {"mlp.experts.*.up_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, experts},
@@ -123,7 +106,7 @@ constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
                                                  .plan = plan,
                                                  .followed = kFollowed,
                                                  .tensors = decoder_table(kLayer),
-                                                 .forms = kForms,
+                                                 .experts_stored = gpt_oss_experts,
                                                  .reformed = reformed_gpt_oss});
 
 }  // namespace poise

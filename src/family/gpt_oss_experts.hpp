@@ -1,14 +1,15 @@
-// The experts of gpt-oss in three forms:
+// The experts of gpt-oss:
 //
-//   numbers   experts.gate_up_proj [experts, in, 2 * inner], the numbers of gate and up by turns, and experts.down_proj
-//             [experts, inner, out]: as transformers computes with them
-//   packed    MXFP4: experts.gate_up_proj_blocks [experts, 2 * inner, in / 32, 16] and ..._scales [experts, 2 * inner,
-//             in / 32], both bytes, the rows of gate and up by turns; and the same of down_proj: as the published
-//             directories have them
-//   separate  experts.7.gate_proj.weight [inner, in], up_proj, down_proj [out, inner]: as llama.cpp has them, stacked
+//   stacked_in_out   experts.gate_up_proj [experts, in, 2 * inner], numbers, and experts.down_proj [experts, inner,
+//   out]:
+//                    as transformers computes with them
+//   stacked_out_in   the same matrices as [experts, 2 * inner, in] and [experts, out, inner] in the layout zt.mx/1:
+//   what
+//                    the scheme MXFP4 makes of the published directories (schemes/mxfp4.hpp)
+//   separate         experts.7.gate_proj.weight [inner, in], up_proj, down_proj [out, inner]: as llama.cpp has them
 //
-// Biases of the first two are experts.gate_up_proj_bias [experts, 2 * inner] and down_proj_bias [experts, out], of the
-// last experts.7.gate_proj.bias, ...
+// In a stack the outputs of gate and up are interleaved. Its biases are experts.gate_up_proj_bias [experts, 2 * inner]
+// and down_proj_bias [experts, out], those of separate experts experts.7.gate_proj.bias, ...
 #pragma once
 
 #include <optional>
@@ -19,9 +20,8 @@
 
 namespace poise {
 
-enum class GptOssForm : std::size_t { numbers, packed, separate };  // ConfigView::form
-
-// Family::reformed() of gpt-oss. llama.cpp needs them separate, transformers as numbers or packed.
+// Family::experts_stored and Family::reformed of gpt-oss. llama.cpp needs separate experts, transformers stacks.
+ExpertsStored gpt_oss_experts(const Model& model);
 std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// Family::reformed() of families whose weights have one form. Keeps only the text model of a configuration with
+// Family::reformed() of families whose weights are stored in one way. Keeps only the text model of a configuration with
 // text_config and drops the other tensors; changes the prefixes of names to the table's. Nothing for other readers, or
 // if nothing changes.
 std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool numbers);

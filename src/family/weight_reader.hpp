@@ -1,4 +1,4 @@
-// WeightReader: who reads weights that a family can store in several forms.
+// WeightReader: who reads weights that a family can store in several ways.
 #pragma once
 
 #include <cstdint>

@@ -137,7 +137,7 @@ struct Format {
   bool (*holds_layout)(const LayoutType& type) = nullptr;
   bool holds_more_parts = false;             // of dense tensors, besides data
   bool ties_by_absence = false;              // readers use a stored output matrix even if embeddings are tied
-  WeightReader weights = WeightReader::any;  // who reads its files, for weights with several forms
+  WeightReader weights = WeightReader::any;  // who reads its files, for weights stored in several ways
   // True if files of such a model store this tensor's numbers as float32, whatever its type. Uses card and
   // configuration of the model. Null: never.
   bool (*stores_as_f32)(const Model& model, const Tensor& tensor) = nullptr;

@@ -23,11 +23,13 @@
 #include "formats/numpy/numpy.hpp"
 #include "formats/onnx/onnx.hpp"
 #include "formats/pytorch/pytorch.hpp"
+#include "formats/reformed_for.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/directory_output.hpp"
+#include "schemes/scheme.hpp"
 #include "views/check_parts.hpp"
 #include "views/layout_type.hpp"
 
@@ -76,7 +78,14 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
   if (format.read == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
                 input.path.string());
-  return format.read(input, options);
+  Model model = format.read(input, options);
+  if (options.raw) return model;
+  try {
+    std::optional<Model> whole = with_folded_parts(model);
+    return whole ? std::move(*whole) : std::move(model);
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.message(), input.path.string());
+  }
 }
 
 Opened read_input(Input input, const ReadOptions& options) {
@@ -95,7 +104,7 @@ Opened read_input(Input input, const ReadOptions& options) {
   for (const Format* format : kFormats) {
     if (!input.source || format->read == nullptr || !has_extension(*format, extension)) continue;
     try {
-      Model model = format->read(input, options);
+      Model model = read_with(*format, input, options);
       return {format, std::move(input), std::move(model)};
     } catch (const Error& error) {
       if (format->container && format->container == container_of(input)) throw;
@@ -313,7 +322,7 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
                 const WriteOptions& options) {
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
-  auto as_read = reformed(model, writer.weights, false);
+  auto as_read = reformed_for(writer, model, false);
   const Model& whole = as_read ? as_read->model : model;
   std::optional<Model> tied;
   if (const Tensor* unused = writer.ties_by_absence ? unused_output(whole) : nullptr) {

@@ -9,7 +9,6 @@
 
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
-#include "schemes/mxfp4.hpp"
 
 namespace poise {
 namespace {
@@ -58,7 +57,7 @@ class Loader {
 
   Experts experts(const std::string& prefix, const ExpertsPlan& plan) const {
     Experts experts = {projection(prefix, plan.router, Orientation::out_in), {}, plan.used, plan.normalized};
-    if (plan.stored != ExpertsStored::each) {
+    if (plan.stored != ExpertsStored::separate) {
       experts.all = stacked(prefix, plan);
       return experts;
     }
@@ -113,14 +112,10 @@ class Loader {
  private:
   std::vector<FeedForward> stacked(const std::string& prefix, const ExpertsPlan& plan) const {
     const auto of = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
-    const auto matrices = [&](std::string_view name) {
-      if (plan.stored == ExpertsStored::stacked) return load_matrices(tensor(of(name)), Orientation::in_out);
-      return load_matrices(
-          joined_mx(tensor(of(name) + std::string(kMxfp4Blocks)), tensor(of(name) + std::string(kMxfp4Scales))),
-          Orientation::out_in);
-    };
-    auto gate = matrices(plan.gate);
-    auto down = matrices(plan.down);
+    const Orientation orientation =
+        plan.stored == ExpertsStored::stacked_in_out ? Orientation::in_out : Orientation::out_in;
+    auto gate = load_matrices(tensor(of(plan.gate)), orientation);
+    auto down = load_matrices(tensor(of(plan.down)), orientation);
     const std::vector<float> gate_bias = load_vector(tensor(of(plan.gate) + "_bias"));
     const std::vector<float> down_bias = load_vector(tensor(of(plan.down) + "_bias"));
     const auto row = [&](const std::vector<float>& all, std::size_t i) {

@@ -1,77 +1,72 @@
 #include "schemes/mxfp4.hpp"
 
-#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
+#include "bytes/checked.hpp"
 #include "schemes/schemes.hpp"
-#include "tensor/mx_scheme.hpp"
 #include "views/dense.hpp"
+#include "views/mx_blocks.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::uint64_t kBlock = 32;  // numbers that share a scale
-constexpr std::array<std::string_view, 1> kParts = {kMxfp4Scales};
-
-[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
-  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
-}
-
-void require_rank(const Tensor& tensor, std::size_t rank) {
-  if (tensor.shape.size() != rank)
-    fail(tensor, fmt::format("its shape is {}, expected {} dimensions", to_string(tensor.shape), rank));
-}
+constexpr std::string_view kBlocks = "_blocks";
+constexpr std::string_view kScales = "_scales";
+constexpr std::array<std::string_view, 1> kParts = {kScales};
+constexpr std::string_view kMethod = "mxfp4";
+constexpr std::uint64_t kBlockCodes = 16;  // bytes of the codes of a block
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
-  return joined_mx(matrix.require(kMxfp4Blocks), matrix.require(kMxfp4Scales));
+  const Tensor& blocks = matrix.require(kBlocks);
+  const Tensor& scales = matrix.require(kScales);
+  const Part& codes = matrix.data(blocks, {DType::u8});
+  const Part& exponents = matrix.data(scales, {DType::u8});
+  matrix.require_rank(blocks, 4);
+  if (blocks.shape[3] != kBlockCodes)
+    matrix.fail(fmt::format("{} has blocks of {} bytes, expected {}", blocks.name, blocks.shape[3], kBlockCodes));
+  matrix.require_shape(scales, {blocks.shape[0], blocks.shape[1], blocks.shape[2]});
+  const auto columns = checked_mul(blocks.shape[2], kMxfp4Block);
+  if (!columns)
+    matrix.fail(fmt::format("the shape of {} is {}, which is too large", blocks.name, to_string(blocks.shape)));
+  Tensor tensor = make_mxfp4(matrix.name(), {blocks.shape[0], blocks.shape[1], *columns}, codes.blob, exponents.blob);
+  tensor.parts[0].digest = codes.digest;
+  tensor.parts[1].digest = exponents.digest;
+  return tensor;
+}
+
+std::vector<Tensor> unfold(const Tensor& matrix) {
+  if (!is_mxfp4(matrix) || matrix.shape.size() != 3) return {};
+  const auto part = [&](std::string_view ending, Shape shape, std::string_view role) {
+    Tensor tensor = make_dense(std::string(matrix.name.view()).append(ending), std::move(shape), DType::u8,
+                               BlobPtr(matrix.require(role).blob));
+    tensor.parts[0].digest = matrix.require(role).digest;
+    return tensor;
+  };
+  const auto [experts, rows, groups] = std::tuple(matrix.shape[0], matrix.shape[1], matrix.shape[2] / kMxfp4Block);
+  return {part(kBlocks, {experts, rows, groups, kBlockCodes}, "data"),
+          part(kScales, {experts, rows, groups}, "scales")};
 }
 
 }  // namespace
 
 const QuantizationScheme schemes::mxfp4 = {
     .title = "MXFP4",
-    .method = kMxfp4Method,
-    .marker = kMxfp4Blocks,
+    .method = kMethod,
+    .marker = kBlocks,
     .parts = kParts,
     .folded = "",
     .fold = fold,
+    .unfold = unfold,
+    .usual_config = mxfp4_config,
 };
-
-Tensor joined_mx(const Tensor& blocks, const Tensor& scales) {
-  for (const Tensor* tensor : {&blocks, &scales}) {
-    if (tensor->layout != Layout::dense || tensor->require("data").dtype != DType::u8)
-      fail(*tensor, fmt::format("it is stored as {}, expected u8", storage_name(*tensor)));
-  }
-  require_rank(blocks, 4);
-  require_rank(scales, 3);
-  if (blocks.shape[3] != 16) fail(blocks, fmt::format("blocks of {} bytes, expected 16", blocks.shape[3]));
-  for (std::size_t d = 0; d < 3; ++d) {
-    if (blocks.shape[d] != scales.shape[d]) {
-      fail(scales, fmt::format("its shape is {}, expected a scale for each block of {}, {}", to_string(scales.shape),
-                               blocks.name, to_string(blocks.shape)));
-    }
-  }
-  Tensor tensor;
-  tensor.name = blocks.name.substr(0, blocks.name.size() - std::min(blocks.name.size(), kMxfp4Blocks.size()));
-  tensor.shape = {blocks.shape[0], blocks.shape[1], blocks.shape[2] * kBlock};
-  tensor.layout = mx_layout({.axis = 2, .block_size = kBlock});
-  Part data = blocks.require("data");
-  data.dtype = DType::f4_e2m1;
-  Part exponents = scales.require("data");
-  exponents.role = "scales";
-  exponents.dtype = DType::f8_e8m0;
-  tensor.parts = {std::move(data), std::move(exponents)};
-  return tensor;
-}
 
 Attributes mxfp4_config() {
   return {{"modules_to_not_convert",
            Value::Array{"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
-          {"quant_method", kMxfp4Method}};
+          {"quant_method", kMethod}};
 }
 
 }  // namespace poise

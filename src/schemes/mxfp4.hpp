@@ -1,20 +1,16 @@
-// MXFP4, as published directories of gpt-oss store their experts.
+// MXFP4, as published directories of gpt-oss store their experts: of a stack X [experts, rows, columns]
+//
+//   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
+//   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)
+//
+// The folded tensor X has the layout zt.mx/1 with the same bytes.
 #pragma once
 
 #include <poise/model.hpp>
 
 namespace poise {
 
-inline constexpr std::string_view kMxfp4Blocks = "_blocks";
-inline constexpr std::string_view kMxfp4Scales = "_scales";
-inline constexpr std::string_view kMxfp4Method = "mxfp4";
-
-// Joins codes [experts, rows, columns / 32, 16] and scales [experts, rows, columns / 32], both bytes, into one tensor
-// of MX numbers [experts, rows, columns], without copying. Throws invalid_file (without path) for shapes or types that
-// do not fit each other.
-Tensor joined_mx(const Tensor& blocks, const Tensor& scales);
-
-// The quantization_config of directories with such experts.
+// The quantization_config of the published directories.
 Attributes mxfp4_config();
 
 }  // namespace poise

@@ -13,6 +13,8 @@
 
 #include <poise/model.hpp>
 
+#include "bytes/function_ref.hpp"
+
 namespace poise {
 
 // The object in config.json that describes the quantization.
@@ -76,9 +78,13 @@ struct QuantizationScheme {
   std::span<const DType> code_types = {};
   // The matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
-};
 
-std::span<const QuantizationScheme* const> quantization_schemes();
+  // The way back: the tensors that fold() would make this one of, with their whole names; none for a tensor that it
+  // does not make. Null: a folded model has no quantization_config any more, and its matrices stay folded.
+  std::vector<Tensor> (*unfold)(const Tensor& matrix) = nullptr;
+  // With unfold: the quantization_config that directories usually have.
+  Attributes (*usual_config)() = nullptr;
+};
 
 // The quantization_config of a model: the object, and its key. Nothing: not quantized.
 struct FoundQuantization {
@@ -88,9 +94,25 @@ struct FoundQuantization {
 };
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json);
 
-// Folds the matrices of a model whose config.json names a scheme of the table, and drops that key. Returns others
-// unchanged. Warns of tensors that are left out and other losses. Throws invalid_file (without path) that lists every
-// matrix with a missing or unfitting part.
+// Folds the matrices of a model whose config.json names a scheme of the table, and drops that key unless the scheme has
+// a way back. Returns others unchanged. Warns of tensors that are left out and other losses. Throws invalid_file
+// (without path) that lists every matrix with a missing or unfitting part.
 Model folded(Model model);
+
+// The scheme with a way back that config.json names; nullptr if there is none.
+const QuantizationScheme* reversible_scheme(const Attributes& config_json);
+
+// True if config.json names a scheme with a way back and the model has no tensor that it would fold.
+bool is_folded(const Model& model);
+
+// Folds the matrices of a reversible scheme alone: files of any format may hold the parts of these. Nothing if there
+// are none. Throws what folded() throws.
+std::optional<Model> with_folded_parts(const Model& model);
+
+// The inverse, except for tensors that stay. Nothing if all do.
+std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
+
+// Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
+std::optional<std::string> drop_quantization(Attributes& config_json);
 
 }  // namespace poise

@@ -11,6 +11,7 @@
 #include <poise/error.hpp>
 
 #include "schemes/scheme.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {
@@ -195,8 +196,6 @@ class Folding {
 
 }  // namespace
 
-std::span<const QuantizationScheme* const> quantization_schemes() { return kSchemes; }
-
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json) {
   for (const QuantizationKey& row : kKeys) {
     const Value* value = config_json.find(row.key);
@@ -215,8 +214,62 @@ Model folded(Model model) {
   if (!found || schemes_of(found->method).empty()) return model;
   std::optional<Model> result = Folding(model, *found).fold();
   if (!result) return model;
-  for (const QuantizationKey& row : kKeys) result->config_json.erase(row.key);
+  if (reversible_scheme(model.config_json) == nullptr) {
+    for (const QuantizationKey& row : kKeys) result->config_json.erase(row.key);
+  }
   return std::move(*result);
+}
+
+const QuantizationScheme* reversible_scheme(const Attributes& config_json) {
+  const auto found = find_quantization(config_json);
+  if (!found) return nullptr;
+  const auto row = std::ranges::find_if(kSchemes, [&](const QuantizationScheme* scheme) {
+    return scheme->method == found->method && scheme->unfold != nullptr;
+  });
+  return row == kSchemes.end() ? nullptr : *row;
+}
+
+bool is_folded(const Model& model) {
+  const QuantizationScheme* scheme = reversible_scheme(model.config_json);
+  return scheme != nullptr && std::ranges::none_of(model.tensors(), [&](const Tensor& tensor) {
+           return tensor.name.view().ends_with(scheme->marker);
+         });
+}
+
+std::optional<Model> with_folded_parts(const Model& model) {
+  if (reversible_scheme(model.config_json) == nullptr || is_folded(model)) return std::nullopt;
+  return Folding(model, *find_quantization(model.config_json)).fold();
+}
+
+std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays) {
+  const QuantizationScheme* scheme = reversible_scheme(model.config_json);
+  if (scheme == nullptr) return std::nullopt;
+  Model result(model.header());
+  for (const Tensor& tensor : model.tensors()) {
+    std::vector<Tensor> parts = stays(tensor) ? std::vector<Tensor>() : scheme->unfold(tensor);
+    if (parts.empty()) result.add(tensor);
+    for (Tensor& part : parts) result.add(std::move(part));
+  }
+  return result.size() == model.size() ? std::nullopt : std::optional(std::move(result));
+}
+
+std::optional<std::string> drop_quantization(Attributes& config_json) {
+  const QuantizationScheme* scheme = reversible_scheme(config_json);
+  if (scheme == nullptr) return std::nullopt;
+  const FoundQuantization found = *find_quantization(config_json);
+  const Attributes usual = scheme->usual_config();
+  std::vector<std::string> lost;
+  for (const auto& [key, setting] : *found.config) {
+    const Value* same = usual.find(key);
+    if (same == nullptr || !(*same == setting)) lost.push_back(key);
+  }
+  std::optional<std::string> loss;
+  if (!lost.empty()) {
+    loss = fmt::format("{} of config.json is dropped: a conversion back does not restore its {}", found.key,
+                       fmt::join(lost, ", "));
+  }
+  config_json.erase(found.key);
+  return loss;
 }
 
 std::optional<std::string> QuantizationConfig::text(std::string_view key) const {
@@ -262,11 +315,11 @@ const Tensor& MatrixParts::require(std::string_view ending) const {
 }
 
 const Part& MatrixParts::data(const Tensor& tensor, std::initializer_list<DType> types) const {
-  const Part& part = tensor.require("data");
-  if (std::ranges::find(types, part.dtype) != types.end()) return part;
+  const Part* part = tensor.layout == Layout::dense ? &tensor.require("data") : nullptr;
+  if (part != nullptr && std::ranges::find(types, part->dtype) != types.end()) return *part;
   std::vector<std::string_view> names;
   for (const DType type : types) names.push_back(to_string(type));
-  fail(fmt::format("{} is stored as {}, expected {}", tensor.name, part.type_name(), fmt::join(names, " or ")));
+  fail(fmt::format("{} is stored as {}, expected {}", tensor.name, storage_name(tensor), fmt::join(names, " or ")));
 }
 
 void MatrixParts::require_shape(const Tensor& tensor, const Shape& shape) const {

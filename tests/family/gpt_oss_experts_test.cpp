@@ -1,4 +1,4 @@
-// gpt-oss's experts from one form to another. What the forms are: modeling_gpt_oss.py of transformers,
+// gpt-oss's experts, stacked and separate. How they are stored: modeling_gpt_oss.py of transformers,
 // conversion/gpt_oss.py of llama.cpp.
 #include "family/gpt_oss_experts.hpp"
 
@@ -10,13 +10,15 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/format.hpp>
 #include <poise/values.hpp>
 
 #include "family/check.hpp"
 #include "family/config_effects.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
-#include "schemes/mxfp4.hpp"
+#include "schemes/scheme.hpp"
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "views/dense.hpp"
 
@@ -89,7 +91,8 @@ Model numbers() {
   return model;
 }
 
-Model packed(std::string_view more = R"("quantization_config": {"quant_method": "mxfp4"}, )") {
+// As the published directories have them.
+Model parts(std::string_view more = R"("quantization_config": {"quant_method": "mxfp4"}, )") {
   Model model = without_experts(more);
   std::mt19937 random(3);
   model.add(bytes(named("gate_up_proj_blocks"), {kCount, 2 * kInner, kHidden / 32, 16}, random, 0, 256));
@@ -100,6 +103,8 @@ Model packed(std::string_view more = R"("quantization_config": {"quant_method": 
   model.add(floats(named("down_proj_bias"), {kCount, kHidden}, random));
   return model;
 }
+
+Model packed() { return folded(parts()); }
 
 Model made(const Model& model, WeightReader reader, bool as_numbers = false) {
   auto result = reformed(model, reader, as_numbers);
@@ -117,8 +122,11 @@ void expect_equal(const Model& found, const Model& expected) {
     const Tensor* other = found.find(tensor.name);
     ASSERT_NE(other, nullptr) << tensor.name;
     EXPECT_EQ(other->shape, tensor.shape) << tensor.name;
-    EXPECT_EQ(other->require("data").dtype, tensor.require("data").dtype) << tensor.name;
-    EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name;
+    EXPECT_EQ(other->layout, tensor.layout) << tensor.name;
+    for (const Part& part : tensor.parts) {
+      EXPECT_EQ(other->require(part.role).dtype, part.dtype) << tensor.name;
+      EXPECT_EQ(read_all(*other->require(part.role).blob), read_all(*part.blob)) << tensor.name;
+    }
   }
 }
 
@@ -148,7 +156,6 @@ TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   EXPECT_THAT(effects_not_followed(model), IsEmpty());
   const Model separate = made(model, WeightReader::llama_cpp);
   EXPECT_EQ(separate.find(named("0.gate_proj.weight"))->layout.name(), "gguf.mxfp4/1");
-  EXPECT_EQ(separate.config_json.find("quantization_config"), nullptr);
   const Model reread = made(separate, WeightReader::transformers);
   expect_equal(reread, model);
   EXPECT_EQ(*reread.config_json.find("quantization_config")->get_if<Attributes>()->find("quant_method"),
@@ -157,18 +164,14 @@ TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   EXPECT_FALSE(reformed(model, WeightReader::transformers, false));
 }
 
-// A directory that is written again has the modules of the published ones.
-TEST(GptOssExperts, ModulesThatADirectoryNamesItselfAreALoss) {
-  const auto losses = [](std::string_view modules) {
-    const Model model = packed(fmt::format(
-        R"("quantization_config": {{"modules_to_not_convert": [{}], "quant_method": "mxfp4"}}, )", modules));
-    return reformed(model, WeightReader::llama_cpp, false)->losses;
-  };
-  EXPECT_THAT(losses(R"("model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head")"),
-              IsEmpty());
-  EXPECT_THAT(losses(R"("lm_head")"),
-              testing::ElementsAre("quantization_config of config.json is dropped: a conversion back does not restore "
-                                   "its modules_to_not_convert"));
+TEST(GptOssExperts, ADirectoryHasThePartsAsTheyWere) {
+  const support::TemporaryDirectory directory;
+  const Model model = packed();
+  save(model, directory / "again", "huggingface");
+  const Model raw = open(directory / "again", {.raw = true});
+  expect_equal(raw, parts());
+  EXPECT_EQ(*raw.config_json.find("quantization_config"), *parts().config_json.find("quantization_config"));
+  expect_equal(open(directory / "again"), model);
 }
 
 TEST(GptOssExperts, CodesBecomeTheSameNumbersByEitherWay) {
@@ -180,8 +183,8 @@ TEST(GptOssExperts, CodesBecomeTheSameNumbersByEitherWay) {
   }
   // By hand: expert 1, gate's row 7, column 5, is code 5 of row 14 of its 128.
   const std::size_t row = 2 * kInner + 14;
-  const auto codes = read_all(*model.find(named("gate_up_proj_blocks"))->require("data").blob);
-  const auto scales = read_all(*model.find(named("gate_up_proj_scales"))->require("data").blob);
+  const auto codes = read_all(*model.find(named("gate_up_proj"))->require("data").blob);
+  const auto scales = read_all(*model.find(named("gate_up_proj"))->require("scales").blob);
   constexpr double kNumbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
   const unsigned code = std::to_integer<unsigned>(codes[row * 16 + 2]) >> 4U;
   const double expected =
@@ -190,33 +193,12 @@ TEST(GptOssExperts, CodesBecomeTheSameNumbersByEitherWay) {
             expected);
 }
 
-TEST(GptOssExperts, OtherMethodsAreNotFollowed) {
-  EXPECT_THAT(effects_not_followed(packed(R"("quantization_config": {"quant_method": "fp8"}, )")), testing::SizeIs(1));
-  EXPECT_TRUE(has_other_tensors(packed(R"("quantization_config": {"quant_method": "fp8"}, )")));
+TEST(GptOssExperts, OtherMethodsAndPartsAreNotFollowed) {
+  const Model other = parts(R"("quantization_config": {"quant_method": "fp8"}, )");
+  EXPECT_THAT(effects_not_followed(other), testing::SizeIs(1));
+  EXPECT_TRUE(has_other_tensors(other));
+  EXPECT_THAT(effects_not_followed(parts()), testing::SizeIs(1));
   EXPECT_FALSE(has_other_tensors(packed()));
-}
-
-TEST(GptOssExperts, TensorsThatDoNotFitEachOtherAreNamed) {
-  std::mt19937 random(4);
-  const Tensor blocks = bytes("a_blocks", {2, 4, 1, 16}, random, 0, 256);
-  const auto problem = [&](const Tensor& first, const Tensor& other) {
-    return error_of([&] { joined_mx(first, other); }).message();
-  };
-  EXPECT_THAT(problem(blocks, bytes("a_scales", {2, 3, 1}, random, 0, 256)),
-              HasSubstr("a_scales: its shape is [2, 3, 1], expected a scale for each block of a_blocks"));
-  EXPECT_THAT(problem(blocks, floats("a_scales", {2, 4, 1}, random)),
-              HasSubstr("a_scales: it is stored as f32, expected u8"));
-  EXPECT_THAT(problem(bytes("a_blocks", {2, 4, 1, 8}, random, 0, 256), bytes("a_scales", {2, 4, 1}, random, 0, 256)),
-              HasSubstr("blocks of 8 bytes"));
-  EXPECT_THAT(problem(bytes("a_blocks", {2, 4, 16}, random, 0, 256), blocks), HasSubstr("expected 4 dimensions"));
-}
-
-TEST(GptOssExperts, AMissingPartIsNamed) {
-  Model model = without_experts("");
-  std::mt19937 random(5);
-  model.add(bytes(named("gate_up_proj_blocks"), {kCount, 2 * kInner, kHidden / 32, 16}, random, 0, 256));
-  EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
-              HasSubstr("gate_up_proj_scales is missing"));
 }
 
 // One tensor other than it was.
@@ -230,60 +212,48 @@ Model with(const Model& model, const Tensor& other) {
   return changed;
 }
 
-TEST(GptOssExperts, PackedTensorsThatDoNotFitEachOtherAreNamed) {
+TEST(GptOssExperts, StackedTensorsThatDoNotFitEachOtherAreNamed) {
   std::mt19937 random(6);
   struct Case {
     const char* name;
     Tensor tensor;
     const char* problem;
   };
-  const auto codes = [&](const char* name, const Shape& shape) { return bytes(named(name), shape, random, 0, 256); };
-  const auto biases = [&](const char* name, const Shape& shape) { return floats(named(name), shape, random); };
+  const auto other = [&](const char* name, const Shape& shape) { return floats(named(name), shape, random); };
   const Case cases[] = {
-      {"rows of blocks", codes("gate_up_proj_blocks", {kCount, kInner, 1, 16}),
-       "gate_up_proj_scales: its shape is [3, 128, 1], expected a scale for each"},
-      {"columns of blocks", codes("down_proj_blocks", {kCount, kHidden, 3, 16}),
-       "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
-      {"experts of blocks", codes("down_proj_blocks", {2, kHidden, 2, 16}),
-       "down_proj_scales: its shape is [3, 32, 2], expected a scale for each"},
-      {"bytes of a block", codes("down_proj_blocks", {kCount, kHidden, 1, 32}),
-       "down_proj_blocks: blocks of 32 bytes, expected 16"},
-      {"dimensions of blocks", codes("down_proj_blocks", {kCount, kHidden, 32}),
-       "down_proj_blocks: its shape is [3, 32, 32], expected 4 dimensions"},
-      {"dimensions of scales", codes("down_proj_scales", {kCount, kHidden * 2}),
-       "down_proj_scales: its shape is [3, 64], expected 3 dimensions"},
-      {"type of blocks", biases("gate_up_proj_blocks", {kCount, 2 * kInner, 1, 16}),
-       "gate_up_proj_blocks: it is stored as f32, expected u8"},
-      {"type of scales", biases("gate_up_proj_scales", {kCount, 2 * kInner, 1}),
-       "gate_up_proj_scales: it is stored as f32, expected u8"},
-      {"biases for fewer experts", biases("gate_up_proj_bias", {2, 2 * kInner}),
+      {"fewer experts", other("down_proj", {2, kInner, kHidden}), "down_proj: 2 experts, expected 3"},
+      {"an odd number of outputs", other("gate_up_proj", {kCount, kHidden, 2 * kInner - 1}),
+       "gate_up_proj: 127 outputs, expected those of gate_proj and up_proj by turns"},
+      {"two dimensions", other("down_proj", {kInner, kHidden}), "its shape is [64, 32], expected 3 dimensions"},
+      {"biases for fewer experts", other("gate_up_proj_bias", {2, 2 * kInner}),
        "gate_up_proj_bias: its shape is [2, 128], expected [3, 128]"},
-      {"biases for other rows", biases("gate_up_proj_bias", {kCount, 127}),
+      {"biases for other rows", other("gate_up_proj_bias", {kCount, 127}),
        "gate_up_proj_bias: its shape is [3, 127], expected [3, 128]"},
-      {"biases of one dimension", biases("down_proj_bias", {kCount * kHidden}),
+      {"biases of one dimension", other("down_proj_bias", {kCount * kHidden}),
        "down_proj_bias: its shape is [96], expected [3, 32]"},
   };
   for (const Case& rule : cases) {
     SCOPED_TRACE(rule.name);
-    const Model model = with(packed(), rule.tensor);
-    EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(), HasSubstr(rule.problem));
-    // The family's table has shapes, not types.
-    const bool is_shape = element_type(rule.tensor) == element_type(*packed().find(rule.tensor.name));
-    EXPECT_EQ(!check_consistency(model).empty(), is_shape);
+    for (const Model& whole : {numbers(), packed()}) {
+      const bool is_packed = whole.config_json.find("quantization_config") != nullptr;
+      if (is_packed && !rule.tensor.name.view().ends_with("bias")) continue;
+      const Model model = with(whole, rule.tensor);
+      EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
+                  HasSubstr(rule.problem));
+      EXPECT_THAT(check_consistency(model), testing::Not(IsEmpty()));
+    }
   }
 }
 
-TEST(GptOssExperts, EveryMissingPartIsNamed) {
+TEST(GptOssExperts, EveryMissingTensorIsNamed) {
   const Model whole = packed();
-  for (const std::string name : {"gate_up_proj_blocks", "gate_up_proj_scales", "gate_up_proj_bias", "down_proj_blocks",
-                                 "down_proj_scales", "down_proj_bias"}) {
+  for (const std::string name : {"gate_up_proj", "gate_up_proj_bias", "down_proj", "down_proj_bias"}) {
     SCOPED_TRACE(name);
     Model model = without_experts("");
     for (const Tensor& tensor : whole.tensors()) {
       if (tensor.name.starts_with(kExperts) && tensor.name != named(name)) model.add(tensor);
     }
     EXPECT_THAT(check_consistency(model), testing::Not(IsEmpty()));
-    if (name == "gate_up_proj_blocks") continue;  // by which the form is known
     EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
                 HasSubstr(name + " is missing"));
   }

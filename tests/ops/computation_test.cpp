@@ -166,7 +166,7 @@ bool is_same(DecoderPlan a, const DecoderPlan& b) {
     a.ropes[i].frequencies = b.ropes[i].frequencies;
     a.ropes[i].long_frequencies = b.ropes[i].long_frequencies;
   }
-  // gpt-oss's experts are stored in several forms.
+  // gpt-oss's experts are stored in several ways.
   if (a.experts && b.experts) {
     a.experts->stored = b.experts->stored;
     a.experts->gate = b.experts->gate;

@@ -66,7 +66,7 @@ bool is_same_computation(const Attributes& map, const Model& model) {
     const ConfigView view = config_view(model);
     const Family& family = family_of(model);
     const Family& other_family = family_of(other);
-    const ConfigView other_view(*other.config, family_keys(other_family, other.config_json), view.form);
+    const ConfigView other_view(*other.config, family_keys(other_family, other.config_json), view.experts);
     if (!check_config(view, family).empty() || !check_config(other_view, other_family).empty()) return true;
     return other_family.plan(other_view) == family.plan(view);
   } catch (const Error&) {

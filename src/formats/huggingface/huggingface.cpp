@@ -91,7 +91,7 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
 // Folds the matrices of a quantized directory into one tensor each. The identifier uses the parts as stored, whose
 // bytes are cheaper.
 Model with_folded_matrices(Model model, const fs::path& directory) {
-  if (!find_quantization(model.config_json) || follows_quantization(model)) return model;
+  if (!find_quantization(model.config_json)) return model;
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   try {
     return folded(std::move(model));

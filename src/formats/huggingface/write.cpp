@@ -21,6 +21,7 @@
 #include "io/meter.hpp"
 #include "io/source_text.hpp"
 #include "pack/pump.hpp"
+#include "schemes/scheme.hpp"
 #include "schemes/write_compressed.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
@@ -122,11 +123,18 @@ void require_whole(const Model& model) {
   if (model.config && model.size() == 0)
     throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
   if (find_family(model.card.model_type) == nullptr) return;
-  const std::vector<std::string> faults = check_consistency(model);
+  const std::optional<Model> folded_model = with_folded_parts(model);
+  const std::vector<std::string> faults = check_consistency(folded_model ? *folded_model : model);
   if (faults.empty()) return;
   throw Error(ErrorKind::unsupported,
               fmt::format("a Hugging Face directory holds a whole model: {}{}", faults.front(),
                           faults.size() == 1 ? "" : fmt::format(", and {} more faults", faults.size() - 1)));
+}
+
+// A directory has one quantization_config: next to parts of another scheme, groups are refused as safetensors has none.
+std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
+  if (reversible_scheme(model.config_json) != nullptr) return std::nullopt;
+  return unfolded(model, family_of(model).embedding);
 }
 
 // The tokenizer files of the model's original directory, if they give its vocabulary; else none.
@@ -149,8 +157,7 @@ std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
 
 class Directory final : public PreparedFile {
  public:
-  Directory(const Model& model, const WriteOptions& options)
-      : model_(model), unfolded_(unfolded(model, family_of(model).embedding)) {
+  Directory(const Model& model, const WriteOptions& options) : model_(model), unfolded_(unfolded_groups(model)) {
     require_whole(model);
     Attributes config = config_of(model);
     if (unfolded_ && !unfolded_->config.empty()) config.set("quantization_config", unfolded_->config);

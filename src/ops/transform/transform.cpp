@@ -7,6 +7,7 @@
 #include "bytes/checked.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "formats/reformed_for.hpp"
 #include "model/card.hpp"
 #include "ops/transform/step.hpp"
 #include "views/layout_type.hpp"
@@ -96,7 +97,7 @@ void collect(TensorPlan plan, Transformed& result) {
 
 Transformed transform(const Model& input, const Format& target, const ConvertOptions& options) {
   Transformed result;
-  result.reformed = reformed(input, target.weights, options.dtype || options.quantize || !options.recipe.empty());
+  result.reformed = reformed_for(target, input, options.dtype || options.quantize || !options.recipe.empty());
   const Model& model = result.reformed ? result.reformed->model : input;
   result.model = Model(model.header());
   replace_fields(result.model.card, checked_card(options.card));

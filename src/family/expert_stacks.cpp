@@ -1,0 +1,138 @@
+#include "family/expert_stacks.hpp"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "family/families.hpp"
+#include "views/mx_blocks.hpp"
+#include "views/rows.hpp"
+#include "views/transposed.hpp"
+
+namespace poise {
+namespace {
+
+[[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem));
+}
+
+void require_rank(const Tensor& tensor, std::size_t rank) {
+  if (tensor.shape.size() != rank)
+    fail(tensor, fmt::format("its shape is {}, expected {} dimensions", to_string(tensor.shape), rank));
+}
+
+void require_shape(const Tensor& tensor, const Shape& shape) {
+  if (!(tensor.shape == shape))
+    fail(tensor, fmt::format("its shape is {}, expected {}", to_string(tensor.shape), to_string(shape)));
+}
+
+std::string bias_of(const ExpertStack& stack) { return fmt::format("{}_bias", stack.name); }
+
+}  // namespace
+
+ExpertLayer::ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out)
+    : model_(model), prefix_(std::move(prefix)), stacks_(stacks), out_(out) {}
+
+void ExpertLayer::convert(ExpertsStored from, ExpertsStored to) {
+  if (to == ExpertsStored::separate) return separate(from);
+  if (from == ExpertsStored::separate) return join(to);
+  for (const ExpertStack& stack : stacks_) {
+    add(stack.name, in_out(stack));
+    add(bias_of(stack), required(bias_of(stack)));
+  }
+}
+
+const Tensor* ExpertLayer::find(std::string_view name) const {
+  return find_weight(model_, family_of(model_), prefix_ + std::string(name));
+}
+
+const Tensor& ExpertLayer::required(std::string_view name) {
+  const Tensor* tensor = find(name);
+  if (tensor == nullptr) throw Error(ErrorKind::invalid_file, fmt::format("tensor {}{} is missing", prefix_, name));
+  used_.insert(tensor);
+  return *tensor;
+}
+
+const Tensor& ExpertLayer::stack_of(const ExpertStack& stack) {
+  const Tensor& tensor = required(stack.name);
+  require_rank(tensor, 3);
+  return tensor;
+}
+
+// [experts, out, in] as numbers [experts, in, out], and the other way.
+Tensor ExpertLayer::in_out(const ExpertStack& stack) { return transposed(dense_numbers(stack_of(stack))); }
+
+void ExpertLayer::add(std::string_view name, Tensor tensor) {
+  tensor.name = prefix_ + std::string(name);
+  out_.add(std::move(tensor));
+}
+
+void ExpertLayer::separate(ExpertsStored from) {
+  std::vector<Tensor> matrices;
+  std::vector<Tensor> biases;
+  for (const ExpertStack& stack : stacks_) {
+    const Tensor& tensor = stack_of(stack);
+    matrices.push_back(from == ExpertsStored::stacked_out_in ? with_whole_rows(tensor) : in_out(stack));
+    const Shape& shape = matrices.back().shape;
+    if (shape[1] % stack.modules.size() != 0)
+      fail(tensor,
+           fmt::format("{} outputs, expected those of {} by turns", shape[1], fmt::join(stack.modules, " and ")));
+    if (shape[0] != matrices.front().shape[0])
+      fail(tensor, fmt::format("{} experts, expected {}", shape[0], matrices.front().shape[0]));
+    const Tensor& bias = required(bias_of(stack));
+    require_shape(bias, {shape[0], shape[1]});
+    biases.push_back(dense_numbers(bias));
+  }
+  separate(matrices, "weight");
+  separate(biases, "bias");
+}
+
+void ExpertLayer::separate(std::span<const Tensor> wholes, std::string_view ending) {
+  for (std::uint64_t expert = 0; expert < wholes.front().shape[0]; ++expert) {
+    for (std::size_t s = 0; s < stacks_.size(); ++s) {
+      const auto modules = stacks_[s].modules;
+      for (std::size_t i = 0; i < modules.size(); ++i) {
+        const Tensor rows = every_row(wholes[s], expert, i, modules.size());
+        add(fmt::format("{}.{}.{}", expert, modules[i], ending), is_mxfp4(rows) ? mxfp4_as_blocks(rows) : rows);
+      }
+    }
+  }
+}
+
+void ExpertLayer::join(ExpertsStored to) {
+  const auto shape_of = [&](const ExpertStack& stack) -> const Shape& {
+    const Tensor& first = required(fmt::format("0.{}.weight", stack.modules[0]));
+    require_rank(first, 2);
+    return first.shape;
+  };
+  for (const ExpertStack& stack : stacks_) {
+    const Tensor whole = interleaved(all_of(stack, "weight", shape_of(stack)), stack.modules.size());
+    add(stack.name, to == ExpertsStored::stacked_out_in ? blocks_as_mxfp4(whole) : transposed(dense_numbers(whole)));
+  }
+  for (const ExpertStack& stack : stacks_) {
+    const Tensor all = all_of(stack, "bias", {shape_of(stack)[0]});
+    add(bias_of(stack), interleaved(dense_numbers(all), stack.modules.size()));
+  }
+}
+
+// The tensors of the modules of one expert after the other. There is one expert at least.
+Tensor ExpertLayer::all_of(const ExpertStack& stack, std::string_view ending, const Shape& shape) {
+  std::vector<Tensor> all;
+  const auto name = [&](std::size_t expert, std::string_view module, std::string_view last) {
+    return fmt::format("{}.{}.{}", expert, module, last);
+  };
+  for (std::size_t expert = 0; expert == 0 || find(name(expert, stacks_[0].modules[0], "weight")) != nullptr;
+       ++expert) {
+    for (const std::string_view module : stack.modules) {
+      all.push_back(required(name(expert, module, ending)));
+      require_shape(all.back(), shape);
+    }
+  }
+  return stacked(all);
+}
+
+}  // namespace poise

@@ -1,0 +1,54 @@
+// expert_stacks: the matrices of a layer's experts, stacked in one tensor or separate (ExpertsStored), as lazy views.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poise/model.hpp>
+
+#include "family/decoder_plan.hpp"
+
+namespace poise {
+
+// A stack NAME of all experts' matrices, with biases NAME_bias, and the modules whose rows it has by turns: expert 7
+// has 7.MODULE.weight and 7.MODULE.bias.
+struct ExpertStack {
+  std::string_view name;
+  std::span<const std::string_view> modules;
+};
+
+// Restores one layer of a model. Requires: model, stacks and `out` outlive it.
+class ExpertLayer {
+ public:
+  // `prefix`: of the names above. Converted tensors are added to `out`.
+  ExpertLayer(const Model& model, std::string prefix, std::span<const ExpertStack> stacks, Model& out);
+
+  // Codes stay only between stacks [experts, out, in] in the layout of MXFP4 and separate blocks of MXFP4, which
+  // llama.cpp has; blocks of other types stay as rows of blocks. Throws invalid_file (without path) for tensors that
+  // are missing or do not fit each other.
+  void convert(ExpertsStored from, ExpertsStored to);
+
+  // The tensors that were converted to others.
+  const std::set<const Tensor*>& used() const { return used_; }
+
+ private:
+  const Tensor* find(std::string_view name) const;
+  const Tensor& required(std::string_view name);
+  const Tensor& stack_of(const ExpertStack& stack);
+  Tensor in_out(const ExpertStack& stack);
+  void add(std::string_view name, Tensor tensor);
+  void separate(ExpertsStored from);
+  void separate(std::span<const Tensor> wholes, std::string_view ending);
+  void join(ExpertsStored to);
+  Tensor all_of(const ExpertStack& stack, std::string_view ending, const Shape& shape);
+
+  const Model& model_;
+  std::string prefix_;
+  std::span<const ExpertStack> stacks_;
+  Model& out_;
+  std::set<const Tensor*> used_;
+};
+
+}  // namespace poise

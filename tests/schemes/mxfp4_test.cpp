@@ -1,0 +1,146 @@
+// MXFP4 folded and written back. What the parts are: convert_moe_packed_tensors() of transformers.
+#include "schemes/mxfp4.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include <poise/convert.hpp>
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/values.hpp>
+
+#include "schemes/scheme.hpp"
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+#include "tensor/mx_scheme.hpp"
+
+namespace poise {
+namespace {
+
+using support::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Tensor bytes(std::string name, const Shape& shape, unsigned first = 0, unsigned count = 256) {
+  std::mt19937 random(1);
+  std::vector<std::byte> data(*element_count(shape));
+  for (std::byte& byte : data) byte = static_cast<std::byte>(first + random() % count);
+  return make_dense(std::move(name), shape, DType::u8, make_memory_blob(std::move(data), "memory"));
+}
+
+Attributes named_by(Attributes quantization) { return {{"quantization_config", std::move(quantization)}}; }
+
+Model with_parts_of(const Tensor& blocks, const Tensor& scales) {
+  Model model;
+  model.config_json = named_by({{"quant_method", "mxfp4"}});
+  model.add(blocks);
+  model.add(scales);
+  model.add(make_tensor("norm.weight", {2}, std::vector<float>{1, 2}));
+  return model;
+}
+
+Model parts() { return with_parts_of(bytes("x_blocks", {2, 4, 3, 16}), bytes("x_scales", {2, 4, 3}, 120, 10)); }
+
+constexpr auto none_stays = [](const Tensor&) { return false; };
+
+void expect_parts(const Model& found) {
+  const Model expected = parts();
+  ASSERT_EQ(found.size(), expected.size());
+  for (const Tensor& other : expected.tensors()) {
+    SCOPED_TRACE(std::string(other.name.view()));
+    ASSERT_NE(found.find(other.name), nullptr);
+    const Tensor& tensor = *found.find(other.name);
+    EXPECT_EQ(tensor.shape, other.shape);
+    EXPECT_EQ(tensor.require("data").dtype, other.require("data").dtype);
+    EXPECT_EQ(read_all(*tensor.require("data").blob), read_all(*other.require("data").blob));
+  }
+}
+
+TEST(Mxfp4, PartsBecomeOneTensorAndComeBack) {
+  const Model model = folded(parts());
+  ASSERT_EQ(model.size(), 2U);
+  const Tensor& stack = *model.find("x");
+  EXPECT_EQ(stack.shape, Shape({2, 4, 96}));
+  EXPECT_EQ(stack.layout.name(), kMxLayout);
+  // By hand: row 5 of 8, column 33, is the high half of byte 0 of the row's second block.
+  const auto codes = read_all(*parts().find("x_blocks")->require("data").blob);
+  const auto scales = read_all(*parts().find("x_scales")->require("data").blob);
+  constexpr double kNumbers[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  const unsigned code = std::to_integer<unsigned>(codes[(5 * 3 + 1) * 16]) >> 4U;
+  EXPECT_EQ(static_cast<double>(values(stack).at(5 * 96 + 33)),
+            std::ldexp(code < 8 ? kNumbers[code] : -kNumbers[code - 8], std::to_integer<int>(scales[5 * 3 + 1]) - 127));
+  EXPECT_NE(model.config_json.find("quantization_config"), nullptr);
+  EXPECT_TRUE(is_folded(model));
+  EXPECT_FALSE(is_folded(parts()));
+  expect_parts(*with_parts(model, none_stays));
+  EXPECT_FALSE(with_parts(model, [](const Tensor&) { return true; }));
+}
+
+TEST(Mxfp4, OtherTensorsStay) {
+  Model model = folded(parts());
+  model.config_json = {};
+  EXPECT_FALSE(with_parts(model, none_stays));  // config.json names no scheme
+}
+
+TEST(Mxfp4, PartsThatDoNotFitAreNamed) {
+  struct Case {
+    const char* name;
+    Tensor blocks;
+    Tensor scales;
+    const char* problem;
+  };
+  const Tensor blocks = bytes("x_blocks", {2, 4, 3, 16});
+  const Tensor scales = bytes("x_scales", {2, 4, 3});
+  const Case cases[] = {
+      {"rows", blocks, bytes("x_scales", {2, 3, 3}), "the shape of x_scales is [2, 3, 3], expected [2, 4, 3]"},
+      {"dimensions of scales", blocks, bytes("x_scales", {2, 12}), "the shape of x_scales is [2, 12]"},
+      {"dimensions of blocks", bytes("x_blocks", {2, 4, 48}), scales, "expected 4 dimensions"},
+      {"bytes of a block", bytes("x_blocks", {2, 4, 6, 8}), scales, "blocks of 8 bytes, expected 16"},
+      {"type of scales", blocks, make_tensor("x_scales", {2, 4, 3}, std::vector<float>(24)),
+       "x_scales is stored as f32, expected u8"},
+      {"no scales", blocks, bytes("y", {1}), "the part x_scales is missing"},
+      {"no blocks", bytes("y", {1}), scales, "the part x_blocks is missing, which x_scales needs"},
+  };
+  for (const Case& rule : cases) {
+    SCOPED_TRACE(rule.name);
+    const Error error = error_of([&] { folded(with_parts_of(rule.blocks, rule.scales)); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.message(), HasSubstr(rule.problem));
+  }
+}
+
+// A directory that is written again has the modules of the published ones.
+TEST(Mxfp4, ModulesThatADirectoryNamesItselfAreALoss) {
+  Attributes usual = named_by(mxfp4_config());
+  EXPECT_FALSE(drop_quantization(usual));
+  EXPECT_TRUE(usual.empty());
+  Attributes other = named_by({{"quant_method", "mxfp4"}, {"modules_to_not_convert", Value::Array{"lm_head"}}});
+  EXPECT_EQ(
+      drop_quantization(other),
+      "quantization_config of config.json is dropped: a conversion back does not restore its modules_to_not_convert");
+}
+
+// Formats without the layout hold the parts, in files of which the matrix is folded again.
+TEST(Mxfp4, EveryFormatKeepsTheCodes) {
+  const support::TemporaryDirectory directory;
+  for (const char* const name : {"safetensors", "zt", "zt1"}) {
+    SCOPED_TRACE(name);
+    const auto path = directory / name;
+    const Model stack = folded(parts());
+    const Plan planned = plan(stack, name);
+    EXPECT_TRUE(planned.losses.empty());
+    write(planned, path);
+    const Model model = open(path);
+    ASSERT_NE(model.find("x"), nullptr);
+    EXPECT_EQ(model.find("x")->layout.name(), kMxLayout);
+    expect_parts(*with_parts(model, none_stays));
+    const Model raw = open(path, {.raw = true});
+    EXPECT_EQ(raw.find("x") != nullptr, std::string_view(name) == "zt");
+  }
+}
+
+}  // namespace
+}  // namespace poise
