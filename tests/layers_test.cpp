@@ -81,7 +81,7 @@ const std::map<std::string, std::string> kPublic = {
     {"sampler.hpp", "runtime"},    {"tiny_llama.hpp", "api"},
     {"chat.hpp", "chat"},          {"lora.hpp", "ops"},
     {"batch.hpp", "runtime"},      {"perplexity.hpp", "runtime"},
-    {"embedder.hpp", "runtime"},
+    {"embedder.hpp", "runtime"},   {"cache_type.hpp", "kernels"},
 };
 
 fs::path root() { return poise::source_directory(); }

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/cache_type.hpp>
 #include <poise/error.hpp>
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
@@ -52,6 +53,9 @@ struct SessionOptions {
   // (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix unit. Slower; for
   // comparisons.
   bool exact = false;
+  // How keys and values are stored, the draft's, too (docs/quantization.md). feed() throws unsupported for numbers that
+  // the type does not hold.
+  CacheType cache = CacheType::f32;
   std::optional<DraftOptions> draft = {};
 };
 
@@ -120,8 +124,8 @@ class Session {
   void save(const std::filesystem::path& path, bool overwrite = false) const;
 
   // Goes on from such a file, which replaces all tokens. Throws what open() throws; bad_argument for a file of another
-  // model, and for one with more tokens than context(); invalid_file for tokens that the model does not have, tensors
-  // of other shapes and numbers that are not finite. The session is then as it was.
+  // model or with another type of cache, and for one with more tokens than context(); invalid_file for tokens that the
+  // model does not have, tensors of other shapes and numbers that are not finite. The session is then as it was.
   void load(const std::filesystem::path& path);
 
   // Appends tokens. Throws bad_argument, before any computation, for an unknown id or when they do not fit the

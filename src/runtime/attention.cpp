@@ -6,65 +6,118 @@
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 #include "kernels/activation.hpp"
 
 namespace poise {
 namespace {
 
-// How scores become weights; `sinks` belong to the queries.
-struct Scoring {
-  float scale;
-  float cap;
-  const float* sinks;
+// The positions [first, last) that a token sees.
+struct Seen {
+  std::size_t first;
+  std::size_t last;
+
+  Seen in_block(std::size_t begin) const { return {std::max(first, begin), std::min(last, begin + kBlockPositions)}; }
 };
 
-// Queries and out [count, head.size], for query heads that share a head of keys and values.
-void attend_to(const KvCache& cache, const CachedHead& head, const Scoring& how, const float* queries,
-               std::size_t count, float* out) {
-  thread_local std::vector<float> scores;
-  const std::size_t positions = head.last - head.first;
-  const std::size_t stride = positions + (how.sinks == nullptr ? 0 : 1);
-  scores.resize(std::max(scores.size(), count * stride));
-  const FloatRows all = {queries, head.size, count};
-  const auto keys = cache.keys(head);
-  const auto values = cache.values(head);
-  attention_scores(all, keys[0], head.size, how.scale, scores.data(), stride);
-  attention_scores(all, keys[1], head.size, how.scale, scores.data() + keys[0].count, stride);
-  for (std::size_t q = 0; q < count; ++q) {
-    float* const row = scores.data() + q * stride;
-    if (how.cap != 0.0F) soft_cap(row, positions, how.cap);
-    if (how.sinks != nullptr) row[positions] = how.sinks[q];
-    softmax(row, stride);
-  }
-  std::fill_n(out, count * head.size, 0.0F);
-  add_weighted_rows({scores.data(), stride, count}, values[0], head.size, out);
-  add_weighted_rows({scores.data() + values[0].count, stride, count}, values[1], head.size, out);
+Seen seen_by(const AttentionToken& token, std::size_t window) {
+  const std::size_t last = token.position + 1;
+  return {window == 0 || last <= window ? 0 : last - window, last};
 }
+
+// Consecutive tokens of a sequence and query heads that share a head of keys and values: they read each block of it
+// once.
+struct Task {
+  std::span<const AttentionToken> tokens;
+  std::size_t layer;
+  std::size_t kv_head;
+  std::size_t head;   // the first query head
+  std::size_t count;  // of query heads
+};
+
+// Queries and out begin with the first token's first head.
+void attend_to(const Task& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
+  thread_local std::vector<float> scores;
+  const KvCache& cache = *task.tokens.front().cache;
+  const CacheKernels& kernels = cache.type().kernels();
+  const std::size_t begin = seen_by(task.tokens.front(), heads.window).first;
+  const std::size_t end = task.tokens.back().position + 1;
+  // A row for each token and head: its scores from the first position on that it sees, and then the sink.
+  const std::size_t stride = end - begin + 1;
+  scores.resize(std::max(scores.size(), task.tokens.size() * task.count * stride));
+  const std::size_t apart = heads.count * heads.size;  // numbers between two tokens
+  const auto each_run = [&](Cached what, const auto& use) {
+    for (std::size_t block = begin / kBlockPositions * kBlockPositions; block < end; block += kBlockPositions) {
+      for (std::size_t t = 0; t < task.tokens.size(); ++t) {
+        const Seen seen = seen_by(task.tokens[t], heads.window);
+        const Seen here = seen.in_block(block);
+        if (here.first >= here.last) continue;
+        use(t, cache.run(what, task.layer, task.kv_head, here.first, here.last),
+            scores.data() + t * task.count * stride + here.first - seen.first);
+      }
+    }
+  };
+  each_run(Cached::keys, [&](std::size_t t, const CachedRun& keys, float* to) {
+    kernels.scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
+  });
+  for (std::size_t t = 0; t < task.tokens.size(); ++t) {
+    const Seen seen = seen_by(task.tokens[t], heads.window);
+    const std::size_t positions = seen.last - seen.first;
+    for (std::size_t q = 0; q < task.count; ++q) {
+      float* const row = scores.data() + (t * task.count + q) * stride;
+      if (heads.cap != 0.0F) soft_cap(row, positions, heads.cap);
+      if (heads.sinks != nullptr) row[positions] = heads.sinks[task.head + q];
+      softmax(row, positions + (heads.sinks == nullptr ? 0 : 1));
+    }
+    std::fill_n(out + t * apart, task.count * heads.size, 0.0F);
+  }
+  each_run(Cached::values, [&](std::size_t t, const CachedRun& values, const float* weights) {
+    kernels.add_values({weights, stride, task.count}, values, heads.size, out + t * apart);
+  });
+}
+
+// How tasks divide the tokens and the query heads that share one of keys and values.
+struct Division {
+  std::size_t tokens;  // of a task, at most
+  std::size_t heads;
+
+  // As few tasks as keep all threads busy, so that few read the same keys.
+  Division(std::size_t count, const AttentionHeads& all) : tokens(1), heads(all.count / all.kv_count) {
+    constexpr std::size_t kRows = 16;  // whose scores a task keeps, at most
+    const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, kRows / heads));
+    if (count * all.kv_count < threads) heads = std::min(heads, kQueriesTogether);
+  }
+};
 
 }  // namespace
 
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
             const float* queries, float* out) {
-  // A task has at most as many heads as the kernels take at once, so that a single token makes enough tasks.
+  const Division division(tokens.size(), heads);
   const std::size_t sharing = heads.count / heads.kv_count;
-  const std::size_t tasks_of_kv_head = (sharing + kQueriesTogether - 1) / kQueriesTogether;
-  const std::size_t tasks = heads.kv_count * tasks_of_kv_head;  // of a token
   const float scale = heads.scale != 0.0F ? heads.scale : 1.0F / std::sqrt(static_cast<float>(heads.size));
-  const auto run = [&](std::size_t t, std::size_t task) {
-    const std::size_t last = tokens[t].position + 1;
-    const std::size_t first = heads.window == 0 || last <= heads.window ? 0 : last - heads.window;
-    const std::size_t kv_head = task / tasks_of_kv_head;
-    const std::size_t begin = task % tasks_of_kv_head * kQueriesTogether;  // of those that share
-    const std::size_t head = kv_head * sharing + begin;
-    const std::size_t at = (t * heads.count + head) * heads.size;
-    const Scoring how = {scale, heads.cap, heads.sinks == nullptr ? nullptr : heads.sinks + head};
-    attend_to(*tokens[t].cache, {layer, first, last, kv_head * heads.size, heads.size}, how, queries + at,
-              std::min(kQueriesTogether, sharing - begin), out + at);
-  };
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tokens.size() * tasks),
+  std::vector<Task> tasks;
+  for (std::size_t first = 0, count = 0; first < tokens.size(); first += count) {
+    count = 1;
+    while (count < division.tokens && first + count < tokens.size() &&
+           tokens[first + count].cache == tokens[first].cache)
+      ++count;
+    for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {
+      for (std::size_t head = 0; head < sharing; head += division.heads)
+        tasks.push_back({tokens.subspan(first, count), layer, kv_head, kv_head * sharing + head,
+                         std::min(division.heads, sharing - head)});
+    }
+  }
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tasks.size()),
                     [&](const tbb::blocked_range<std::size_t>& range) {
-                      for (std::size_t i = range.begin(); i < range.end(); ++i) run(i / tasks, i % tasks);
+                      for (std::size_t i = range.begin(); i < range.end(); ++i) {
+                        const Task& task = tasks[i];
+                        const auto token = static_cast<std::size_t>(task.tokens.data() - tokens.data());
+                        const std::size_t at = (token * heads.count + task.head) * heads.size;
+                        attend_to(task, heads, scale, queries + at, out + at);
+                      }
                     });
 }
 

@@ -26,7 +26,8 @@ struct AttentionToken {
 };
 
 // out[t, h] = softmax(queries[t, h] . keys * scale) values; queries and out [tokens, heads.count, heads.size]. Each
-// result is the same to the bit for any other tokens and heads.
+// result is the same to the bit for any other tokens and heads, and any number of threads. Requires: tokens of a
+// sequence have consecutive positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
             const float* queries, float* out);
 

@@ -51,7 +51,7 @@ class BatchGenerator::State : public Computation {
     if (tokens.empty()) throw Error(ErrorKind::bad_argument, "a text needs a token to begin with");
     require_fit(tokens);
     require_tokens(*weights_, options);
-    BatchText text(next_id_, Computed{std::move(tokens), transformer_.begin(context_)}, *weights_, options);
+    BatchText text(next_id_, Computed{std::move(tokens), begin_sequence(context_)}, *weights_, options);
     if (options.max_tokens == 0) {
       ended_.push_back(std::move(text.result));
     } else {

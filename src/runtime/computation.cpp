@@ -11,13 +11,18 @@ namespace poise {
 Computation::Computation(std::shared_ptr<const Weights> weights, const SessionOptions& options)
     : threads_(options.threads),
       context_(context_of(*weights, options)),
+      cache_(options.cache),
       weights_(std::move(weights)),
       transformer_(*weights_->parts().transformer) {
   memory_.precision = options.exact ? Precision::exact : Precision::fast;
 }
 
 Computation::Computation(const Computation& other)
-    : threads_(other.threads_), context_(other.context_), weights_(other.weights_), transformer_(other.transformer_) {
+    : threads_(other.threads_),
+      context_(other.context_),
+      cache_(other.cache_),
+      weights_(other.weights_),
+      transformer_(other.transformer_) {
   memory_.precision = other.memory_.precision;
 }
 

@@ -24,11 +24,15 @@ class Computation {
   Computation(const Computation& other);
   ~Computation() = default;
 
+  // An empty text for up to `positions` tokens.
+  Sequence begin_sequence(std::size_t positions) const { return transformer_.begin(positions, cache_); }
+
   // Throws bad_argument for an unknown id, and for more tokens than a text has positions.
   void require_fit(std::span<const TokenId> tokens) const;
 
   SessionThreads threads_;
   std::size_t context_;
+  CacheType cache_;
   std::shared_ptr<const Weights> weights_;
   const Transformer& transformer_;
   Workspace memory_;

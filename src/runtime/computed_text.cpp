@@ -11,6 +11,8 @@
 #include <poise/error.hpp>
 #include <poise/values.hpp>
 
+#include "views/cast.hpp"
+
 namespace poise {
 namespace {
 
@@ -20,45 +22,87 @@ constexpr std::uint64_t kVersion = 1;
 std::string layer_name(std::size_t layer, std::string_view what) { return fmt::format("layers.{}.{}", layer, what); }
 
 // Throws for numbers that are not finite.
-void require_finite(std::string_view name, std::span<const float> numbers, ErrorKind kind) {
+void require_finite(std::string_view name, std::span<const float> numbers, ErrorKind kind, const std::string& path) {
   const auto bad = std::ranges::find_if(numbers, [](float number) { return !std::isfinite(number); });
   if (bad != numbers.end())
-    throw Error(kind, fmt::format("{}: number {} is {}, expected a finite one", name, bad - numbers.begin(), *bad));
+    throw Error(kind, fmt::format("{}: number {} is {}, expected a finite one", name, bad - numbers.begin(), *bad),
+                path);
 }
 
-// Keys or values of a layer from a position on, as rows of floats.
+// What a layer caches, as tensors: codes, and their scales where the cache has any.
+struct CachedPart {
+  std::string_view name;
+  Cached what;
+  bool is_scales;
+
+  DType dtype(const KvCache& cache) const { return is_scales ? DType::f32 : cache.type().code; }
+  std::size_t columns(const KvCache& cache) const { return is_scales ? cache.scales() : cache.width(); }
+};
+constexpr CachedPart kCachedParts[] = {{"keys", Cached::keys, false},
+                                       {"keys.scales", Cached::keys, true},
+                                       {"values", Cached::values, false},
+                                       {"values.scales", Cached::values, true}};
+
+// A row of codes and scales: as a cache stores a position's keys or values.
+class CachedRow {
+ public:
+  explicit CachedRow(const KvCache& cache)
+      : code_(cache.type().code), codes_(cache.width() * cache.type().code_bytes()), scales_(cache.scales()) {}
+
+  std::byte* codes() { return codes_.data(); }
+  float* scales() { return scales_.data(); }
+  std::span<std::byte> bytes(const CachedPart& part) {
+    return part.is_scales ? std::as_writable_bytes(std::span(scales_)) : std::span(codes_);
+  }
+
+  // Throws for numbers of a part that are not finite.
+  void require_finite_part(const CachedPart& part, std::string_view name, ErrorKind kind,
+                           const std::string& path) const {
+    if (part.is_scales) return require_finite(name, scales_, kind, path);
+    if (!is_floating(code_)) return;
+    std::vector<float> numbers(codes_.size() * 8 / info(code_).bits);
+    widen(code_, codes_.data(), numbers);
+    require_finite(name, numbers, kind, path);
+  }
+
+ private:
+  DType code_;
+  std::vector<std::byte> codes_;
+  std::vector<float> scales_;
+};
+
+// A part of a layer from a position on.
 class CachedRows final : public Blob {
  public:
-  using Copy = void (KvCache::*)(std::size_t layer, std::size_t position, float* out) const;
-
-  CachedRows(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, Copy copy)
-      : cache_(cache), layer_(layer), first_(first), last_(last), copy_(copy) {}
+  CachedRows(const KvCache& cache, std::size_t layer, std::size_t first, std::size_t last, const CachedPart& part)
+      : cache_(cache), layer_(layer), first_(first), last_(last), part_(part) {}
 
   std::uint64_t size() const override { return (last_ - first_) * row_bytes(); }
   std::uint64_t grain() const override { return row_bytes(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::vector<float> row(cache_.width());
+    CachedRow row(cache_);
     while (!out.empty()) {
       const std::size_t position = first_ + offset / row_bytes();
-      (cache_.*copy_)(layer_, position, row.data());
-      require_finite(fmt::format("layer {}, position {}", layer_, position), row, ErrorKind::unsupported);
+      cache_.load(part_.what, layer_, position, row.codes(), row.scales());
+      row.require_finite_part(part_, fmt::format("layer {}, position {}", layer_, position), ErrorKind::unsupported,
+                              {});
       const std::size_t skipped = offset % row_bytes();
       const std::size_t count = std::min(out.size(), row_bytes() - skipped);
-      std::memcpy(out.data(), std::as_bytes(std::span(row)).data() + skipped, count);
+      std::memcpy(out.data(), row.bytes(part_).data() + skipped, count);
       out = out.subspan(count);
       offset += count;
     }
   }
 
  private:
-  std::size_t row_bytes() const { return cache_.width() * sizeof(float); }
+  std::size_t row_bytes() const { return part_.columns(cache_) * info(part_.dtype(cache_)).bits / 8; }
 
   const KvCache& cache_;
   std::size_t layer_;
   std::size_t first_;
   std::size_t last_;
-  Copy copy_;
+  CachedPart part_;
 };
 
 template <typename Number>
@@ -88,6 +132,7 @@ class Reader {
                               model == nullptr ? "missing" : to_json(*model), fingerprint),
                   path());
     }
+    require_cache(*about);
     read_tokens();
     const std::uint64_t position = number(*about, "position");
     if (position > text_.tokens.size())
@@ -113,6 +158,17 @@ class Reader {
       return static_cast<std::uint64_t>(*other);
     fail(fmt::format("poise.session: {}: expected a whole number, found {}", key,
                      value == nullptr ? "nothing" : to_json(*value)));
+  }
+
+  // Files of programs that knew no other type do not name it.
+  void require_cache(const Attributes& about) const {
+    const Value* value = about.find("cache");
+    const std::string_view wanted = text_.sequence.cache.type().name;
+    const Value stored = value == nullptr ? Value("f32") : *value;
+    if (stored == Value(wanted)) return;
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("the session has a cache of {}, this one a cache of \"{}\"", to_json(stored), wanted),
+                path());
   }
 
   // A dense tensor of this type and rank.
@@ -157,58 +213,59 @@ class Reader {
     if (text_.sequence.position == 0 || text_.sequence.position != text_.tokens.size())
       fail("logits: there are scores, but the last token is not computed");
     text_.logits.resize(transformer_.vocabulary_size());
-    read_numbers("logits", from, 0, text_.logits);
+    from.parts[0].blob->read(0, std::as_writable_bytes(std::span(text_.logits)));
+    require_finite("logits", text_.logits, ErrorKind::invalid_file, path());
   }
 
   void read_layers() {
     KvCache& cache = text_.sequence.cache;
     const std::size_t position = text_.sequence.position;
-    std::vector<const Tensor*> keys;
-    std::vector<const Tensor*> values;
+    std::vector<std::vector<const Tensor*>> layers;  // of each the parts
     for (std::size_t layer = 0; layer < cache.layers(); ++layer) {
-      keys.push_back(&rows(layer_name(layer, "keys")));
-      values.push_back(&rows(layer_name(layer, "values")));
-      if (keys.back()->shape != values.back()->shape) {
-        fail(fmt::format("layer {}: keys {}, values {}", layer, to_string(keys.back()->shape),
-                         to_string(values.back()->shape)));
+      std::vector<const Tensor*>& parts = layers.emplace_back();
+      for (const CachedPart& part : kCachedParts) {
+        parts.push_back(part.columns(cache) == 0 ? nullptr : &rows(layer_name(layer, part.name), part));
+        if (parts.back() == nullptr || parts.back()->shape[0] == parts.front()->shape[0]) continue;
+        fail(fmt::format("layer {}: keys of {} positions, {} of {}", layer, parts.front()->shape[0], part.name,
+                         parts.back()->shape[0]));
       }
-      cache.resume(layer, position - static_cast<std::size_t>(keys.back()->shape[0]), position);
+      cache.resume(layer, position - static_cast<std::size_t>(parts.front()->shape[0]), position);
     }
     // Before memory is reserved: tensors justify it.
     if (!transformer_.truncate(position, text_.sequence))
       fail(fmt::format("keys and values that {} tokens need are missing", position));
     cache.reserve(position);
-    std::vector<float> key(cache.width());
-    std::vector<float> value(cache.width());
+    CachedRow row(cache);
     for (std::size_t layer = 0; layer < cache.layers(); ++layer) {
-      const auto count = static_cast<std::size_t>(keys[layer]->shape[0]);
-      for (std::size_t row = 0; row < count; ++row) {
-        read_numbers(keys[layer]->name, *keys[layer], row, key);
-        read_numbers(values[layer]->name, *values[layer], row, value);
-        cache.put(layer, position - count + row, key.data(), value.data());
+      const auto count = static_cast<std::size_t>(layers[layer].front()->shape[0]);
+      for (const Cached what : {Cached::keys, Cached::values}) {
+        for (std::size_t i = 0; i < count; ++i) {
+          read_row(layers[layer], what, i, row);
+          cache.store(what, layer, position - count + i, row.codes(), row.scales());
+        }
       }
     }
     text_.sequence.is_long = transformer_.is_long(text_.tokens.size());
   }
 
-  const Tensor& rows(const std::string& name) {
-    const Tensor& from = tensor(name, DType::f32, 2);
-    if (from.shape[0] > text_.sequence.position || from.shape[1] != text_.sequence.cache.width()) {
-      fail(fmt::format("tensor {}: shape {}, expected at most {} rows of {}", name, to_string(from.shape),
-                       text_.sequence.position, text_.sequence.cache.width()));
+  void read_row(std::span<const Tensor* const> parts, Cached what, std::size_t index, CachedRow& row) const {
+    for (std::size_t p = 0; p < std::size(kCachedParts); ++p) {
+      const CachedPart& part = kCachedParts[p];
+      if (part.what != what || parts[p] == nullptr) continue;
+      const std::span<std::byte> bytes = row.bytes(part);
+      parts[p]->parts[0].blob->read(index * bytes.size(), bytes);
+      row.require_finite_part(part, parts[p]->name, ErrorKind::invalid_file, path());
     }
-    return from;
   }
 
-  // A row of a tensor, or all of it.
-  void read_numbers(std::string_view name, const Tensor& from, std::size_t row, std::vector<float>& out) const {
-    const auto bytes = std::as_writable_bytes(std::span(out));
-    from.parts[0].blob->read(row * bytes.size(), bytes);
-    try {
-      require_finite(name, out, ErrorKind::invalid_file);
-    } catch (const Error& error) {
-      fail(error.message());
+  const Tensor& rows(const std::string& name, const CachedPart& part) {
+    const KvCache& cache = text_.sequence.cache;
+    const Tensor& from = tensor(name, part.dtype(cache), 2);
+    if (from.shape[0] > text_.sequence.position || from.shape[1] != part.columns(cache)) {
+      fail(fmt::format("tensor {}: shape {}, expected at most {} rows of {}", name, to_string(from.shape),
+                       text_.sequence.position, part.columns(cache)));
     }
+    return from;
   }
 
   const Model& model_;
@@ -224,20 +281,24 @@ Model to_model(const ComputedText& text, const std::string& fingerprint) {
   const KvCache& cache = text.sequence.cache;
   const std::size_t position = text.sequence.position;
   Model model;
-  Attributes about = {{"version", kVersion}, {"model", fingerprint}, {"position", std::uint64_t{position}}};
+  Attributes about = {{"version", kVersion},
+                      {"model", fingerprint},
+                      {"position", std::uint64_t{position}},
+                      {"cache", std::string(cache.type().name)}};
   if (text.pending) about.set("pending", static_cast<std::uint64_t>(*text.pending));
   model.attributes.set(std::string(kAttribute), about);
   model.add(make_dense("tokens", {text.tokens.size()}, DType::i32, copied(text.tokens, "tokens")));
   if (!text.logits.empty()) {
-    require_finite("the scores", text.logits, ErrorKind::unsupported);
+    require_finite("the scores", text.logits, ErrorKind::unsupported, {});
     model.add(make_dense("logits", {text.logits.size()}, DType::f32, copied(text.logits, "logits")));
   }
   for (std::size_t layer = 0; position > 0 && layer < cache.layers(); ++layer) {
     const std::size_t first = std::min(cache.oldest(layer), position);
-    for (const auto& [what, copy] :
-         {std::pair{"keys", &KvCache::copy_key}, std::pair{"values", &KvCache::copy_value}}) {
-      model.add(make_dense(layer_name(layer, what), {position - first, cache.width()}, DType::f32,
-                           std::make_shared<CachedRows>(cache, layer, first, position, copy)));
+    for (const CachedPart& part : kCachedParts) {
+      const std::size_t columns = part.columns(cache);
+      if (columns == 0) continue;
+      model.add(make_dense(layer_name(layer, part.name), {position - first, columns}, part.dtype(cache),
+                           std::make_shared<CachedRows>(cache, layer, first, position, part)));
     }
   }
   return model;

@@ -4,10 +4,13 @@
 //
 //   tokens            i32 [tokens]
 //   logits            f32 [vocabulary]        where the last token is computed
-//   layers.<i>.keys   f32 [positions, width]  of the last computed positions that the layer has, after rotation
-//   layers.<i>.values f32 [positions, width]
+//   layers.<i>.keys          [positions, width]  of the last computed positions that the layer has, after rotation: the
+//                                                codes of the cache (f32, f16 or i8)
+//   layers.<i>.keys.scales   f32 [positions, heads * groups]  where the cache has scales
+//   layers.<i>.values, layers.<i>.values.scales  the same
 //
-// and the attribute poise.session: {"version": 1, "model": fingerprint, "position": computed tokens, "pending": id}.
+// and the attribute poise.session: {"version": 1, "model": fingerprint, "cache": type, "position": computed tokens,
+// "pending": id}.
 #pragma once
 
 #include <optional>
@@ -35,8 +38,8 @@ struct ComputedText {
 Model to_model(const ComputedText& text, const std::string& fingerprint);
 
 // Requires: `text` is empty, with room for `context` positions. Throws, and leaves it unusable: invalid_file for what
-// is not such a model, bad_argument for one of another fingerprint or with more tokens than fit, and what reading its
-// blobs throws.
+// is not such a model, bad_argument for one of another fingerprint or type of cache or with more tokens than fit, and
+// what reading its blobs throws.
 void from_model(const Model& model, const std::string& fingerprint, const Transformer& transformer, std::size_t context,
                 ComputedText& text);
 

@@ -38,13 +38,13 @@ class Decoder final : public Transformer {
     }
   }
 
-  Sequence begin(std::size_t context) const override {
+  Sequence begin(std::size_t context, CacheType cache) const override {
     std::vector<std::size_t> positions;
     for (const LayerPlan& layer : plan_.layers) {
       // With a window: what the first token of a batch sees, and the batch itself.
       positions.push_back(layer.window == 0 ? context : std::min(context, layer.window + kMaxBatch - 1));
     }
-    return Sequence(KvCache(plan_.kv_heads * plan_.head_size, positions));
+    return Sequence(KvCache(cache, {.count = plan_.kv_heads, .size = plan_.head_size}, positions));
   }
 
   bool truncate(std::size_t position, Sequence& s) const override {

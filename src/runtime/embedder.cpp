@@ -92,7 +92,7 @@ class Embedder::State : public Computation {
   }
 
   PooledText begin(std::span<const TokenId> tokens, std::size_t number) const {
-    PooledText text = {number, tokens, transformer_.begin(tokens.size()), std::vector<double>(size())};
+    PooledText text = {number, tokens, begin_sequence(tokens.size()), std::vector<double>(size())};
     text.sequence.is_long = transformer_.is_long(tokens.size());
     return text;
   }

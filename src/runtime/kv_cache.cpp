@@ -1,20 +1,57 @@
 #include "runtime/kv_cache.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
 
 namespace poise {
 namespace {
 
 std::size_t whole_blocks(std::size_t positions) {
-  return (positions + kKeysTogether - 1) / kKeysTogether * kKeysTogether;
+  return (positions + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
+}
+
+// Where the numbers of a position are in a block's codes or scales: the first, and the distance between two.
+struct Places {
+  std::size_t first;
+  std::size_t step;
+};
+
+Places places(Cached what, std::size_t position, std::size_t count) {
+  const std::size_t slot = position % kBlockPositions;
+  return what == Cached::keys ? Places{slot, kBlockPositions} : Places{slot * count, 1};
+}
+
+template <typename Code>
+void scatter(const std::byte* from, std::size_t count, const Places& to, std::byte* block) {
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(block + (to.first + i * to.step) * sizeof(Code), from + i * sizeof(Code), sizeof(Code));
+}
+
+template <typename Code>
+void gather(const std::byte* block, const Places& from, std::size_t count, std::byte* to) {
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(to + i * sizeof(Code), block + (from.first + i * from.step) * sizeof(Code), sizeof(Code));
+}
+
+// Calls `f` with a number as wide as the codes of the type.
+template <typename F>
+void with_code(const CacheTypeRow& type, const F& f) {
+  switch (type.code_bytes()) {
+    case 1: return f(std::uint8_t());
+    case 2: return f(std::uint16_t());
+    default: return f(std::uint32_t());
+  }
 }
 
 }  // namespace
 
-KvCache::KvCache(std::size_t layers, std::size_t width, std::size_t positions)
-    : KvCache(width, std::vector(layers, positions)) {}
-
-KvCache::KvCache(std::size_t width, const std::vector<std::size_t>& positions) : width_(width) {
+KvCache::KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions)
+    : type_(&cache_type_row(type)), heads_(heads), block_bytes_(type_->block_bytes(heads.size)) {
   for (const std::size_t count : positions) layers_.push_back({.capacity = whole_blocks(count)});
 }
 
@@ -24,8 +61,9 @@ void KvCache::reserve(std::size_t end) {
     const std::size_t needed = std::min(whole_blocks(end), layer.capacity);
     if (needed <= layer.reserved) continue;
     const std::size_t grown = std::min(std::max(needed, 2 * layer.reserved), layer.capacity);
-    layer.keys.resize(grown * width_);
-    layer.values.resize(grown * width_);
+    const std::size_t bytes = grown / kBlockPositions * heads_.count * block_bytes_;
+    layer.keys.resize(bytes);
+    layer.values.resize(bytes);
     layer.reserved = grown;
   }
 }
@@ -45,46 +83,63 @@ void KvCache::resume(std::size_t layer, std::size_t first, std::size_t last) {
   ring.end = first == 0 ? last : std::max(last, first + ring.capacity);
 }
 
-void KvCache::copy_key(std::size_t layer, std::size_t position, float* out) const {
-  const std::size_t slot = position % layers_[layer].capacity;
-  const float* const from =
-      layers_[layer].keys.data() + slot / kKeysTogether * kKeysTogether * width_ + slot % kKeysTogether;
-  for (std::size_t i = 0; i < width_; ++i) out[i] = from[i * kKeysTogether];
-}
-
-void KvCache::copy_value(std::size_t layer, std::size_t position, float* out) const {
-  std::copy_n(layers_[layer].values.data() + position % layers_[layer].capacity * width_, width_, out);
-}
-
 void KvCache::put(std::size_t layer, std::size_t position, const float* key, const float* value) {
+  put(Cached::keys, layer, position, key);
+  put(Cached::values, layer, position, value);
+}
+
+void KvCache::put(Cached what, std::size_t layer, std::size_t position, const float* numbers) {
+  thread_local std::vector<std::byte> codes;
+  thread_local std::vector<float> scales;
+  codes.resize(std::max(codes.size(), width() * type_->code_bytes()));
+  scales.resize(std::max(scales.size(), this->scales()));
+  for (std::size_t head = 0; head < heads_.count; ++head) {
+    const float* const from = numbers + head * heads_.size;
+    const std::size_t bad = type_->encode(from, heads_.size, codes.data() + head * heads_.size * type_->code_bytes(),
+                                          scales.data() + head * type_->scales(heads_.size));
+    if (bad == heads_.size) continue;
+    throw Error(ErrorKind::unsupported,
+                fmt::format("layer {}, position {}: the {} have the number {}, which a cache of {} does not hold",
+                            layer, position, what == Cached::keys ? "keys" : "values", from[bad], type_->name));
+  }
+  store(what, layer, position, codes.data(), scales.data());
+}
+
+void KvCache::store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales) {
   Layer& ring = layers_[layer];
   ring.end = std::max(ring.end, position + 1);
-  const std::size_t slot = position % ring.capacity;
-  std::copy_n(value, width_, ring.values.data() + slot * width_);
-  float* const to = ring.keys.data() + slot / kKeysTogether * kKeysTogether * width_ + slot % kKeysTogether;
-  for (std::size_t i = 0; i < width_; ++i) to[i * kKeysTogether] = key[i];
+  const std::size_t size = heads_.size;
+  const std::size_t groups = type_->scales(size);
+  Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
+  with_code(*type_, [&](auto code) {
+    for (std::size_t head = 0; head < heads_.count; ++head) {
+      std::byte* const block = bytes.data() + place(ring, head, position);
+      scatter<decltype(code)>(codes + head * size * sizeof code, size, places(what, position, size), block);
+      scatter<float>(std::as_bytes(std::span(scales + head * groups, groups)).data(), groups,
+                     places(what, position, groups), block + kBlockPositions * size * sizeof code);
+    }
+  });
 }
 
-std::array<CachedKeys, 2> KvCache::keys(const CachedHead& head) const {
-  const auto [before, after] = slots(head);
-  const float* const data = layers_[head.layer].keys.data() + head.offset * kKeysTogether;
-  const std::size_t stride = width_ * kKeysTogether;
-  return {CachedKeys{data, stride, before.begin, before.count}, CachedKeys{data, stride, after.begin, after.count}};
+void KvCache::load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const {
+  const Layer& ring = layers_[layer];
+  const std::size_t size = heads_.size;
+  const std::size_t groups = type_->scales(size);
+  const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
+  with_code(*type_, [&](auto code) {
+    for (std::size_t head = 0; head < heads_.count; ++head) {
+      const std::byte* const block = bytes.data() + place(ring, head, position);
+      gather<decltype(code)>(block, places(what, position, size), size, codes + head * size * sizeof code);
+      gather<float>(block + kBlockPositions * size * sizeof code, places(what, position, groups), groups,
+                    std::as_writable_bytes(std::span(scales + head * groups, groups)).data());
+    }
+  });
 }
 
-std::array<FloatRows, 2> KvCache::values(const CachedHead& head) const {
-  const auto [before, after] = slots(head);
-  const float* const data = layers_[head.layer].values.data() + head.offset;
-  return {FloatRows{data + before.begin * width_, width_, before.count},
-          FloatRows{data + after.begin * width_, width_, after.count}};
-}
-
-std::array<KvCache::Slots, 2> KvCache::slots(const CachedHead& head) const {
-  const std::size_t count = head.last - head.first;
-  const std::size_t capacity = layers_[head.layer].capacity;
-  const std::size_t begin = head.first % capacity;
-  const std::size_t before_wrap = std::min(count, capacity - begin);
-  return {Slots{begin, before_wrap}, Slots{0, count - before_wrap}};
+CachedRun KvCache::run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const {
+  const Layer& ring = layers_[layer];
+  const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
+  return {bytes.data() + place(ring, head, first), first % kBlockPositions, last - first};
 }
 
 }  // namespace poise

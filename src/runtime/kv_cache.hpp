@@ -1,34 +1,33 @@
-// KvCache: the keys and values of positions that later ones may attend to.
+// KvCache: the keys and values of positions that later ones may attend to, stored as a cache type has it.
 //
-// A ring for each layer: position p is in slot p % capacity. Values of a slot are contiguous. Keys of kKeysTogether
-// slots are interleaved, so that one vector holds the same element of several: scores then need no sums across lanes.
-// Memory grows with the positions.
+// A ring for each layer: position p is in slot p % capacity. kBlockPositions consecutive slots are a block for each
+// head of keys and of values (kernels/cache_type.hpp). Memory grows with the positions.
 #pragma once
 
-#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
-#include "kernels/aligned_floats.hpp"
-#include "kernels/attention.hpp"
+#include <oneapi/tbb/cache_aligned_allocator.h>
+
+#include "kernels/cache_type.hpp"
 
 namespace poise {
 
-// A head of a layer's keys and values, from column `offset` on, at positions [first, last).
-struct CachedHead {
-  std::size_t layer = 0;
-  std::size_t first = 0;
-  std::size_t last = 0;
-  std::size_t offset = 0;
+enum class Cached : std::uint8_t { keys, values };
+
+// What a layer caches for a position: as many heads of keys as of values.
+struct CachedHeads {
+  std::size_t count = 0;
   std::size_t size = 0;
+
+  std::size_t width() const { return count * size; }
 };
 
 class KvCache {
  public:
-  // `width` floats of keys, and as many of values, per layer and position; for at least `positions` positions.
-  KvCache(std::size_t layers, std::size_t width, std::size_t positions);
-  // The same, with each layer's own number of positions.
-  KvCache(std::size_t width, const std::vector<std::size_t>& positions);
+  // With each layer's number of positions, which it holds at least.
+  KvCache(CacheType type, const CachedHeads& heads, const std::vector<std::size_t>& positions);
 
   // Reserves memory for positions up to `end`. Called before put() of new positions.
   void reserve(std::size_t end);
@@ -38,40 +37,46 @@ class KvCache {
   // Drops all positions; keeps the memory.
   void clear();
 
+  const CacheTypeRow& type() const { return *type_; }
   std::size_t layers() const { return layers_.size(); }
-  std::size_t width() const { return width_; }
-  // Makes an empty layer one that has positions [first, last), of which it drops those that do not fit; put() fills
+  std::size_t width() const { return heads_.width(); }
+  // Of the keys or values of a position of a layer.
+  std::size_t scales() const { return heads_.count * type_->scales(heads_.size); }
+  // Makes an empty layer one that has positions [first, last), of which it drops those that do not fit; store() fills
   // them in.
   void resume(std::size_t layer, std::size_t first, std::size_t last);
 
-  // key, value [width]
+  // key, value [width]. Throws unsupported for numbers that the type does not hold.
   void put(std::size_t layer, std::size_t position, const float* key, const float* value);
 
-  // A position's own key or value: [width]. Requires: the layer has the position.
-  void copy_key(std::size_t layer, std::size_t position, float* out) const;
-  void copy_value(std::size_t layer, std::size_t position, float* out) const;
+  // The codes [width] of the keys or values of a position, and their scales [scales]: as they are stored, head by head.
+  // Requires: the layer has the position.
+  void load(Cached what, std::size_t layer, std::size_t position, std::byte* codes, float* scales) const;
+  void store(Cached what, std::size_t layer, std::size_t position, const std::byte* codes, const float* scales);
 
-  // The contents of consecutive slots, in the order of positions: the second of two is empty unless the ring wraps
-  // between them. Requires: at most as many positions as the cache holds.
-  std::array<CachedKeys, 2> keys(const CachedHead& head) const;
-  std::array<FloatRows, 2> values(const CachedHead& head) const;
+  // Positions [first, last) of a head. Requires: the layer has them, and they are in one block: first and last - 1 have
+  // the same quotient by kBlockPositions.
+  CachedRun run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
 
  private:
-  struct Slots {
-    std::size_t begin;
-    std::size_t count;
-  };
-  std::array<Slots, 2> slots(const CachedHead& head) const;
+  using Bytes = std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>>;
 
   struct Layer {
-    std::size_t capacity = 0;  // a multiple of kKeysTogether
+    std::size_t capacity = 0;  // a multiple of kBlockPositions
     std::size_t reserved = 0;
     std::size_t end = 0;  // after the last position
-    AlignedFloats keys = {};
-    AlignedFloats values = {};
+    Bytes keys = {};      // [blocks, heads, block_bytes_]
+    Bytes values = {};
   };
 
-  std::size_t width_;
+  std::size_t place(const Layer& layer, std::size_t head, std::size_t position) const {
+    return (position % layer.capacity / kBlockPositions * heads_.count + head) * block_bytes_;
+  }
+  void put(Cached what, std::size_t layer, std::size_t position, const float* numbers);
+
+  const CacheTypeRow* type_;
+  CachedHeads heads_;
+  std::size_t block_bytes_;
   std::vector<Layer> layers_;
 };
 

@@ -73,7 +73,8 @@ std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOpt
   const std::size_t context = context_of(weights, options);
   return std::make_unique<ModelDraft>(draft, SessionOptions{.threads = options.threads,
                                                             .context = std::min(context, draft->max_context()),
-                                                            .exact = options.exact});
+                                                            .exact = options.exact,
+                                                            .cache = options.cache});
 }
 
 }  // namespace poise

@@ -40,7 +40,7 @@ std::string_view finish_reason(StopReason reason) {
 class Session::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : Computation(std::move(weights), options), text_(transformer_.begin(context_)) {
+      : Computation(std::move(weights), options), text_(begin_sequence(context_)) {
     if (options.draft) speculation_.emplace(*weights_, options);
   }
 
@@ -109,7 +109,7 @@ class Session::State : public Computation {
   }
 
   void restore(const Model& model) {
-    ComputedText text(transformer_.begin(context_));
+    ComputedText text(begin_sequence(context_));
     from_model(model, fingerprint(), transformer_, context_, text);
     forget_ahead();
     text_ = std::move(text);

@@ -44,8 +44,8 @@ class Transformer {
   // Whether a sequence of that many tokens is long.
   bool is_long(std::size_t tokens) const { return recompute_after() != 0 && tokens > recompute_after(); }
 
-  // An empty sequence for up to `context` positions.
-  virtual Sequence begin(std::size_t context) const = 0;
+  // An empty sequence for up to `context` positions, whose keys and values are stored as that type.
+  virtual Sequence begin(std::size_t context, CacheType cache) const = 0;
 
   // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns whether it
   // could: layers with a window drop what they no longer see. Requires: at most as many as it has.

@@ -38,20 +38,25 @@ class SessionFiles : public ::testing::Test {
   support::TemporaryDirectory directory_;
 };
 
-TEST_F(SessionFiles, GoOnAsTheSessionWould) {
+class SessionFilesOfCaches : public SessionFiles, public ::testing::WithParamInterface<CacheType> {};
+
+INSTANTIATE_TEST_SUITE_P(Types, SessionFilesOfCaches, ::testing::Values(CacheType::f32, CacheType::f16, CacheType::q8),
+                         [](const auto& type) { return std::string(to_string(type.param)); });
+
+TEST_P(SessionFilesOfCaches, GoOnAsTheSessionWould) {
   for (const std::int64_t window : {0, 5, 100}) {
     SCOPED_TRACE(window);
     Config config = small_config();
     config.sliding_window = window;
     config.max_position_embeddings = 900;
     const Model model = random_model(config);
-    Session session(model);
+    Session session(model, {.cache = GetParam()});
     session.feed(some_tokens(650));
     session.save(path("kept.zt"), true);
     const std::vector<TokenId> more = {1, 2, 3, 4, 5};
     for (const std::size_t context : {900U, 660U}) {
       SCOPED_TRACE(context);
-      Session other(model, {.context = context});
+      Session other(model, {.context = context, .cache = GetParam()});
       other.feed(std::vector<TokenId>{9, 9});
       other.load(path("kept.zt"));
       EXPECT_THAT(other.tokens(), ElementsAreArray(session.tokens()));
@@ -122,6 +127,55 @@ TEST_F(SessionFiles, OfAnotherModelAreRefused) {
   Session same(open(path("model.zt")));
   same.load(path("a.zt"));
   EXPECT_EQ(same.position(), 20U);
+}
+
+TEST_F(SessionFiles, HoldTheNumbersOfTheCache) {
+  const Model model = random_model();  // 2 heads of 10 numbers
+  for (const auto& [type, dtype] : {std::pair{CacheType::f32, DType::f32}, std::pair{CacheType::f16, DType::f16},
+                                    std::pair{CacheType::q8, DType::i8}}) {
+    Session session(model, {.cache = type});
+    session.feed(some_tokens(20));
+    session.save(path("a.zt"), true);
+    const Model file = open(path("a.zt"));
+    const Attributes& about = *file.attributes.find("poise.session")->get_if<Attributes>();
+    EXPECT_EQ(*about.find("cache"), Value(std::string(to_string(type))));
+    for (const std::string what : {"keys", "values"}) {
+      const Tensor& codes = *file.find("layers.1." + what);
+      EXPECT_EQ(codes.parts[0].dtype, dtype);
+      EXPECT_EQ(codes.shape, (Shape{20, 20}));
+      const Tensor* const scales = file.find("layers.1." + what + ".scales");
+      ASSERT_EQ(scales != nullptr, type == CacheType::q8);
+      if (scales == nullptr) continue;
+      EXPECT_EQ(scales->parts[0].dtype, DType::f32);
+      EXPECT_EQ(scales->shape, (Shape{20, 2}));
+    }
+  }
+}
+
+TEST_F(SessionFiles, OfAnotherTypeOfCacheAreRefused) {
+  const Model model = random_model();
+  Session session(model, {.cache = CacheType::q8});
+  session.feed(some_tokens(20));
+  session.save(path("a.zt"));
+  Session other(model, {.cache = CacheType::f16});
+  other.feed(some_tokens(2));
+  const Error error = support::error_of([&] { other.load(path("a.zt")); });
+  EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+  EXPECT_THAT(error.message(), HasSubstr("the session has a cache of \"q8\", this one a cache of \"f16\""));
+  EXPECT_EQ(other.position(), 2U);
+
+  // Files of programs that knew float32 alone.
+  Session plain(model);
+  plain.feed(some_tokens(20));
+  plain.save(path("b.zt"));
+  Model made = open(path("b.zt"));
+  Attributes about = *made.attributes.find("poise.session")->get_if<Attributes>();
+  about.erase("cache");
+  made.attributes.set("poise.session", about);
+  save(made, path("c.zt"));
+  Session loaded(model);
+  loaded.load(path("c.zt"));
+  EXPECT_THAT(loaded.logits(), ElementsAreArray(plain.logits()));
 }
 
 TEST_F(SessionFiles, ThatDoNotFitTheContextAreRefused) {
@@ -200,7 +254,8 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
       {"layers.1.keys", tensor("layers.1.keys", {5, 20}, std::vector<float>(100)), "expected at most 4 rows of 20"},
       {"layers.1.keys", tensor("layers.1.keys", {4, 21}, std::vector<float>(84)), "expected at most 4 rows of 20"},
       {"layers.1.keys", tensor("layers.1.keys", {80}, std::vector<float>(80)), "of rank 2, found dense f32 [80]"},
-      {"layers.1.keys", tensor("layers.1.keys", {3, 20}, std::vector<float>(60)), "layer 1: keys [3, 20], values [4,"},
+      {"layers.1.keys", tensor("layers.1.keys", {3, 20}, std::vector<float>(60)),
+       "layer 1: keys of 3 positions, values of 4"},
       {"layers.2.values", tensor("layers.2.values", {4, 20}, std::vector<float>(80, nan)), "number 0 is nan"},
       {"", tensor("layers.3.keys", {4, 20}, std::vector<float>(80)), "it has 9 tensors, expected 8"},
   };
@@ -219,6 +274,29 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
     EXPECT_THAT(error.message(), HasSubstr(broken.message));
     EXPECT_EQ(error.path(), path("broken.zt").string());
     EXPECT_EQ(other.position(), 2U) << "as it was";
+  }
+
+  // Scales that are missing, of another shape, or no numbers.
+  Session coded(model, {.cache = CacheType::q8});
+  coded.feed(some_tokens(4));
+  coded.save(path("coded.zt"));
+  const std::string name = "layers.1.keys.scales";
+  for (const auto& [shape, number, message] :
+       {std::tuple{Shape{}, 0.0F, "tensor layers.1.keys.scales is missing"},
+        std::tuple{Shape{4, 3}, 0.0F, "expected at most 4 rows of 2"},
+        std::tuple{Shape{3, 2}, 0.0F, "layer 1: keys of 4 positions, keys.scales of 3"},
+        std::tuple{Shape{4, 2}, nan, "layers.1.keys.scales: number 0 is nan"}}) {
+    const Model right = open(path("coded.zt"));
+    Model made{ModelHeader(right.header())};
+    for (const Tensor& kept : right.tensors()) {
+      if (kept.name != name) made.add(kept);
+    }
+    if (!shape.empty()) made.add(make_tensor(name, shape, std::vector<float>(shape[0] * shape[1], number)));
+    save(made, path("broken.zt"), {.overwrite = true});
+    const Error error = support::error_of([&] { coded.load(path("broken.zt")); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.message(), HasSubstr(message));
+    EXPECT_EQ(coded.position(), 4U) << "as it was";
   }
 
   // Fewer positions than tokens see.

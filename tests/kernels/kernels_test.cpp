@@ -15,6 +15,7 @@
 
 #include "kernels/activation.hpp"
 #include "kernels/attention.hpp"
+#include "kernels/cache_type.hpp"
 #include "kernels/product.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tiles.hpp"
@@ -607,40 +608,155 @@ TEST_P(Kernels, ProductsOfFloat32NumbersAreRoundedAsFloat32Is) {
   }
 }
 
-// Against sums in double; and whatever comes with a query, what it comes to is the same.
-TEST_P(Kernels, ScoresAreProductsWithKeysSideBySide) {
-  std::mt19937 random(4);
-  for (const std::size_t size : kAwkwardSizes) {
-    const std::size_t begin = random() % 140;
-    const std::size_t count = random() % 100;
-    const std::size_t blocks = (begin + count + kKeysTogether - 1) / kKeysTogether;
-    const std::size_t stride = (size + random() % 5) * kKeysTogether;
-    const std::size_t several = 1 + random() % 9;
-    std::vector<float> numbers = random_floats(blocks * stride + size * kKeysTogether, random);
-    for (std::size_t slot = 0; slot < blocks * kKeysTogether; ++slot) {
-      if (slot >= begin && slot < begin + count) continue;
-      for (std::size_t e = 0; e < size; ++e)
-        numbers[slot / kKeysTogether * stride + e * kKeysTogether + slot % kKeysTogether] = NAN;  // of nobody
-    }
-    const std::vector<float> queries = random_floats(several * size, random);
-    const CachedKeys keys = {numbers.data(), stride, begin, count};
-    const std::size_t apart = count + 3;
-    std::vector<float> scores(several * apart, 7.0F);
-    attention_scores({queries.data(), size, several}, keys, size, 0.5F, scores.data(), apart);
-    for (std::size_t q = 0; q < several; ++q) {
-      for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t slot = begin + i;
-        double score = 0;
-        for (std::size_t e = 0; e < size; ++e) {
-          const float key = numbers[slot / kKeysTogether * stride + e * kKeysTogether + slot % kKeysTogether];
-          score += static_cast<double>(queries[q * size + e]) * static_cast<double>(key) / 2;
+// A block of a cache with random codes and scales, and its numbers. Positions outside the run have none.
+struct RandomBlock {
+  enum class Cached { keys, values };
+
+  RandomBlock(const CacheTypeRow& type, Cached what, std::size_t size, std::mt19937& random)
+      : bytes(type.block_bytes(size)), numbers(kBlockPositions * size) {
+    run = {bytes.data(), random() % kBlockPositions, 0};
+    run.count = random() % (kBlockPositions - run.first + 1);
+    const std::size_t groups = type.scales(size);
+    std::vector<float> scales(groups * kBlockPositions);
+    for (float& scale : scales) scale = static_cast<float>(1 + random() % 255) / 2048.0F;
+    const auto place = [&](std::size_t position, std::size_t i, std::size_t count) {
+      return what == Cached::keys ? i * kBlockPositions + position : position * count + i;
+    };
+    for (std::size_t position = 0; position < kBlockPositions; ++position) {
+      const bool is_in_run = position >= run.first && position < run.first + run.count;
+      for (std::size_t e = 0; e < size; ++e) {
+        std::byte* const to = bytes.data() + place(position, e, size) * type.code_bytes();
+        double& number = numbers[position * size + e];
+        if (type.type == CacheType::f32) {
+          const float code = is_in_run ? random_floats(1, random)[0] : NAN;
+          number = static_cast<double>(code);
+          std::memcpy(to, &code, sizeof code);
+        } else if (type.type == CacheType::f16) {
+          const auto code =
+              static_cast<std::uint16_t>(is_in_run ? random() % 0x4800 | (random() & 1U) << 15U : 0x7e00U);
+          number = half(code);
+          std::memcpy(to, &code, sizeof code);
+        } else {
+          const auto code = static_cast<std::int8_t>(static_cast<int>(random() % 255) - 127);
+          float& scale = scales[place(position, e / 32, groups)];
+          if (!is_in_run) scale = NAN;
+          number = static_cast<double>(code) * static_cast<double>(scale);
+          std::memcpy(to, &code, sizeof code);
         }
-        ASSERT_NEAR(static_cast<double>(scores[q * apart + i]), score, 1e-3);
       }
-      for (std::size_t i = count; i < apart; ++i) ASSERT_EQ(scores[q * apart + i], 7.0F);
-      std::vector<float> alone(count);
-      attention_scores({queries.data() + q * size, size, 1}, keys, size, 0.5F, alone.data(), count);
-      ASSERT_TRUE(std::equal(alone.begin(), alone.end(), scores.begin() + static_cast<std::ptrdiff_t>(q * apart)));
+    }
+    std::memcpy(bytes.data() + kBlockPositions * size * type.code_bytes(), scales.data(),
+                scales.size() * sizeof(float));
+  }
+
+  double operator()(std::size_t i, std::size_t e, std::size_t size) const {
+    return numbers[(run.first + i) * size + e];
+  }
+
+  std::vector<std::byte> bytes;
+  std::vector<double> numbers;
+  CachedRun run;
+};
+
+// Against sums in double; and whatever comes with a query, what it comes to is the same.
+TEST_P(Kernels, ScoresAreProductsWithCachedKeys) {
+  std::mt19937 random(4);
+  for (const CacheTypeRow& type : cache_types()) {
+    for (const std::size_t size : kAwkwardSizes) {
+      SCOPED_TRACE(fmt::format("{} {}", type.name, size));
+      const RandomBlock keys(type, RandomBlock::Cached::keys, size, random);
+      const std::size_t count = keys.run.count;
+      const std::size_t several = 1 + random() % 9;
+      const std::vector<float> queries = random_floats(several * size, random);
+      const std::size_t apart = count + 3;
+      std::vector<float> scores(several * apart, 7.0F);
+      type.kernels().scores({queries.data(), size, several}, keys.run, size, 0.5F, scores.data(), apart);
+      for (std::size_t q = 0; q < several; ++q) {
+        for (std::size_t i = 0; i < count; ++i) {
+          double score = 0;
+          double magnitude = 1;
+          for (std::size_t e = 0; e < size; ++e) {
+            const double product = static_cast<double>(queries[q * size + e]) * keys(i, e, size) / 2;
+            score += product;
+            magnitude += std::abs(product);
+          }
+          ASSERT_NEAR(static_cast<double>(scores[q * apart + i]), score, 1e-5 * magnitude);
+        }
+        for (std::size_t i = count; i < apart; ++i) ASSERT_EQ(scores[q * apart + i], 7.0F);
+        std::vector<float> alone(count);
+        type.kernels().scores({queries.data() + q * size, size, 1}, keys.run, size, 0.5F, alone.data(), count);
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(), scores.begin() + static_cast<std::ptrdiff_t>(q * apart)));
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, CachedValuesAreWeightedAndAdded) {
+  std::mt19937 random(4);
+  for (const CacheTypeRow& type : cache_types()) {
+    for (const std::size_t size : kAwkwardSizes) {
+      SCOPED_TRACE(fmt::format("{} {}", type.name, size));
+      const RandomBlock values(type, RandomBlock::Cached::values, size, random);
+      const std::size_t several = 1 + random() % 9;
+      const std::size_t apart = values.run.count + random() % 3;
+      const std::vector<float> weights = random_floats(several * apart, random);
+      const std::vector<float> before = random_floats(several * size, random);
+      std::vector<float> sums = before;
+      type.kernels().add_values({weights.data(), apart, several}, values.run, size, sums.data());
+      for (std::size_t q = 0; q < several; ++q) {
+        for (std::size_t e = 0; e < size; ++e) {
+          double expected = static_cast<double>(before[q * size + e]);
+          double magnitude = 1;
+          for (std::size_t i = 0; i < values.run.count; ++i) {
+            const double product = static_cast<double>(weights[q * apart + i]) * values(i, e, size);
+            expected += product;
+            magnitude += std::abs(product);
+          }
+          ASSERT_NEAR(static_cast<double>(sums[q * size + e]), expected, 1e-5 * magnitude);
+        }
+        std::vector<float> alone(before.begin() + static_cast<std::ptrdiff_t>(q * size),
+                                 before.begin() + static_cast<std::ptrdiff_t>((q + 1) * size));
+        type.kernels().add_values({weights.data() + q * apart, apart, 1}, values.run, size, alone.data());
+        ASSERT_TRUE(std::equal(alone.begin(), alone.end(), sums.begin() + static_cast<std::ptrdiff_t>(q * size)));
+      }
+    }
+  }
+}
+
+// Codes of 8 bits by their definition, and the same on every processor.
+TEST_P(Kernels, CodesOfACacheAreTheNearest) {
+  std::mt19937 random(6);
+  for (const std::size_t size : kAwkwardSizes) {
+    for (const float magnitude : {1.0F, 1e30F, 1e-30F}) {
+      std::vector<float> numbers = random_floats(size, random);
+      for (float& number : numbers) number *= magnitude;
+      std::vector<std::int8_t> codes(size);
+      std::vector<float> scales((size + 31) / 32);
+      encode_q8(numbers.data(), size, codes.data(), scales.data());
+      for (std::size_t i = 0; i < size; ++i) {
+        float largest = 0;
+        for (std::size_t j = i / 32 * 32; j < std::min(size, i / 32 * 32 + 32); ++j)
+          largest = std::max(largest, std::abs(numbers[j]));
+        const float scale = largest / 127;
+        ASSERT_EQ(scales[i / 32], scale);
+        const float code = scale == 0 ? 0 : std::nearbyint(numbers[i] / scale);
+        ASSERT_EQ(static_cast<float>(codes[i]), code) << i;
+      }
+    }
+  }
+}
+
+TEST_P(Kernels, CodesOfACacheDoNotHideWhatIsNoNumber) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                          -std::numeric_limits<float>::infinity()}) {
+    for (std::size_t at = 0; at < 40; ++at) {
+      std::vector<float> numbers(40, 1.0F);
+      numbers[at] = bad;
+      std::vector<std::int8_t> codes(40);
+      std::vector<float> scales(2);
+      encode_q8(numbers.data(), 40, codes.data(), scales.data());
+      EXPECT_TRUE(std::isnan(scales[at / 32]));
+      EXPECT_EQ(scales[1 - at / 32], 1.0F / 127);
     }
   }
 }

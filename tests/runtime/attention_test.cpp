@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include <tbb/task_arena.h>
+
 namespace poise {
 namespace {
 
@@ -30,9 +32,9 @@ struct Tokens {
         queries(random_floats(kPositions * heads.count * heads.size, random)) {}
 
   // The last `batch` tokens at once, in a cache for `positions`.
-  std::vector<float> attended(std::size_t batch, std::size_t positions) const {
+  std::vector<float> attended(std::size_t batch, std::size_t positions, CacheType type = CacheType::f32) const {
     const std::size_t width = heads.kv_count * heads.size;
-    KvCache cache(1, width, positions);
+    KvCache cache(type, {heads.kv_count, heads.size}, {positions});
     cache.reserve(kPositions);
     for (std::size_t p = 0; p < kPositions; ++p) cache.put(0, p, keys.data() + p * width, values.data() + p * width);
     std::vector<float> out(batch * heads.count * heads.size);
@@ -93,6 +95,62 @@ TEST(Attention, HeadsThatShareKeysAttendAsTheyWouldAlone) {
         EXPECT_EQ(out, tokens.attended(kBatch, window + kBatch)) << "in a ring that wraps elsewhere";
       }
     }
+  }
+}
+
+// Against float64 with the numbers before they were stored. Errors of scores and of values add up to little: f16 rounds
+// by 2^-11 of a number, q8 by half of 1/127 of the largest of 32.
+TEST(Attention, OtherCachesRoundKeysAndValues) {
+  std::mt19937 random(9);
+  for (const auto& [type, most] : {std::pair{CacheType::f16, 3e-3}, std::pair{CacheType::q8, 5e-2}}) {
+    for (const std::size_t window : {0U, 70U}) {
+      const Tokens tokens({6, 2, kSize, window}, random);
+      constexpr std::size_t kBatch = 40;
+      const std::vector<float> out = tokens.attended(kBatch, kPositions, type);
+      double worst = 0;
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t token = kPositions - kBatch + i / (6 * kSize);
+        const double error = std::abs(static_cast<double>(out[i]) - tokens.expected(token, i / kSize % 6, i % kSize));
+        worst = std::max(worst, error);
+      }
+      EXPECT_LT(worst, most) << to_string(type);
+      EXPECT_GT(worst, most / 100) << "it is another type";
+      const std::vector<float> alone = tokens.attended(1, kPositions, type);
+      EXPECT_TRUE(std::ranges::equal(alone, std::span(out).last(alone.size())));
+      if (window != 0) {
+        EXPECT_EQ(out, tokens.attended(kBatch, window + kBatch, type)) << "in a ring that wraps elsewhere";
+      }
+    }
+  }
+}
+
+// Tokens of two sequences in turn, and any number of threads.
+TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
+  std::mt19937 random(10);
+  const AttentionHeads heads = {8, 2, kSize};
+  for (const CacheTypeRow& type : cache_types()) {
+    std::vector<KvCache> caches(2, KvCache(type.type, {heads.kv_count, heads.size}, {kPositions}));
+    for (KvCache& cache : caches) {
+      cache.reserve(kPositions);
+      for (std::size_t p = 0; p < kPositions; ++p) {
+        const std::vector<float> numbers = random_floats(2 * cache.width(), random);
+        cache.put(0, p, numbers.data(), numbers.data() + cache.width());
+      }
+    }
+    std::vector<AttentionToken> tokens;
+    for (const std::size_t sequence : {0U, 1U}) {
+      for (std::size_t p = 3; p < kPositions - 50 * sequence; ++p) tokens.push_back({&caches[sequence], p});
+    }
+    const std::size_t row = heads.count * heads.size;
+    const std::vector<float> queries = random_floats(tokens.size() * row, random);
+    std::vector<float> out(queries.size());
+    attend(tokens, 0, heads, queries.data(), out.data());
+    std::vector<float> again(queries.size());
+    tbb::task_arena(1).execute([&] { attend(tokens, 0, heads, queries.data(), again.data()); });
+    EXPECT_EQ(out, again) << type.name;
+    for (std::size_t t = 0; t < tokens.size(); ++t)
+      attend(std::span(tokens).subspan(t, 1), 0, heads, queries.data() + t * row, again.data() + t * row);
+    EXPECT_EQ(out, again) << type.name;
   }
 }
 

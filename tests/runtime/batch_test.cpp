@@ -43,9 +43,10 @@ Generation alone(const std::shared_ptr<const Weights>& weights, const std::vecto
 }
 
 void expect_as_alone(const Config& config, const std::vector<std::vector<TokenId>>& prompts,
-                     const std::vector<GenerateOptions>& options, std::size_t context = 0) {
+                     const std::vector<GenerateOptions>& options, std::size_t context = 0,
+                     CacheType cache = CacheType::f32) {
   const auto weights = load_weights(make_model(config, random_weights(config)));
-  const SessionOptions session_options = {.threads = 2, .context = context, .exact = true};
+  const SessionOptions session_options = {.threads = 2, .context = context, .exact = true, .cache = cache};
   BatchGenerator batch(weights, session_options);
   for (std::size_t i = 0; i < prompts.size(); ++i) EXPECT_EQ(batch.add(prompts[i], options[i % options.size()]), i);
   const auto all = run_all(batch);
@@ -61,7 +62,8 @@ void expect_as_alone(const Config& config, const std::vector<std::vector<TokenId
 TEST(BatchGenerator, GivesEachTextWhatItGetsAlone) {
   std::vector<std::vector<TokenId>> prompts;
   for (unsigned i = 0; i < 9; ++i) prompts.push_back(random_tokens(1 + 7 * i, i));
-  expect_as_alone(small_config(), prompts, {{.max_tokens = 12}, {.max_tokens = 3}, {.max_tokens = 0}});
+  for (const CacheType cache : {CacheType::f32, CacheType::f16, CacheType::q8})
+    expect_as_alone(small_config(), prompts, {{.max_tokens = 12}, {.max_tokens = 3}, {.max_tokens = 0}}, 0, cache);
 }
 
 TEST(BatchGenerator, SamplesWithEachTextsOwnSeed) {
@@ -85,6 +87,7 @@ TEST(BatchGenerator, SharesBeginnings) {
   Config windows = small_config();
   windows.sliding_window = 7;  // its caches forget the beginning
   expect_as_alone(windows, prompts, {{.max_tokens = 6}});
+  expect_as_alone(windows, prompts, {{.max_tokens = 6}}, 0, CacheType::q8);
 }
 
 // 256 tokens are a step's: the beginning of 200, which the second text does not compute again, and its own 30.

@@ -16,7 +16,7 @@ SUITES = (
     "Decoder",
     "Matri*",
     "Weights",
-    "KvCache*",
+    "*KvCache*",
     "Attention",
     "Sampler",
     "QuantizedLogits",

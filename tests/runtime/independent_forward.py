@@ -3,8 +3,8 @@
     independent_forward.py POISE TOKENIZER_MODEL [NAME...]
 
 Builds small directories of every family with random weights, one for each thing that such models differ in
-(random_directories.py), and runs them as they are and converted; compares hidden states of each layer, too. Then
-quantizes one in many types, and runs it with --exact: what is expected are the logits of the numbers that its codes
+(random_directories.py), and runs them as they are and converted, and with each type of cache; compares hidden states
+of each layer, too. Then quantizes one in many types, and runs it with --exact: what is expected are the logits of the numbers that its codes
 are. Exits with 77 (skipped) where NumPy is missing.
 """
 import json
@@ -56,6 +56,7 @@ TYPES = (
     "tq2_0",
 )
 EXACT = 1e-5  # as these, of the quantized ones
+CACHES = {"f16": 3e-3, "q8": 8e-2}  # what keys and values lose when they are stored
 
 
 def targets(config, dtype):
@@ -91,12 +92,26 @@ def main():
                 error = np.abs(np.array(ran) - expected).max() / np.abs(expected).max() if ran else np.inf
                 failures += not error < bound
                 print(f"{name:14} {target or 'directory':10} {error:.1e}{'' if error < bound else '  TOO LARGE'}")
+            failures += compare_caches(poise, name, config, directory, tokens, expected)
             failures += compare_hidden_states(
                 poise, name, directory, tokens, hidden_states(config, weights, np.array(tokens))
             )
     if not chosen:
         failures += compare_quantized(poise, tokenizer)
     sys.exit(failures > 0)
+
+
+def compare_caches(poise, name, config, directory, tokens, expected):
+    """With keys and values stored in each type. Returns how many are wrong."""
+    failures = 0
+    for cache, bound in CACHES.items():
+        if "experts" in json.dumps(config):
+            bound = 0.5  # a token whose best scores are nearly equal may choose another expert
+        ran = run(poise, directory, None, tokens, True, "--cache", cache)
+        error = np.abs(np.array(ran) - expected).max() / np.abs(expected).max() if ran else np.inf
+        failures += not FLOAT32 < error < bound
+        print(f"{name:14} cache {cache:4} {error:.1e}{'' if FLOAT32 < error < bound else '  NOT AS EXPECTED'}")
+    return failures
 
 
 def compare_hidden_states(poise, name, directory, tokens, expected):
@@ -167,7 +182,7 @@ def read_numbers(path):
     }
 
 
-def run(poise, directory, target, tokens, exact):
+def run(poise, directory, target, tokens, exact, *options):
     try:
         if target:
             source = directory / "model.gguf" if target == "again/" else directory
@@ -184,6 +199,7 @@ def run(poise, directory, target, tokens, exact):
                 ",".join(map(str, tokens)),
                 "--logits",
                 *["--exact"] * exact,
+                *options,
             ],
             check=True,
             capture_output=True,

@@ -86,6 +86,7 @@ TEST(Speculation, EndsWhereTheTextEnds) {
   for (const DraftOptions& draft : drafts(config)) {
     expect_same(weights, {.draft = draft}, {.max_tokens = 50, .stop_id = last});
     expect_same(weights, {.draft = draft}, {.max_tokens = 50, .sampling = {.frequency_penalty = 0.5F}});
+    expect_same(weights, {.cache = CacheType::q8, .draft = draft}, {.max_tokens = 50});
     SessionOptions options = {.context = 40, .draft = draft};
     Session session(weights, options);
     session.feed(kPrompt);

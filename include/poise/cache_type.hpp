@@ -1,0 +1,20 @@
+// CacheType: how a session keeps the keys and values of its text (docs/quantization.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace poise {
+
+enum class CacheType : std::uint8_t {
+  f32,  // as they are computed
+  f16,  // half the memory; numbers beyond 65504 are an error
+  q8,   // 8-bit codes, with a float32 scale for each 32 numbers of a head: 28 % of the memory
+};
+
+// "f32", "f16", "q8".
+std::string_view to_string(CacheType type);
+std::optional<CacheType> cache_type_from_name(std::string_view name);
+
+}  // namespace poise

@@ -1,0 +1,72 @@
+// Cache types: how keys and values of positions are stored, and the loops of attention over them. A new type is a row
+// of the table in cache_type.cpp, and its kernels in cached_attention.cpp.
+//
+// A block has kBlockPositions positions of one head of keys, or of values. Codes come first: of keys [size, positions],
+// so that a vector holds the same element of several keys and scores need no sums across lanes; of values [positions,
+// size]. Scales follow, each for `group` neighbours of a head: of keys [groups, positions], of values [positions,
+// groups].
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include <poise/cache_type.hpp>
+#include <poise/dtype.hpp>
+
+#include "kernels/attention.hpp"
+
+namespace poise {
+
+inline constexpr std::size_t kBlockPositions = 64;
+
+// Positions [first, first + count) of a block.
+struct CachedRun {
+  const std::byte* block = nullptr;  // aligned for float32
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
+
+// For heads of `size` numbers. Numbers become float32 one vector at a time; sums are float32. A row gets the same bits
+// among any others.
+struct CacheKernels {
+  // scores[q * stride + i] = scale * (row q of the queries times key i of the run)
+  void (*scores)(const FloatRows& queries, const CachedRun& keys, std::size_t size, float scale, float* scores,
+                 std::size_t stride);
+  // out[q * size + j] += sum of weights[q][i] * values[i][j], in the order of i
+  void (*add_values)(const FloatRows& weights, const CachedRun& values, std::size_t size, float* out);
+};
+
+struct CacheTypeRow {
+  CacheType type;
+  std::string_view name;
+  DType code;
+  std::size_t group;  // neighbours of a head that share a scale; 0: there are no scales
+  // Stores `size` numbers of a head. Returns the index of the first number that the type does not hold, or `size`.
+  std::size_t (*encode)(const float* numbers, std::size_t size, std::byte* codes, float* scales);
+  const CacheKernels& (*kernels)();  // for the running processor
+
+  std::size_t code_bytes() const { return info(code).bits / 8; }
+  // How many scales a head of `size` numbers has.
+  std::size_t scales(std::size_t size) const { return group == 0 ? 0 : (size + group - 1) / group; }
+  // A multiple of 64.
+  std::size_t block_bytes(std::size_t size) const {
+    return kBlockPositions * (size * code_bytes() + scales(size) * sizeof(float));
+  }
+};
+
+std::span<const CacheTypeRow> cache_types();
+const CacheTypeRow& cache_type_row(CacheType type);
+
+// Each in cached_attention.cpp.
+const CacheKernels& f32_cache_kernels();
+const CacheKernels& f16_cache_kernels();
+const CacheKernels& q8_cache_kernels();
+
+// Neighbours that share a scale in q8.
+inline constexpr std::size_t kCodeGroup = 32;
+// For each group of kCodeGroup numbers, of which the last may be shorter: scale = max(abs(x)) / 127, codes = x / scale
+// to the nearest even integer. A group with a number that is not finite gets a scale that is NaN.
+void encode_q8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales);
+
+}  // namespace poise

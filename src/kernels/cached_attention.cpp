@@ -1,0 +1,248 @@
+// Attention over cached keys and values, by the type in which they are stored.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cache_type.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cached_attention.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "kernels/halves-inl.hpp"
+#include "kernels/vectors-inl.hpp"
+#include "kernels/weighted_rows-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+
+using HalfCodes = hn::Rebind<std::uint16_t, Floats>;
+using ByteCodes = hn::Rebind<std::int8_t, Floats>;
+
+HWY_INLINE auto LoadCodes(const std::uint16_t* from) { return HalvesToFloats(Floats(), hn::LoadU(HalfCodes(), from)); }
+HWY_INLINE auto LoadCodes(const std::int8_t* from) {
+  const hn::RebindToSigned<Floats> integers;
+  return hn::ConvertTo(Floats(), hn::PromoteTo(integers, hn::LoadU(ByteCodes(), from)));
+}
+// The last `count` codes, padded with zeros.
+template <typename Code>
+HWY_INLINE auto LoadCodesTail(const Code* from, std::size_t count) {
+  HWY_ALIGN Code buffer[kMaxLanes] = {};
+  std::memcpy(buffer, from, sizeof(Code) * count);
+  return LoadCodes(buffer);
+}
+
+// How a type's blocks are read. Keys: `load` gives element e of keys from `at` on; elements [e, group_end(e)) share
+// scales, and `add` adds their products to a sum. Values are as AddWeightedRows() takes them.
+struct F32Blocks {
+  struct Keys {
+    const float* data;
+
+    HWY_INLINE Keys(const std::byte* block, std::size_t) : data(reinterpret_cast<const float*>(block)) {}
+    HWY_INLINE auto load(std::size_t e, std::size_t at) const { return Load(data + e * kBlockPositions + at); }
+    static std::size_t group_end(std::size_t, std::size_t size) { return size; }
+    template <typename V>
+    HWY_INLINE V add(std::size_t, std::size_t, V products, V) const {
+      return products;
+    }
+  };
+  static FloatValues values(const std::byte* block, std::size_t first, std::size_t size) {
+    return {reinterpret_cast<const float*>(block) + first * size, size};
+  }
+};
+
+struct F16Blocks {
+  struct Keys {
+    const std::uint16_t* data;
+
+    HWY_INLINE Keys(const std::byte* block, std::size_t) : data(reinterpret_cast<const std::uint16_t*>(block)) {}
+    HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(data + e * kBlockPositions + at); }
+    static std::size_t group_end(std::size_t, std::size_t size) { return size; }
+    template <typename V>
+    HWY_INLINE V add(std::size_t, std::size_t, V products, V) const {
+      return products;
+    }
+  };
+  struct Values {
+    const std::uint16_t* data;
+    std::size_t size;
+
+    HWY_INLINE auto load(std::size_t i, std::size_t at) const { return LoadCodes(data + i * size + at); }
+    HWY_INLINE auto load_tail(std::size_t i, std::size_t at, std::size_t count) const {
+      return LoadCodesTail(data + i * size + at, count);
+    }
+  };
+  static Values values(const std::byte* block, std::size_t first, std::size_t size) {
+    return {reinterpret_cast<const std::uint16_t*>(block) + first * size, size};
+  }
+};
+
+struct Q8Blocks {
+  static std::size_t groups(std::size_t size) { return (size + kCodeGroup - 1) / kCodeGroup; }
+  static const float* scales(const std::byte* block, std::size_t size) {
+    return reinterpret_cast<const float*>(block + kBlockPositions * size);
+  }
+
+  struct Keys {
+    const std::int8_t* codes;
+    const float* scales;
+
+    HWY_INLINE Keys(const std::byte* block, std::size_t size)
+        : codes(reinterpret_cast<const std::int8_t*>(block)), scales(Q8Blocks::scales(block, size)) {}
+    HWY_INLINE auto load(std::size_t e, std::size_t at) const { return LoadCodes(codes + e * kBlockPositions + at); }
+    static std::size_t group_end(std::size_t e, std::size_t size) { return std::min(size, e + kCodeGroup); }
+    template <typename V>
+    HWY_INLINE V add(std::size_t e, std::size_t at, V products, V sum) const {
+      return hn::MulAdd(products, Load(scales + e / kCodeGroup * kBlockPositions + at), sum);
+    }
+  };
+  struct Values {
+    const std::int8_t* codes;
+    const float* scales;
+    std::size_t size;
+    std::size_t groups;
+
+    // A vector is within a group.
+    static_assert(kCodeGroup % kMaxLanes == 0);
+    HWY_INLINE auto scale(std::size_t i, std::size_t at) const {
+      return hn::Set(Floats(), scales[i * groups + at / kCodeGroup]);
+    }
+    HWY_INLINE auto load(std::size_t i, std::size_t at) const {
+      return hn::Mul(LoadCodes(codes + i * size + at), scale(i, at));
+    }
+    HWY_INLINE auto load_tail(std::size_t i, std::size_t at, std::size_t count) const {
+      return hn::Mul(LoadCodesTail(codes + i * size + at, count), scale(i, at));
+    }
+  };
+  static Values values(const std::byte* block, std::size_t first, std::size_t size) {
+    return {reinterpret_cast<const std::int8_t*>(block) + first * size, scales(block, size) + first * groups(size),
+            size, groups(size)};
+  }
+};
+
+// out [kCount, kBlockPositions] = scale * (queries times the keys of a block)
+template <std::size_t kCount, typename Keys>
+HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Keys& keys, float scale, float* out) {
+  constexpr std::size_t kVectors = kCount == 1 ? 4 : 2;  // a sum is sequential: at least four overlap
+  static_assert(kBlockPositions % (4 * kMaxLanes) == 0);
+  const std::size_t lanes = hn::Lanes(Floats());
+  for (std::size_t at = 0; at < kBlockPositions; at += kVectors * lanes) {
+    hn::Vec<Floats> sums[kCount][kVectors];
+    for (std::size_t q = 0; q < kCount; ++q) {
+      for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = hn::Zero(Floats());
+    }
+    for (std::size_t first = 0; first < size;) {
+      const std::size_t end = keys.group_end(first, size);
+      hn::Vec<Floats> products[kCount][kVectors];
+      for (std::size_t q = 0; q < kCount; ++q) {
+        for (std::size_t v = 0; v < kVectors; ++v) products[q][v] = hn::Zero(Floats());
+      }
+      for (std::size_t e = first; e < end; ++e) {
+        hn::Vec<Floats> key[kVectors];
+        for (std::size_t v = 0; v < kVectors; ++v) key[v] = keys.load(e, at + v * lanes);
+        HWY_UNROLL(4)
+        for (std::size_t q = 0; q < kCount; ++q) {
+          const auto x = hn::Set(Floats(), queries.data[q * queries.stride + e]);
+          for (std::size_t v = 0; v < kVectors; ++v) products[q][v] = hn::MulAdd(x, key[v], products[q][v]);
+        }
+      }
+      for (std::size_t q = 0; q < kCount; ++q) {
+        for (std::size_t v = 0; v < kVectors; ++v)
+          sums[q][v] = keys.add(first, at + v * lanes, products[q][v], sums[q][v]);
+      }
+      first = end;
+    }
+    const auto factor = hn::Set(Floats(), scale);
+    for (std::size_t q = 0; q < kCount; ++q) {
+      for (std::size_t v = 0; v < kVectors; ++v)
+        hn::StoreU(hn::Mul(sums[q][v], factor), Floats(), out + q * kBlockPositions + at + v * lanes);
+    }
+  }
+}
+
+template <typename Blocks>
+void Scores(const FloatRows& queries, const CachedRun& run, std::size_t size, float scale, float* scores,
+            std::size_t stride) {
+  const typename Blocks::Keys keys(run.block, size);
+  ForQueries(queries.count, [&](std::size_t q, auto together) HWY_ATTR {
+    HWY_ALIGN float all[kQueriesTogether * kBlockPositions];
+    ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, keys, scale, all);
+    for (std::size_t i = 0; i < together(); ++i)
+      std::memcpy(scores + (q + i) * stride, all + i * kBlockPositions + run.first, sizeof(float) * run.count);
+  });
+}
+
+template <typename Blocks>
+void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size, float* out) {
+  AddWeightedRows(weights, Blocks::values(run.block, run.first, size), run.count, size, out);
+}
+
+template <typename Blocks>
+const CacheKernels& KernelsOf() {
+  static constexpr CacheKernels kKernels = {.scores = &Scores<Blocks>, .add_values = &AddValues<Blocks>};
+  return kKernels;
+}
+
+const CacheKernels& F32Cache() { return KernelsOf<F32Blocks>(); }
+const CacheKernels& F16Cache() { return KernelsOf<F16Blocks>(); }
+const CacheKernels& Q8Cache() { return KernelsOf<Q8Blocks>(); }
+
+// Codes of at most kCodeGroup numbers, padded with zeros.
+HWY_INLINE void EncodeGroup(const float* numbers, std::int8_t* codes, float* scale) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  auto largest = hn::Zero(Floats());
+  auto not_finite = hn::Zero(Floats());  // zero times such a number is NaN
+  for (std::size_t i = 0; i < kCodeGroup; i += lanes) {
+    const auto x = Load(numbers + i);
+    largest = hn::Max(largest, hn::Abs(x));
+    not_finite = hn::MulAdd(hn::Zero(Floats()), x, not_finite);
+  }
+  *scale = hn::GetLane(hn::MaxOfLanes(Floats(), largest)) / 127.0F + Sum(not_finite);
+  if (!(*scale > 0)) {  // zeros, or so small that the scale is 0; or no numbers
+    std::memset(codes, 0, kCodeGroup);
+    return;
+  }
+  const auto step = hn::Set(Floats(), *scale);
+  const auto limit = hn::Set(Floats(), 127.0F);
+  for (std::size_t i = 0; i < kCodeGroup; i += lanes) {
+    const auto code = hn::Min(hn::Max(hn::Div(Load(numbers + i), step), hn::Neg(limit)), limit);
+    hn::StoreU(hn::DemoteTo(ByteCodes(), hn::NearestInt(code)), ByteCodes(), codes + i);
+  }
+}
+
+void EncodeQ8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales) {
+  std::size_t first = 0;
+  for (; first + kCodeGroup <= size; first += kCodeGroup) EncodeGroup(numbers + first, codes + first, scales++);
+  if (first == size) return;
+  float padded[kCodeGroup] = {};
+  std::int8_t all[kCodeGroup];
+  std::memcpy(padded, numbers + first, sizeof(float) * (size - first));
+  EncodeGroup(padded, all, scales);
+  std::memcpy(codes + first, all, size - first);
+}
+
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(F32Cache);
+HWY_EXPORT(F16Cache);
+HWY_EXPORT(Q8Cache);
+HWY_EXPORT(EncodeQ8);
+
+}  // namespace
+
+const CacheKernels& f32_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F32Cache)(); }
+const CacheKernels& f16_cache_kernels() { return HWY_DYNAMIC_DISPATCH(F16Cache)(); }
+const CacheKernels& q8_cache_kernels() { return HWY_DYNAMIC_DISPATCH(Q8Cache)(); }
+
+void encode_q8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales) {
+  HWY_DYNAMIC_DISPATCH(EncodeQ8)(numbers, size, codes, scales);
+}
+
+}  // namespace poise
+#endif
