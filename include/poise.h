@@ -765,6 +765,13 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
 
 typedef struct poise_session poise_session;
 
+// How keys and values are stored (docs/quantization.md).
+typedef enum poise_cache_type POISE_ENUM {
+  POISE_CACHE_F32 = 0,  // as they are computed
+  POISE_CACHE_F16 = 1,  // numbers beyond 65504 are POISE_UNSUPPORTED
+  POISE_CACHE_Q8 = 2    // 8-bit codes, with a float32 scale for each 32 numbers of a head
+} poise_cache_type;
+
 typedef struct poise_session_options {
   size_t size;
   uint64_t threads;      // at most; 0: one per processor
@@ -773,13 +780,15 @@ typedef struct poise_session_options {
                          // comparisons
   int32_t draft_lookup;  // not 0: guesses tokens from what the text repeats, and checks several in one pass
   const poise_model* draft;  // guesses them with this faster model of the same vocabulary; NULL: does not
+  poise_cache_type cache;
+  int32_t reserved;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
-  { sizeof(poise_session_options), 0, 0, 0, 0, NULL }
+  { sizeof(poise_session_options), 0, 0, 0, 0, NULL, POISE_CACHE_F32, 0 }
 
 // POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
-// disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, and for a draft with another
-// vocabulary. The draft may be freed. *session is freed with poise_session_free.
+// disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, for an unknown type of cache,
+// and for a draft with another vocabulary. The draft may be freed. *session is freed with poise_session_free.
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
                                   poise_session** session, poise_error* error);
 void poise_session_free(poise_session* session);
@@ -812,7 +821,8 @@ poise_status poise_session_fork(const poise_session* session, poise_session** fo
 // docs/chat.md has its parts. POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
 poise_status poise_session_save(const poise_session* session, const char* path, int32_t overwrite, poise_error* error);
 // Replaces the session's tokens with those of such a file, without computing anything. POISE_BAD_ARGUMENT for a file of
-// another model, or with more tokens than fit; POISE_INVALID_FILE for another file, or a broken one.
+// another model, with another type of cache, or with more tokens than fit; POISE_INVALID_FILE for another file, or a
+// broken one.
 poise_status poise_session_load(poise_session* session, const char* path, poise_error* error);
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
 // the model lacks or when they do not fit.

@@ -25,6 +25,7 @@ def embed(
     threads: int = 0,
     context: int = 0,
     exact: bool = False,
+    cache: str = "f32",
     progress: Progress = None,
 ) -> numpy.typing.NDArray[numpy.float32]:
     """The vectors of texts, as `poise embed` gives them: a float32 array [texts, hidden_size].
@@ -39,6 +40,6 @@ def embed(
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
     weights = model if isinstance(model, Weights) else Weights(model)
-    core = _poise.Embedder(weights._core, pooling, layer, normalize, threads, context, exact)
+    core = _poise.Embedder(weights._core, pooling, layer, normalize, threads, context, exact, cache)
     with watched(progress, "embed") as callback:
         return _floats(core.embed(list(texts), callback)).reshape(-1, weights.hidden_size)

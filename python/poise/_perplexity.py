@@ -40,6 +40,7 @@ def perplexity(
     threads: int = 0,
     context: int = 0,
     exact: bool = False,
+    cache: str = "f32",
     progress: Progress = None,
 ) -> PerplexityResult:
     """How well a model predicts texts, as `poise run --perplexity` measures it.
@@ -52,7 +53,9 @@ def perplexity(
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
     base = None if against is None else _weights(against)
-    core = _poise.Perplexity(_weights(model)._core, None if base is None else base._core, threads, context, exact)
+    core = _poise.Perplexity(
+        _weights(model)._core, None if base is None else base._core, threads, context, exact, cache
+    )
     waiting = list(texts)
     sizes = [_size(text) for text in waiting]
     whole, before = sum(sizes), 0

@@ -170,6 +170,7 @@ class Session:
         threads: int,
         context: int,
         exact: bool,
+        cache: str,
         draft: Optional[Weights],
         lookup: bool,
     ) -> None: ...
@@ -207,18 +208,28 @@ class Generator:
     def finish(self) -> str: ...
 
 class Batch:
-    def __init__(self, weights: Weights, threads: int, context: int, exact: bool) -> None: ...
+    def __init__(self, weights: Weights, threads: int, context: int, exact: bool, cache: str) -> None: ...
     def add(self, prompt: Union[str, Iterable[SupportsIndex]], options: dict[str, Any]) -> int: ...
     def next(self) -> list[tuple[int, str, list[int], str]]: ...
 
 class Embedder:
     def __init__(
-        self, weights: Weights, pooling: str, layer: int, normalize: bool, threads: int, context: int, exact: bool
+        self,
+        weights: Weights,
+        pooling: str,
+        layer: int,
+        normalize: bool,
+        threads: int,
+        context: int,
+        exact: bool,
+        cache: str,
     ) -> None: ...
     def embed(self, texts: list[Union[str, Iterable[SupportsIndex]]], progress: Optional[Callback]) -> Memory: ...
 
 class Perplexity:
-    def __init__(self, model: Weights, base: Optional[Weights], threads: int, context: int, exact: bool) -> None: ...
+    def __init__(
+        self, model: Weights, base: Optional[Weights], threads: int, context: int, exact: bool, cache: str
+    ) -> None: ...
     def add(self, text: Union[str, Iterable[SupportsIndex]], progress: Optional[Callback]) -> None: ...
     def result(self) -> dict[str, Any]: ...
 

@@ -51,11 +51,11 @@ class Batch {
 
 void declare_batches(py::module_& module) {
   py::class_<Batch>(module, "Batch")
-      .def(py::init(
-               [](const PyWeights& of, const py::object& threads, const py::object& context, const py::object& exact) {
-                 return std::make_unique<Batch>(of.weights, session_options_from(threads, context, exact));
-               }),
-           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"))
+      .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context,
+                       const py::object& exact, const py::object& cache) {
+             return std::make_unique<Batch>(of.weights, session_options_from(threads, context, exact, cache));
+           }),
+           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"), py::arg("cache"))
       .def("add", &Batch::add, py::arg("prompt"), py::arg("options"))
       .def("next", &Batch::next);
 }

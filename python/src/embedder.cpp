@@ -59,14 +59,15 @@ void declare_embedder(py::module_& module) {
   py::class_<PyEmbedder>(module, "Embedder")
       .def(py::init([](const PyWeights& of, const py::object& pooling, const py::object& layer,
                        const py::object& normalize, const py::object& threads, const py::object& context,
-                       const py::object& exact) {
+                       const py::object& exact, const py::object& cache) {
              const EmbedOptions options = {.pooling = pooling_from(pooling),
                                            .layer = layer_from(layer, *of.weights),
                                            .normalize = truth("normalize", normalize)};
-             return std::make_unique<PyEmbedder>(of.weights, options, session_options_from(threads, context, exact));
+             return std::make_unique<PyEmbedder>(of.weights, options,
+                                                 session_options_from(threads, context, exact, cache));
            }),
            py::arg("weights"), py::arg("pooling"), py::arg("layer"), py::arg("normalize"), py::arg("threads"),
-           py::arg("context"), py::arg("exact"))
+           py::arg("context"), py::arg("exact"), py::arg("cache"))
       .def("embed", &PyEmbedder::embed, py::arg("texts"), py::arg("progress"));
 }
 

@@ -13,6 +13,12 @@ float real(std::string_view name, const py::object& given) {
   return static_cast<float>(number);
 }
 
+CacheType cache_type_from(const py::object& given) {
+  const std::optional<std::string> name = name_from(given);
+  if (const auto type = name ? cache_type_from_name(*name) : std::nullopt) return *type;
+  refuse(fmt::format("cache is {}, expected \"f32\", \"f16\" or \"q8\"", short_repr(given)));
+}
+
 }  // namespace
 
 GenerateOptions generate_options_from(const py::dict& given) {
@@ -38,10 +44,12 @@ GenerateOptions generate_options_from(const py::dict& given) {
   return options;
 }
 
-SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact) {
+SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact,
+                                    const py::object& cache) {
   return {.threads = whole<unsigned>("threads", threads),
           .context = whole<std::size_t>("context", context),
-          .exact = truth("exact", exact)};
+          .exact = truth("exact", exact),
+          .cache = cache_type_from(cache)};
 }
 
 std::size_t layer_from(const py::object& given, const Weights& weights) {

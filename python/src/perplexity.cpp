@@ -64,13 +64,14 @@ class PyPerplexity {
 void declare_perplexity(py::module_& module) {
   py::class_<PyPerplexity>(module, "Perplexity")
       .def(py::init([](const PyWeights& model, const PyWeights* base, const py::object& threads,
-                       const py::object& context, const py::object& exact) {
-             const SessionOptions options = session_options_from(threads, context, exact);
+                       const py::object& context, const py::object& exact, const py::object& cache) {
+             const SessionOptions options = session_options_from(threads, context, exact, cache);
              const WeightsPtr base_weights = base == nullptr ? nullptr : base->weights;
              const Released released;
              return std::make_unique<PyPerplexity>(model.weights, base_weights, options);
            }),
-           py::arg("model").none(false), py::arg("base"), py::arg("threads"), py::arg("context"), py::arg("exact"))
+           py::arg("model").none(false), py::arg("base"), py::arg("threads"), py::arg("context"), py::arg("exact"),
+           py::arg("cache"))
       .def("add", &PyPerplexity::add, py::arg("text"), py::arg("progress"))
       .def("result", &PyPerplexity::result);
 }

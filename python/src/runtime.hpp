@@ -63,7 +63,8 @@ Tokens tokens_from(py::handle given);
 
 // The options of a text, by name: all but stop_id are there. Throws TypeError and bad_argument.
 GenerateOptions generate_options_from(const py::dict& given);
-SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact);
+SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact,
+                                    const py::object& cache);
 // A layer of hidden states, from 0 to the model's last one; -1 is the last, -2 the one before. Throws TypeError and
 // bad_argument.
 std::size_t layer_from(const py::object& given, const Weights& weights);

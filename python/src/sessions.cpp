@@ -260,15 +260,15 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
       .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context,
-                       const py::object& exact, const PyWeights* draft, bool lookup) {
-             SessionOptions options = session_options_from(threads, context, exact);
+                       const py::object& exact, const py::object& cache, const PyWeights* draft, bool lookup) {
+             SessionOptions options = session_options_from(threads, context, exact, cache);
              if (lookup) options.draft.emplace();
              if (draft != nullptr) options.draft = {.model = draft->weights};
              const Released released;
              return std::make_shared<PySession>(of.weights, options);
            }),
-           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"), py::arg("draft").none(true),
-           py::arg("lookup"))
+           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"), py::arg("cache"),
+           py::arg("draft").none(true), py::arg("lookup"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
       .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
       .def_property_readonly(

@@ -40,6 +40,16 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
 }
 
 // More than 32 bits of threads are too many, too.
+poise::CacheType cache_type(poise_cache_type given) {
+  switch (given) {
+    case POISE_CACHE_F32: return poise::CacheType::f32;
+    case POISE_CACHE_F16: return poise::CacheType::f16;
+    case POISE_CACHE_Q8: return poise::CacheType::q8;
+  }
+  refuse(
+      fmt::format("cache is {}, expected POISE_CACHE_F32, POISE_CACHE_F16 or POISE_CACHE_Q8", static_cast<int>(given)));
+}
+
 unsigned threads(std::uint64_t given) {
   return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
 }
@@ -160,7 +170,8 @@ poise_status poise_session_create(const poise_model* model, const poise_session_
     poise_session*& out = at(session, "session");
     poise::SessionOptions to = {.threads = threads(chosen.threads),
                                 .context = static_cast<std::size_t>(chosen.context),
-                                .exact = chosen.exact != 0};
+                                .exact = chosen.exact != 0,
+                                .cache = cache_type(chosen.cache)};
     if (chosen.draft != nullptr && chosen.draft_lookup != 0) refuse("draft and draft_lookup exclude each other");
     if (chosen.draft_lookup != 0) to.draft.emplace();
     if (chosen.draft != nullptr) to.draft = {.model = poise::load_weights(chosen.draft->model)};

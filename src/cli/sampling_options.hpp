@@ -13,7 +13,7 @@ namespace poise::cli {
 
 // Requires: the options outlive the command.
 void add_generate_options(CLI::App& command, GenerateOptions& options);
-// --threads, --exact
+// --threads, --exact, --cache
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 // --draft

@@ -225,6 +225,8 @@ int main(void) {
   FIELD(poise_session_options, exact);
   FIELD(poise_session_options, draft_lookup);
   FIELD(poise_session_options, draft);
+  FIELD(poise_session_options, cache);
+  FIELD(poise_session_options, reserved);
   STRUCT(poise_session_info);
   FIELD(poise_session_info, size);
   FIELD(poise_session_info, vocabulary_size);

@@ -331,6 +331,38 @@ static void speculates(const poise_model* model) {
   CHECK_SAYS("exclude each other");
 }
 
+// Each type of cache has its own scores, near those of float32, and goes on from its own files alone.
+static void caches(const poise_model* model) {
+  static const poise_cache_type kTypes[] = {POISE_CACHE_F32, POISE_CACHE_F16, POISE_CACHE_Q8};
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_session* session[3];
+  const float* logits[3];
+  size_t count = 0;
+  for (int i = 0; i < 3; ++i) {
+    options.cache = kTypes[i];
+    CHECK_OK(poise_session_create(model, &options, &session[i], &error));
+    CHECK_OK(poise_session_feed(session[i], kOnce, sizeof kOnce / sizeof kOnce[0], &error));
+    CHECK_OK(poise_session_logits(session[i], &logits[i], &count, &error));
+  }
+  for (int i = 1; i < 3; ++i) {
+    float most = 0;
+    float error_most = 0;
+    for (size_t j = 0; j < count; ++j) {
+      most = fmaxf(most, fabsf(logits[0][j]));
+      error_most = fmaxf(error_most, fabsf(logits[i][j] - logits[0][j]));
+    }
+    CHECK(error_most > 0 && error_most < 0.02f * most);
+  }
+  CHECK_OK(poise_session_save(session[2], scratch("cached.zt"), 1, &error));
+  CHECK_OK(poise_session_load(session[2], scratch("cached.zt"), &error));
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_load(session[1], scratch("cached.zt"), &error));
+  CHECK_SAYS("a cache of \"q8\", this one a cache of \"f16\"");
+  for (int i = 0; i < 3; ++i) poise_session_free(session[i]);
+  options.cache = (poise_cache_type)3;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session[0], &error));
+  CHECK_SAYS("cache is 3, expected POISE_CACHE_F32");
+}
+
 // Chat templates, sessions that are cut back and fork, and the options that came later.
 static void holds_a_conversation(void) {
   static const char kJinja[] = "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -384,6 +416,7 @@ static void holds_a_conversation(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_truncate(NULL, 0, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_fork(session, NULL, &error));
   speculates(model);
+  caches(model);
   CHECK_OK(poise_session_save(session, scratch("session.zt"), 0, &error));
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_save(session, scratch("session.zt"), 0, &error));
   CHECK_OK(poise_session_save(session, scratch("session.zt"), 1, &error));

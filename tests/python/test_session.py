@@ -80,6 +80,40 @@ def test_exact_sessions_give_the_scores_of_the_numbers_that_codes_are(nano, tmp_
     assert np.abs(scores("codes.gguf") - expected).max() > 1e-4 * most
 
 
+def test_caches_of_each_type(nano, tmp_path):
+    text = nano.tokenizer.encode("Once upon a time, there was a young penguin named Pip. She lived in a sunny")
+
+    def scores(cache):
+        session = poise.Session(nano, cache=cache)
+        session.feed([1, *text])
+        session.save(tmp_path / cache)
+        return session.logits()
+
+    expected = scores("f32")
+    for cache, bound in (("f16", 1e-3), ("q8", 2e-2)):
+        error = np.abs(scores(cache) - expected).max() / np.abs(expected).max()
+        assert 1e-6 < error < bound
+    parts = poise.open(tmp_path / "q8")
+    assert parts["layers.0.keys"].dtype == "i8" and parts["layers.0.values.scales"].dtype == "f32"
+    session = poise.Session(nano, cache="q8")
+    session.load(tmp_path / "q8")
+    other = session.fork()
+    other.feed([5])
+    whole = poise.Session(nano, cache="q8")
+    whole.feed([1, *text])
+    np.testing.assert_array_equal(session.logits(), whole.logits())
+    whole.feed([5])
+    np.testing.assert_array_equal(other.logits(), whole.logits())
+    with pytest.raises(poise.BadArgumentError, match='a cache of "q8", this one a cache of "f32"'):
+        poise.Session(nano).load(tmp_path / "q8")
+    for wrong in ("q4", None, 8):
+        with pytest.raises(poise.BadArgumentError, match='expected "f32", "f16" or "q8"'):
+            poise.Session(nano, cache=wrong)
+    answers = poise.generate_batch(nano, ["Once upon a time"], max_tokens=5, cache="q8")
+    assert answers[0].text == poise.generate_batch(nano, ["Once upon a time"], max_tokens=5)[0].text
+    assert poise.perplexity(nano, ["Once upon a time"], cache="q8") != poise.perplexity(nano, ["Once upon a time"])
+
+
 def test_long_prompts_are_fed_as_the_library_feeds_them(command, examples, nano):
     tokens = [1] + [3 + i % 900 for i in range(256)]  # 257: one more than a batch
     run = [command, "run", examples / "nano-mistral", "--tokens", ",".join(map(str, tokens)), "--logits"]
