@@ -7,7 +7,9 @@
 //   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
 //   float-quantized   weight f8 [out, in], weight_scale
 //
-// A scale may also be one for each row ([out, 1]) or one for the matrix. value = (code - zero) * scale.
+// A scale may also be one for each row ([out, 1]), one for the matrix, or one for each block of block_structure ([out /
+// rows, in / columns], rounded up), where the strategy of a group of matrices is "block". Zero points have the shape of
+// scales. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
 #include <set>
@@ -88,57 +90,89 @@ bool has_bits(const QuantizationConfig& config, unsigned bits) {
          });
 }
 
-// Scales of groups, rows or the whole matrix.
+std::uint64_t rounded_up(std::uint64_t length, std::uint64_t block) {
+  return length / block + (length % block == 0 ? 0 : 1);
+}
+
+// The grid of blocks that the shape of scales has, if the configuration has such blocks.
+std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
+  for (const Attributes* weights : weight_groups(config)) {
+    const Value* strategy = weights->find("strategy");
+    if (strategy == nullptr || *strategy != Value("block")) continue;
+    const auto sides = block_sides(weights->find("block_structure"), "block_structure");
+    const BlockGrid grid = {rounded_up(shape[0], sides[0]), rounded_up(shape[1], sides[1]), sides[0], sides[1]};
+    if (scales == Shape{grid.rows, grid.columns}) return grid;
+  }
+  return std::nullopt;
+}
+
+// How the scales cover a matrix: blocks, groups of columns, rows, or all of it.
+BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
+                  const QuantizationConfig& config) {
+  if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
+  if (scales.elements() == 1) return {1, 1, shape[0], shape[1]};
+  if (const auto grid = block_grid(scales.shape, shape, config)) return *grid;
+  const bool each_row = scales.shape == Shape{shape[0]};
+  const bool has_rows = scales.shape.size() == 2 && scales.shape[0] == shape[0];
+  const std::uint64_t groups = each_row ? 1 : has_rows ? scales.shape[1] : 0;
+  if (groups == 0 || shape[1] % groups != 0) {
+    matrix.fail(
+        fmt::format("the shape of {} is {}, expected one number, those of groups of {} columns for {} rows, or "
+                    "those of the blocks that quantization_config says",
+                    scales.name, to_string(scales.shape), shape[1], shape[0]));
+  }
+  return {shape[0], groups, 1, shape[1] / groups};
+}
+
+// Scales of groups along rows.
 struct Scales {
-  std::uint64_t groups;  // along rows
-  Part part;             // [rows, groups]
+  BlockGrid grid;  // as they are stored
+  EvenGroups groups = {};
+  Shape shape;  // [rows, groups]
+  Part part;
 };
 
-Scales scales_of(const MatrixParts& matrix, std::uint64_t rows, std::uint64_t columns) {
+// Stored numbers of a grid, for each of the groups.
+BlobPtr spread(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales& scales) {
+  if (Shape{grid.rows, grid.columns} == scales.shape) return numbers;
+  const std::uint64_t columns = scales.shape[1] * scales.groups.size;
+  const std::uint64_t across = std::min(grid.across, columns) / scales.groups.size;
+  return repeated(std::move(numbers), type, {grid.rows, grid.columns, grid.down, across}, scales.shape);
+}
+
+Scales scales_of(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config) {
   const Tensor& scales = matrix.require(".weight_scale");
   const Part& data = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
-  if (scales.elements() == 1 && rows != 1) {
-    const unsigned item = info(data.dtype).bits / 8;
-    return {1, as_part("scales", data.dtype,
-                       make_strided_blob(data.blob, {.shape = {rows}, .strides = {0}, .item_bytes = item}))};
-  }
-  const bool each_row = scales.shape == Shape{rows};
-  const std::uint64_t groups = each_row ? 1 : scales.shape.size() == 2 && scales.shape[0] == rows ? scales.shape[1] : 0;
-  if (groups == 0 || columns % groups != 0 || columns == 0) {
-    matrix.fail(fmt::format("the shape of {} is {}, expected those of groups of {} columns for {} rows", scales.name,
-                            to_string(scales.shape), columns, rows));
-  }
-  return {groups, as_part("scales", data)};
+  Scales result;
+  result.grid = grid_of(matrix, scales, shape, config);
+  result.groups = even_groups(shape[1], std::min(result.grid.across, shape[1]));
+  result.shape = {shape[0], shape[1] / result.groups.size};
+  result.part = as_part("scales", data.dtype, spread(data.blob, data.dtype, result.grid, result));
+  return result;
 }
 
 // The zero points of groups as unsigned codes of `bits` bits.
-Part zeros_of(const MatrixParts& matrix, std::uint64_t rows, std::uint64_t groups, unsigned bits) {
+Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits) {
   const unsigned middle = 1U << (bits - 1);
   const Tensor* zeros = matrix.find(".weight_zero_point");
-  if (zeros == nullptr) return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), rows * groups));
+  if (zeros == nullptr)
+    return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
   const Part& data = matrix.data(*zeros, {DType::i8, DType::i32});
+  const bool is_one = data.dtype == DType::i8 && zeros->elements() == 1;
+  const BlockGrid grid = is_one ? BlockGrid{1, 1, scales.shape[0], scales.shape[1] * scales.groups.size} : scales.grid;
+  PackedCodes codes = {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = bits};
   if (data.dtype == DType::i8) {
-    if (zeros->elements() == 1) {
-      std::int8_t zero = 0;
-      data.blob->read(0, std::as_writable_bytes(std::span(&zero, 1)));
-      return as_part("zeros", DType::f16,
-                     same_f16(static_cast<float>(zero) + static_cast<float>(middle), rows * groups));
-    }
-    if (zeros->elements() != rows * groups)
+    if (zeros->elements() != grid.rows * grid.columns)
       matrix.fail(fmt::format("the shape of {} is {}, expected {}", zeros->name, to_string(zeros->shape),
-                              to_string(Shape{rows, groups})));
-    return as_part(
-        "zeros", DType::f16,
-        make_code_numbers_blob({.words = data.blob, .rows = rows, .columns = groups, .bits = 8, .add = middle},
-                               MatrixOrder::same));
+                              to_string(Shape{grid.rows, grid.columns})));
+    codes.bits = 8;
+    codes.add = middle;
+  } else {
+    matrix.require_shape(*zeros, {rounded_up(grid.rows, 32 / bits), grid.columns});
+    codes.along = PackedCodes::Along::columns;
   }
-  const std::uint64_t per_word = 32 / bits;
-  matrix.require_shape(*zeros, {rows / per_word + (rows % per_word == 0 ? 0 : 1), groups});
-  return as_part(
-      "zeros", DType::f16,
-      make_code_numbers_blob(
-          {.words = data.blob, .rows = rows, .columns = groups, .bits = bits, .along = PackedCodes::Along::columns},
-          MatrixOrder::same));
+  return as_part("zeros", DType::f16,
+                 spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, grid, scales));
 }
 
 Shape shape_of(const MatrixParts& matrix, const Tensor& packed) {
@@ -179,19 +213,18 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                     "quantization_config says",
                     packed.name, packed.shape[1], shape[1]));
   }
-  Scales scales = scales_of(matrix, shape[0], shape[1]);
-  const std::uint64_t group_size = shape[1] / scales.groups;
+  const Scales scales = scales_of(matrix, shape, config);
   return group_tensor(
       matrix,
       {.shape = shape,
        .bits = bits,
-       .group_size = group_size,
+       .group_size = scales.groups.size,
        .codes = make_codes_blob(
            {.words = words.blob, .rows = shape[0], .columns = shape[1], .bits = bits, .row_bytes = packed.shape[1] * 4},
            MatrixOrder::same, bits),
-       .scales = std::move(scales.part),
-       .zeros = zeros_of(matrix, shape[0], scales.groups, bits),
-       .index = group_index(matrix, ".weight_g_idx", shape[1], group_size)});
+       .scales = scales.part,
+       .zeros = zeros_of(matrix, scales, bits),
+       .index = group_index(matrix, ".weight_g_idx", shape[1], scales.groups)});
 }
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -199,22 +232,26 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
   matrix.data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
-  Scales scales = scales_of(matrix, weight.shape[0], weight.shape[1]);
-  const std::uint64_t group_size = weight.shape[1] / scales.groups;
+  const Scales scales = scales_of(matrix, weight.shape, config);
   return group_tensor(matrix, {.shape = weight.shape,
                                .bits = 8,
-                               .group_size = group_size,
+                               .group_size = scales.groups.size,
                                .codes = without_sign(weight),
-                               .scales = std::move(scales.part),
-                               .zeros = zeros_of(matrix, weight.shape[0], scales.groups, 8),
-                               .index = group_index(matrix, ".weight_g_idx", weight.shape[1], group_size)});
+                               .scales = scales.part,
+                               .zeros = zeros_of(matrix, scales, 8),
+                               .index = group_index(matrix, ".weight_g_idx", weight.shape[1], scales.groups)});
 }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
-  matrix.require(".weight");
+  const Tensor& weight = matrix.require(".weight");
   require_format(matrix, config, "float-quantized");
   if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
-  return scaled_f8(matrix);
+  const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
+  matrix.require_rank(weight, 2);
+  const Tensor& scales = matrix.require(".weight_scale");
+  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
+  const BlockGrid grid = grid_of(matrix, scales, weight.shape, config);
+  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), grid.down, grid.across);
 }
 
 // NVFP4 has bytes instead.

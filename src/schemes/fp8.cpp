@@ -25,21 +25,14 @@ Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) 
   const Tensor& weight = matrix.require(".weight");
   const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
   matrix.require_rank(weight, 2);
-  const Value* sizes = config.keys().find("weight_block_size");
-  const auto* array = sizes == nullptr ? nullptr : sizes->get_if<Value::Array>();
-  const auto size = [&](std::size_t axis) -> std::uint64_t {
-    const auto* number = array == nullptr || array->size() != 2 ? nullptr : (*array)[axis].get_if<std::uint64_t>();
-    if (number == nullptr || *number == 0)
-      throw Error(ErrorKind::invalid_file, "quantization_config: weight_block_size: expected two positive integers");
-    return *number;
-  };
+  const auto size = block_sides(config.keys().find("weight_block_size"), "weight_block_size");
   const Tensor& scales = matrix.require(".weight_scale_inv");
   matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
   const auto blocks = [&](std::size_t axis) {
-    return weight.shape[axis] / size(axis) + (weight.shape[axis] % size(axis) == 0 ? 0 : 1);
+    return weight.shape[axis] / size[axis] + (weight.shape[axis] % size[axis] == 0 ? 0 : 1);
   };
   matrix.require_shape(scales, {blocks(0), blocks(1)});
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), size(0), size(1));
+  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), size[0], size[1]);
 }
 
 // NVFP4 has bytes instead.

@@ -5,6 +5,9 @@
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1
 //   g_idx     i32 [in], the group of each column; where it is not there, neighbours share a group
 //
+// There are in / group_size groups, rounded up: the last one may be shorter. Its scales are those of more, smaller
+// groups here, whose size divides `in`.
+//
 // `dynamic` gives modules settings of their own, by regular expressions: {"+:.*down.*": {"bits": 8}, "-:.*up.*": {}}.
 // The shapes of qweight, scales and qzeros imply bits and group_size, which must be one of these settings.
 //
@@ -85,7 +88,7 @@ GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& c
     const std::uint64_t in = words->shape[0] * 32 / bits;
     const std::uint64_t size = settings.group_size == -1 ? in : static_cast<std::uint64_t>(settings.group_size);
     const Tensor* zeros = matrix.find(".qzeros");
-    return size != 0 && in / size == scales->shape[0] && in % size == 0 && zeros != nullptr &&
+    return size != 0 && in != 0 && even_groups(in, size).count == scales->shape[0] && zeros != nullptr &&
            zeros->shape.size() == 2 && zeros->shape[1] <= UINT32_MAX && zeros->shape[1] * 32 == scales->shape[1] * bits;
   };
   const auto found = std::ranges::find_if(all, fits);
@@ -104,35 +107,40 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const std::uint64_t in = weight.shape[0] * 32 / bits;
   const std::uint64_t out = weight.shape[1];
   const std::int64_t wanted = settings.group_size;
-  const std::uint64_t group_size = wanted == -1 ? in : static_cast<std::uint64_t>(wanted);
-  if (in == 0 || in % group_size != 0)
-    matrix.fail(fmt::format("groups of {} do not divide its {} columns", group_size, in));
-  const std::uint64_t groups = in / group_size;
+  if (in == 0) matrix.fail(fmt::format("{} has no codes", weight.name));
+  const EvenGroups groups = even_groups(in, wanted == -1 ? in : std::min(static_cast<std::uint64_t>(wanted), in));
   const Tensor& scales = matrix.require(".scales");
   const Part& factors = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
-  matrix.require_shape(scales, {groups, out});
+  matrix.require_shape(scales, {groups.count, out});
   const Tensor& zeros = matrix.require(".qzeros");
   const Part& zero_words = matrix.data(zeros, {DType::i32, DType::u32});
   if (out * bits % 32 != 0)
     matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
-  matrix.require_shape(zeros, {groups, out * bits / 32});
+  matrix.require_shape(zeros, {groups.count, out * bits / 32});
   const bool less_one = config.text("checkpoint_format").value_or("gptq") == "gptq";
   const unsigned stored = stored_bits(bits);
+  const auto each_group = [&](DType type, BlobPtr numbers) {
+    if (groups.times == 1) return numbers;
+    const BlockGrid grid = {.rows = out, .columns = groups.count, .across = groups.times};
+    return repeated(std::move(numbers), type, grid, {out, in / groups.size});
+  };
   return group_tensor(
       matrix,
       {.shape = {out, in},
        .bits = stored,
-       .group_size = group_size,
+       .group_size = groups.size,
        .codes = make_codes_blob(
            {.words = words.blob, .rows = in, .columns = out, .bits = bits, .along = PackedCodes::Along::columns},
            MatrixOrder::transposed, stored),
-       .scales = as_part("scales", factors.dtype, transposed_data(scales)),
-       .zeros = as_part(
-           "zeros", DType::f16,
-           make_code_numbers_blob(
-               {.words = zero_words.blob, .rows = groups, .columns = out, .bits = bits, .add = less_one ? 1U : 0U},
-               MatrixOrder::transposed)),
-       .index = group_index(matrix, ".g_idx", in, group_size)});
+       .scales = as_part("scales", factors.dtype, each_group(factors.dtype, transposed_data(scales))),
+       .zeros = as_part("zeros", DType::f16,
+                        each_group(DType::f16, make_code_numbers_blob({.words = zero_words.blob,
+                                                                       .rows = groups.count,
+                                                                       .columns = out,
+                                                                       .bits = bits,
+                                                                       .add = less_one ? 1U : 0U},
+                                                                      MatrixOrder::transposed))),
+       .index = group_index(matrix, ".g_idx", in, groups)});
 }
 
 }  // namespace

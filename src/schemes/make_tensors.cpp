@@ -1,5 +1,8 @@
 #include "schemes/make_tensors.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -109,23 +112,65 @@ Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr
   return tensor;
 }
 
+EvenGroups even_groups(std::uint64_t columns, std::uint64_t wanted) {
+  const std::uint64_t size = std::gcd(wanted, columns);
+  return {wanted, columns / wanted + (columns % wanted == 0 ? 0 : 1), size, wanted / size};
+}
+
+BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape) {
+  const unsigned item = info(type).bits / 8;
+  const std::uint64_t down = std::min(grid.down, shape[0]);
+  const std::uint64_t across = std::min(grid.across, shape[1]);
+  const auto row_bytes = static_cast<std::int64_t>(grid.columns * item);
+  BlobPtr whole = make_strided_blob(std::move(numbers), {.shape = {grid.rows, down, grid.columns, across},
+                                                         .strides = {row_bytes, 0, std::int64_t{item}, 0},
+                                                         .item_bytes = item});
+  const auto repeated_bytes = row_bytes * static_cast<std::int64_t>(across);
+  return make_strided_blob(std::move(whole),
+                           {.shape = shape, .strides = {repeated_bytes, std::int64_t{item}}, .item_bytes = item});
+}
+
 BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
-                    std::uint64_t group_size) {
+                    const EvenGroups& groups) {
   const Tensor* tensor = matrix.find(ending);
   if (tensor == nullptr) return nullptr;
   const Part& data = matrix.data(*tensor, {DType::i32});
   matrix.require_shape(*tensor, {columns});
+  if (columns > UINT32_MAX) matrix.fail(fmt::format("{} columns are too many for an index", columns));
   std::vector<std::uint32_t> index(static_cast<std::size_t>(columns));
   data.blob->read(0, std::as_writable_bytes(std::span(index)));
   bool is_ascending = true;
   for (std::size_t i = 0; i < index.size(); ++i) {
-    if (index[i] >= columns / group_size) {
+    if (index[i] >= groups.count) {
       matrix.fail(fmt::format("{} has {} at {}, expected one of {} groups", tensor->name,
-                              static_cast<std::int32_t>(index[i]), i, columns / group_size));
+                              static_cast<std::int32_t>(index[i]), i, groups.count));
     }
-    is_ascending = is_ascending && index[i] == i / group_size;
+    is_ascending = is_ascending && index[i] == i / groups.wanted;
   }
-  return is_ascending ? nullptr : BlobPtr(data.blob);
+  if (is_ascending) return nullptr;
+  if (groups.times == 1) return data.blob;
+  for (std::uint32_t& group : index) group *= static_cast<std::uint32_t>(groups.times);
+  const auto bytes = std::as_bytes(std::span(index));
+  return make_memory_blob({bytes.begin(), bytes.end()}, tensor->name);
+}
+
+std::array<std::uint64_t, 2> block_sides(const Value* value, std::string_view key) {
+  std::array<std::uint64_t, 2> sides = {};
+  if (const auto* text = value == nullptr ? nullptr : value->get_if<std::string>()) {
+    const char* const end = text->data() + text->size();
+    const auto [middle, first] = std::from_chars(text->data(), end, sides[0]);
+    const bool goes_on = first == std::errc() && middle != end && *middle == 'x';
+    const auto [last, second] = std::from_chars(goes_on ? middle + 1 : end, end, sides[1]);
+    if (!goes_on || second != std::errc() || last != end) sides = {};
+  } else if (const auto* list = value == nullptr ? nullptr : value->get_if<Value::Array>();
+             list != nullptr && list->size() == sides.size()) {
+    for (std::size_t i = 0; i < sides.size(); ++i) {
+      if (const auto* number = (*list)[i].get_if<std::uint64_t>()) sides[i] = *number;
+    }
+  }
+  if (sides[0] == 0 || sides[1] == 0)
+    throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected two positive integers", key));
+  return sides;
 }
 
 BlobPtr without_sign(const Tensor& codes) {

@@ -1,6 +1,7 @@
 // Builds tensors for the rows of the table.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 
@@ -48,10 +49,35 @@ Tensor group_tensor(const MatrixParts& matrix, GroupParts parts);
 Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr scales, std::uint64_t rows,
                            std::uint64_t columns);
 
-// The u32 of each column's group, from the i32 tensor with that ending; null if it is missing, or neighbours share a
-// group. Throws invalid_file (without path) for a missing group.
+// Groups of `wanted` neighbours, the last one perhaps shorter, as groups of one size: each wanted one is `times` of
+// these, which share its scale.
+struct EvenGroups {
+  std::uint64_t wanted;
+  std::uint64_t count;  // of the wanted ones
+  std::uint64_t size;   // the greatest divisor of `wanted` that divides the columns, too
+  std::uint64_t times;
+};
+// Requires: neither is 0.
+EvenGroups even_groups(std::uint64_t columns, std::uint64_t wanted);
+
+// Numbers of which each belongs to a block of a matrix; the blocks of the last row and column may be cut.
+struct BlockGrid {
+  std::uint64_t rows = 0;  // of numbers
+  std::uint64_t columns = 0;
+  std::uint64_t down = 1;    // rows of the matrix in a block
+  std::uint64_t across = 1;  // columns of the matrix in a block
+};
+// The number of each element of a matrix of `shape`, computed when read. Requires: `type` has whole bytes; the grid has
+// shape[0] / down rows and shape[1] / across columns, rounded up, and `numbers` holds one for each block.
+BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
+
+// The u32 of each column's group, in parts of even_groups(), from the i32 tensor with that ending; null if it is
+// missing, or neighbours share a group. Throws invalid_file (without path) for a missing group.
 BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
-                    std::uint64_t group_size);
+                    const EvenGroups& groups);
+
+// The rows and columns of a block: two positive integers, or "128x128". Throws invalid_file (without path).
+std::array<std::uint64_t, 2> block_sides(const Value* value, std::string_view key);
 
 // Signed codes of one byte as unsigned ones, with `zero` in the middle. Requires: a dense matrix of i8.
 BlobPtr without_sign(const Tensor& codes);

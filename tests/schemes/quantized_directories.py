@@ -132,7 +132,7 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
     def parts(name, shape):
         out, inside = shape
         size = inside if group == -1 else group
-        groups = inside // size
+        groups = -(-inside // size)  # the last one may be shorter
         index = np.arange(inside) // size
         if order:
             index = rng.permutation(index)
@@ -224,6 +224,32 @@ def fp8_blocks(block=(48, 40), narrow=False):
         return {".weight": Typed("F8_E4M3", codes), ".weight_scale_inv": stored}, F8[codes] * each
 
     return {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": list(block)}, parts
+
+
+def blocks_of(numbers, block, shape):
+    return np.repeat(np.repeat(numbers, block[0], 0), block[1], 1)[: shape[0], : shape[1]]
+
+
+def ct_blocks(kind, block, spelled=None, zeros=False):
+    """llm-compressor's FP8_BLOCK, and the same of integers: a scale for each block_structure."""
+
+    def parts(name, shape):
+        grid = (-(-shape[0] // block[0]), -(-shape[1] // block[1]))
+        scales = scales_of(grid, np.float32) / 20
+        if kind == "float-quantized":
+            codes = f8_codes(shape)
+            return {".weight": Typed("F8_E4M3", codes), ".weight_scale": scales}, F8[codes] * blocks_of(
+                scales, block, shape
+            )
+        codes, result = rng.integers(-128, 128, shape).astype(np.int8), {}
+        points = rng.integers(-9, 9, grid).astype(np.int8) if zeros else np.zeros(grid, np.int8)
+        if zeros:
+            result[".weight_zero_point"] = points
+        return {".weight": codes, ".weight_scale": scales, **result}, (
+            codes.astype(np.float32) - blocks_of(points, block, shape)
+        ) * blocks_of(scales, block, shape)
+
+    return ct(kind, 8, strategy="block", block_structure=spelled or list(block)), parts
 
 
 def fp8_scaled(config, each_row=False, shape_of_one=()):
@@ -432,6 +458,9 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "gptq3-order": (gptq(bits=3, order=True), ".qweight", True),
     "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
     "gptq-dynamic": (gptq_dynamic(), ".scales", True),
+    "gptq4-ragged": (gptq(group=48), ".scales", True),
+    "gptq8-ragged-v2": (gptq(8, 56, "gptq_v2"), ".qzeros", True),
+    "gptq3-ragged-order": (gptq(3, 96, order=True), ".qweight", True),
     "awq": (awq(), ".qzeros", True),
     "awq-16": (awq(16), ".qweight", True),
     "fp8-blocks": (fp8_blocks(), ".weight", True),
@@ -440,6 +469,10 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
     "ct-float-rows": (fp8_scaled(ct("float-quantized", 8), True), ".weight_scale", True),
     "ct-float-tensor": (fp8_scaled(ct("float-quantized", 8), False, (1,)), ".weight", True),
+    "ct-float-blocks": (ct_blocks("float-quantized", (48, 40)), ".weight", True),
+    "ct-float-blocks-text": (ct_blocks("float-quantized", (128, 128), "128x128"), ".weight_scale", True),
+    "ct-int8-blocks": (ct_blocks("int-quantized", (32, 32)), ".weight_scale", True),
+    "ct-int8-blocks-ragged": (ct_blocks("int-quantized", (48, 40), zeros=True), ".weight", True),
     "ct-int4": (packed_integers(), ".weight_shape", True),
     "ct-int4-rows": (packed_integers(group=None), ".weight_scale", True),
     "ct-int4-zeros": (packed_integers(zeros="packed"), ".weight_packed", True),
@@ -465,7 +498,10 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 CUT = {
     "gptq4-order",
     "gptq-dynamic",
+    "gptq3-ragged-order",
     "awq",
+    "ct-float-blocks",
+    "ct-int8-blocks-ragged",
     "fp8-blocks",
     "fp8-tensor",
     "ct-int4-zeros",
