@@ -5,6 +5,9 @@
 
 namespace poise::schemes {
 
+// ModelOpt's kinds of quantization (quant_algo) that its schemes read. Throws unsupported (without path) for others.
+void require_known_algorithm(const QuantizationConfig& config);
+
 // `weight` of f8 [out, in] with `weight_scale`: one number, or one for each row.
 Tensor scaled_f8(const MatrixParts& matrix);
 

@@ -2,11 +2,16 @@
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]
 //   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them
-//   weight_scale       one number, or one a row ([out, 1] or [out])
+//   weight_scale       one number, or one a row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of 128
+//                      rows and columns, [out / 128, 1, in / 128, 1], rounded up
 //   input_scale        how inputs are quantized
 //
 // value = weight * scale, with either kind of scale.
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -43,7 +48,30 @@ bool is_wide(const MatrixParts& matrix) {
 
 Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix); }
 
+// The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales tells blocks.
+Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
+  constexpr std::uint64_t kBlock = 128;
+  const Tensor& weight = matrix.require(".weight");
+  const Tensor& scales = matrix.require(".weight_scale");
+  if (scales.shape.size() != 4) return scaled_f8(matrix);
+  const Part& data = matrix.data(weight, {DType::f8_e4m3});
+  matrix.require_rank(weight, 2);
+  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
+  const auto blocks = [](std::uint64_t length) { return length / kBlock + (length % kBlock == 0 ? 0 : 1); };
+  matrix.require_shape(scales, {blocks(weight.shape[0]), 1, blocks(weight.shape[1]), 1});
+  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), kBlock, kBlock);
+}
+
 }  // namespace
+
+void require_known_algorithm(const QuantizationConfig& config) {
+  constexpr std::array<std::string_view, 6> kKnown = {
+      "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", "MIXED_PRECISION"};
+  const auto algorithm = config.text("quant_algo");
+  if (algorithm && std::ranges::find(kKnown, *algorithm) == kKnown.end())
+    throw Error(ErrorKind::unsupported, fmt::format("quantization_config: quant_algo is {}, only {} are supported",
+                                                    *algorithm, fmt::join(kKnown, ", ")));
+}
 
 Tensor scaled_f8(const MatrixParts& matrix) {
   const Tensor& weight = matrix.require(".weight");
@@ -83,12 +111,13 @@ const QuantizationScheme fp8_tensors = {
 const QuantizationScheme modelopt_fp8 = {
     .title = "ModelOpt fp8",
     .method = "modelopt",
+    .require_known = require_known_algorithm,
     .marker = ".weight_scale",
     .parts = kParts,
     .left_out = kLeftOut,
     .holds = is_wide,
     .code_types = kCodes,
-    .fold = fold_scaled,
+    .fold = fold_modelopt_f8,
 };
 
 }  // namespace poise::schemes

@@ -66,6 +66,7 @@ Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_vie
 const QuantizationScheme modelopt_nvfp4 = {
     .title = "ModelOpt NVFP4",
     .method = "modelopt",
+    .require_known = require_known_algorithm,
     .marker = ".weight_scale_2",
     .parts = kModelOpt,
     .left_out = kModelOptLeftOut,

@@ -94,9 +94,13 @@ struct FoundQuantization {
 };
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json);
 
+// True if the table has schemes of that quant_method.
+bool is_known_method(std::string_view method);
+
 // Folds the matrices of a model whose config.json names a scheme of the table, and drops that key unless the scheme has
 // a way back. Returns others unchanged. Warns of tensors that are left out and other losses. Throws invalid_file
-// (without path) that lists every matrix with a missing or unfitting part.
+// (without path) that lists every matrix with a missing or unfitting part; and unsupported for codes whose scales
+// nothing describes.
 Model folded(Model model);
 
 // The scheme with a way back that config.json names; nullptr if there is none.
@@ -114,5 +118,9 @@ std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tenso
 
 // Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
 std::optional<std::string> drop_quantization(Attributes& config_json);
+
+// The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv".
+// Null: the tensor is not a matrix of such numbers, or has no such tensor beside it.
+const Tensor* scale_of_codes(const Model& model, const Tensor& tensor);
 
 }  // namespace poise

@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "views/dense.hpp"
 
@@ -194,6 +195,28 @@ class Folding {
   std::vector<std::string> left_out_;
 };
 
+// Codes that would pass for numbers.
+void refuse_codes(const Model& model, const std::optional<FoundQuantization>& found) {
+  for (const Tensor& tensor : model.tensors()) {
+    const Tensor* scale = scale_of_codes(model, tensor);
+    if (scale == nullptr) continue;
+    const std::string codes =
+        fmt::format("tensor {} holds codes ({}) that {} scales", tensor.name, storage_name(tensor), scale->name);
+    if (found) {
+      for (const QuantizationScheme* scheme : schemes_of(found->method)) {
+        if (scheme->require_known != nullptr) scheme->require_known(QuantizationConfig(*found->config));
+      }
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}, which no scheme of {} \"{}\" reads", codes, found->key, found->method));
+    }
+    std::vector<std::string_view> files;
+    for (const QuantizationFile& file : quantization_files()) files.push_back(file.name);
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}, and nothing describes how: expected quantization_config in config.json, or {}", codes,
+                            fmt::join(files, ", ")));
+  }
+}
+
 }  // namespace
 
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json) {
@@ -209,11 +232,27 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
   return std::nullopt;
 }
 
+bool is_known_method(std::string_view method) { return !schemes_of(method).empty(); }
+
+const Tensor* scale_of_codes(const Model& model, const Tensor& tensor) {
+  constexpr std::array kTypes = {DType::f8_e4m3, DType::f8_e5m2, DType::u8, DType::i8};
+  const std::string_view name = tensor.name;
+  if (!name.ends_with(".weight") || tensor.layout != Layout::dense || tensor.shape.size() < 2) return nullptr;
+  if (std::ranges::find(kTypes, tensor.require("data").dtype) == kTypes.end()) return nullptr;
+  for (const std::string_view ending : {"_scale", "_scale_inv"}) {
+    if (const Tensor* scale = model.find(fmt::format("{}{}", name, ending))) return scale;
+  }
+  return nullptr;
+}
+
 Model folded(Model model) {
   const auto found = find_quantization(model.config_json);
-  if (!found || schemes_of(found->method).empty()) return model;
-  std::optional<Model> result = Folding(model, *found).fold();
-  if (!result) return model;
+  if (found && schemes_of(found->method).empty()) return model;
+  std::optional<Model> result = found ? Folding(model, *found).fold() : std::nullopt;
+  if (!result) {
+    refuse_codes(model, found);
+    return model;
+  }
   if (reversible_scheme(model.config_json) == nullptr) {
     for (const QuantizationKey& row : kKeys) result->config_json.erase(row.key);
   }

@@ -327,6 +327,64 @@ TEST(HostileHuggingFace, ConfigJson) {
   });
 }
 
+// The files beside config.json that describe a quantization.
+TEST(HostileHuggingFace, QuantizationFiles) {
+  constexpr auto kModelOpt = "hf_quant_config.json";
+  constexpr auto kOlder = "quantize_config.json";
+  constexpr auto kOfAwq = "quant_config.json";
+  expect_refused({
+      {"it is JSON", [] { return with(single(), kModelOpt, "{\"quantization\": FP8}"); }, kInvalid, kModelOpt, "JSON"},
+      {"it is an object", [] { return with(single(), kOlder, "[4]"); }, kInvalid, kOlder, "JSON: expected an object"},
+      {"a key stands once", [] { return with(single(), kOfAwq, R"({"w_bit":4,"w_bit":8})"); }, kInvalid, kOfAwq,
+       "the key \"w_bit\" comes twice"},
+      {"nesting is bounded",
+       [] { return with(single(), kOlder, R"({"a":)" + std::string(1000, '[') + std::string(1000, ']') + "}"); },
+       kInvalid, kOlder, "nested deeper than 64"},
+      {"quantization is an object", [] { return with(single(), kModelOpt, R"({"quantization":"FP8"})"); }, kInvalid,
+       kModelOpt, "quantization: expected an object"},
+      {"quantization is not null", [] { return with(single(), kModelOpt, R"({"quantization":null})"); }, kInvalid,
+       kModelOpt, "quantization: expected an object"},
+      {"quant_algo is text", [] { return with(single(), kModelOpt, R"({"quantization":{"quant_algo":["FP8"]}})"); },
+       kInvalid, kModelOpt, "quant_algo: expected text"},
+      {"quant_method is text", [] { return with(single(), kOlder, R"({"quant_method":4,"bits":4})"); }, kInvalid,
+       kOlder, "quant_method: expected text"},
+  });
+}
+
+TEST(HostileHuggingFace, QuantizationFilesThatDescribeNoTensorAreNamed) {
+  for (const char* text : {R"({"quantization":{"quant_algo":"FP8"}})", R"({"quant_algo":"NVFP4"})",
+                           R"({"quantization":{"quant_algo":"no such"}})"}) {
+    SCOPED_TRACE(text);
+    const Directory directory(with(single(), "hf_quant_config.json", text));
+    const Model model = open(directory.path());
+    EXPECT_EQ(model.config_json.find("quantization_config"), nullptr);
+    ASSERT_EQ(model.warnings.size(), 1U);
+    EXPECT_THAT(model.warnings[0].message, testing::HasSubstr("describes quantized matrices, and the directory has"));
+  }
+  // Of the cache of keys and values alone.
+  for (const char* text : {"{}", R"({"quantization":{}})", R"({"quantization":{"quant_algo":null}})"}) {
+    const Directory directory(with(single(), "hf_quant_config.json", text));
+    EXPECT_TRUE(open(directory.path()).warnings.empty()) << text;
+  }
+  // A method that Poise does not know stays: run refuses it.
+  const Directory other(with(single(), "quantize_config.json", R"({"quant_method":"marlin","bits":4})"));
+  EXPECT_NE(open(other.path()).config_json.find("quantization_config"), nullptr);
+}
+
+TEST(HostileHuggingFace, LongQuantizationSettingsAreCutInWarnings) {
+  const std::string config = R"({"quant_method":"modelopt","quant_algo":"FP8"})";
+  Files files = with_config("quantization_config", config);
+  const std::string algorithm(1 << 20, 'x');
+  files = with(files, "hf_quant_config.json", fmt::format(R"({{"quantization":{{"quant_algo":"{}"}}}})", algorithm));
+  const Directory directory(with(files, "quantize_config.json", R"({"bits":{"a":[1,2]},"quant_method":"gptq"})"));
+  const Model model = open(directory.path());
+  ASSERT_EQ(model.warnings.size(), 2U);
+  for (const Finding& warning : model.warnings) EXPECT_LT(warning.message.size(), 300U);
+  EXPECT_THAT(model.warnings[0].message,
+              testing::HasSubstr("config.json and hf_quant_config.json differ: quant_algo is fp8 and xxx"));
+  EXPECT_THAT(model.warnings[1].message, testing::HasSubstr("quant_method is modelopt and gptq; config.json counts"));
+}
+
 // What cannot be run can be opened, verified and written in every format that does not need to know what it means, with
 // all its keys.
 TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {

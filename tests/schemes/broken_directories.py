@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from lora_merges import DOWN, Q, adapter, pair, thin
-from quantized_directories import CASES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
+from quantized_directories import CASES, FILES, HIDDEN, INNER, MATRICES, OTHERS, Failure, Tester, np, require, rng
 
 SCHEMES = (
     "gptq3-gptq",
@@ -110,6 +110,11 @@ def run(program, directory, one_in):
         breaker.flip_and_cut(name, path / "model.safetensors", path)
         key = "quantization_config" if "quant_method" in quantization else "quantization"
         breaker.change_settings(name, path / "config.json", key, path)
+    for name, (file, content, _) in FILES.items():
+        parts = tester.stored(CASES[name][0][1])[0]
+        path = tester.make(name + "-file", None, parts)
+        (path / file).write_text(json.dumps(content))
+        breaker.change_settings(f"{name}: {file}", path / file, "", path)
     dense = {
         **base,
         **{name + ".weight": rng.normal(0, 0.3, shape).astype(np.float16) for name, shape in MATRICES.items()},

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 try:
@@ -68,6 +69,7 @@ NAMES = {
     "int8": "I8",
     "int64": "I64",
 }
+VICTIM = "model.layers.0.mlp.up_proj"
 rng = np.random.default_rng(20261125)
 
 
@@ -250,6 +252,19 @@ def ct_blocks(kind, block, spelled=None, zeros=False):
         ) * blocks_of(scales, block, shape)
 
     return ct(kind, 8, strategy="block", block_structure=spelled or list(block)), parts
+
+
+def fp8_modelopt_blocks():
+    """ModelOpt's FP8_PB_WO: a scale for each block of 128 rows and columns, in four dimensions."""
+    block = (128, 128)
+
+    def parts(name, shape):
+        scales, codes = scales_of((-(-shape[0] // 128), -(-shape[1] // 128)), np.float32) / 20, f8_codes(shape)
+        return {".weight": Typed("F8_E4M3", codes), ".weight_scale": scales[:, None, :, None]}, F8[codes] * blocks_of(
+            scales, block, shape
+        )
+
+    return {"quant_method": "modelopt", "quant_algo": "FP8_PB_WO"}, parts
 
 
 def fp8_scaled(config, each_row=False, shape_of_one=()):
@@ -467,6 +482,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "fp8-blocks-bf16": (fp8_blocks((64, 64), True), ".weight_scale_inv", True),
     "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
     "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
+    "fp8-modelopt-blocks": (fp8_modelopt_blocks(), ".weight_scale", True),
     "ct-float-rows": (fp8_scaled(ct("float-quantized", 8), True), ".weight_scale", True),
     "ct-float-tensor": (fp8_scaled(ct("float-quantized", 8), False, (1,)), ".weight", True),
     "ct-float-blocks": (ct_blocks("float-quantized", (48, 40)), ".weight", True),
@@ -513,6 +529,39 @@ CUT = {
     "mlx4",
     "hqq3",
     "hqq4",
+}
+
+
+# Directories that describe themselves beside config.json: the file, its content, what contradicts it.
+FILES = {
+    "fp8-modelopt": (
+        "hf_quant_config.json",
+        {
+            "producer": {"name": "modelopt", "version": "0.23"},
+            "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]},
+        },
+        {"quantization": {"quant_algo": "NVFP4"}},
+    ),
+    "modelopt-nvfp4": (
+        "hf_quant_config.json",
+        {"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": None, "group_size": 16}},
+        {"quantization": {"quant_algo": "FP8"}},
+    ),
+    "gptq4-gptq": (
+        "quantize_config.json",
+        {"bits": 4, "group_size": 32, "desc_act": False, "sym": False, "damp_percent": 0.01, "true_sequential": True},
+        {"bits": 3, "group_size": 32},
+    ),
+    "gptq8-gptq_v2": (
+        "quantize_config.json",
+        {"quant_method": "gptq", "bits": 8, "group_size": 32, "checkpoint_format": "gptq_v2"},
+        {"bits": 8, "group_size": 64, "checkpoint_format": "gptq"},
+    ),
+    "awq": (
+        "quant_config.json",
+        {"zero_point": True, "q_group_size": 32, "w_bit": 4, "version": "GEMM"},
+        {"w_bit": 4, "q_group_size": 128},
+    ),
 }
 
 
@@ -583,17 +632,16 @@ class Tester:
         logits = json.loads(self.poise("run", dense, "--tokens", "1,7,3,9", "--logits", "--exact"))["logits"]
         worst = np.abs(np.array(equal) - np.array(logits)).max() / np.abs(logits).max()
         require(worst < 1e-4, f"logits are off by {worst}")
-        victim = "model.layers.0.mlp.up_proj"
         message = self.poise(
             "inspect",
-            self.make(name, quantization, {key: array for key, array in parts.items() if key != victim + missing}),
+            self.make(name, quantization, {key: array for key, array in parts.items() if key != VICTIM + missing}),
             fails=True,
         )
-        require(victim in message and victim + missing in message, f"without {missing}: {message}")
+        require(VICTIM in message and VICTIM + missing in message, f"without {missing}: {message}")
         if name not in CUT:
             return
         for ending in its:  # parts of other shapes are refused or say the same
-            array = parts[victim + ending]
+            array = parts[VICTIM + ending]
             bits = array.bits if isinstance(array, Typed) else array
             if bits.size < 2 or ending in (
                 ".input_scale",
@@ -603,9 +651,99 @@ class Tester:
             ):
                 continue
             cut = bits.reshape(-1)[:-1]
-            changed = {**parts, victim + ending: Typed(array.name, cut) if isinstance(array, Typed) else cut}
+            changed = {**parts, VICTIM + ending: Typed(array.name, cut) if isinstance(array, Typed) else cut}
             message = self.poise("inspect", self.make(name, quantization, changed), fails=True)
-            require(victim in message, f"with a cut {ending}: {message}")
+            require(VICTIM in message, f"with a cut {ending}: {message}")
+
+    def stored(self, parts_of, **more):
+        """The tensors of a directory, and their numbers. `more`: by ending, what each matrix has besides its parts."""
+        tensors = {other: (rng.normal(0, 0.5, shape)).astype(np.float16) for other, shape in OTHERS.items()}
+        expected = {other: array.astype(np.float32) for other, array in tensors.items()}
+        for matrix, shape in MATRICES.items():
+            parts, expected[matrix + ".weight"] = parts_of(matrix, shape)
+            tensors.update({matrix + ending: array for ending, array in parts.items()})
+            tensors.update({f"{matrix}.{ending}": make(shape) for ending, make in more.items()})
+        return tensors, expected
+
+    def check_file(self, name, quantization, parts_of, missing, exact):
+        """The same directory with its description in a file beside config.json."""
+        file, content, other = FILES[name]
+        tensors, expected = self.stored(parts_of)
+        path = self.make(name + "-file", None, tensors)
+        (path / file).write_text(json.dumps(content))
+        self.compare(self.converted(path), expected, exact)
+        self.poise("run", path, "--tokens", "1,7", "-n", "1")
+        raw = self.directory / f"{name}-raw"
+        self.poise("convert", path, "--raw", "-o", f"{raw}/", "--force", "--quiet")
+        self.compare(self.converted(raw), expected, exact)  # it describes itself
+        warnings = lambda: json.loads(self.poise("inspect", path, "--json"))["warnings"]
+        require(not any("differ" in text or "counts" in text for text in warnings()), f"{warnings()}")
+
+        # config.json counts, with a warning of what contradicts it
+        path = self.make(name + "-file", quantization, tensors)
+        (path / file).write_text(json.dumps(content))
+        require(not any("differ" in text for text in warnings()), f"{warnings()}")
+        (path / file).write_text(json.dumps(other))
+        require(any(f"config.json and {file} differ" in text for text in warnings()), f"{warnings()}")
+        self.compare(self.converted(path), expected, exact)
+        (path / file).write_text("[1]")
+        require(any(f"{file} is not read" in text for text in warnings()), f"{warnings()}")
+
+        # matrices of numbers beside a file that describes codes
+        numbers = {key: array.astype(np.float32) for key, array in expected.items()}
+        path = self.make(name + "-file", None, numbers)
+        (path / file).write_text(json.dumps(content))
+        require(any("the directory has none" in text for text in warnings()), f"{warnings()}")
+        self.compare(self.converted(path), expected, exact)
+        self.poise("run", path, "--tokens", "1,7", "-n", "1")
+
+    def check_undescribed(self):
+        """Codes beside their scales are not taken for numbers."""
+        tensors, _ = self.stored(CASES["fp8-modelopt"][0][1])
+        path = self.make("undescribed", None, tensors)
+        message = self.poise("inspect", path, fails=True)
+        require("q_proj.weight_scale scales" in message and "hf_quant_config.json" in message, message)
+        target = self.directory / "undescribed.safetensors"
+        for source in ((path, "--raw"), (path / "model.safetensors",)):
+            told = subprocess.run(
+                [self.program, "convert", *source, "-o", target, "--dtype", "f32", "--force"],
+                capture_output=True,
+                text=True,
+            )
+            require(told.returncode == 0 and "so the type stays" in told.stderr, told.stderr)
+            rows = json.loads(self.poise("inspect", target, "--json"))["tensors"]
+            kinds = {row["name"]: json.dumps(row) for row in rows}
+            require("f8_e4m3" in kinds[VICTIM + ".weight"], kinds[VICTIM + ".weight"])
+        for algorithm, text in (("W4A16_AWQ", "quant_algo is W4A16_AWQ, only"), ("INT8_SQ", "quant_algo is INT8_SQ")):
+            codes = {
+                ".weight": np.zeros((INNER // 2, HIDDEN), np.uint8),
+                ".weight_scale": np.ones((INNER, 1), np.float32),
+            }
+            path = self.make("undescribed", None, {**tensors, **{VICTIM + end: array for end, array in codes.items()}})
+            (path / "hf_quant_config.json").write_text(json.dumps({"quantization": {"quant_algo": algorithm}}))
+            message = self.poise("inspect", path, fails=True)
+            require(text in message and "hf_quant_config.json" in message, message)
+
+    def check_biases(self):
+        """AutoGPTQ's biases: zeros are left out, numbers are not."""
+        quantization, parts_of = gptq()
+        tensors, expected = self.stored(parts_of, bias=lambda shape: np.zeros(shape[0], np.float16))
+        path = self.make("biases", quantization, tensors)
+        self.compare(self.converted(path), expected, True)
+        told = json.loads(self.poise("inspect", path, "--json"))["warnings"]
+        require(any("and 6 more are left out: they hold zeros" in text for text in told), f"{told}")
+        zt = self.directory / "biases.zt"
+        self.poise("convert", path, "-o", zt, "--force", "--quiet")
+        for source in (path, zt):
+            self.poise("run", source, "--tokens", "1,7", "-n", "1")
+        tensors[VICTIM + ".bias"][-1] = -0.25
+        path = self.make("biases", quantization, tensors)
+        require(set(self.converted(path)) - set(expected) == {VICTIM + ".bias"}, "another bias than the one of numbers")
+        message = self.poise("run", path, "--tokens", "1,7", fails=True)
+        require(f"has no {VICTIM}.bias" in message and "q_proj" not in message, message)
+        tensors[VICTIM + ".bias"] = np.zeros(INNER + 1, np.float16)
+        message = self.poise("run", self.make("biases", quantization, tensors), "--tokens", "1,7", fails=True)
+        require(f"has no {VICTIM}.bias" in message, message)
 
     def check_written(self, name, path, expected):
         """--to huggingface writes pack-quantized: read here by NumPy, and by the command again."""
@@ -645,6 +783,18 @@ class Tester:
             )
 
 
+def attempt(name, *steps):
+    """The name if a step fails."""
+    try:
+        for step in steps:
+            step()
+    except Failure as failure:
+        print(f"{name}: {failure}")
+        return [name]
+    print(f"{name}: ok")
+    return []
+
+
 def main():
     only = sys.argv[2:]
     failed = []
@@ -653,12 +803,11 @@ def main():
         for name, ((quantization, parts_of), missing, exact) in CASES.items():
             if only and name not in only:
                 continue
-            try:
-                tester.check(name, quantization, parts_of, missing, exact)
-                print(f"{name}: ok")
-            except Failure as failure:
-                failed.append(name)
-                print(f"{name}: {failure}")
+            steps = [tester.check] + [tester.check_file] * (name in FILES)
+            failed += attempt(name, *(partial(step, name, quantization, parts_of, missing, exact) for step in steps))
+        for name, step in (("undescribed", tester.check_undescribed), ("biases", tester.check_biases)):
+            if not only or name in only:
+                failed += attempt(name, step)
     sys.exit(f"failed: {' '.join(failed)}" if failed else 0)
 
 

@@ -1,6 +1,7 @@
 // The layout of a Hugging Face model directory (docs/formats/huggingface.md):
 //
 //   config.json                     hyperparameters; without it the tensors alone are read
+//   hf_quant_config.json, ...       how matrices are quantized, where config.json does not (quantization.hpp)
 //   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards next to it
@@ -20,7 +21,6 @@
 #include <poise/error.hpp>
 
 #include "family/check.hpp"
-#include "family/config_effects.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/huggingface/adapter.hpp"
@@ -30,12 +30,12 @@
 #include "formats/huggingface/locate_weights.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/provenance.hpp"
+#include "formats/huggingface/quantization.hpp"
 #include "formats/huggingface/read_tensors.hpp"
 #include "formats/huggingface/write.hpp"
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
 #include "model/limits.hpp"
-#include "schemes/scheme.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/tokens/end_tokens.hpp"
@@ -88,18 +88,6 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   drop_usual_config(*model.vocabulary);
 }
 
-// Folds the matrices of a quantized directory into one tensor each. The identifier uses the parts as stored, whose
-// bytes are cheaper.
-Model with_folded_matrices(Model model, const fs::path& directory) {
-  if (!find_quantization(model.config_json)) return model;
-  if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
-  try {
-    return folded(std::move(model));
-  } catch (const Error& error) {
-    throw Error(error.kind(), error.message(), directory.string());
-  }
-}
-
 Model read_directory(DirectoryReader& directory, const LocatedWeights& found, const ReadOptions& options) {
   Model model;
   model.origin.path = directory.path();
@@ -113,6 +101,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   }
   const std::vector<fs::path> weights = read_tensors(model, directory, found);
   if (!has_config) take_text_attributes(model);
+  const std::string_view quantization_file = take_quantization_file(model, directory);
   set_vocab_size(model);
   read_vocabulary(model, directory);
   if (is_there(directory.path() / kGeneration))
@@ -124,7 +113,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   std::vector<DirectoryFile> other_files = directory.other_files();
   model.origin = directory.origin();
   model.origin.other_files = std::move(other_files);
-  if (!options.raw) model = with_folded_matrices(std::move(model), directory.path());
+  if (!options.raw) model = with_folded_matrices(std::move(model), directory.path(), quantization_file);
   if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), directory.path().string());
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;

@@ -21,6 +21,7 @@
 #include "io/meter.hpp"
 #include "io/source_text.hpp"
 #include "pack/pump.hpp"
+#include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "schemes/write_compressed.hpp"
 #include "tokenizer/files/files.hpp"
@@ -334,8 +335,12 @@ std::string refusal_to_replace(const MemberNames& names) {
                                                        "chat_template.jinja",
                                                        "chat_template.json"};
   const auto is_weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
+  const auto is_quantization = [](const std::string& name) {
+    return std::ranges::find(quantization_files(), name, &QuantizationFile::name) != quantization_files().end();
+  };
   for (const std::string& name : names) {
-    if (!is_weights(name) && !is_additional_template(name) && std::ranges::find(kKnown, name) == kKnown.end())
+    if (!is_weights(name) && !is_additional_template(name) && !is_quantization(name) &&
+        std::ranges::find(kKnown, name) == kKnown.end())
       return fmt::format("the directory holds {}, which is not a file of a model that Poise knows", name);
   }
   const bool is_model = std::ranges::any_of(

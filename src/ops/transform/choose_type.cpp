@@ -10,6 +10,7 @@
 #include "ops/block_recipe.hpp"
 #include "ops/glob.hpp"
 #include "ops/transform/step.hpp"
+#include "schemes/scheme.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
@@ -69,7 +70,11 @@ class ChooseType final : public Step {
 
   void apply(TensorPlan& plan) override {
     const auto kept = kept_type(plan.tensor.name);
-    if (has_float_elements(plan.tensor)) {
+    if (const Tensor* scale = scale_of_codes(conversion_.input, plan.tensor);
+        has_float_elements(plan.tensor) && scale) {
+      if (kept || options_.dtype || options_.quantize || recipe_)
+        plan.warn(fmt::format("{} scales its numbers, which nothing describes, so the type stays", scale->name));
+    } else if (has_float_elements(plan.tensor)) {
       plan.type = chosen_type(plan, kept);
     } else if (kept && plan.tensor.layout != Layout::other) {
       plan.warn("its elements are not floating-point numbers, so keep does not change them");

@@ -1,0 +1,137 @@
+#include "formats/huggingface/quantization.hpp"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "family/check.hpp"
+#include "family/families.hpp"
+#include "formats/huggingface/provenance.hpp"
+#include "schemes/quantization_files.hpp"
+#include "schemes/scheme.hpp"
+#include "views/dense.hpp"
+
+namespace poise::huggingface {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kQuantizationConfig = "quantization_config";
+
+std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader& directory,
+                                    std::vector<Finding>& warnings) {
+  const Attributes file = directory.json_object(row.name, warnings);
+  try {
+    return row.as_config(file);
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.message(), (directory.path() / row.name).string());
+  }
+}
+
+bool is_all_zero(const Tensor& tensor) {
+  const BlobPtr numbers = dense_blob(tensor, DType::f32);
+  std::array<float, 4096> piece;
+  for (std::uint64_t first = 0; first < tensor.elements();) {
+    const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), tensor.elements() - first));
+    numbers->read(first * sizeof(float), std::as_writable_bytes(std::span(piece.data(), count)));
+    if (std::any_of(piece.begin(), piece.begin() + count, [](float number) { return number != 0; })) return false;
+    first += count;
+  }
+  return true;
+}
+
+// A bias of a quantized matrix, as long as it has rows.
+bool is_bias_of_codes(const Model& model, std::string_view name) {
+  constexpr std::string_view kBias = ".bias";
+  if (!name.ends_with(kBias)) return false;
+  name.remove_suffix(kBias.size());
+  const Tensor* matrix = model.find(fmt::format("{}.weight", name));
+  const Tensor* bias = model.find(fmt::format("{}{}", name, kBias));
+  return matrix != nullptr && matrix->layout != Layout::dense && matrix->shape.size() == 2 && bias != nullptr &&
+         bias->shape == Shape{matrix->shape[0]} && has_float_elements(*bias);
+}
+
+// AutoGPTQ gives every quantized module a bias, of zeros where the model has none.
+Model without_zero_biases(Model model) {
+  if (!model.config || find_family(model.card.model_type) == nullptr) return model;
+  std::unordered_set<std::string_view> zeros;
+  std::string_view first;
+  for (const std::string_view name : unknown_weights(model)) {
+    if (!is_bias_of_codes(model, name) || !is_all_zero(*model.find(std::string(name)))) continue;
+    if (zeros.empty()) first = name;
+    zeros.insert(name);
+  }
+  if (zeros.empty()) return model;
+  Model result(model.header());
+  for (const Tensor& tensor : model.tensors()) {
+    if (!zeros.contains(tensor.name.view())) result.add(tensor);
+  }
+  const std::string what = zeros.size() == 1
+                               ? fmt::format("tensor {} is left out: it holds", first)
+                               : fmt::format("tensors {} and {} more are left out: they hold", first, zeros.size() - 1);
+  result.warnings.push_back(
+      {Severity::warning,
+       fmt::format("{} zeros, and a {} model has no such bias", what, find_family(model.card.model_type)->title),
+       model.origin.path.string(), std::nullopt});
+  return result;
+}
+
+}  // namespace
+
+std::string_view take_quantization_file(Model& model, DirectoryReader& directory) {
+  std::string_view taken;
+  for (const QuantizationFile& row : quantization_files()) {
+    if (!is_there(directory.path() / row.name)) continue;
+    const auto warn = [&](std::string text) {
+      model.warnings.push_back(
+          {Severity::warning, std::move(text), (directory.path() / row.name).string(), std::nullopt});
+    };
+    const auto counts = find_quantization(model.config_json);
+    std::optional<Attributes> config;
+    try {
+      config = read_file(row, directory, model.warnings);
+    } catch (const Error& error) {
+      if (!counts) throw;
+      warn(fmt::format("{} is not read: {}", row.name, error.message()));
+    }
+    if (!config) continue;
+    if (!counts) {
+      model.config_json.set(std::string(kQuantizationConfig), *std::move(config));
+      taken = row.name;
+      continue;
+    }
+    const std::vector<std::string> differing = differences(*counts->config, *config);
+    const std::string_view counting = taken.empty() ? "config.json" : taken;
+    if (!differing.empty())
+      warn(fmt::format("{} and {} differ: {}; {} counts", counting, row.name, fmt::join(differing, ", "), counting));
+  }
+  return taken;
+}
+
+Model with_folded_matrices(Model model, const fs::path& directory, std::string_view file) {
+  const auto found = find_quantization(model.config_json);
+  // The identifier uses the parts as stored, whose bytes are cheaper.
+  if (found && model.card.uuid.empty()) model.card.uuid = content_uuid(model);
+  const bool is_from_file = found && !file.empty() && is_known_method(found->method);
+  try {
+    model = folded(std::move(model));
+  } catch (const Error& error) {
+    const std::string from = file.empty() ? "" : fmt::format(" ({} is read from {})", kQuantizationConfig, file);
+    throw Error(error.kind(), error.message() + from, directory.string());
+  }
+  if (found && !find_quantization(model.config_json)) return without_zero_biases(std::move(model));
+  if (is_from_file && reversible_scheme(model.config_json) == nullptr) {
+    model.config_json.erase(kQuantizationConfig);
+    model.warnings.push_back({Severity::warning,
+                              fmt::format("{} describes quantized matrices, and the directory has none", file),
+                              directory.string(), std::nullopt});
+  }
+  return model;
+}
+
+}  // namespace poise::huggingface
