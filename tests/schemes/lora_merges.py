@@ -146,8 +146,8 @@ def run(case, directory):
             DOWN + ".weight": base[DOWN + ".weight"] + 2 / 4 * two[0] @ two[1],
         },
     )
-    adapter(place, thin(Q, one, "lora_{}.default.weight"), fan_in_fan_out=True)
-    case.require(case.merged(place), {Q + ".weight": base[Q + ".weight"] + 6 / 4 * (one[0] @ one[1]).T})
+    adapter(place, thin(Q, one, "lora_{}.default.weight"))
+    case.require(case.merged(place), {Q + ".weight": base[Q + ".weight"] + 6 / 4 * one[0] @ one[1]})
     rows = pair(HIDDEN, TOKENS)
     head = rng.normal(0, 1, (TOKENS, HIDDEN)).astype(np.float32)
     adapter(place, {**thin(EMBEDDING, rows, "lora_embedding_{}"), "lm_head.weight": head, "model.norm.weight": head[0]})
@@ -217,6 +217,64 @@ def run(case, directory):
     case.refused("expected an object")
     (place / "adapter_config.json").unlink()
     case.refused("adapter_config.json")
+
+
+def orders(case, directory):
+    """fan_in_fan_out of PEFT's update_layer(): a Linear has [out, in] and a Conv1D [in, out], whatever the file says."""
+    place = directory / "orders"
+
+    def told(source, said):
+        report = json.loads(
+            case.tester.poise("convert", source, "-o", directory / "o.zt", "--lora", place, "--dry-run", "--json")
+        )
+        warned = [text for text in report["warnings"] if "fan_in_fan_out" in text]
+        require(len(warned) == 1 and warned[0].startswith(f"fan_in_fan_out is {said}, "), f"{report['warnings']}")
+        return warned[0]
+
+    # Linear: square and not
+    two = {module: pair(*MATRICES[module]) for module in (Q, DOWN)}
+    tensors = {key: array for module, matrices in two.items() for key, array in thin(module, matrices).items()}
+    wanted = {
+        module + ".weight": case.base[module + ".weight"] + 6 / 4 * matrices[0] @ matrices[1]
+        for module, matrices in two.items()
+    }
+    adapter(place, tensors, target_modules=["q_proj", "down_proj"], fan_in_fan_out=True)
+    case.require(case.merged(place), wanted)
+    require("and 1 more as [out, in]" in told(case.path, "true"), "the other matrix is not counted")
+
+    # Conv1D of GPT-2
+    width, layer = 32, "transformer.h.0."
+    shapes = {"attn.c_attn": (width, 3 * width), "attn.c_proj": (width, width), "mlp.c_fc": (width, 4 * width)}
+    shapes["mlp.c_proj"] = (4 * width, width)
+    normal = lambda *shape: rng.normal(0, 0.3, shape).astype(np.float32)
+    gpt = {"transformer.wte.weight": normal(TOKENS, width), "transformer.wpe.weight": normal(16, width)}
+    for norm in ("transformer.ln_f", layer + "ln_1", layer + "ln_2"):
+        gpt.update({norm + ".weight": normal(width), norm + ".bias": normal(width)})
+    for module, shape in shapes.items():
+        gpt.update({f"{layer}{module}.weight": normal(*shape), f"{layer}{module}.bias": normal(shape[1])})
+    config = {"model_type": "gpt2", "n_embd": width, "n_head": 4, "n_layer": 1, "n_positions": 16, "vocab_size": TOKENS}
+    matrices = {layer + module: pair(shape[1], shape[0]) for module, shape in shapes.items()}
+    tensors = {key: array for module, thin_ones in matrices.items() for key, array in thin(module, thin_ones).items()}
+    wanted = {
+        name: array + (6 / 4 * (matrices[name[:-7]][0] @ matrices[name[:-7]][1]).T if name[:-7] in matrices else 0)
+        for name, array in gpt.items()
+    }
+    path = directory / "gpt"
+    path.mkdir(exist_ok=True)
+    save(path / "model.safetensors", gpt)
+    for model_type in ("gpt2", "another"):  # without a family the shapes decide, and the file where a matrix is square
+        (path / "config.json").write_text(json.dumps({**config, "model_type": model_type}))
+        for said in (True, False):
+            adapter(place, tensors, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=said)
+            found = case.merged(place, source=path)
+            for name, array in wanted.items():
+                if model_type == "another" and not said and name == layer + "attn.c_proj.weight":
+                    array = gpt[name] + 6 / 4 * matrices[name[:-7]][0] @ matrices[name[:-7]][1]
+                require(np.allclose(found[name], array, rtol=0, atol=2e-6), f"{model_type}, {said}: {name}")
+        require("as [in, out]" in told(path, "false"), "[in, out]")
+    adapter(place, tensors, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
+    report = json.loads(case.tester.poise("verify", place, "--json"))
+    require("fan_in_fan_out" not in json.dumps(report), f"{report}")
 
 
 def key_of(patterns, module):
@@ -350,7 +408,7 @@ def fields(case, directory):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
         try:
-            for check in (run, patterns, fields):
+            for check in (run, orders, patterns, fields):
                 check(Case(Path(made), sys.argv[1]), Path(made))
         except Failure as failure:
             sys.exit(str(failure))

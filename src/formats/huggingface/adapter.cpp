@@ -10,6 +10,8 @@
 
 #include "bytes/utf8.hpp"
 #include "family/check.hpp"
+#include "family/families.hpp"
+#include "family/stored_order.hpp"
 #include "formats/huggingface/peft_config.hpp"
 
 namespace poise::huggingface {
@@ -34,7 +36,11 @@ struct Pair : ThinMatrices {
 
 class Reading {
  public:
-  Reading(const Model& file, const Attributes& keys) : file_(file), config_(keys, adapter_.faults, adapter_.refusals) {}
+  // `base`: the model that is to be changed; null: unknown.
+  Reading(const Model& file, const Attributes& keys, const Model* base)
+      : file_(file), base_(base), config_(keys, adapter_.faults, adapter_.refusals) {
+    if (base != nullptr) plan_ = known_plan(*base);
+  }
 
   Adapter read() {
     adapter_.base_model = config_.base_model();
@@ -45,6 +51,7 @@ class Reading {
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
       adapter_.faults.emplace_back("the adapter changes nothing");
     tell_untargeted();
+    tell_other_order();
     return std::move(adapter_);
   }
 
@@ -85,14 +92,38 @@ class Reading {
         return fault(fmt::format("{}: B is {} and A is {}, expected rank {}", module, to_string(pair.left->shape),
                                  to_string(pair.right->shape), rank));
       if (config_.targets(module) == false) untargeted_.push_back(module);
-      const bool transposed = pair.embedding || config_.fan_in_fan_out();
-      adapter_.matrices.push_back({module,
-                                   module + ".weight",
-                                   {*pair.left, *pair.right, transposed, static_cast<float>(config_.factor(module))}});
+      const std::string weight = module + ".weight";
+      const bool transposed = pair.embedding || is_stored_in_out(weight, pair);
+      if (!pair.embedding && transposed != config_.fan_in_fan_out()) other_order_.push_back(module);
+      adapter_.matrices.push_back(
+          {module, weight, {*pair.left, *pair.right, transposed, static_cast<float>(config_.factor(module))}});
     } catch (const Error& error) {  // of a pattern that takes too long
       if (error.kind() != ErrorKind::unsupported && error.kind() != ErrorKind::invalid_file) throw;
       fault(fmt::format("{}: {}", module, error.message()));
     }
+  }
+
+  // PEFT asks the module, not the configuration: a Conv1D of GPT-2 holds [in, out], a Linear [out, in]. What a family
+  // does not tell, the shape does.
+  bool is_stored_in_out(const std::string& weight, const Pair& pair) const {
+    if (base_ == nullptr) return config_.fan_in_fan_out();
+    const Family& family = family_of(*base_);
+    if (plan_) return stores_in_out(*plan_, table_name(family, weight));
+    const Tensor* own = find_weight(*base_, family, weight);
+    const Shape product = {pair.left->shape[0], pair.right->shape[1]};
+    const Shape turned = {product[1], product[0]};
+    if (own == nullptr || product == turned || (own->shape != product && own->shape != turned))
+      return config_.fan_in_fan_out();
+    return own->shape == turned;
+  }
+
+  void tell_other_order() {
+    if (other_order_.empty()) return;
+    const bool said = config_.fan_in_fan_out();
+    adapter_.deviations.push_back(fmt::format(
+        "fan_in_fan_out is {}, but the model stores {}{} as {}, which counts, as in PEFT", said, other_order_.front(),
+        other_order_.size() == 1 ? "" : fmt::format(" and {} more", other_order_.size() - 1),
+        said ? "[out, in]" : "[in, out]"));
   }
 
   void tell_untargeted() {
@@ -106,21 +137,24 @@ class Reading {
   void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }
 
   const Model& file_;
+  const Model* base_;
+  std::optional<DecoderPlan> plan_;  // of the base
   Adapter adapter_;
   PeftConfig config_;
   bool is_sound_ = true;                           // the configuration: then ranks are compared with it
   std::map<std::string, Pair> pairs_;              // by module
   std::map<std::string, std::string_view> whole_;  // the file's name of a tensor, by the model's
   std::vector<std::string> untargeted_;
+  std::vector<std::string> other_order_;  // than fan_in_fan_out says
 };
 
 }  // namespace
 
-std::optional<Adapter> adapter(const Model& file, const Model*) {
+std::optional<Adapter> adapter(const Model& file, const Model* base) {
   const Value* value = file.attributes.find(kAdapterConfig);
   const auto* keys = value == nullptr ? nullptr : value->get_if<Attributes>();
   if (keys == nullptr) return std::nullopt;
-  return Reading(file, *keys).read();
+  return Reading(file, *keys, base).read();
 }
 
 }  // namespace poise::huggingface
