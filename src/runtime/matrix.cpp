@@ -1,14 +1,17 @@
 #include "runtime/matrix.hpp"
 
+#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "codec/block_type.hpp"
 #include "io/whole_blob.hpp"
 #include "runtime/stored_form.hpp"
 #include "tensor/block_layout.hpp"
+#include "views/strided.hpp"
 #include "views/transposed.hpp"
 
 namespace poise {
@@ -52,38 +55,143 @@ class MatrixSlice final : public Matrix {
   std::shared_ptr<const Matrix> all_;
 };
 
-std::unique_ptr<Matrix> load_rows(const Tensor& tensor, std::size_t rows, Orientation orientation) {
-  const StoredForm form = stored_form(tensor);
+// The same bytes of consecutive rows, read row by row: no byte between them.
+class RowParts final : public Blob {
+ public:
+  // `first` is where the first row's part begins.
+  RowParts(BlobPtr blob, std::uint64_t first, std::uint64_t row_bytes, std::uint64_t part_bytes, std::size_t rows)
+      : blob_(std::move(blob)), first_(first), row_bytes_(row_bytes), part_bytes_(part_bytes), rows_(rows) {}
+
+  std::uint64_t size() const override { return rows_ * part_bytes_; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    while (!out.empty()) {
+      const std::uint64_t skipped = offset % part_bytes_;
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), part_bytes_ - skipped));
+      blob_->read(first_ + offset / part_bytes_ * row_bytes_ + skipped, out.first(count));
+      out = out.subspan(count);
+      offset += count;
+    }
+  }
+
+ private:
+  BlobPtr blob_;
+  std::uint64_t first_;
+  std::uint64_t row_bytes_;
+  std::uint64_t part_bytes_;
+  std::size_t rows_;
+};
+
+// Rows and columns of a stored matrix.
+struct Box {
+  IndexRange rows;
+  IndexRange columns;
+};
+
+// True if the part is of stored rows.
+bool is_of_rows(MatrixPart::Of of, Orientation orientation) {
+  return (of == MatrixPart::Of::outputs) == (orientation == Orientation::out_in);
+}
+
+// The part of a matrix [rows, columns].
+Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
+  if (part.of == MatrixPart::Of::all) return {{0, rows}, {0, columns}};
+  return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
+}
+
+bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }
+
+// The numbers of a row that cannot be parted.
+std::size_t column_step(const StoredRows& rows) {
+  if (rows.blocks != nullptr) return rows.blocks->elements;
+  if (rows.group_size != 0) return rows.group_size;
+  return has_half_bytes(rows) ? 2 : 1;
+}
+
+// Rows and columns of a form with so many columns.
+StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns, const Box& box) {
+  const std::size_t step = column_step(form.rows);
+  if (has_half_bytes(form.rows) && columns % 2 != 0)
+    refuse_weight(tensor, "it is used in parts, and its rows do not begin at whole bytes");
+  for (const std::size_t at : {box.columns.first, box.columns.last}) {
+    if (at % step == 0) continue;
+    refuse_weight(tensor, fmt::format("parts of its rows begin at multiples of {} numbers, not at {}", step, at));
+  }
+  const auto cut_blob = [&](const BlobPtr& blob, const auto& bytes_of) -> BlobPtr {
+    const std::uint64_t row_bytes = bytes_of(columns);
+    const std::uint64_t part_bytes = bytes_of(box.columns.size());
+    const std::uint64_t first = box.rows.first * row_bytes + bytes_of(box.columns.first);
+    if (part_bytes != row_bytes && blob->seekable())
+      return std::make_shared<RowParts>(blob, first, row_bytes, part_bytes, box.rows.size());
+    return make_strided_blob(blob, {.shape = {box.rows.size()},
+                                    .strides = {static_cast<std::int64_t>(row_bytes)},
+                                    .offset = first,
+                                    .item_bytes = static_cast<unsigned>(part_bytes)});
+  };
+  const auto data_bytes = [&](std::uint64_t elements) { return stored_bytes(form.rows, elements); };
+  const auto scale_bytes = [&](std::uint64_t elements) {
+    return elements / form.rows.group_size * (form.zeros ? sizeof(std::uint16_t) : 1);  // float16, or E8M0
+  };
+  return {form.rows, cut_blob(form.data, data_bytes), form.scales ? cut_blob(form.scales, scale_bytes) : nullptr,
+          form.zeros ? cut_blob(form.zeros, scale_bytes) : nullptr};
+}
+
+// Rows and columns of the matrix [rows, last axis] that the tensor's elements are.
+std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
+  const std::size_t columns = tensor.shape.back();
+  StoredForm form = stored_form(tensor);
   const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
                 fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
-  return std::make_unique<StoredMatrix>(rows, tensor.shape.back(), orientation, form);
+  if (box.rows.size() != rows || box.columns.size() != columns) form = cut(tensor, form, columns, box);
+  return std::make_unique<StoredMatrix>(box.rows.size(), box.columns.size(), orientation, form);
+}
+
+// True if columns make outputs and are stored as rows.
+bool is_transposed(const Tensor& tensor, Orientation orientation) {
+  return orientation == Orientation::in_out && tensor.shape.size() == 2 &&
+         blocks_along(tensor.layout) == BlocksAlong::columns;
 }
 
 }  // namespace
 
-std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation) {
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation, const MatrixPart& part) {
   if (tensor.shape.empty() || tensor.shape.size() > 2)
     refuse_weight(tensor, fmt::format("its shape is {}, expected a vector or a matrix", to_string(tensor.shape)));
-  // True if columns make outputs and are stored as rows.
-  const bool is_transposed = orientation == Orientation::in_out && tensor.shape.size() == 2 &&
-                             blocks_along(tensor.layout) == BlocksAlong::columns;
-  if (is_transposed) return load_rows(transposed(tensor), tensor.shape[1], Orientation::out_in);
-  return load_rows(tensor, tensor.shape.size() == 2 ? tensor.shape[0] : 1, orientation);
+  if (is_transposed(tensor, orientation)) return load_matrix(transposed(tensor), Orientation::out_in, part);
+  const std::size_t rows = tensor.shape.size() == 2 ? tensor.shape[0] : 1;
+  return load_box(tensor, rows, box_of(part, orientation, rows, tensor.shape.back()), orientation);
 }
 
-std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation) {
+std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,
+                                                   const MatrixPart& part) {
   if (tensor.shape.size() != 3)
     refuse_weight(tensor, fmt::format("its shape is {}, expected several matrices", to_string(tensor.shape)));
+  const std::size_t count = tensor.shape[0];
   const std::size_t rows = tensor.shape[1];
-  const std::shared_ptr<const Matrix> all = load_rows(tensor, tensor.shape[0] * rows, orientation);
-  const bool half_bytes = all->stored().blocks == nullptr && stored_bytes(all->stored(), 2) < 2;
-  if (half_bytes && rows * tensor.shape[2] % 2 != 0) refuse_weight(tensor, "its matrices do not begin at whole bytes");
+  const std::size_t columns = tensor.shape[2];
   std::vector<std::unique_ptr<Matrix>> matrices;
-  for (std::size_t i = 0; i < tensor.shape[0]; ++i)
+  if (part.of != MatrixPart::Of::all) {
+    for (std::size_t i = 0; i < count; ++i) {
+      Box box = box_of(part, orientation, rows, columns);
+      box.rows = {i * rows + box.rows.first, i * rows + box.rows.last};
+      matrices.push_back(load_box(tensor, count * rows, box, orientation));
+    }
+    return matrices;
+  }
+  const std::shared_ptr<const Matrix> all =
+      load_box(tensor, count * rows, {{0, count * rows}, {0, columns}}, orientation);
+  if (has_half_bytes(all->stored()) && rows * columns % 2 != 0)
+    refuse_weight(tensor, "its matrices do not begin at whole bytes");
+  for (std::size_t i = 0; i < count; ++i)
     matrices.push_back(std::make_unique<MatrixSlice>(all, i * rows, rows, orientation));
   return matrices;
+}
+
+std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
+  if (is_transposed(tensor, orientation)) return part_step(transposed(tensor), Orientation::out_in, of);
+  return is_of_rows(of, orientation) ? 1 : column_step(stored_form(tensor).rows);
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {

@@ -22,6 +22,20 @@ enum class Orientation : std::uint8_t {
   in_out,  // those that meet one input
 };
 
+// Numbers, rows, ... [first, last).
+struct IndexRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+
+  std::size_t size() const { return last - first; }
+};
+
+// Some outputs or inputs of a matrix.
+struct MatrixPart {
+  enum class Of : std::uint8_t { all, outputs, inputs } of = Of::all;
+  IndexRange range = {};
+};
+
 class Matrix {
  public:
   virtual ~Matrix() = default;
@@ -49,12 +63,19 @@ class Matrix {
 };
 
 // A tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory. Throws
-// unsupported, naming the tensor, without floating-point elements (integers without a scale), and what reading its
-// blobs throws.
-std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in);
+// unsupported, naming the tensor, without floating-point elements (integers without a scale), for a part that does not
+// begin and end at multiples of part_step(), and what reading its blobs throws. Reads no bytes beside the part.
+// Requires: the tensor has the part.
+std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
+                                    const MatrixPart& part = {});
 
-// The matrices [rows, columns] of a tensor of rank 3.
-std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation);
+// The matrices [rows, columns] of a tensor of rank 3, or the same part of each.
+std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,
+                                                   const MatrixPart& part = {});
+
+// Where parts of a matrix, or of matrices, may begin: 1, or the numbers of a block, a group or a byte of codes if these
+// are along the outputs or inputs that the parts have.
+std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of);
 
 // All elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);

@@ -1,15 +1,20 @@
-// Blocks of columns against the same numbers as float32.
+// Blocks of columns against the same numbers as float32, and parts of matrices against the whole.
 #include "runtime/matrix.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include <poise/error.hpp>
+#include <poise/stored_type.hpp>
 #include <poise/values.hpp>
 
 #include "codec/block_type.hpp"
 #include "views/block_quantize.hpp"
+#include "views/dense.hpp"
 #include "views/transposed.hpp"
 
 namespace poise {
@@ -85,6 +90,143 @@ TEST(Matrix, TokensApartGetWhatEachGetsAlone) {
       multiply(*matrix, x.data() + t * matrix->inputs(), 1, alone.data() + t * matrix->outputs());
     multiply(*matrix, x.data(), kTokens, apart.data(), Precision::apart);
     EXPECT_EQ(apart, alone);
+  }
+}
+
+// Each part of each stored type decodes to the numbers that the whole has there.
+TEST(Matrix, PartsAreThoseOfTheWhole) {
+  constexpr std::size_t kRows = 10;
+  constexpr std::size_t kColumns = 512;
+  const Tensor numbers = make_tensor("w", {kRows, kColumns}, waves(kRows * kColumns, 0.7F));
+  std::vector<Tensor> tensors = {numbers};
+  for (const DType dtype : {DType::f16, DType::bf16})
+    tensors.push_back(make_dense("w", numbers.shape, dtype, dense_blob(numbers, dtype)));
+  const std::vector<float> floats = values(numbers);
+  const std::vector<double> doubles(floats.begin(), floats.end());
+  const auto bytes = std::as_bytes(std::span(doubles));
+  tensors.push_back(make_dense("w", numbers.shape, DType::f64, make_memory_blob({bytes.begin(), bytes.end()}, "w")));
+  for (const std::string_view type :
+       {"qint8", "qint4", "qint4:range", "group8:32", "group4:64", "q8_0", "q4_0", "q4_k", "iq4_nl", "mxfp4"})
+    tensors.push_back(quantized(numbers, *stored_type_from_name(type)));
+  for (const Tensor& tensor : tensors) {
+    SCOPED_TRACE(tensor.layout.name());
+    const auto whole = load_matrix(tensor);
+    std::vector<float> all(kRows * kColumns);
+    whole->decode(0, kRows, all.data());
+    const std::size_t step = part_step(tensor, Orientation::out_in, MatrixPart::Of::inputs);
+    EXPECT_EQ(256 % step, 0U);
+    EXPECT_EQ(part_step(tensor, Orientation::out_in, MatrixPart::Of::outputs), 1U);
+    EXPECT_EQ(part_step(tensor, Orientation::in_out, MatrixPart::Of::outputs), step);
+    for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {
+      const bool rows_are_outputs = orientation == Orientation::out_in;
+      const auto of_rows = rows_are_outputs ? MatrixPart::Of::outputs : MatrixPart::Of::inputs;
+      const auto of_columns = rows_are_outputs ? MatrixPart::Of::inputs : MatrixPart::Of::outputs;
+      const auto rows = load_matrix(tensor, orientation, {of_rows, {3, 8}});
+      ASSERT_EQ(rows->rows(), 5U);
+      ASSERT_EQ(rows->columns(), kColumns);
+      std::vector<float> found(5 * kColumns);
+      rows->decode(0, 5, found.data());
+      EXPECT_TRUE(std::equal(found.begin(), found.end(), all.begin() + 3 * kColumns));
+      const std::size_t first = 256 - step;
+      const auto columns = load_matrix(tensor, orientation, {of_columns, {first, kColumns}});
+      ASSERT_EQ(columns->rows(), kRows);
+      ASSERT_EQ(columns->columns(), kColumns - first);
+      found.resize(kRows * columns->columns());
+      columns->decode(0, kRows, found.data());
+      for (std::size_t r = 0; r < kRows; ++r) {
+        for (std::size_t c = first; c < kColumns; ++c)
+          ASSERT_EQ(found[r * columns->columns() + c - first], all[r * kColumns + c]) << r << " " << c;
+      }
+      if (step == 1) continue;
+      EXPECT_THAT(
+          [&] {
+            (void)load_matrix(tensor, orientation, {of_columns, {1, kColumns}});
+          },
+          testing::ThrowsMessage<Error>(
+              testing::HasSubstr(fmt::format("parts of its rows begin at multiples of {} numbers, not at 1", step))));
+    }
+  }
+}
+
+TEST(Matrix, PartsOfBlocksOfColumnsAreThoseOfTheWhole) {
+  const Tensor columns = blocks_of_columns();
+  std::vector<float> all(kIn * kOut);
+  load_matrix(columns, Orientation::in_out)->decode(0, kOut, all.data());  // [out, in]
+  const auto outputs = load_matrix(columns, Orientation::in_out, {MatrixPart::Of::outputs, {5, 7}});
+  ASSERT_EQ(outputs->outputs(), 2U);
+  std::vector<float> found(2 * kIn);
+  outputs->decode(0, 2, found.data());
+  EXPECT_TRUE(std::equal(found.begin(), found.end(), all.begin() + 5 * kIn));
+  EXPECT_EQ(part_step(columns, Orientation::in_out, MatrixPart::Of::inputs), 32U);
+  const auto inputs = load_matrix(columns, Orientation::in_out, {MatrixPart::Of::inputs, {32, 64}});
+  ASSERT_EQ(inputs->inputs(), 32U);
+  found.resize(kOut * 32);
+  inputs->decode(0, kOut, found.data());
+  for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], all[i / 32 * kIn + 32 + i % 32]);
+}
+
+// Remembers which bytes were read.
+class WatchedBlob final : public Blob {
+ public:
+  explicit WatchedBlob(std::size_t size) : read_(size) {}
+
+  std::uint64_t size() const override { return read_.size(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      read_[offset + i] = true;
+      out[i] = std::byte{0};
+    }
+  }
+  std::size_t count(std::size_t first, std::size_t last) const {
+    return static_cast<std::size_t>(std::count(read_.begin() + static_cast<std::ptrdiff_t>(first),
+                                               read_.begin() + static_cast<std::ptrdiff_t>(last), true));
+  }
+
+ private:
+  mutable std::vector<bool> read_;
+};
+
+TEST(Matrix, APartReadsItsOwnBytes) {
+  for (const auto of : {MatrixPart::Of::outputs, MatrixPart::Of::inputs}) {
+    const auto blob = std::make_shared<WatchedBlob>(10 * 16 * sizeof(float));
+    (void)load_matrix(make_dense("w", {10, 16}, DType::f32, blob), Orientation::out_in, {of, {4, 6}});
+    EXPECT_EQ(blob->count(0, blob->size()), 2U * (of == MatrixPart::Of::outputs ? 16 : 10) * sizeof(float));
+    if (of == MatrixPart::Of::outputs) {
+      EXPECT_EQ(blob->count(4 * 64, 6 * 64), 128U);
+    } else {
+      EXPECT_EQ(blob->count(3 * 64 + 16, 3 * 64 + 24), 8U);
+    }
+  }
+}
+
+TEST(Matrix, CodesThatBeginInTheMiddleOfABytePartNowhere) {
+  const Tensor odd = quantized(make_tensor("w", {4, 5}, waves(20, 0.7F)), *stored_type_from_name("qint4"));
+  EXPECT_THAT(
+      [&] {
+        (void)load_matrix(odd, Orientation::out_in, {MatrixPart::Of::outputs, {1, 3}});
+      },
+      testing::ThrowsMessage<Error>(testing::HasSubstr("its rows do not begin at whole bytes")));
+}
+
+TEST(Matrix, PartsOfSeveralAreTheSameOfEach) {
+  const Tensor stack = make_tensor("experts", {3, 4, 6}, waves(72, 0.7F));
+  std::vector<float> numbers = values(stack);
+  for (const Orientation orientation : {Orientation::out_in, Orientation::in_out}) {
+    const bool rows_are_outputs = orientation == Orientation::out_in;
+    const auto rows = load_matrices(stack, orientation,
+                                    {rows_are_outputs ? MatrixPart::Of::outputs : MatrixPart::Of::inputs, {1, 3}});
+    const auto columns = load_matrices(stack, orientation,
+                                       {rows_are_outputs ? MatrixPart::Of::inputs : MatrixPart::Of::outputs, {2, 5}});
+    ASSERT_EQ(rows.size(), 3U);
+    ASSERT_EQ(columns.size(), 3U);
+    for (std::size_t m = 0; m < 3; ++m) {
+      std::vector<float> found(2 * 6);
+      rows[m]->decode(0, 2, found.data());
+      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], numbers[m * 24 + 6 + i]);
+      found.resize(4 * 3);
+      columns[m]->decode(0, 4, found.data());
+      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], numbers[m * 24 + i / 3 * 6 + 2 + i % 3]);
+    }
   }
 }
 
