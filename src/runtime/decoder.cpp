@@ -24,12 +24,13 @@ void scale(float* x, std::size_t count, float factor) {
 
 class Decoder final : public Transformer {
  public:
-  Decoder(DecoderPlan plan, DecoderWeights weights)
+  Decoder(DecoderPlan plan, DecoderWeights weights, Ranks ranks)
       : Transformer({.vocabulary = weights.output ? weights.output->outputs() : weights.embedding->rows(),
                      .hidden = plan.hidden,
                      .layers = weights.layers.size()}),
         plan_(std::move(plan)),
-        weights_(std::move(weights)) {
+        weights_(std::move(weights)),
+        ranks_(std::move(ranks)) {
     for (const RopePlan& rope : plan_.ropes) {
       rotations_.push_back(rotation(rope.frequencies, rope.factor));
       long_rotations_.push_back(
@@ -149,8 +150,9 @@ class Decoder final : public Transformer {
     return memory.normed.data();
   }
 
-  // x += the norm of the projection
-  static void add_projected(const Norm& norm, std::size_t count, Workspace& memory) {
+  // x += the norm of the projection, which is the sum of those of all ranks
+  void add_projected(const Norm& norm, std::size_t count, Workspace& memory) const {
+    if (ranks_.sum) ranks_.sum(memory.projected);
     if (norm) norm.apply(memory.projected.data(), count, memory.projected.data());
     memory.add(memory.projected);
   }
@@ -213,6 +215,7 @@ class Decoder final : public Transformer {
 
   DecoderPlan plan_;
   DecoderWeights weights_;
+  Ranks ranks_;
   std::vector<Rotation> rotations_;
   std::vector<Rotation> long_rotations_;
   std::size_t recompute_after_ = 0;
@@ -220,9 +223,10 @@ class Decoder final : public Transformer {
 
 }  // namespace
 
-std::unique_ptr<const Transformer> make_decoder(const Model& model, DecoderPlan plan) {
-  DecoderWeights weights = load_decoder(model, plan);
-  return std::make_unique<Decoder>(std::move(plan), std::move(weights));
+std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {
+  DecoderPlan of_rank = plan_of_rank(plan, ranks);
+  DecoderWeights weights = load_decoder(model, plan, ranks);
+  return std::make_unique<Decoder>(std::move(of_rank), std::move(weights), ranks);
 }
 
 }  // namespace poise

@@ -1,6 +1,7 @@
 #include "runtime/decoder_weights.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include <fmt/format.h>
@@ -9,14 +10,28 @@
 
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
+#include "runtime/stored_form.hpp"
 
 namespace poise {
 namespace {
 
-// Loads the modules of a plan.
+std::vector<float> part_of(const std::vector<float>& numbers, const IndexRange& range) {
+  return {numbers.begin() + static_cast<std::ptrdiff_t>(range.first),
+          numbers.begin() + static_cast<std::ptrdiff_t>(range.last)};
+}
+
+// One of the parts that a fused matrix has in turn: its length, and what a rank takes of it.
+struct FusedPart {
+  std::size_t width;
+  IndexRange share;
+};
+
+// Loads a rank's share of the modules of a plan.
 class Loader {
  public:
-  Loader(const Model& model, const DecoderPlan& plan) : model_(model), family_(family_of(model)), plan_(plan) {}
+  // Requires: the heads divide among the ranks.
+  Loader(const Model& model, const DecoderPlan& plan, const Ranks& ranks)
+      : model_(model), family_(family_of(model)), plan_(plan), ranks_(ranks) {}
 
   const Tensor& tensor(const std::string& name) const {
     const Tensor* tensor = find_weight(model_, family_, name);
@@ -36,23 +51,70 @@ class Loader {
     return norm;
   }
 
-  Projection projection(const std::string& prefix, const Linear& linear, Orientation orientation) const {
-    Projection result = {load_matrix(tensor(fmt::format("{}{}.weight", prefix, linear.module)), orientation)};
-    if (linear.bias) result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
+  Projection projection(const std::string& prefix, const Linear& linear, Orientation orientation,
+                        const MatrixPart& part = {}) const {
+    Projection result = {load_matrix(tensor(weight_name(prefix, linear)), orientation, part)};
+    // A sum over ranks has the bias of the first.
+    if (!linear.bias || (part.of == MatrixPart::Of::inputs && ranks_.rank > 0)) return result;
+    result.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, linear.module)));
+    if (part.of == MatrixPart::Of::outputs) result.bias = part_of(result.bias, part.range);
     return result;
   }
-  Projection projection(const std::string& prefix, const Linear& linear) const {
-    return projection(prefix, linear, orientation());
+
+  // The outputs of modules that make the parts: each its own, or one all of them in turn.
+  std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears,
+                                      const std::vector<FusedPart>& parts) const {
+    std::vector<Projection> result;
+    if (ranks_.count == 1) {
+      for (const Linear& linear : linears) result.push_back(projection(prefix, linear, orientation()));
+      return result;
+    }
+    const bool fused = linears.size() < parts.size();
+    std::size_t begin = 0;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const MatrixPart part = {MatrixPart::Of::outputs, {begin + parts[p].share.first, begin + parts[p].share.last}};
+      result.push_back(projection(prefix, linears[fused ? 0 : p], orientation(), part));
+      if (fused) begin += parts[p].width;
+    }
+    return result;
   }
 
-  std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears) const {
-    std::vector<Projection> result;
-    for (const Linear& linear : linears) result.push_back(projection(prefix, linear));
+  Projection summed(const std::string& prefix, const Linear& linear, const IndexRange& inputs) const {
+    if (ranks_.count == 1) return projection(prefix, linear, orientation());
+    return projection(prefix, linear, orientation(), {MatrixPart::Of::inputs, inputs});
+  }
+
+  std::vector<Projection> qkv(const std::string& prefix) const {
+    const auto heads = [&](std::size_t count) {
+      const IndexRange share = ranks_.share(count);
+      return FusedPart{count * plan_.head_size, {share.first * plan_.head_size, share.last * plan_.head_size}};
+    };
+    return projections(prefix, plan_.qkv, {heads(plan_.heads), heads(plan_.kv_heads), heads(plan_.kv_heads)});
+  }
+
+  Projection o(const std::string& prefix) const {
+    const IndexRange share = ranks_.share(plan_.heads);
+    return summed(prefix, plan_.o, {share.first * plan_.head_size, share.last * plan_.head_size});
+  }
+
+  // The norm of each head, or of all heads together.
+  Norm head_norm(const std::string& prefix, std::string_view module) const {
+    Norm result = norm(prefix, module);
+    if (ranks_.count > 1 && result.weight.size() > plan_.head_size) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}{} norms all heads together, so they do not divide among ranks", prefix, module));
+    }
     return result;
   }
 
   FeedForward network(const std::string& prefix, const std::vector<Linear>& in, const Linear& down) const {
-    return {projections(prefix, in), projection(prefix, down), plan_.activation, plan_.gated};
+    const Tensor& weight = tensor(weight_name(prefix, down));
+    const std::size_t inner = weight.shape[plan_.transposed ? 0 : 1];
+    std::vector<const Tensor*> in_weights;
+    for (const Linear& linear : in) in_weights.push_back(&tensor(weight_name(prefix, linear)));
+    const IndexRange share = inner_share(inner, in_weights, weight, orientation());
+    std::vector<FusedPart> parts(plan_.gated ? 2 : 1, {inner, share});
+    return {projections(prefix, in, parts), summed(prefix, down, share), plan_.activation, plan_.gated};
   }
 
   Experts experts(const std::string& prefix, const ExpertsPlan& plan) const {
@@ -72,17 +134,18 @@ class Loader {
     const std::string prefix = fmt::format("{}{}.", plan_.layer_names, index);
     DecoderLayer layer = {.plan = plan_.layers[index],
                           .attention_norm = norm(prefix, plan_.attention_norm),
-                          .qkv = projections(prefix, plan_.qkv),
-                          .q_norm = norm(prefix, plan_.q_norm),
-                          .k_norm = norm(prefix, plan_.k_norm),
+                          .qkv = qkv(prefix),
+                          .q_norm = head_norm(prefix, plan_.q_norm),
+                          .k_norm = head_norm(prefix, plan_.k_norm),
                           .sinks = {},
-                          .o = projection(prefix, plan_.o),
+                          .o = o(prefix),
                           .attention_post_norm = norm(prefix, plan_.attention_post_norm),
                           .mlp_norm = norm(prefix, plan_.mlp_norm),
                           .mlp = {},
                           .experts = {},
                           .mlp_post_norm = norm(prefix, plan_.mlp_post_norm)};
-    if (!plan_.sinks.empty()) layer.sinks = load_vector(tensor(prefix + std::string(plan_.sinks)));
+    if (!plan_.sinks.empty())
+      layer.sinks = part_of(load_vector(tensor(prefix + std::string(plan_.sinks))), ranks_.share(plan_.heads));
     if (layer.plan.experts) {
       layer.experts = experts(prefix, *plan_.experts);
     } else {
@@ -110,24 +173,55 @@ class Loader {
   }
 
  private:
+  static std::string weight_name(const std::string& prefix, const Linear& linear) {
+    return fmt::format("{}{}.weight", prefix, linear.module);
+  }
+
+  // This rank's inner numbers: as many as can be taken together out of the matrices that give and take them.
+  IndexRange inner_share(std::size_t inner, const std::vector<const Tensor*>& in, const Tensor& down,
+                         Orientation orientation) const {
+    if (ranks_.count == 1) return {0, inner};
+    std::size_t step = part_step(down, orientation, MatrixPart::Of::inputs);
+    for (const Tensor* const tensor : in)
+      step = std::lcm(step, part_step(*tensor, orientation, MatrixPart::Of::outputs));
+    if (inner / step < ranks_.count || inner % step != 0) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("tensor {}: {} inner numbers in steps of {} do not divide among {} ranks", down.name,
+                              inner, step, ranks_.count));
+    }
+    const IndexRange share = ranks_.share(inner / step);
+    return {share.first * step, share.last * step};
+  }
+
   std::vector<FeedForward> stacked(const std::string& prefix, const ExpertsPlan& plan) const {
     const auto of = [&](std::string_view name) { return fmt::format("{}{}.{}", prefix, plan.list, name); };
     const Orientation orientation =
         plan.stored == ExpertsStored::stacked_in_out ? Orientation::in_out : Orientation::out_in;
-    auto gate = load_matrices(tensor(of(plan.gate)), orientation);
-    auto down = load_matrices(tensor(of(plan.down)), orientation);
+    const Tensor& gate_weight = tensor(of(plan.gate));
+    const Tensor& down_weight = tensor(of(plan.down));
+    if (down_weight.shape.size() != 3)
+      refuse_weight(down_weight,
+                    fmt::format("its shape is {}, expected several matrices", to_string(down_weight.shape)));
+    const std::size_t inner = down_weight.shape[orientation == Orientation::in_out ? 1 : 2];
+    const IndexRange share = inner_share(inner, {&gate_weight}, down_weight, orientation);
+    const IndexRange by_turns = {2 * share.first, 2 * share.last};
+    const bool is_whole = ranks_.count == 1;
+    auto gate = load_matrices(gate_weight, orientation,
+                              is_whole ? MatrixPart() : MatrixPart{MatrixPart::Of::outputs, by_turns});
+    auto down =
+        load_matrices(down_weight, orientation, is_whole ? MatrixPart() : MatrixPart{MatrixPart::Of::inputs, share});
     const std::vector<float> gate_bias = load_vector(tensor(of(plan.gate) + "_bias"));
     const std::vector<float> down_bias = load_vector(tensor(of(plan.down) + "_bias"));
-    const auto row = [&](const std::vector<float>& all, std::size_t i) {
-      const auto width = static_cast<std::ptrdiff_t>(all.size() / plan.count);
-      const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i) * width;
-      return std::vector<float>(begin, begin + width);
+    const auto row = [&](const std::vector<float>& all, std::size_t i, const IndexRange& range) {
+      const std::size_t begin = i * (all.size() / plan.count);
+      return part_of(all, {begin + range.first, begin + range.last});
     };
     std::vector<FeedForward> experts;
     for (std::size_t i = 0; i < plan.count; ++i) {
       FeedForward& expert = experts.emplace_back();
-      expert.in.push_back({std::move(gate[i]), row(gate_bias, i)});
-      expert.down = {std::move(down[i]), row(down_bias, i)};
+      expert.in.push_back({std::move(gate[i]), row(gate_bias, i, by_turns)});
+      expert.down = {std::move(down[i])};
+      if (ranks_.rank == 0) expert.down.bias = row(down_bias, i, {0, expert.down.outputs()});
       expert.activation = plan_.activation;
       expert.fused = Fused::by_turns;
     }
@@ -137,6 +231,7 @@ class Loader {
   const Model& model_;
   const Family& family_;
   const DecoderPlan& plan_;
+  const Ranks& ranks_;
 };
 
 }  // namespace
@@ -146,8 +241,8 @@ void Norm::apply(const float* x, std::size_t rows, float* out) const {
   rms_norm(x, rows, weight, epsilon, out);
 }
 
-DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan) {
-  const Loader loader(model, plan);
+DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {
+  const Loader loader(model, plan, ranks);
   DecoderWeights weights;
   weights.embedding = load_matrix(loader.tensor(std::string(plan.embedding)));
   if (!plan.positions.empty()) weights.positions = load_matrix(loader.tensor(std::string(plan.positions)));

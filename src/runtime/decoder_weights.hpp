@@ -11,6 +11,7 @@
 #include "family/decoder_plan.hpp"
 #include "runtime/feed_forward.hpp"
 #include "runtime/projection.hpp"
+#include "runtime/ranks.hpp"
 
 namespace poise {
 
@@ -49,7 +50,8 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;
 };
 
-// Requires: configuration and tensors have been checked.
-DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan);
+// The share of a rank, by the plan of the whole model. Throws unsupported for what does not divide among the ranks.
+// Requires: configuration and tensors have been checked; plan_of_rank() takes the plan.
+DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
 }  // namespace poise

@@ -43,7 +43,7 @@ DecoderPlan plan_of(const Model& model, const Family& family) {
 
 }  // namespace
 
-std::unique_ptr<const Transformer> make_transformer(const Model& model) {
+std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks) {
   const std::string& type = model.card.model_type;  // empty if the file has none; the tensors' names and shapes decide
                                                     // then
   if (!type.empty() && find_family(type) == nullptr)
@@ -55,7 +55,7 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model) {
   if (const auto unknown = unknown_weights(model); !unknown.empty()) {
     refuse(model, fmt::format("a {} model has no {}", family.title, fmt::join(unknown, ", ")));
   }
-  return make_decoder(model, plan_of(model, family));
+  return make_decoder(model, plan_of(model, family), ranks);
 }
 
 }  // namespace poise

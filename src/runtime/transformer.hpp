@@ -13,6 +13,7 @@
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "runtime/ranks.hpp"
 #include "runtime/sequence.hpp"
 #include "runtime/workspace.hpp"
 
@@ -77,6 +78,7 @@ class Transformer {
 // The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be destroyed.
 // Throws unsupported, naming what is missing or what Poise does not run, and invalid_file listing every disagreement
 // between configuration and tensors.
-std::unique_ptr<const Transformer> make_transformer(const Model& model);
+// As one of several ranks it holds its share of the weights, and throws unsupported for what does not divide.
+std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 
 }  // namespace poise
