@@ -396,6 +396,43 @@ def bench_run(bench, model, files):
         )
 
 
+def without_window(model, directory):
+    """The model as one whose tokens see all others."""
+    directory.mkdir(exist_ok=True)
+    for file in model.iterdir():
+        link = directory / file.name
+        if file.name != "config.json" and not link.exists():
+            link.symlink_to(file.resolve())
+    config = {**json.loads((model / "config.json").read_text()), "sliding_window": None}
+    (directory / "config.json").write_text(json.dumps(config))
+    return directory
+
+
+def bench_context(bench, model, single):
+    """Decode with 8,192 positions: each token reads the weights and the cache once."""
+    config = json.loads((model / "config.json").read_text())
+    count, generated = 8160, 32
+    tokens = ",".join(str(3 + i % 200) for i in range(count))
+    numbers = 2 * config["num_hidden_layers"] * config["num_key_value_heads"] * (count + generated)
+    numbers *= config["hidden_size"] // config["num_attention_heads"]
+    for name, each in (("f32", 4), ("f16", 2), ("q8", 1.125)):
+        command = [bench.poise, "run", model, "--tokens", tokens, "-n", generated, "--json", "--cache", name]
+        reads, decodes = [], []
+        for _ in range(bench.rounds):
+            warm(model)
+            reads.append(size_of(single) / bench.seconds_of_limit("sum", single, 2, "again"))
+            decodes.append(json.loads(run(command, subprocess.PIPE)[2])["decode_tokens_per_second"])
+        roof, decode = statistics.median(reads) / (size_of(single) + numbers * each), statistics.median(decodes)
+        bench.row(
+            f"decode at 8,192, --cache {name}",
+            f"{decode:.1f} tokens/s",
+            "weights and cache / read-sum",
+            f"{roof:.1f}/s",
+            f"{decode / roof:.2f}",
+            "",
+        )
+
+
 def bench_start(bench):
     nano = bench.fresh("nano.alt")
     run([bench.poise, "convert", ROOT / "examples" / "nano-mistral", "-o", nano])
@@ -425,7 +462,7 @@ def main():
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path("build/bench"))
     parser.add_argument("--model", type=pathlib.Path, help="a Hugging Face directory to take instead")
     parser.add_argument("--rounds", type=int, default=3, help="rounds that count; one more is run before them")
-    parser.add_argument("--jobs", default="open,read,convert,quantize,zstd,checks,run,start")
+    parser.add_argument("--jobs", default="open,read,convert,quantize,zstd,checks,run,context,start")
     args = parser.parse_args()
     args.data.mkdir(parents=True, exist_ok=True)
     model = args.model or args.data / "mistral-1.1b"
@@ -468,6 +505,8 @@ def main():
             bench_checks(bench, single, files)
         if "run" in jobs:
             bench_run(bench, model, files)
+        if "context" in jobs:
+            bench_context(bench, without_window(model, args.data / "no-window"), single)
         if "start" in jobs:
             bench_start(bench)
     finally:

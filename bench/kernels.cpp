@@ -18,6 +18,7 @@
 
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
+#include "runtime/attention.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels.cpp"
@@ -119,6 +120,37 @@ BENCHMARK_CAPTURE(multiply, i8, Storage::i8, 1.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, i4, Storage::i4, 0.5)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group8, Storage::group8, 1.0)->Arg(1)->Arg(256);
 BENCHMARK_CAPTURE(multiply, group4, Storage::group4, 0.5)->Arg(1)->Arg(256);
+
+// Attention of a token, or of the last of a prompt, over a context of 8,192 in memory: four layers of 32 heads that
+// share 8 of keys and values. Bytes are those of the cache that each token sees.
+void attend_to_context(benchmark::State& state, poise::CacheType type) {
+  constexpr std::size_t kContext = 8192;
+  constexpr std::size_t kLayers = 4;
+  const poise::AttentionHeads heads = {.count = 32, .kv_count = 8, .size = 128};
+  poise::KvCache cache(type, {heads.kv_count, heads.size}, std::vector(kLayers, kContext));
+  cache.reserve(kContext);
+  std::vector<float> numbers(cache.width());
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 19) / 10.0F - 0.9F;
+  for (std::size_t layer = 0; layer < kLayers; ++layer) {
+    for (std::size_t p = 0; p < kContext; ++p) cache.put(layer, p, numbers.data(), numbers.data());
+  }
+  const auto count = static_cast<std::size_t>(state.range(0));
+  std::vector<poise::AttentionToken> tokens;
+  for (std::size_t t = 0; t < count; ++t) tokens.push_back({&cache, kContext - count + t});
+  const std::vector<float> queries(count * heads.count * heads.size, 0.1F);
+  std::vector<float> out(queries.size());
+  for (auto _ : state) {
+    for (std::size_t layer = 0; layer < kLayers; ++layer)
+      poise::attend(tokens, layer, heads, queries.data(), out.data());
+    benchmark::DoNotOptimize(out.data());
+  }
+  const std::size_t bytes =
+      kLayers * 2 * heads.kv_count * cache.type().block_bytes(heads.size) * kContext / poise::kBlockPositions;
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(count * bytes));
+}
+BENCHMARK_CAPTURE(attend_to_context, f32, poise::CacheType::f32)->Arg(1)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(attend_to_context, f16, poise::CacheType::f16)->Arg(1)->Arg(64)->UseRealTime();
+BENCHMARK_CAPTURE(attend_to_context, q8, poise::CacheType::q8)->Arg(1)->Arg(64)->UseRealTime();
 
 constexpr std::size_t kInMemory = std::size_t{256} << 20;  // bytes
 
