@@ -71,6 +71,9 @@ struct CodeLayout {
   }
 };
 
+// How many columns share a scale in panels of a matrix, up to `most`; 0: it becomes no panels, on this processor.
+std::size_t panel_step(const StoredRows& matrix, std::size_t most);
+
 // The layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
 CodeLayout code_layout(const StoredRows& matrix);
 

@@ -273,18 +273,24 @@ void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t
   HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
 }
 
+std::size_t panel_step(const StoredRows& matrix, std::size_t most) {
+  const CodeForm& form = stored_type(matrix).kernels().panels;
+  if (form.expand == nullptr || matrix.columns % form.elements != 0) return 0;
+  const std::size_t shared = form.group != 0 ? form.group : matrix.group_size != 0 ? matrix.group_size : matrix.columns;
+  for (std::size_t step = most; step >= kLeastStep; step /= 2) {
+    if (shared % step == 0 && matrix.columns % step == 0) return step;
+  }
+  return 0;
+}
+
 CodeLayout code_layout(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
-  if (form.expand == nullptr) return {};
   const bool in_one = form.vnni && has_vnni();
   constexpr unsigned kLargestInPairs = 129;  // twice 127 times that has 15 bits
   if (!in_one && (form.words || form.largest > kLargestInPairs)) return {};
-  if (matrix.columns % form.elements != 0) return {};
-  const std::size_t shared = form.group != 0 ? form.group : matrix.group_size != 0 ? matrix.group_size : matrix.columns;
-  for (std::size_t step = form.words ? kMostStep : KernelInput::kByteBlock; step >= kLeastStep; step /= 2) {
-    if (shared % step == 0 && matrix.columns % step == 0) return {matrix.columns, step, form.offset, form.words};
-  }
-  return {};
+  const std::size_t step = panel_step(matrix, form.words ? kMostStep : KernelInput::kByteBlock);
+  if (step == 0) return {};
+  return {matrix.columns, step, form.offset, form.words};
 }
 
 }  // namespace poise

@@ -1,20 +1,14 @@
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 #include <hwy/cache_control.h>
 
 #include "kernels/stored_type.hpp"
-#include "kernels/tiles.hpp"
 
 namespace poise {
 namespace {
 
 std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
-
-std::size_t tile_parts_of(const StoredRows& matrix) {
-  return stored_type(matrix).tiles == TileForm::three_parts ? 3 : 2;
-}
 
 // The number of columns for sums of x; 0: all.
 std::size_t x_group_of(const StoredRows& matrix) {
@@ -44,6 +38,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
       columns_(matrix.columns),
       groups_(rounded_up(tokens, kTogether) / kTogether) {
   const std::size_t block = form_ == Form::panels                          ? kCodeBlock
+                            : form_ == Form::tiles                         ? kTileBlock
                             : form_ == Form::words || form_ == Form::bytes ? kIntegerBlock
                                                                            : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
@@ -51,8 +46,8 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
     code_layout_ = code_layout(matrix);
     codes_.resize(code_layout_.place(0, blocks_, tokens_));
   } else if (form_ == Form::tiles) {
-    parts_ = tile_parts_of(matrix);
-    tiles_.resize(tile_place(0, blocks_, 0));
+    tile_layout_ = tile_layout(matrix);
+    codes_.resize(tile_layout_.place(0, blocks_, tokens_));
   } else if (form_ == Form::floats) {
     floats_.resize(is_few() ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
   } else {
@@ -80,7 +75,7 @@ bool KernelInput::suits(const StoredRows& matrix) const {
   if (columns_ != matrix.columns || form_ != input_form(matrix, tokens_, precision_)) return false;
   if (form_ == Form::bytes) return group_size_ == x_group_of(matrix);
   if (form_ == Form::panels) return code_layout_ == code_layout(matrix);
-  if (form_ == Form::tiles) return parts_ == tile_parts_of(matrix);
+  if (form_ == Form::tiles) return tile_layout_ == tile_layout(matrix);
   return form_ != Form::words || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
 }
 
@@ -90,7 +85,7 @@ void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
     return;
   }
   switch (form_) {
-    case Form::tiles: return take_tiles(x, first, last);
+    case Form::tiles: return take_tile_numbers(x, first, last, tokens_, tile_layout_, codes_.data());
     case Form::panels: return take_codes(x, first, last, tokens_, code_layout_, codes_.data());
     default: return take_floats(x, first, last);
   }
@@ -127,26 +122,6 @@ void KernelInput::take_floats(const float* x, std::size_t first, std::size_t las
                          ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether +
                          t % kTogether;
       for (std::size_t i = 0; i < count; ++i) out[i * kTogether] = from[i];
-    }
-  }
-}
-
-void KernelInput::take_tiles(const float* x, std::size_t first, std::size_t last) {
-  constexpr std::size_t kStep = kTileColumns;
-  static_assert(kFloatBlock % kStep == 0 && kTogether == kTileTokens);
-  for (std::size_t begin = 0; begin < columns_; begin += kStep) {
-    for (std::size_t t = first; t < last; ++t) {
-      float numbers[kStep] = {};
-      std::copy_n(x + t * columns_ + begin, std::min(kStep, columns_ - begin), numbers);
-      std::uint16_t parts[kMostTileParts][kStep];
-      std::uint16_t* const places[kMostTileParts] = {parts[0], parts[1], parts[2]};
-      split_floats(numbers, kStep, std::span(places).first(parts_));
-      for (std::size_t p = 0; p < parts_; ++p) {
-        std::uint16_t* const out = tiles_.data() + tile_place(t / kTogether, begin / kFloatBlock, p) +
-                                   begin % kFloatBlock * kTogether + t % kTogether * 2;
-        for (std::size_t i = 0; i < kStep; i += 2)
-          std::memcpy(out + i * kTogether, parts[p] + i, 2 * sizeof(std::uint16_t));
-      }
     }
   }
 }

@@ -5,8 +5,11 @@
 // (KernelInput::is_few()) is multiplied as one alone, with rows that are read and unpacked once for several.
 //
 // Weights are converted to float32, multiplied and summed in float32. On a processor with a matrix unit, products of
-// several tokens use tiles.hpp: float32 weights are within 2^-24 of each, float32's own rounding; bfloat16 weights, and
-// codes that only need a factor (qint8, qint4), within 1 / 131072; all others within 2 / 65536.
+// several tokens use tiles.hpp: with float32 weights they are within 2^-24 of each, float32's own rounding, with
+// bfloat16 weights within 2^-17, with float16 weights within 2^-15. Weights in groups or blocks of codes are rounded to
+// bfloat16, as x is: within 2^-7, rms 0.25 % at most, which is less than half of what integers of 7 bits cost (below).
+// Codes with one scale for all meet x as integers of 15 bits and a sign, with exact sums: half a step is
+// max(abs(x)) / 65278 of 512 columns.
 //
 // Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes
 // integers, too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes
@@ -26,7 +29,7 @@
 #include "kernels/aligned_floats.hpp"
 #include "kernels/code_panel.hpp"
 #include "kernels/stored_rows.hpp"
-#include "kernels/tiles.hpp"
+#include "kernels/tile_layout.hpp"
 
 namespace poise {
 
@@ -83,12 +86,13 @@ class KernelInput {
     return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether;
   }
 
-  // For several, as tiles: the parts of a block of columns of the g-th kTogether tokens, in the layout of tiles.hpp;
-  // zeros for missing tokens and columns.
-  TileParts parts(std::size_t g, std::size_t block) const {
-    TileParts parts = {};
-    for (std::size_t p = 0; p < parts_; ++p) parts[p] = tiles_.data() + tile_place(g, block, p);
-    return parts;
+  // For several, as tiles: a block of columns of the g-th kTileTokens tokens.
+  const TileLayout& tiles() const { return tile_layout_; }
+  const std::byte* tile_group(std::size_t g, std::size_t block) const {
+    return codes_.data() + tile_layout_.place(g, block, tokens_);
+  }
+  const CodeFactors& code_factors(std::size_t g, std::size_t block) const {
+    return *reinterpret_cast<const CodeFactors*>(tile_group(g, block) + tile_layout_.number_bytes(block));
   }
 
   // For many tokens, as panels take them: a block of columns of the g-th kCodeTokens tokens.
@@ -123,12 +127,8 @@ class KernelInput {
   const std::int16_t* integer_sums(std::size_t t) const { return integers_.data() + t * (columns_ / 16); }
 
  private:
-  std::size_t tile_place(std::size_t g, std::size_t block, std::size_t part) const {
-    return ((block * groups_ + g) * parts_ + part) * kFloatBlock * kTogether;
-  }
   void take_token(const float* x, std::size_t t);
   void take_floats(const float* x, std::size_t first, std::size_t last);
-  void take_tiles(const float* x, std::size_t first, std::size_t last);
 
   Precision precision_;
   Form form_;
@@ -137,10 +137,10 @@ class KernelInput {
   std::size_t blocks_;
   std::size_t groups_;
   AlignedFloats floats_;
-  std::size_t parts_ = 0;  // of each number, as tiles
-  TileNumbers tiles_;
 
+  TileLayout tile_layout_;
   CodeLayout code_layout_;
+  // As panels or tiles.
   std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>> codes_;
 
   std::size_t padded_ = 0;

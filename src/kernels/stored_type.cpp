@@ -17,14 +17,14 @@ constexpr std::array kTypes = {
     NamedRow{Storage::f16, {16, 0, 0, TileForm::two_parts, f16_kernels}},
     NamedRow{Storage::bf16, {16, 0, 0, TileForm::stored, bf16_kernels}},
     NamedRow{Storage::i8, {8, 2, 0, TileForm::codes, i8_kernels}},
-    NamedRow{Storage::u8, {8, 2, 0, TileForm::two_parts, u8_kernels}},
+    NamedRow{Storage::u8, {8, 2, 0, TileForm::codes, u8_kernels}},
     NamedRow{Storage::i4, {4, 4, 0, TileForm::codes, i4_kernels}},
-    NamedRow{Storage::u4, {4, 4, 0, TileForm::two_parts, u4_kernels}},
+    NamedRow{Storage::u4, {4, 4, 0, TileForm::codes, u4_kernels}},
     NamedRow{Storage::i4_bytes, {8, 2, 0, TileForm::codes, i4_bytes_kernels}},
-    NamedRow{Storage::u4_bytes, {8, 2, 0, TileForm::two_parts, u4_bytes_kernels}},
-    NamedRow{Storage::group8, {8, 2, 0, TileForm::two_parts, group8_kernels}},
-    NamedRow{Storage::group4, {4, 4, 0, TileForm::two_parts, group4_kernels}},
-    NamedRow{Storage::mx4, {4, 2, 0, TileForm::two_parts, mx4_kernels}},
+    NamedRow{Storage::u4_bytes, {8, 2, 0, TileForm::codes, u4_bytes_kernels}},
+    NamedRow{Storage::group8, {8, 2, 0, TileForm::rounded, group8_kernels}},
+    NamedRow{Storage::group4, {4, 4, 0, TileForm::rounded, group4_kernels}},
+    NamedRow{Storage::mx4, {4, 2, 0, TileForm::rounded, mx4_kernels}},
 };
 
 constexpr bool in_order() {

@@ -35,19 +35,20 @@ struct TypeKernels {
   CodeForm panels = {};                                   // how many tokens meet it as codes
 };
 
-// The form of weights for a matrix unit.
+// The form of weights for a matrix unit (tiles.hpp).
 enum class TileForm : std::uint8_t {
-  two_parts,    // as sums of two bfloat16 numbers
+  rounded,      // to one bfloat16 number, x too: their codes have rounded them more
+  two_parts,    // as sums of two bfloat16 numbers, x too
   three_parts,  // of three, x too: float32 numbers keep all their bits
-  codes,        // codes without an offset: whole numbers, exact in bfloat16; the sums are multiplied by the scale
-  stored,       // they are bfloat16 numbers
+  codes,        // codes with a scale for all meet integers of x. Rows that become no panels: two_parts
+  stored,       // they are bfloat16 numbers; x has two parts
 };
 
 struct StoredTypeRow {
   std::size_t bits = 0;     // of an element, without separate scales; 0: for blocks, whose type has the size
   std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
   std::size_t x_group = 0;  // of blocks: columns in a sum of x for multiply_integers(); 0: none
-  TileForm tiles = TileForm::two_parts;
+  TileForm tiles = TileForm::rounded;
   const TypeKernels& (*kernels)() = nullptr;  // for the running processor
 };
 

@@ -1,31 +1,25 @@
 #include "kernels/tiles.hpp"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <vector>
 
-#if defined(__x86_64__) && defined(__linux__)
-#define POISE_HAS_AMX 1
-#include <immintrin.h>
+#include "bytes/cpuid.hpp"
+#include "kernels/tile_instructions.hpp"
+
+#if POISE_HAS_AMX
 #include <sys/syscall.h>
 #include <unistd.h>
-#else
-#define POISE_HAS_AMX 0
 #endif
-
-#include "bytes/cpuid.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::size_t kRegisterRows = 16;    // of a tile
-constexpr std::size_t kRegisterBytes = 64;   // of a row of a tile
-constexpr std::size_t kRegisterTokens = 16;  // float32 sums in a row of a tile
-static_assert(kTileRows == 2 * kRegisterRows && kTileTokens == 2 * kRegisterTokens &&
-              2 * kTileColumns == kRegisterBytes);
+static_assert(kTileRows == 2 * kRowsOfTile && kTileTokens == kRowsOfTile && 2 * kTileColumns == kBytesOfRow &&
+              kTileBytes == kBytesOfRow);
 
-float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
+constexpr std::size_t kRowBytes = 4 * kTileRows;  // of weights: four bytes of each row
+constexpr std::size_t kSumBytes = sizeof(float) * kTileRows;
 
 // The pairs of parts of weights and x to multiply, for three of each, smallest products first.
 struct TilePair {
@@ -34,146 +28,122 @@ struct TilePair {
 };
 constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}}};
 
-// One of the sums of products that make one of whole numbers.
-void add_plainly(const TileBlock& block, const std::uint16_t* weights, const std::uint16_t* x, float* sums) {
-  std::vector<float> tokens_of_columns(block.columns * kTileTokens);
-  for (std::size_t i = 0; i < block.columns; ++i) {
-    for (std::size_t t = 0; t < kTileTokens; ++t)
-      tokens_of_columns[i * kTileTokens + t] = from_bfloat16(x[(i / 2 * kTileTokens + t) * 2 + i % 2]);
+// Products of bfloat16. Tiles 0 and 1 hold the sums of the first tokens with the upper and the lower rows, 2 and 3
+// those of the next tokens (kWide). 4 and 5 hold x of both, 6 and 7 weights of the upper and the lower rows: four loads
+// for four products.
+template <class Unit, bool kWide>
+struct NumberTiles {
+  const TileBlock& block;
+
+  POISE_AMX void load_x(const std::uint16_t* x, std::size_t column) const {
+    Unit::template load<4>(x + column * kTileTokens, kBytesOfRow);
+    if constexpr (kWide) Unit::template load<5>(x + block.next + column * kTileTokens, kBytesOfRow);
   }
-  const std::size_t tokens = block.tokens <= kRegisterTokens ? kRegisterTokens : kTileTokens;
-  for (std::size_t r = 0; r < kTileRows; ++r) {
-    for (std::size_t i = 0; i < block.columns; ++i) {
-      const float weight = from_bfloat16(weights[r * block.stride + i]);
-      for (std::size_t t = 0; t < tokens; ++t)
-        sums[r * kTileTokens + t] += weight * tokens_of_columns[i * kTileTokens + t];
+  POISE_AMX void load_weights(const std::uint16_t* weights, std::size_t column) const {
+    Unit::template load<6>(weights + column * kTileRows, kRowBytes);
+    Unit::template load<7>(weights + column * kTileRows + 2 * kSumsOfRow, kRowBytes);
+  }
+  POISE_AMX void add_products() const {
+    Unit::template multiply_bfloat16<0, 4, 6>();
+    Unit::template multiply_bfloat16<1, 4, 7>();
+    if constexpr (kWide) {
+      Unit::template multiply_bfloat16<2, 5, 6>();
+      Unit::template multiply_bfloat16<3, 5, 7>();
     }
   }
+
+  // One part of each.
+  POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
+    for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
+      load_weights(weights, i);
+      load_x(x, i);
+      add_products();
+    }
+  }
+  // Two parts of x, one or two of weights.
+  POISE_AMX void add_two_parts() const {
+    for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
+      load_weights(block.weights[0], i);
+      load_x(block.x[1], i);
+      add_products();
+      load_x(block.x[0], i);
+      add_products();
+      if (block.weights[1] == nullptr) continue;
+      load_weights(block.weights[1], i);
+      add_products();
+    }
+  }
+
+  POISE_AMX void add_to(float* sums) const {
+    constexpr std::size_t kNext = kTileTokens * kTileRows;
+    Unit::template load<0>(sums, kSumBytes);
+    Unit::template load<1>(sums + kSumsOfRow, kSumBytes);
+    if constexpr (kWide) {
+      Unit::template load<2>(sums + kNext, kSumBytes);
+      Unit::template load<3>(sums + kNext + kSumsOfRow, kSumBytes);
+    }
+    if (block.x[2] != nullptr) {
+      for (const TilePair& pair : kPairsOfThree) add_one_part(block.weights[pair.weights], block.x[pair.x]);
+    } else if (block.x[1] != nullptr) {
+      add_two_parts();
+    } else {
+      add_one_part(block.weights[0], block.x[0]);
+    }
+    Unit::template store<0>(sums, kSumBytes);
+    Unit::template store<1>(sums + kSumsOfRow, kSumBytes);
+    if constexpr (kWide) {
+      Unit::template store<2>(sums + kNext, kSumBytes);
+      Unit::template store<3>(sums + kNext + kSumsOfRow, kSumBytes);
+    }
+  }
+};
+
+template <class Unit>
+void add_numbers(const TileBlock& block, float* sums) {
+  if (block.next == 0) return NumberTiles<Unit, false>{block}.add_to(sums);
+  NumberTiles<Unit, true>{block}.add_to(sums);
 }
 
-void multiply_plainly(const TileBlock& block, float* sums) {
-  if (block.x[2] != nullptr) {
-    for (const TilePair& pair : kPairsOfThree) add_plainly(block, block.weights[pair.weights], block.x[pair.x], sums);
-    return;
+// Tiles 0 and 1 hold the sums of the upper bytes with the upper and the lower rows, 2 and 3 those of the lower bytes. 4
+// and 5 hold both bytes of x, 6 and 7 codes of the upper and the lower rows.
+template <class Unit>
+POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
+  Unit::template clear<0>();
+  Unit::template clear<1>();
+  Unit::template clear<2>();
+  Unit::template clear<3>();
+  for (std::size_t i = 0; i < block.columns; i += kTileBytes) {
+    Unit::template load<6>(block.codes + i * kTileRows, kRowBytes);
+    Unit::template load<7>(block.codes + i * kTileRows + 4 * kSumsOfRow, kRowBytes);
+    Unit::template load<4>(block.upper + i * kTileTokens, kBytesOfRow);
+    Unit::template multiply_bytes<0, 4, 6>();
+    Unit::template multiply_bytes<1, 4, 7>();
+    Unit::template load<5>(block.lower + i * kTileTokens, kBytesOfRow);
+    Unit::template multiply_bytes<2, 5, 6>();
+    Unit::template multiply_bytes<3, 5, 7>();
   }
-  add_plainly(block, block.weights[0], block.x[1], sums);
-  add_plainly(block, block.weights[0], block.x[0], sums);
-  if (block.weights[1] != nullptr) add_plainly(block, block.weights[1], block.x[0], sums);
+  Unit::template store<0>(upper_sums, kSumBytes);
+  Unit::template store<1>(upper_sums + kSumsOfRow, kSumBytes);
+  Unit::template store<2>(lower_sums, kSumBytes);
+  Unit::template store<3>(lower_sums + kSumsOfRow, kSumBytes);
 }
 
 #if POISE_HAS_AMX
 
-// Input of LDTILECFG: all eight tiles have full size.
-struct alignas(64) TileShapes {
-  std::uint8_t palette = 1;
-  std::uint8_t first_row = 0;
-  std::array<std::uint8_t, 14> reserved = {};
-  std::array<std::uint16_t, 16> row_bytes = {64, 64, 64, 64, 64, 64, 64, 64};
-  std::array<std::uint8_t, 16> rows = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-static_assert(sizeof(TileShapes) == 64);
-constinit const TileShapes kShapes;
-
-#define POISE_AMX __attribute__((target("amx-tile,amx-bf16")))
-
-POISE_AMX void begin_tiles() { _tile_loadconfig(&kShapes); }
-POISE_AMX void end_tiles() { _tile_release(); }
-
-constexpr std::size_t kPairBytes = 2 * sizeof(std::uint16_t) * kTileTokens;
-
-// Adds the products of two or of one part of the weights with two of x.
-template <bool kWide>
-POISE_AMX void add_two_parts(const TileBlock& block) {
-  const std::size_t weight_bytes = sizeof(std::uint16_t) * block.stride;
-  const auto [high, low, none] = block.weights;
-  for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-    _tile_loadd(4, high + i, weight_bytes);
-    _tile_loadd(5, high + kRegisterRows * block.stride + i, weight_bytes);
-    for (const std::uint16_t* part : {block.x[1], block.x[0]}) {
-      const std::uint16_t* const x = part + i * kTileTokens;
-      _tile_loadd(6, x, kPairBytes);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(2, 5, 6);
-      if constexpr (kWide) {
-        _tile_loadd(7, x + 2 * kRegisterTokens, kPairBytes);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-    }
-    if (low == nullptr) continue;
-    _tile_loadd(4, low + i, weight_bytes);
-    _tile_loadd(5, low + kRegisterRows * block.stride + i, weight_bytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 5, 6);
-    if constexpr (kWide) {
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-}
-
-// Adds the products of one part of the weights with one of x.
-template <bool kWide>
-POISE_AMX void add_one_part(const TileBlock& block, const std::uint16_t* weights, const std::uint16_t* x) {
-  const std::size_t weight_bytes = sizeof(std::uint16_t) * block.stride;
-  for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-    _tile_loadd(4, weights + i, weight_bytes);
-    _tile_loadd(5, weights + kRegisterRows * block.stride + i, weight_bytes);
-    _tile_loadd(6, x + i * kTileTokens, kPairBytes);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(2, 5, 6);
-    if constexpr (kWide) {
-      _tile_loadd(7, x + i * kTileTokens + 2 * kRegisterTokens, kPairBytes);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-}
-
-// Tiles 0 to 3 hold the sums: of the upper and of the lower rows, for the first tokens and (kWide) for the others.
-// Tiles 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of the first tokens and the others.
-template <bool kWide>
-POISE_AMX void multiply_tokens(const TileBlock& block, float* sums) {
-  constexpr std::size_t kSumBytes = sizeof(float) * kTileTokens;
-  float* const lower_sums = sums + kRegisterRows * kTileTokens;
-  asm volatile("" ::: "memory");  // the compiler does not know that tiles are loaded from memory
-  _tile_loadd(0, sums, kSumBytes);
-  _tile_loadd(2, lower_sums, kSumBytes);
-  if constexpr (kWide) {
-    _tile_loadd(1, sums + kRegisterTokens, kSumBytes);
-    _tile_loadd(3, lower_sums + kRegisterTokens, kSumBytes);
-  }
-  if (block.x[2] == nullptr) {
-    add_two_parts<kWide>(block);
-  } else {
-    for (const TilePair& pair : kPairsOfThree) add_one_part<kWide>(block, block.weights[pair.weights], block.x[pair.x]);
-  }
-  _tile_stored(0, sums, kSumBytes);
-  _tile_stored(2, lower_sums, kSumBytes);
-  if constexpr (kWide) {
-    _tile_stored(1, sums + kRegisterTokens, kSumBytes);
-    _tile_stored(3, lower_sums + kRegisterTokens, kSumBytes);
-  }
-}
-
-void multiply_on_unit(const TileBlock& block, float* sums) {
-  if (block.tokens <= kRegisterTokens) return multiply_tokens<false>(block, sums);
-  multiply_tokens<true>(block, sums);
-}
-
-// True if the processor has tiles and their bfloat16 products, and the system saves them on thread switches.
+// True if the processor has tiles and their products, and the system saves them on thread switches.
 bool processor_has_tiles() {
   constexpr unsigned kXsaveEnabled = 1U << 27U;
-  constexpr unsigned kTileState = 3U << 17U;  // of XCR0: shapes and contents
-  constexpr unsigned kTiles = 1U << 24U | 1U << 22U;
-  if ((Cpuid(1, 0).ecx & kXsaveEnabled) == 0 || (Cpuid(7, 0).edx & kTiles) != kTiles) return false;
+  constexpr unsigned kTileState = 3U << 17U;                                 // of XCR0: shapes and contents
+  constexpr unsigned kTilesAndProducts = 1U << 24U | 1U << 22U | 1U << 25U;  // of bfloat16 and of bytes
+  if ((Cpuid(1, 0).ecx & kXsaveEnabled) == 0 || (Cpuid(7, 0).edx & kTilesAndProducts) != kTilesAndProducts)
+    return false;
   unsigned low = 0;
   unsigned high = 0;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   if ((low & kTileState) != kTileState) return false;
   const Cpuid palette(0x1d, 1);
-  return palette.ebx >> 16U >= 8 && (palette.ebx & 0xffffU) == kRegisterBytes &&
-         (palette.ecx & 0xffffU) == kRegisterRows;
+  return palette.ebx >> 16U >= kTiles && (palette.ebx & 0xffffU) == kBytesOfRow &&
+         (palette.ecx & 0xffffU) == kRowsOfTile;
 }
 
 // Linux gives the tiles' 8 KiB of state to processes that ask for it (Documentation/arch/x86/xstate.rst).
@@ -183,9 +153,20 @@ bool system_grants_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileContents) == 0;
 }
 
+constexpr std::size_t kFirstColumns = 2 * kTileBytes;
+
+// The result of `multiply` by one unit.
+template <class Unit, class Sum, class Multiply>
+std::vector<Sum> first_sums(std::size_t tokens, Multiply&& multiply) {
+  std::vector<Sum> sums(2 * kTileTokens * kTileRows);
+  Unit::begin(tokens);
+  multiply(sums.data());
+  Unit::end();
+  return sums;
+}
+
 // Small whole numbers, with exact sums in any order.
-bool first_product_is_right() {
-  constexpr std::size_t kColumns = 2 * kTileColumns;
+bool first_numbers_are_right() {
   const auto numbers = [](std::size_t count, unsigned step) {
     std::vector<std::uint16_t> bits(count);
     for (std::size_t i = 0; i < count; ++i) {
@@ -194,36 +175,50 @@ bool first_product_is_right() {
     }
     return bits;
   };
-  const std::array weights = {numbers(kTileRows * kColumns, 5), numbers(kTileRows * kColumns, 7),
-                              numbers(kTileRows * kColumns, 3)};
-  const std::array x = {numbers(kTileTokens * kColumns, 9), numbers(kTileTokens * kColumns, 13),
-                        numbers(kTileTokens * kColumns, 11)};
-  for (std::size_t parts = 1; parts <= kMostTileParts; ++parts) {
-    for (const std::size_t tokens : {kTileTokens, kRegisterTokens}) {
-      TileBlock block = {.stride = kColumns, .columns = kColumns, .tokens = tokens};
-      for (std::size_t p = 0; p < parts; ++p) block.weights[p] = weights[p].data();
-      for (std::size_t p = 0; p < std::max<std::size_t>(parts, 2); ++p) block.x[p] = x[p].data();
-      std::vector<float> expected(kTileRows * kTileTokens);
-      std::vector<float> sums(kTileRows * kTileTokens);
-      multiply_plainly(block, expected.data());
-      begin_tiles();
-      multiply_on_unit(block, sums.data());
-      end_tiles();
-      if (sums != expected) return false;
+  const std::array weights = {numbers(kTileRows * kFirstColumns, 5), numbers(kTileRows * kFirstColumns, 7),
+                              numbers(kTileRows * kFirstColumns, 3)};
+  constexpr std::size_t kNext = kTileTokens * kFirstColumns;
+  const std::array x = {numbers(2 * kNext, 9), numbers(2 * kNext, 13), numbers(2 * kNext, 11)};
+  constexpr std::array<TilePair, 4> kForms = {{{1, 1}, {1, 2}, {2, 2}, {3, 3}}};
+  for (const TilePair& parts : kForms) {
+    for (const std::size_t next : {kNext, std::size_t{0}}) {
+      for (const std::size_t tokens : {kTileTokens, std::size_t{3}}) {
+        TileBlock block = {.next = next, .columns = kFirstColumns};
+        for (std::size_t p = 0; p < parts.weights; ++p) block.weights[p] = weights[p].data();
+        for (std::size_t p = 0; p < parts.x; ++p) block.x[p] = x[p].data();
+        if (first_sums<AmxTiles, float>(tokens, [&](float* sums) { add_numbers<AmxTiles>(block, sums); }) !=
+            first_sums<PlainTiles, float>(tokens, [&](float* sums) { add_numbers<PlainTiles>(block, sums); }))
+          return false;
+      }
     }
   }
   return true;
 }
 
+// All bytes: those of codes have no sign.
+bool first_codes_are_right() {
+  std::vector<std::uint8_t> codes(kTileRows * kFirstColumns);
+  std::vector<std::int8_t> x(2 * kTileTokens * kFirstColumns);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 37);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int8_t>(i * 29);
+  const CodeTiles block = {codes.data(), x.data(), x.data() + x.size() / 2, kFirstColumns};
+  const auto multiply = [&](auto unit) {
+    return first_sums<decltype(unit), std::int32_t>(kTileTokens, [&](std::int32_t* sums) {
+      sum_codes<decltype(unit)>(block, sums, sums + kTileTokens * kTileRows);
+    });
+  };
+  return multiply(AmxTiles()) == multiply(PlainTiles());
+}
+
 TileUnit best_unit() {
-  return processor_has_tiles() && system_grants_tiles() && first_product_is_right() ? TileUnit::amx : TileUnit::none;
+  return processor_has_tiles() && system_grants_tiles() && first_numbers_are_right() && first_codes_are_right()
+             ? TileUnit::amx
+             : TileUnit::none;
 }
 
 #else
 
-void begin_tiles() {}
-void end_tiles() {}
-void multiply_on_unit(const TileBlock& block, float* sums) { multiply_plainly(block, sums); }
+using AmxTiles = PlainTiles;
 TileUnit best_unit() { return TileUnit::none; }
 
 #endif
@@ -238,20 +233,27 @@ TileUnit& chosen_unit() {
 TileUnit tile_unit() { return chosen_unit(); }
 void choose_tile_unit(TileUnit unit) { chosen_unit() = unit; }
 
-TileScope::TileScope() {
-  if (tile_unit() == TileUnit::amx) begin_tiles();
+TileScope::TileScope(std::size_t tokens) {
+  const std::size_t rows = tokens < kTileTokens ? tokens : kTileTokens;
+  tile_unit() == TileUnit::amx ? AmxTiles::begin(rows) : PlainTiles::begin(rows);
 }
 
-TileScope::~TileScope() {
-  if (tile_unit() == TileUnit::amx) end_tiles();
-}
+TileScope::~TileScope() { tile_unit() == TileUnit::amx ? AmxTiles::end() : PlainTiles::end(); }
 
 void multiply_tiles(const TileBlock& block, float* sums) {
-  const auto multiply = tile_unit() == TileUnit::amx ? multiply_on_unit : multiply_plainly;
-  if (block.x[2] == nullptr) return multiply(block, sums);
-  alignas(64) std::array<float, kTileRows* kTileTokens> of_block = {};
-  multiply(block, of_block.data());
-  for (std::size_t i = 0; i < of_block.size(); ++i) sums[i] += of_block[i];
+  const auto add = tile_unit() == TileUnit::amx ? add_numbers<AmxTiles> : add_numbers<PlainTiles>;
+  if (block.x[2] == nullptr) return add(block, sums);
+  alignas(64) std::array<float, 2 * kTileTokens* kTileRows> of_block = {};
+  add(block, of_block.data());
+  const std::size_t count = block.next == 0 ? of_block.size() / 2 : of_block.size();
+  for (std::size_t i = 0; i < count; ++i) sums[i] += of_block[i];
 }
+
+void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
+  if (tile_unit() == TileUnit::amx) return sum_codes<AmxTiles>(block, upper_sums, lower_sums);
+  sum_codes<PlainTiles>(block, upper_sums, lower_sums);
+}
+
+TileCounts tile_counts() { return PlainTiles::counts(); }
 
 }  // namespace poise

@@ -1,70 +1,95 @@
 // Sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64 bytes.
 //
-// The unit multiplies bfloat16 and sums float32. A number is split into a sum of bfloat16 numbers: the first part is
-// the number rounded to bfloat16, the next the remainder, rounded, too. The largest relative error of a product:
+// The unit multiplies bfloat16 numbers with sums in float32, and bytes with exact sums in 32 bits. Of a product, which
+// has rows of weights and x of tokens, x is the first factor: a tile has a token in each row. Tiles of weights have
+// four bytes of neighbouring columns side by side, then those of the next row.
 //
-//   two parts each      2 / 65536 of it: the product of the second parts is left out, and what two parts leave of a
-//                       number. If one of the two is a bfloat16 number, half of 1 / 65536
-//   three parts each    2^-24 of it, as much as float32 rounds it: three parts are a float32 number exactly, and the
-//                       three smallest of their nine products are left out
+// As bfloat16, a number is a sum of parts: the first is the number rounded to bfloat16, the next the remainder,
+// rounded, too. The largest error of a product, relative to it:
+//
+//   one part each          2^-7: each is rounded once, by 2^-8 at most; rms 0.16 % each
+//   one, two of x          2^-17 if the weight is a bfloat16 number, so that its part is exact
+//   two parts each         2^-15: the product of the second parts is left out, and what two parts leave of a number
+//   three parts each       2^-24, as much as float32 rounds it: three parts are a float32 number exactly, and the three
+//                          smallest of their nine products are left out
 //
 // This holds for numbers between 1e-31 and 3e38, since numbers below float32's normal range count as zero. Sums are
 // float32, in an order that depends only on the columns. An infinity makes its sums infinite or NaN.
+//
+// Bytes are codes of weights, without a sign, and the two halves of x as integers of 15 bits and a sign: products and
+// sums are exact.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
-
-#include <tbb/cache_aligned_allocator.h>
 
 namespace poise {
 
 enum class TileUnit : std::uint8_t {
   none,
-  plain,  // the same products in ordinary code: slow, for tests on any machine
+  plain,  // the same instructions in ordinary code: slow, for tests on any machine
   amx,
 };
 
-// The unit for products of several tokens: amx if the processor has it, the system lets this process use it, and a
-// first product came out right; else none. (The OS grants it once per process, permanently; signal stacks must then
-// hold 8 KiB more.)
+// The unit for products of several tokens: amx if the processor has it, the system lets this process use it, and first
+// products came out right; else none. (The OS grants it once per process, permanently; signal stacks must then hold 8
+// KiB more.)
 TileUnit tile_unit();
 // For tests. Requires: `amx` only if tile_unit() has returned it.
 void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
-inline constexpr std::size_t kTileTokens = 32;   // side by side
-inline constexpr std::size_t kTileColumns = 32;  // come together; the columns of a block are a multiple
+inline constexpr std::size_t kTileTokens = 16;   // of a tile
+inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile of x
+inline constexpr std::size_t kTileBytes = 64;    // bytes in it
 inline constexpr std::size_t kMostTileParts = 3;
 
-// Prepares the unit for this thread, and releases it.
+// Prepares the unit for this thread, and releases it. Tiles get no more rows than there are tokens.
 class TileScope {
  public:
-  TileScope();
+  explicit TileScope(std::size_t tokens);
   ~TileScope();
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;
 };
 
-// bfloat16 numbers aligned for the unit: a tile's row that crossed cache lines would be read twice.
-using TileNumbers = std::vector<std::uint16_t, tbb::cache_aligned_allocator<std::uint16_t>>;
-
-// The parts of some numbers, one array for each; null for missing ones.
+// The parts of some numbers, one array for each; null for missing ones. A tile's row that crossed cache lines would be
+// read twice: they begin at whole lines.
 using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
 
-// Some columns of rows and of tokens.
+// Some columns, a multiple of kTileColumns, of kTileRows rows and of one or two tiles of tokens, as bfloat16.
 struct TileBlock {
-  TileParts weights = {};  // each [kTileRows, stride]; one part: they are bfloat16 numbers
-  std::size_t stride = 0;
-  TileParts x = {};  // each [columns / 2, kTileTokens, 2]; two parts, or three where the weights have three
+  TileParts weights = {};  // each [columns / 2, kTileRows, 2]
+  TileParts x = {};        // each [columns / kTileColumns, kTileTokens, kTileColumns]. As many parts as of weights, or
+                           // two if these have one
+  std::size_t next = 0;    // how many numbers behind x that of the next kTileTokens tokens begins; 0: there are none
   std::size_t columns = 0;
-  std::size_t tokens = kTileTokens;  // up to 16: the others are unused
 };
 
-// Adds the products of a block to sums [kTileRows, kTileTokens]. Sums those of three parts separately first, the
-// smallest before the others: rounding then costs no more than for whole numbers. Requires: a TileScope of this thread.
+// Adds the products of a block to sums [one or two times kTileTokens, kTileRows]. Sums those of three parts separately
+// first, the smallest before the others: rounding then costs no more than for whole numbers. Requires: a TileScope of
+// this thread.
 void multiply_tiles(const TileBlock& block, float* sums);
+
+// The same of one tile of tokens, as codes and the upper and the lower bytes of integers. `columns` is a multiple of
+// kTileBytes.
+struct CodeTiles {
+  const std::uint8_t* codes = nullptr;  // [columns / 4, kTileRows, 4]
+  const std::int8_t* upper = nullptr;   // [columns / kTileBytes, kTileTokens, kTileBytes]
+  const std::int8_t* lower = nullptr;   // the same
+  std::size_t columns = 0;
+};
+
+// Sums of products with both bytes, each [kTileTokens, kTileRows]: exact where 32 bits hold them.
+void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums);
+
+// How many instructions this thread has run with TileUnit::plain: the unit of a processor runs the same.
+struct TileCounts {
+  std::uint64_t loads = 0;
+  std::uint64_t stores = 0;
+  std::uint64_t products = 0;
+};
+TileCounts tile_counts();
 
 }  // namespace poise

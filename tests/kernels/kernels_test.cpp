@@ -194,21 +194,23 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
 // A number of tokens that are not few.
 constexpr std::size_t kMany = KernelInput::kFewTokens + 1;
 
-// What product.hpp promises: sums in float32, of products that a matrix unit rounds; and where x becomes integers half
-// a step of it for each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
+// What product.hpp promises: sums in float32, of products that a matrix unit may round; and where x becomes integers
+// half a step of it for each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
   Expected(const StoredRows& matrix, const double* weights, const float* x, std::size_t tokens,
            Precision precision = Precision::fast) {
-    const bool exact = precision == Precision::exact;
     const KernelInput input(matrix, tokens, precision);
     const bool words = input.form() == KernelInput::Form::words;
     const bool bytes = input.form() == KernelInput::Form::bytes;
     const bool panels = input.form() == KernelInput::Form::panels;
-    const bool integers = words || bytes || panels;
-    const std::size_t block = panels  ? input.codes().step
-                              : bytes ? KernelInput::kByteBlock
-                                      : KernelInput::kIntegerBlock;
-    const double half_steps = panels ? (input.codes().words ? 65278 : 254) : bytes ? 254 : 65534;
+    const bool tiles = input.form() == KernelInput::Form::tiles;
+    const bool code_tiles = tiles && input.tiles().parts == 0;
+    const bool integers = words || bytes || panels || code_tiles;
+    const std::size_t block = panels       ? input.codes().step
+                              : bytes      ? KernelInput::kByteBlock
+                              : code_tiles ? kTileBlock
+                                           : KernelInput::kIntegerBlock;
+    const double half_steps = panels ? (input.codes().words ? 65278 : 254) : bytes ? 254 : code_tiles ? 65278 : 65534;
     for (std::size_t begin = 0; begin < matrix.columns; begin += block) {
       const std::size_t end = std::min(matrix.columns, begin + block);
       double largest = 0;
@@ -225,10 +227,13 @@ struct Expected {
       }
       if (integers) steps += largest / half_steps * sum_of_weights;
     }
-    const bool is_narrow = matrix.storage == Storage::bf16 || matrix.storage == Storage::i8 ||
-                           matrix.storage == Storage::i4 || matrix.storage == Storage::i4_bytes;
-    const bool tiles = tokens > 1 && !exact && tile_unit() != TileUnit::none;
-    if (tiles && matrix.storage != Storage::f32) steps = magnitude * (is_narrow ? 0.5 : 2) / 65536;
+    if (tiles && !code_tiles) steps = magnitude * largest_error_of_tiles(matrix, input.tiles().parts);
+  }
+  // Of products, as tiles.hpp has it.
+  static double largest_error_of_tiles(const StoredRows& matrix, std::size_t parts_of_x) {
+    if (parts_of_x == 1) return 0x1.02p-7;
+    if (parts_of_x == 2) return matrix.storage == Storage::bf16 ? 0x1p-17 : 0x1p-15;
+    return 0x1p-24;
   }
   double tolerance() const { return 1.0001 * steps + 2e-6 * magnitude + 1e-30; }
 

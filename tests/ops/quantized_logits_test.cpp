@@ -13,6 +13,7 @@
 #include <poise/format.hpp>
 #include <poise/session.hpp>
 
+#include "kernels/tiles.hpp"
 #include "ops/transform/transform.hpp"
 #include "support/directories.hpp"
 
@@ -52,9 +53,10 @@ TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
     const char* name;
     double largest;  // docs/quantization.md
     double rms;
+    bool rounded = false;  // to bfloat16, by a matrix unit
   };
-  constexpr Type kTypes[] = {{"f16", 1e-4, 5e-5},         {"bf16", 1e-4, 5e-5},      {"group8", 0.26, 0.035},
-                             {"qint8", 1.33, 0.25},       {"group4", 5.1, 0.81},     {"qint4", 8.0, 1.37},
+  constexpr Type kTypes[] = {{"f16", 1e-4, 5e-5},         {"bf16", 1e-4, 5e-5},        {"group8", 0.26, 0.035, true},
+                             {"qint8", 1.33, 0.25},       {"group4", 5.1, 0.81, true}, {"qint4", 8.0, 1.37},
                              {"qint8:range", 0.94, 0.14}, {"qint4:range", 5.7, 1.01}};
   for (const Type& type : kTypes) {
     ConvertOptions options;
@@ -73,8 +75,10 @@ TEST(QuantizedLogits, AreNearThoseOfTheSameNumbersInFloat32) {
     const Errors of_type(found, exact);
     RecordProperty(fmt::format("{}", type.name), fmt::format("{:.2g} {:.2g} {:.2g} {:.2g}", of_kernels.largest,
                                                              of_kernels.rms, of_type.largest, of_type.rms));
-    EXPECT_LE(of_kernels.largest, 2e-3) << type.name;
-    EXPECT_LE(of_kernels.rms, 5e-4) << type.name;
+    // A matrix unit rounds what groups come to: by a tenth of what the codes lose, in the prompt.
+    const bool rounds = type.rounded && tile_unit() != TileUnit::none;
+    EXPECT_LE(of_kernels.largest, rounds ? 2e-2 : 2e-3) << type.name;
+    EXPECT_LE(of_kernels.rms, rounds ? 4e-3 : 5e-4) << type.name;
     EXPECT_LE(of_type.largest, type.largest) << type.name;
     EXPECT_LE(of_type.rms, type.rms) << type.name;
   }

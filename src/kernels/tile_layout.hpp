@@ -1,0 +1,67 @@
+// How the x of several tokens is laid out for a matrix unit (tiles.hpp), and how a stored type's weights become tiles.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/tiles.hpp"
+
+namespace poise {
+
+struct StoredRows;
+
+inline constexpr std::size_t kTileBlock = 512;  // columns of a panel of weights, at most
+
+// The x of some tokens for the products with a matrix.
+struct TileLayout {
+  std::size_t columns = 0;
+  std::size_t parts = 0;   // bfloat16 numbers in a number; 0: integers
+  std::int32_t taken = 0;  // with integers: what is taken off each code
+
+  bool operator==(const TileLayout&) const = default;
+
+  std::size_t blocks() const { return (columns + kTileBlock - 1) / kTileBlock; }
+  // Of a block, padded with zeros to whole tiles.
+  std::size_t columns_of(std::size_t block) const {
+    const std::size_t whole = parts == 0 ? kTileBytes : kTileColumns;
+    return std::min(kTileBlock, (columns - block * kTileBlock + whole - 1) / whole * whole);
+  }
+  static std::size_t groups(std::size_t tokens) { return (tokens + kTileTokens - 1) / kTileTokens; }
+
+  // Bytes of the numbers of kTileTokens tokens in a block: parts [parts, columns / kTileColumns, kTileTokens,
+  // kTileColumns], or integers [2, columns / kTileBytes, kTileTokens, kTileBytes], the upper bytes first.
+  std::size_t number_bytes(std::size_t block) const {
+    return (parts == 0 ? 2 : 2 * parts) * columns_of(block) * kTileTokens;
+  }
+  // Integers have CodeFactors behind them.
+  std::size_t group_bytes(std::size_t block) const;
+  // Where a block of the g-th kTileTokens tokens begins. `block` may be the number of blocks: the end.
+  std::size_t place(std::size_t g, std::size_t block, std::size_t tokens) const {
+    const std::size_t before = block == 0 ? 0 : block * groups(tokens) * group_bytes(0);
+    if (block < blocks()) return before + g * group_bytes(block);
+    return before - groups(tokens) * (group_bytes(0) - group_bytes(block - 1));
+  }
+};
+
+// Of kTileTokens tokens in a block: a token's integers times `scale` are its x.
+struct CodeFactors {
+  std::int32_t starts[kTileTokens];  // minus what is taken off codes, times the sum of the integers
+  float scales[kTileTokens];
+  float sums[kTileTokens];  // of the integers, times the scale
+};
+
+inline std::size_t TileLayout::group_bytes(std::size_t block) const {
+  return number_bytes(block) + (parts == 0 ? sizeof(CodeFactors) : 0);
+}
+
+// The layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileBlock times the largest
+// integer times the largest code, of which what is taken off makes at most 128.
+TileLayout tile_layout(const StoredRows& matrix);
+
+// Takes tokens [first, last) of x [tokens, columns]. Requires: `first` is a multiple of kTileTokens; `out` has zeros
+// where there are no tokens and no columns.
+void take_tile_numbers(const float* x, std::size_t first, std::size_t last, std::size_t tokens,
+                       const TileLayout& layout, std::byte* out);
+
+}  // namespace poise
