@@ -1,4 +1,7 @@
 // Weights stored as floating-point numbers.
+#include <algorithm>
+#include <cstring>
+
 #include "kernels/stored_type.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -40,16 +43,48 @@ struct LoadBf16 {
   }
 };
 
-template <typename Loader>
+// Two parts are a float16 number exactly: the first rounds its 11 bits to 8, and what is left has fewer. Where they are
+// half way, they are rounded away from zero. An infinity has NaN as second part.
+void SplitF16(const StoredRows& matrix, const SplitRow& row) {
+  const hn::RebindToUnsigned<Floats> words;
+  const hn::Rebind<std::uint16_t, Floats> halves;
+  const LoadF16 loader(matrix);
+  const Bytes from = reinterpret_cast<Bytes>(matrix.data) + LoadF16::bytes(row.row * matrix.columns + row.begin);
+  const auto split = [&](auto number, std::uint16_t* first, std::uint16_t* second) HWY_ATTR {
+    const auto rounded =
+        hn::And(hn::Add(hn::BitCast(words, number), hn::Set(words, 0x8000)), hn::Set(words, 0xffff0000));
+    const auto rest = hn::Sub(number, hn::BitCast(Floats(), rounded));
+    hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(rounded)), halves, first);
+    hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(hn::BitCast(words, rest))), halves, second);
+  };
+  const std::size_t lanes = hn::Lanes(Floats());
+  std::size_t i = 0;
+  for (; i + lanes <= row.count; i += lanes) split(loader(from, i), row.parts[0] + i, row.parts[1] + i);
+  if (i == row.count) return;
+  std::uint16_t first[kMaxLanes];
+  std::uint16_t second[kMaxLanes];
+  split(LoadTail(loader, from, i, row.count - i), first, second);
+  std::copy_n(first, row.count - i, row.parts[0] + i);
+  std::copy_n(second, row.count - i, row.parts[1] + i);
+}
+
+void CopyBf16(const StoredRows& matrix, const SplitRow& row) {
+  std::memcpy(row.parts[0], matrix.data + LoadBf16::bytes(row.row * matrix.columns + row.begin),
+              LoadBf16::bytes(row.count));
+}
+
+template <typename Loader, auto kSplit>
 const TypeKernels& KernelsOf() {
-  static constexpr TypeKernels kKernels = {
-      .decode = &DecodeRows<Loader>, .multiply_floats = &MultiplyFloats<Loader>, .add_rows = &AddRows<Loader>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeRows<Loader>,
+                                           .multiply_floats = &MultiplyFloats<Loader>,
+                                           .add_rows = &AddRows<Loader>,
+                                           .split = kSplit};
   return kKernels;
 }
 
-const TypeKernels& F32() { return KernelsOf<LoadF32>(); }
-const TypeKernels& F16() { return KernelsOf<LoadF16>(); }
-const TypeKernels& Bf16() { return KernelsOf<LoadBf16>(); }
+const TypeKernels& F32() { return KernelsOf<LoadF32, nullptr>(); }
+const TypeKernels& F16() { return KernelsOf<LoadF16, &SplitF16>(); }
+const TypeKernels& Bf16() { return KernelsOf<LoadBf16, &CopyBf16>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -19,6 +19,15 @@ struct FewFloats {
   std::size_t tokens;
 };
 
+// Columns [begin, begin + count) of a row as bfloat16 numbers whose sum they are: parts[p][i] for the i-th. Requires:
+// `begin` is a multiple of 16.
+struct SplitRow {
+  std::size_t row;
+  std::size_t begin;
+  std::size_t count;
+  std::uint16_t* const* parts;
+};
+
 // The kernels of a stored type, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
@@ -33,6 +42,8 @@ struct TypeKernels {
   KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
   std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes
   CodeForm panels = {};                                   // how many tokens meet it as codes
+  // As many parts as the type's TileForm has, directly from the stored bytes. Null: numbers become float32 first.
+  void (*split)(const StoredRows& matrix, const SplitRow& row) = nullptr;
 };
 
 // The form of weights for a matrix unit (tiles.hpp).
@@ -41,7 +52,7 @@ enum class TileForm : std::uint8_t {
   two_parts,    // as sums of two bfloat16 numbers, x too
   three_parts,  // of three, x too: float32 numbers keep all their bits
   codes,        // codes with a scale for all meet integers of x. Rows that become no panels: two_parts
-  stored,       // they are bfloat16 numbers; x has two parts
+  stored,       // as the bfloat16 numbers that they are; x has two parts
 };
 
 struct StoredTypeRow {

@@ -84,10 +84,20 @@ struct TilePanel {
     return part;
   }
 
-  // To whole tiles.
-  void pad(std::size_t count) {
-    const std::size_t columns = (count + kTileColumns - 1) / kTileColumns * kTileColumns;
-    std::fill(parts[0].data() + count * kTileRows, parts[0].data() + columns * kTileRows, std::uint16_t{0});
+  static std::size_t whole_tiles(std::size_t columns) {
+    return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
+  }
+  void pad(std::size_t columns) {
+    std::fill(parts[0].data() + columns * kTileRows, parts[0].data() + whole_tiles(columns) * kTileRows, 0);
+  }
+
+  // What is taken after these columns of a row: the next ones or, at its end, those of the row that takes its place.
+  static void prefetch_next(const StoredRows& matrix, std::size_t row, std::size_t column, std::size_t count) {
+    const bool is_last = column + count == matrix.columns;
+    const std::size_t next =
+        is_last ? (row + kPanelsTogether * kTileRows) * matrix.columns : row * matrix.columns + column + count;
+    const std::byte* const from = matrix.data + stored_bytes(matrix, next);
+    for (std::uint64_t i = 0; i < stored_bytes(matrix, count); i += 64) __builtin_prefetch(from + i, 0, 2);
   }
 
   // Up to kPairedRows rows, to `place` of each pair of columns.
@@ -98,20 +108,20 @@ struct TilePanel {
         Aligned<std::uint16_t>(kPairedRows * kRowStride), Aligned<std::uint16_t>(kPairedRows * kRowStride),
         Aligned<std::uint16_t>(kPairedRows * kRowStride)};
     const StoredRows& matrix = weights.matrix;
-    const std::size_t columns = (count + kTileColumns - 1) / kTileColumns * kTileColumns;
+    const auto split = stored_type(matrix).kernels().split;
+    const std::size_t columns = whole_tiles(count);
     for (std::size_t r = first; r < last; ++r) {
-      const std::size_t at = (r - first) * kRowStride;
-      if (weights.form == TileForm::stored) {
-        std::uint16_t* const numbers = rows[0].data() + at;
-        std::memcpy(numbers, matrix.data + sizeof(std::uint16_t) * (r * matrix.columns + column),
-                    sizeof(std::uint16_t) * count);
-        std::fill(numbers + count, numbers + columns, std::uint16_t{0});
-        continue;
+      std::uint16_t* places[kMostTileParts];
+      for (std::size_t p = 0; p < kMostTileParts; ++p) places[p] = rows[p].data() + (r - first) * kRowStride;
+      if (split != nullptr) {
+        split(matrix, {r, column, count, places});
+        for (std::size_t p = 0; p < weights.parts(); ++p) std::fill(places[p] + count, places[p] + columns, 0);
+      } else {
+        decode_part(matrix, {r, r + 1, column, count, floats.data(), kTileBlock});
+        std::fill(floats.data() + count, floats.data() + columns, 0.0F);
+        split_floats(floats.data(), columns, std::span(places).first(weights.parts()));
       }
-      decode_part(matrix, {r, r + 1, column, count, floats.data(), kTileBlock});
-      std::fill(floats.data() + count, floats.data() + columns, 0.0F);
-      std::uint16_t* const places[kMostTileParts] = {rows[0].data() + at, rows[1].data() + at, rows[2].data() + at};
-      split_floats(floats.data(), columns, std::span(places).first(weights.parts()));
+      prefetch_next(matrix, r, column, count);
     }
     for (std::size_t p = 0; p < weights.parts(); ++p)
       put_pairs(rows[p].data(), kRowStride, columns, parts[p].data() + place);
