@@ -11,7 +11,6 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #define POISE_HAS_AMX 1
-#include <immintrin.h>
 // Of functions that run the instructions. It does not make the compiler emit them elsewhere in the function.
 #define POISE_AMX __attribute__((target("amx-tile,amx-int8,amx-bf16")))
 #else
@@ -110,7 +109,8 @@ class PlainTiles {
 
 #if POISE_HAS_AMX
 
-// By the processor. (Instructions are written out because the compiler's functions for them take literals only.)
+// By the processor. (Instructions are written out: the compiler's functions for them take literals only, and do not say
+// that they read the whole of a configuration.)
 class AmxTiles {
  public:
   POISE_AMX static void begin(std::size_t tokens) {
@@ -119,9 +119,9 @@ class AmxTiles {
       shapes.row_bytes[i] = kBytesOfRow;
       shapes.rows[i] = static_cast<std::uint8_t>(i < kTilesOfTokens ? tokens : kRowsOfTile);
     }
-    _tile_loadconfig(&shapes);
+    asm volatile("ldtilecfg %0" ::"m"(shapes));
   }
-  POISE_AMX static void end() { _tile_release(); }
+  POISE_AMX static void end() { asm volatile("tilerelease"); }
 
   template <int kTile>
   POISE_AMX static void clear() {

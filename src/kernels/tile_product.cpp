@@ -81,6 +81,10 @@ struct TilePanel {
     part.scales = scales.data();
     part.mins = mins.data();
     weights.panels().expand(weights.matrix, part);
+    // It asks for the next columns itself, and at their end for rows that are taken already.
+    if (part.begin + part.count == weights.matrix.columns) {
+      for (std::size_t r = part.first; r < part.last; ++r) prefetch_next(weights.matrix, r, part.begin, part.count);
+    }
     return part;
   }
 
