@@ -157,6 +157,9 @@ struct Format {
   std::unique_ptr<PreparedFile> (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // Findings of verify() besides the tensors: bytes that belong to nothing, files it refers to. Null: none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
+  // An error for each place of a file where it makes Python run code while loading it. Nothing for files of other
+  // formats. Tensors are not looked at. Null: nothing in its files is code. Throws what read() throws.
+  std::vector<Finding> (*dangerous_code)(const SourcePtr& source) = nullptr;
   // How many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with the
   // bytes. Null: none.
   std::size_t (*checksums)(const Input& input, const Model& model) = nullptr;

@@ -24,7 +24,7 @@ enum class Kind : std::uint8_t {
   none,
   boolean,
   integer,
-  wide_integer,  // of more than 64 bits
+  wide_integer,  // of more than 64 bits: text() has its bytes, two's complement; none for one of over 64 digits
   real,
   text,
   bytes,
@@ -70,7 +70,7 @@ class Pickle {
   bool boolean(Id id) const { return nodes_[id].first != 0; }
   std::int64_t integer(Id id) const { return static_cast<std::int64_t>(nodes_[id].first); }
   double real(Id id) const;
-  std::string_view text(Id id) const;      // of text and bytes; of a wide integer its bytes, two's complement
+  std::string_view text(Id id) const;      // of text and bytes; see wide_integer
   std::span<const Id> items(Id id) const;  // of a tuple, list or set; of a dict key, value, ...
   const Call& call(Id id) const { return calls_[nodes_[id].first]; }
   Global global(Id id) const;

@@ -37,6 +37,32 @@ std::optional<std::uint32_t> parse_hex(std::string_view digits) {
   return value;
 }
 
+// Digits of a number outside 64 bits as bytes, two's complement, the lowest first. Empty for more digits than anything
+// but a flood has.
+std::string wide_integer_bytes(std::string_view digits, bool is_negative) {
+  constexpr std::size_t kMostDigits = 64;
+  std::string bytes;
+  if (digits.size() > kMostDigits) return bytes;
+  for (const char digit : digits) {
+    auto carry = static_cast<unsigned>(digit - '0');
+    for (char& byte : bytes) {
+      const unsigned value = 10U * static_cast<unsigned char>(byte) + carry;
+      byte = static_cast<char>(value);
+      carry = value >> 8;
+    }
+    if (carry != 0) bytes += static_cast<char>(carry);
+  }
+  bytes += '\0';  // the sign
+  if (!is_negative) return bytes;
+  unsigned carry = 1;
+  for (char& byte : bytes) {
+    const unsigned value = (~static_cast<unsigned char>(byte) & 0xffU) + carry;
+    byte = static_cast<char>(value);
+    carry = value >> 8;
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Builder::Builder(Program& program, std::uint64_t begin, Pickle& result) : program_(program), result_(result) {
@@ -70,7 +96,7 @@ Id Builder::integer_of_line(std::string_view text, std::string_view what) {
   if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos)
     program_.fail(fmt::format("{}: expected an integer", what));
   if (const auto value = number_from<std::int64_t>(text)) return integer(*value);
-  return made_text(Kind::wide_integer, std::string(text));
+  return made_text(Kind::wide_integer, wide_integer_bytes(digits, text.starts_with('-')));
 }
 
 Id Builder::real_of_line(std::string_view text) {

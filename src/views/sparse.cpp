@@ -223,7 +223,10 @@ void check_coo(const Tensor& tensor, const Tell& tell) {
     std::ranges::sort(cells);
     for (auto twice = std::ranges::adjacent_find(cells); twice != cells.end();
          twice = std::adjacent_find(std::ranges::upper_bound(twice, cells.end(), *twice), cells.end()))
-      tell(part, 0, [&] { return fmt::format("coords: cell {} comes twice, counted row by row", *twice); });
+      tell(part, 0, [&] {
+        return fmt::format(
+            "coords: cell {} comes twice, counted row by row (PyTorch's x.coalesce() adds such values up)", *twice);
+      });
   });
 }
 

@@ -203,10 +203,14 @@ TEST(HostileOnnx, OtherFiles) {
     }
   };
   EXPECT_EQ(message_of(external("weights")), "it was read");
+  EXPECT_EQ(message_of(external("./weights")), "it was read");
+  support::put(directory / "inside" / "deeper" / "weights", std::string(8, '\0'));
+  EXPECT_EQ(message_of(external("deeper/weights")), "it was read");
   for (const std::string& name :
        {std::string("../secret"), (directory / "secret").string(), std::string("inside/../weights"), std::string(".."),
-        std::string("."), std::string(), std::string("a\\b"), std::string("weights\0x", 9)})
-    EXPECT_THAT(message_of(external(name)), HasSubstr("is not a plain file name")) << name;
+        std::string("."), std::string(), std::string("a\\b"), std::string("weights\0x", 9), std::string("deeper/"),
+        std::string("./../secret"), std::string("deeper//weights"), std::string("./")})
+    EXPECT_THAT(message_of(external(name)), HasSubstr("is not inside the model's directory")) << name;
   EXPECT_THAT(message_of(external("absent")), HasSubstr("absent, which is not there"));
   EXPECT_THAT(message_of(external("weights", "1")), HasSubstr("8 bytes at 1 are wanted of weights, which has 8"));
   EXPECT_THAT(message_of(external("weights", "18446744073709551615")), HasSubstr("which has 8"));

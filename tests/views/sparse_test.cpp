@@ -143,7 +143,8 @@ TEST(Sparse, EveryWrongIndexIsTold) {
   EXPECT_THAT(problems(coo({2, 3}, {1, 2, 3, 4, 5}, {1, 2, 0, 1, 1, 2, 0, 7, 2, 0})),
               ElementsAre("coords: element 1 is at 2 in dimension 0, which has 2 at 2 of coords",
                           "coords: element 2 is at 7 in dimension 1, which has 3 at 14 of coords",
-                          "coords: cell 5 comes twice, counted row by row at 0 of coords"));
+                          "coords: cell 5 comes twice, counted row by row (PyTorch's x.coalesce() adds such values up) "
+                          "at 0 of coords"));
   EXPECT_THAT(problems(csr({2, 3}, {1, 2}, {2, 0}, {0, 1, 2})), ElementsAre());
 }
 

@@ -35,6 +35,7 @@
 #include "formats/huggingface/write.hpp"
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
+#include "io/directory.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
@@ -159,8 +160,31 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Model& mod
   return inputs;
 }
 
+// Files that this directory's model does not need, and that run code when others load them: an optimizer's state,
+// training arguments, the same weights in another format.
+std::vector<Finding> code_in_other_files(const fs::path& directory, const Model& model) {
+  std::vector<Finding> findings;
+  for (const DirectoryEntry& entry : list_directory(directory)) {
+    const fs::path path = directory / entry.name;
+    if (!entry.is_file || std::ranges::find(model.origin.files, path) != model.origin.files.end()) continue;
+    try {
+      const SourcePtr source = Source::open(path);
+      const Format* const recognised = recognise({path, source}, all_formats());
+      for (const Format* format : all_formats()) {
+        if (format->dangerous_code != nullptr && (recognised == nullptr || recognised == format))
+          std::ranges::move(format->dangerous_code(source), std::back_inserter(findings));
+      }
+    } catch (const Error& error) {
+      const Severity severity = error.kind() == ErrorKind::invalid_file ? Severity::error : Severity::warning;
+      findings.push_back({severity, error.message(), path.string(), error.offset()});
+    }
+  }
+  return findings;
+}
+
 std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings = adapter_findings(model);
+  std::ranges::move(code_in_other_files(input.path, model), std::back_inserter(findings));
   const auto weights = find_weights(input.path);
   if (!weights || weights->format->audit == nullptr) return findings;
   for (const Input& file : weight_inputs(*weights, model))

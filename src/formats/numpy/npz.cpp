@@ -26,6 +26,15 @@ bool holds(const MemberNames& names) {
   return std::ranges::any_of(names, [](const std::string& name) { return name.ends_with(kExtension); });
 }
 
+// PyTorch finds its pickle without regard to case.
+bool is_pickle(std::string_view name) {
+  constexpr std::string_view kPickle = "data.pkl";
+  if (name.size() < kPickle.size()) return false;
+  const std::string_view end = name.substr(name.size() - kPickle.size());
+  return std::ranges::equal(end, kPickle,
+                            [](char a, char b) { return a == b || (a >= 'A' && a <= 'Z' && (a | 0x20) == b); });
+}
+
 class Reader {
  public:
   Reader(const Input& input, Model& model) : archive_(input.source), model_(model) {}
@@ -34,6 +43,12 @@ class Reader {
     for (const ZipMember& member : archive_.members()) {
       if (member.name.ends_with('/') && member.bytes == 0) continue;  // a folder
       if (!member.name.ends_with(kExtension)) {
+        if (is_pickle(member.name)) {
+          model_.warnings.push_back(
+              {Severity::error,
+               fmt::format("{} is a pickle, which PyTorch runs when it loads this archive", member.name),
+               archive_.source()->name(), member.header});
+        }
         leave_out(member, "it is not an array");
         continue;
       }

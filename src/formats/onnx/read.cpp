@@ -63,6 +63,7 @@ class Reader {
         case 8: sets.add(values_.operator_set(message.message("opset_import", "opset_import"))); break;
         case 14: metadata.add(values_.entry(message.message("metadata_props", "metadata_props"))); break;
         case 20: leave_out(message.start(), "training_info is left out"); break;
+        case 25: leave_out_function(message.message("functions", "functions")); break;
         default: break;
       }
     }
@@ -86,6 +87,19 @@ class Reader {
 
   void leave_out(std::uint64_t at, std::string what) {
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
+  }
+
+  // Nothing is lost of a function without tensors, as of nodes.
+  void leave_out_function(Message function) {
+    std::string name;
+    bool has_tensors = false;
+    while (function.next()) {
+      if (function.number() == 1) name = function.text("name");
+      if (function.number() != 7) continue;
+      const Node node = read_node(function.message("node", "node"), *source_);
+      has_tensors = has_tensors || !node.tensors.empty() || !node.sparse.empty() || !node.lists.empty();
+    }
+    if (has_tensors) leave_out(function.start(), fmt::format("the function {} is left out with its tensors", name));
   }
 
   void read_graph(Message graph) {

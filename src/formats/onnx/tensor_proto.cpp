@@ -124,6 +124,17 @@ HeldBlob elements_of(const TensorProto& proto, const ElementType& type, const So
   return make_memory_blob({}, source->name());
 }
 
+// A relative path of plain names; it may begin with "./".
+bool is_inside(std::string_view path) {
+  if (path.starts_with("./")) path.remove_prefix(2);
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    if (!is_plain_file_name(path.substr(begin, end - begin))) return false;
+    begin = end + 1;
+  }
+  return true;
+}
+
 }  // namespace
 
 void fail(const std::string& problem, ErrorKind kind) { throw Error(kind, problem); }
@@ -173,8 +184,7 @@ TensorProto read_tensor_proto(Message message) {
 }
 
 const SourcePtr& ExternalFiles::open(const std::string& name) {
-  if (!is_plain_file_name(name))
-    fail(fmt::format("external_data: location: \"{}\" is not a plain file name inside the model's directory", name));
+  if (!is_inside(name)) fail(fmt::format("external_data: location: \"{}\" is not inside the model's directory", name));
   const auto found = opened_.find(name);
   if (found != opened_.end()) return found->second;
   const std::filesystem::path path = directory_ / name;

@@ -42,13 +42,13 @@ void take_piece(const Message& message, std::string_view field, Places& places, 
 // A field of dimensions. Throws invalid_file for negative ones, and more than a model has.
 void take_dims(Message& message, Shape& dims);
 
-// The files beside the model that hold elements, each opened once.
+// The files in the model's directory that hold elements, each opened once.
 class ExternalFiles {
  public:
   ExternalFiles(std::filesystem::path directory, const ReadOptions& options)
       : directory_(std::move(directory)), options_(options) {}
 
-  // Throws invalid_file where `name` is not a plain file name, not_found, io.
+  // Throws invalid_file where `name` is not a path inside the directory, not_found, io.
   const SourcePtr& open(const std::string& name);
   const std::map<std::string, SourcePtr>& opened() const { return opened_; }
 

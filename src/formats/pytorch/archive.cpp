@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/pytorch/globals.hpp"
 #include "io/whole_blob.hpp"
 #include "pack/zip.hpp"
 
@@ -89,39 +90,80 @@ void tell_others(const ZipArchive& archive, const std::string& root, const Archi
   }
 }
 
+// PyTorch finds members without regard to case, so that it may load another one than Poise reads.
+void require_distinct_names(const ZipArchive& archive) {
+  std::unordered_map<std::string, const ZipMember*> names;
+  for (const ZipMember& member : archive.members()) {
+    std::string name = member.name;
+    for (char& character : name) character = character >= 'A' && character <= 'Z' ? character | 0x20 : character;
+    const auto [other, is_new] = names.emplace(std::move(name), &member);
+    if (!is_new)
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("pytorch: the members {} and {} have the same name but for their case: torch.load() takes "
+                      "either",
+                      other->second->name, member.name),
+          archive.source()->name(), member.header);
+  }
+}
+
+// The archive and the pickle of its objects.
+struct ArchivePickle {
+  explicit ArchivePickle(const SourcePtr& source) : archive(source), root(root_of(archive)) {
+    require_distinct_names(archive);
+    if (archive.find(root + "constants.pkl") != nullptr)
+      throw Error(ErrorKind::unsupported,
+                  "pytorch: this is a program of TorchScript: in Python, save its state_dict() with torch.save()",
+                  source->name(), 0);
+    const ZipMember& member = *archive.find(root + std::string(kPickle));
+    if (member.bytes > kMaxPickleBytes)
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
+                  source->name(), member.begin);
+    if (member.deflated && member.bytes > most_inflated_pickle(member.stored_bytes))
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("pytorch: data.pkl has {} deflated bytes, which justify at most {}: it has {}",
+                              member.stored_bytes, most_inflated_pickle(member.stored_bytes), member.bytes),
+                  source->name(), member.begin);
+  }
+
+  // Returns visit(objects).
+  template <typename Visit>
+  auto with_objects(const Visit& visit) const {
+    const ZipMember& member = *archive.find(root + std::string(kPickle));
+    const std::string& path = archive.source()->name();
+    const WholeBlob bytes(archive.blob(member));
+    try {
+      const pickle::Pickle pickle = pickle::run(bytes.bytes(), path, member.begin);
+      if (pickle.size() < member.bytes)
+        throw Error(ErrorKind::invalid_file, "pytorch: data.pkl: there are bytes after its end", path,
+                    member.begin + pickle.size());
+      return visit(pickle);
+    } catch (const Error& error) {
+      if (!member.deflated || !error.offset()) throw;
+      throw Error(error.kind(), error.message(), path, member.begin);  // its offset is one of the decoded bytes
+    }
+  }
+
+  ZipArchive archive;
+  std::string root;
+};
+
 }  // namespace
 
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  const ZipArchive archive(source);
-  const std::string root = root_of(archive);
-  if (archive.find(root + "constants.pkl") != nullptr)
-    throw Error(ErrorKind::unsupported,
-                "pytorch: this is a program of TorchScript: in Python, save its state_dict() with torch.save()",
-                source->name(), 0);
-  const ZipMember& member = *archive.find(root + std::string(kPickle));
-  if (member.bytes > kMaxPickleBytes)
-    throw Error(ErrorKind::unsupported,
-                fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
-                source->name(), member.begin);
-  if (member.deflated && member.bytes > most_inflated_pickle(member.stored_bytes))
-    throw Error(ErrorKind::unsupported,
-                fmt::format("pytorch: data.pkl has {} deflated bytes, which justify at most {}: it has {}",
-                            member.stored_bytes, most_inflated_pickle(member.stored_bytes), member.bytes),
-                source->name(), member.begin);
-  const WholeBlob bytes(archive.blob(member));
-  ArchiveStorages storages(archive, root, is_big_endian(archive, root));
-  try {
-    const pickle::Pickle pickle = pickle::run(bytes.bytes(), source->name(), member.begin);
-    if (pickle.size() < member.bytes)
-      throw Error(ErrorKind::invalid_file, "pytorch: data.pkl: there are bytes after its end", source->name(),
-                  member.begin + pickle.size());
+  const ArchivePickle file(source);
+  ArchiveStorages storages(file.archive, file.root, is_big_endian(file.archive, file.root));
+  return file.with_objects([&](const pickle::Pickle& pickle) {
     Rest rest = read_objects(pickle, source->name(), storages, take);
-    tell_others(archive, root, storages, rest);
+    tell_others(file.archive, file.root, storages, rest);
     return rest;
-  } catch (const Error& error) {
-    if (!member.deflated || !error.offset()) throw;
-    throw Error(error.kind(), error.message(), source->name(), member.begin);  // its offset is one of the decoded bytes
-  }
+  });
+}
+
+std::vector<Finding> dangers_of_archive(const SourcePtr& source) {
+  return ArchivePickle(source).with_objects(
+      [&](const pickle::Pickle& pickle) { return dangerous_globals(pickle, source->name()); });
 }
 
 }  // namespace poise::pytorch

@@ -16,4 +16,7 @@ inline constexpr std::string_view kPickle = "data.pkl";
 
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
+// See Format::dangerous_code.
+std::vector<Finding> dangers_of_archive(const SourcePtr& source);
+
 }  // namespace poise::pytorch

@@ -31,7 +31,7 @@ class Objects {
       : pickle_(pickle), path_(path), take_(take), tensors_(pickle, path, storages), values_(pickle, path) {}
 
   Rest read() {
-    tell_globals();
+    findings_ = unexpected_globals(pickle_, path_);
     tensors_below_.resize(pickle_.root() + 1);
     const Id root = pickle_.root();
     if (!has_tensors(root, 0)) {
@@ -56,19 +56,6 @@ class Objects {
   }
   void leave_out(Id id, const std::string& problem) {
     findings_.push_back({Severity::warning, problem, path_, pickle_.offset(id)});
-  }
-
-  void tell_globals() {
-    for (const Id id : pickle_.globals()) {
-      const std::string name = full_name(pickle_.global(id));
-      if (is_expected(name)) continue;
-      const std::string_view danger = danger_of(name);
-      const std::string what =
-          danger.empty()
-              ? fmt::format("it names {}, which no checkpoint needs: Python imports it to load the file", name)
-              : fmt::format("it names {}, which {}: the file is malicious, or no checkpoint", name, danger);
-      findings_.push_back({Severity::error, what, path_, pickle_.offset(id)});
-    }
   }
 
   bool is_tensor(Id id) const { return tensors_.is_tensor(id); }
@@ -118,8 +105,20 @@ class Objects {
     for (const Values::Pair& pair : pairs) {
       const bool strip = strips && &pair == only;
       if (strip) set_attribute(pair.key, std::string(kRootAttribute), std::string(pickle_.text(pair.key)));
-      walk(pair.value, strip ? std::string() : key_text(pair.key), 1);
+      if (strip) {
+        walk(pair.value, "", 1);
+      } else {
+        walk_entry(pair, "", 1);
+      }
     }
+  }
+
+  // Only tensors need names of their own.
+  void walk_entry(const Values::Pair& pair, const std::string& prefix, std::size_t depth) {
+    const bool has_name = pickle_.kind(pair.key) == Kind::text || pickle_.kind(pair.key) == Kind::integer;
+    if (has_name || has_tensors(pair.value, depth)) return walk(pair.value, joined(prefix, key_text(pair.key)), depth);
+    leave_out(pair.key, fmt::format("an entry of {} is left out: its key is neither text nor an integer",
+                                    prefix.empty() ? "a dict" : prefix));
   }
 
   std::string key_text(Id key) {
@@ -151,7 +150,7 @@ class Objects {
       fail(id, ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
     if (const auto pairs = values_.mapping(id)) {
       take_state(id, name);
-      for (const Values::Pair& pair : *pairs) walk(pair.value, joined(name, key_text(pair.key)), depth + 1);
+      for (const Values::Pair& pair : *pairs) walk_entry(pair, name, depth + 1);
       return;
     }
     if (const auto inert = values_.inert_name(id)) refuse_object(id, *inert);
@@ -162,11 +161,9 @@ class Objects {
   }
 
   [[noreturn]] void refuse_object(Id id, const std::string& name) const {
-    fail(
-        id, ErrorKind::unsupported,
-        fmt::format("this is an object of {}, whose code Poise does not run: in Python, save model.state_dict() in its "
-                    "place",
-                    name));
+    fail(id, ErrorKind::unsupported,
+         fmt::format("this is {}, whose code Poise does not run: in Python, save model.state_dict() in its place",
+                     name));
   }
 
   void take_value(Id id, const std::string& name) {
@@ -192,6 +189,10 @@ class Objects {
     const auto pairs = values_.mapping(state);
     if (!pairs) return leave_out(state, fmt::format("the state of {} is left out", name.empty() ? "a dict" : name));
     for (const Values::Pair& pair : *pairs) {
+      if (pickle_.kind(pair.key) != Kind::text) {
+        leave_out(pair.key, "a part of a state is left out: its key is not text");
+        continue;
+      }
       const std::string key = joined(name, key_text(pair.key));
       const auto versions = key_text(pair.key) == kVersions ? values_.mapping(pair.value) : std::nullopt;
       const bool says_nothing = versions && std::ranges::all_of(*versions, [&](const Values::Pair& version) {

@@ -116,6 +116,13 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
     "numpy._core.multiarray._reconstruct",
     "numpy.dtype",
     "numpy.ndarray",
+    "argparse.Namespace",
+    "types.SimpleNamespace",
+    "pathlib.Path",
+    "pathlib.PosixPath",
+    "pathlib.WindowsPath",
+    "pathlib.PurePosixPath",
+    "pathlib.PureWindowsPath",
 });
 
 struct Danger {
@@ -210,7 +217,7 @@ constexpr std::array kDangers = std::to_array<Danger>({
     {"_io.", kFiles},
     {"shutil.", kFiles},
     {"tempfile.", kFiles},
-    {"pathlib.", kFiles},
+    {"pathlib.", kFiles},  // except for paths themselves
     {"glob.", kFiles},
     {"fileinput.", kFiles},
     {"linecache.", kFiles},
@@ -237,11 +244,27 @@ constexpr std::array kDangers = std::to_array<Danger>({
     {"numpy.load", kFiles},
 });
 
-// Undoes Python 2's name of the module, and names that hide others.
 // Python 2's name of the module, which pickles of protocol 2 have.
 std::string canonical(std::string_view name) {
   constexpr std::string_view kOld = "__builtin__.";
   return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);
+}
+
+// Of names that are not expected, or of dangerous ones alone.
+std::vector<Finding> findings_of(const pickle::Pickle& pickle, const std::string& path, bool dangerous_only) {
+  std::vector<Finding> findings;
+  for (const pickle::Id id : pickle.globals()) {
+    const std::string name = full_name(pickle.global(id));
+    const std::string_view danger = danger_of(name);
+    if (is_expected(name) || (dangerous_only && danger.empty())) continue;
+    findings.push_back(
+        {Severity::error,
+         danger.empty()
+             ? fmt::format("it names {}, which no checkpoint needs: Python imports it to load the file", name)
+             : fmt::format("it names {}, which {}: the file is malicious, or no checkpoint", name, danger),
+         path, pickle.offset(id)});
+  }
+  return findings;
 }
 
 }  // namespace
@@ -261,6 +284,14 @@ std::string_view danger_of(std::string_view name) {
   const auto found =
       std::ranges::find_if(kDangers, [&](const Danger& danger) { return full.starts_with(danger.prefix); });
   return found == kDangers.end() ? std::string_view() : found->what;
+}
+
+std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path) {
+  return findings_of(pickle, path, false);
+}
+
+std::vector<Finding> dangerous_globals(const pickle::Pickle& pickle, const std::string& path) {
+  return findings_of(pickle, path, true);
 }
 
 }  // namespace poise::pytorch

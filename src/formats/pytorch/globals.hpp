@@ -4,8 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/dtype.hpp>
+#include <poise/finding.hpp>
 
 #include "syntax/pickle.hpp"
 
@@ -27,5 +29,10 @@ bool is_expected(std::string_view name);
 // What a function or class that is_expected() rejects does, for people: "runs commands", "imports modules", ...; empty
 // if unknown.
 std::string_view danger_of(std::string_view name);
+
+// An error for each name in a pickle that is_expected() rejects.
+std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
+// The same for those that danger_of() knows.
+std::vector<Finding> dangerous_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch

@@ -1,5 +1,7 @@
 #include "formats/pytorch/legacy.hpp"
 
+#include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
+#include "formats/pytorch/globals.hpp"
 #include "io/source_range.hpp"
 
 namespace poise::pytorch {
@@ -17,6 +20,7 @@ using pickle::Kind;
 using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
+constexpr std::string_view kMagicNumber = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";  // the lowest byte first
 
 // The beginning of a file, as far as its pickles need.
 class Front {
@@ -135,34 +139,130 @@ void require_little_endian(const Pickle& facts, const std::string& path) {
   }
 }
 
+bool is_magic_number(const Pickle& pickle) {
+  return pickle.kind(pickle.root()) == Kind::wide_integer && pickle.text(pickle.root()).starts_with(kMagicNumber);
+}
+
+// The five pickles at the beginning of a file. Throws invalid_file for another beginning, unsupported for numbers in
+// big-endian order.
+struct LegacyPickles {
+  LegacyPickles(Front& front, const std::string& path) {
+    const auto next = [&] {
+      Pickle pickle = front.run(end);
+      end += pickle.size();
+      return pickle;
+    };
+    const auto fail = [&](const std::string& problem, std::uint64_t offset) {
+      throw Error(ErrorKind::invalid_file, "pytorch: " + problem, path, offset);
+    };
+    magic = next();
+    if (!is_magic_number(magic)) fail("the first pickle is not the magic number of torch.save()", 0);
+    const std::uint64_t protocol_at = end;
+    protocol = next();
+    if (protocol.kind(protocol.root()) != Kind::integer || protocol.integer(protocol.root()) != kProtocol)
+      fail(fmt::format("protocol: expected {}", kProtocol), protocol_at);
+    facts = next();
+    require_little_endian(facts, path);
+    objects = next();
+    keys = next();
+  }
+
+  std::uint64_t end = 0;
+  Pickle magic;
+  Pickle protocol;
+  Pickle facts;  // of the machine
+  Pickle objects;
+  Pickle keys;
+};
+
+// The number in octal digits, or in bytes after one of 0x80 or 0xff, as Python's tarfile reads it.
+std::optional<std::uint64_t> tar_number(std::string_view field) {
+  if (field[0] == '\x80' || field[0] == '\xff') {
+    std::uint64_t number = field[0] == '\xff' ? UINT64_MAX : 0;
+    for (const char byte : field.substr(1)) number = number << 8 | static_cast<unsigned char>(byte);
+    return number;
+  }
+  std::uint64_t number = 0;
+  for (const char digit : field.substr(0, std::min(field.find('\0'), field.size()))) {
+    if (digit == ' ') continue;
+    if (digit < '0' || digit > '7') return std::nullopt;
+    number = number << 3 | static_cast<std::uint64_t>(digit - '0');
+  }
+  return number;
+}
+
+// torch.load() takes the file for a tar archive, which is older still, where its first block has the checksum of one.
+void refuse_tar(const Source& source) {
+  constexpr std::size_t kBlock = 512;
+  constexpr std::size_t kChecksum = 148;
+  constexpr std::size_t kChecksumBytes = 8;
+  if (source.size() < kBlock) return;
+  std::array<char, kBlock> block;
+  source.read(0, std::as_writable_bytes(std::span(block)));
+  const auto claimed = tar_number(std::string_view(block.data() + kChecksum, kChecksumBytes));
+  std::fill_n(block.begin() + kChecksum, kChecksumBytes, ' ');
+  std::int64_t sum = 0;
+  std::int64_t signed_sum = 0;
+  for (const char byte : block) {
+    sum += static_cast<unsigned char>(byte);
+    signed_sum += static_cast<signed char>(byte);
+  }
+  if (claimed && (*claimed == static_cast<std::uint64_t>(sum) || *claimed == static_cast<std::uint64_t>(signed_sum)))
+    throw Error(ErrorKind::invalid_file,
+                "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles "
+                "than those at the beginning",
+                source.name(), kChecksum);
+}
+
 }  // namespace
 
+bool has_legacy_magic(std::string_view start) {
+  constexpr std::string_view kText = "L119547037146038801333356L\n.";  // of protocols 0 and 1
+  constexpr std::string_view kStep = "\x8a\x0a";                       // LONG1, 10 bytes
+  if (start.starts_with(kText)) return true;
+  return start.starts_with('\x80') && start.find(fmt::format("{}{}.", kStep, kMagicNumber)) != std::string_view::npos;
+}
+
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+  refuse_tar(*source);
   Front front(source);
-  std::uint64_t at = 0;
-  const auto next = [&] {
-    Pickle pickle = front.run(at);
-    at += pickle.size();
-    return pickle;
-  };
-  const auto fail = [&](const std::string& problem, std::uint64_t offset) {
-    throw Error(ErrorKind::invalid_file, "pytorch: " + problem, source->name(), offset);
-  };
-  const Pickle magic = next();
-  constexpr std::string_view kDigits = kMagic.substr(2, 10);
-  if (magic.kind(magic.root()) != Kind::wide_integer || magic.text(magic.root()) != kDigits)
-    fail("the first pickle is not the magic number of torch.save()", 0);
-  const std::uint64_t protocol_at = at;
-  const Pickle protocol = next();
-  if (protocol.kind(protocol.root()) != Kind::integer || protocol.integer(protocol.root()) != kProtocol)
-    fail(fmt::format("protocol: expected {}", kProtocol), protocol_at);
-  require_little_endian(next(), source->name());
-  const Pickle objects = next();
+  const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
-  storages.expect(objects);
-  const Pickle keys = next();
-  storages.place(keys, at);
-  return read_objects(objects, source->name(), storages, take);
+  storages.expect(pickles.objects);
+  storages.place(pickles.keys, pickles.end);
+  Rest rest = read_objects(pickles.objects, source->name(), storages, take);
+  for (const Pickle* other : {&pickles.magic, &pickles.protocol, &pickles.facts, &pickles.keys})
+    std::ranges::move(unexpected_globals(*other, source->name()), std::back_inserter(rest.findings));
+  return rest;
+}
+
+std::vector<Finding> dangers_of_pickles(const SourcePtr& source) {
+  std::vector<Finding> findings;
+  std::array<char, kMagicWithin> bytes{};
+  const std::string_view start(bytes.data(),
+                               static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), source->size())));
+  source->read(0, std::as_writable_bytes(std::span(bytes).first(start.size())));
+  if (start.size() < 2 || !(has_legacy_magic(start) || (start[0] == '\x80' && start[1] >= 2 && start[1] <= 5)))
+    return findings;
+  refuse_tar(*source);
+  Front front(source);
+  // A pickle that breaks off has run until then. What follows the first may be anything, unless that is the magic
+  // number.
+  constexpr std::size_t kPickles = 5;
+  bool is_checkpoint = false;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < kPickles && at < source->size(); ++i) {
+    try {
+      const Pickle pickle = front.run(at);
+      at += pickle.size();
+      is_checkpoint = is_checkpoint || is_magic_number(pickle);
+      std::ranges::move(dangerous_globals(pickle, source->name()), std::back_inserter(findings));
+    } catch (const Error& error) {
+      if (i == 0 || is_checkpoint || error.kind() == ErrorKind::io) throw;
+      break;
+    }
+  }
+  return findings;
 }
 
 }  // namespace poise::pytorch

@@ -11,10 +11,15 @@
 
 namespace poise::pytorch {
 
-// Where the magic number is, after steps that depend on the pickle's protocol.
-inline constexpr std::string_view kMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+// True if the first bytes of a file are those of the magic number, in a pickle of any protocol.
+bool has_legacy_magic(std::string_view start);
 inline constexpr std::size_t kMagicWithin = 32;
 
+// All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file that is a tar
+// archive, too: torch.load() reads the pickles of that.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
+
+// See Format::dangerous_code. Of the pickles at the beginning of any file, as many as there are.
+std::vector<Finding> dangers_of_pickles(const SourcePtr& source);
 
 }  // namespace poise::pytorch

@@ -23,8 +23,7 @@ bool holds(const MemberNames& names) {
 // A file of before version 1.6.
 bool sniff(const Input& input) {
   const auto bytes = first_bytes(input, pytorch::kMagicWithin);
-  const std::string_view start(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return start.starts_with('\x80') && start.find(pytorch::kMagic) != std::string_view::npos;
+  return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
@@ -40,6 +39,13 @@ Model read(const Input& input, const ReadOptions&) {
   model.attributes = read_weights(
       input.source, [&](Tensor tensor) { model.add(std::move(tensor)); }, model.warnings);
   return model;
+}
+
+std::vector<Finding> dangerous_code(const SourcePtr& source) {
+  const Input input{source->name(), source};
+  if (container_of(input) != Container::zip) return pytorch::dangers_of_pickles(source);
+  const auto names = member_names(input, Container::zip);
+  return names && holds(*names) ? pytorch::dangers_of_archive(source) : std::vector<Finding>();
 }
 
 bool is_archive(const Input& input) { return container_of(input) == Container::zip; }
@@ -66,6 +72,7 @@ const Format kPytorch = {
     .read = read,
     .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::losses>,
     .audit = audit,
+    .dangerous_code = dangerous_code,
     .checksums = checksums,
     .weight_files = WeightFiles{kNames, "pytorch_model.bin.index.json", read_weights},
 };

@@ -8,6 +8,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/little_endian.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "formats/spellings.hpp"
@@ -27,6 +28,9 @@ constexpr std::array<std::string_view, 7> kLists = {"torch.Size",           "bui
                                                     "builtins.list",        "builtins.tuple", "__builtin__.set",
                                                     "__builtin__.frozenset"};
 
+// Objects with fields, which are a dict.
+constexpr std::array<std::string_view, 2> kNamespaces = {"argparse.Namespace", "types.SimpleNamespace"};
+
 bool is_one_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -44,6 +48,12 @@ std::optional<std::string> latin1(std::string_view text) {
     bytes += static_cast<char>((lead & 3U) << 6 | (static_cast<unsigned char>(text[++at]) & 0x3fU));
   }
   return bytes;
+}
+
+// Of an integer of 9 bytes, two's complement, that 64 bits without a sign hold.
+std::optional<std::uint64_t> unsigned_of(std::string_view bytes) {
+  if (bytes.size() != 9 || bytes.back() != '\0') return std::nullopt;
+  return load_le<std::uint64_t>(std::as_bytes(std::span(bytes)).data());
 }
 
 // Scalars of NumPy, without their byte order.
@@ -104,13 +114,13 @@ std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
 
 std::optional<std::string> Values::inert_name(Id id) const {
   if (pickle_.kind(id) == Kind::global) {
-    std::string name = full_name(pickle_.global(id));
-    return is_expected(name) ? std::nullopt : std::optional(std::move(name));
+    const std::string name = full_name(pickle_.global(id));
+    return is_expected(name) ? std::nullopt : std::optional("the function or class " + name);
   }
   if (pickle_.kind(id) != Kind::call) return std::nullopt;
   const std::string name = called(id);
-  if (name.empty()) return "what another object makes";
-  return is_expected(name) ? std::nullopt : std::optional(name);
+  if (name.empty()) return "an object that another object makes";
+  return is_expected(name) ? std::nullopt : std::optional("an object of " + name);
 }
 
 std::optional<Value> Values::convert(Id id, std::string& why) { return convert(id, 0, why); }
@@ -126,7 +136,10 @@ std::optional<Value> Values::convert(Id id, std::size_t depth, std::string& why)
     case Kind::none: return Value();
     case Kind::boolean: return Value(pickle_.boolean(id));
     case Kind::integer: return Value(pickle_.integer(id));
-    case Kind::wide_integer: why = "an integer of more than 64 bits"; return std::nullopt;
+    case Kind::wide_integer:
+      if (const auto value = unsigned_of(pickle_.text(id))) return Value(*value);
+      why = "an integer of more than 64 bits";
+      return std::nullopt;
     case Kind::real: return Value(pickle_.real(id));
     case Kind::text:
     case Kind::bytes: {
@@ -205,6 +218,8 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
         (pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple))
       return convert_list(pickle_.items(arguments[0]), depth, why);
   }
+  if (is_one_of(kNamespaces, name) && call.state) return convert(*call.state, depth + 1, why);
+  if (name.starts_with("pathlib.") && is_expected(name)) return convert_path(arguments, why);
   if (name == "torch.device" && !arguments.empty() && pickle_.kind(arguments[0]) == Kind::text) {
     std::string device(pickle_.text(arguments[0]));
     if (arguments.size() > 1 && pickle_.kind(arguments[1]) == Kind::integer)
@@ -216,8 +231,22 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
     const auto all = std::as_bytes(std::span(*bytes));
     return Value(Value::Bytes(all.begin(), all.end()));
   }
-  why = name.empty() ? "what another object makes" : fmt::format("an object of {}", name);
+  why = name.empty() ? "an object that another object makes" : fmt::format("an object of {}", name);
   return std::nullopt;
+}
+
+// Its parts, joined.
+std::optional<Value> Values::convert_path(std::span<const Id> parts, std::string& why) {
+  std::string path;
+  for (const Id part : parts) {
+    if (pickle_.kind(part) != Kind::text || !budget_.take_text(pickle_.text(part).size() + 1)) {
+      why = "a path of other parts than texts";
+      return std::nullopt;
+    }
+    if (!path.empty() && !path.ends_with('/')) path += '/';
+    path += pickle_.text(part);
+  }
+  return Value(std::move(path));
 }
 
 // Bytes, or _codecs.encode(text, "latin1").

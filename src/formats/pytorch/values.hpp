@@ -24,7 +24,7 @@ class Values {
   // Of a dict, OrderedDict, defaultdict or Counter; nothing for other objects.
   std::optional<std::vector<Pair>> mapping(pickle::Id id) const;
 
-  // The class or function of an object without a meaning here; nothing for others.
+  // What an object without a meaning here is, for people: "an object of a.Class"; nothing for others.
   std::optional<std::string> inert_name(pickle::Id id) const;
 
   // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Nothing, with the reason, for
@@ -38,6 +38,7 @@ class Values {
   std::optional<Value> convert_list(std::span<const pickle::Id> items, std::size_t depth, std::string& why);
   std::optional<Value> convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why);
   std::optional<Value> convert_call(pickle::Id id, std::size_t depth, std::string& why);
+  std::optional<Value> convert_path(std::span<const pickle::Id> parts, std::string& why);
   std::optional<Value> convert_scalar(std::span<const pickle::Id> arguments, std::string& why) const;
   std::optional<std::string> bytes_of(pickle::Id id) const;
 

@@ -5,9 +5,13 @@ run.
 
 Exit code 77: PyTorch is not installed.
 """
+import argparse
 import collections
+import io
 import json
 import pathlib
+import pickle
+import pickletools
 import shutil
 import subprocess
 import sys
@@ -238,11 +242,61 @@ with tempfile.TemporaryDirectory() as directory:
         "range": range(3),
         "device": torch.device("cuda:1"),
         "half": numpy.float16(2.5),
+        "arguments": argparse.Namespace(lr=0.5, out=pathlib.PurePosixPath("/a/b")),
+        "large": 2**64 - 1,
+        None: "nothing",
     }
-    torch.save(plain, path / "plain.pt")
-    assert json.loads(poise("verify", "--json", path / "plain.pt"))["ok"]
-    attributes = json.loads(poise("inspect", "--json", path / "plain.pt"))["attributes"]
-    assert attributes["counts"] == {"a": [1]} and attributes["device"] == "cuda:1" and attributes["half"] == 2.5
+    for protocol in (2, 4):
+        torch.save(plain, path / "plain.pt", pickle_protocol=protocol)
+        assert json.loads(poise("verify", "--json", path / "plain.pt"))["ok"]
+        attributes = json.loads(poise("inspect", "--json", path / "plain.pt"))["attributes"]
+        assert attributes["counts"] == {"a": [1]} and attributes["device"] == "cuda:1" and attributes["half"] == 2.5
+        assert attributes["arguments"] == {"lr": 0.5, "out": "/a/b"} and attributes["large"] == 2**64 - 1, attributes
+
+    # Files of before version 1.6 in the pickles of all protocols.
+    for protocol in range(1, 5):
+        torch.save(tensors(), path / "old.pt", _use_new_zipfile_serialization=False, pickle_protocol=protocol)
+        poise("convert", "--quiet", path / "old.pt", "-o", path / "new.pt", "--force")
+        expect_same(torch.load(path / "new.pt", weights_only=True), tensors())
+
+    # Code wherever torch.load() would run it: in each of the five pickles of an old file, in a tar archive that is an
+    # old file, too, under a name that differs in case, in files next to the weights.
+    def told(*arguments):
+        done = subprocess.run([POISE, "verify", "--json", *map(str, arguments)], capture_output=True, text=True)
+        assert done.returncode == 1, done
+        return done.stdout + done.stderr
+
+    torch.save({"w": torch.ones(2)}, path / "old.pt", _use_new_zipfile_serialization=False)
+    old = (path / "old.pt").read_bytes()
+    begins = [0]
+    for _ in range(5):
+        stream = io.BytesIO(old[begins[-1] :])
+        pickletools.dis(stream, out=io.StringIO())
+        begins.append(begins[-1] + stream.tell())
+    attack = b"cos\nsystem\n(X\4\0\0\0truetR0"  # its result is dropped
+    for begin in begins[:5]:
+        (path / "attack.pt").write_bytes(old[: begin + 2] + attack + old[begin + 2 :])
+        assert "it names os.system, which runs commands" in told(path / "attack.pt"), begin
+    facts = pickle.dumps({"little_endian": True, "padding": bytes(600)}, protocol=3)
+    both = bytearray(old[: begins[2]] + facts + old[begins[3] :])
+    both[148:156] = b" " * 8
+    both[148:156] = b"%06o\0 " % sum(both[:512])
+    (path / "attack.pt").write_bytes(both)
+    assert "the header of a tar archive" in told(path / "attack.pt")
+    torch.save({"w": torch.ones(2)}, path / "attack.pt")
+    with zipfile.ZipFile(path / "attack.pt", "a") as archive:
+        archive.writestr("attack/DATA.PKL", b"\x80\2" + attack + b"N.")
+    assert "the same name but for their case" in told(path / "attack.pt")
+    numpy.savez(path / "attack.npz", w=numpy.ones(2))
+    with zipfile.ZipFile(path / "attack.npz", "a") as archive:
+        archive.writestr("DATA.PKL", b"\x80\2" + attack + b"N.")
+    assert "DATA.PKL is a pickle" in told(path / "attack.npz")
+    copy = path / "nano-with-code"
+    shutil.copytree(nano, copy)
+    torch.save({"lr": 0.1}, copy / "optimizer.pt")
+    assert json.loads(poise("verify", "--json", copy))["ok"]
+    (copy / "training_args.bin").write_bytes(old[:2] + attack + old[2:])
+    assert "training_args.bin" in told(copy) and "os.system" in told(copy)
 
     # A list that holds a list twice, and so on, has a tensor under 2^40 names.
     shared = torch.ones(1)
