@@ -1,6 +1,6 @@
-// A Hugging Face directory: config.json, model.safetensors.index.json, README.md, tokenizer.model and a list of tensors
-// (write_listed_weights()), separated by the byte 0x1e. Without a list the weights fit the seeds; without an index they
-// are one file. Writes again whatever opens.
+// A Hugging Face directory: config.json, model.safetensors.index.json, README.md, tokenizer.model, a list of tensors
+// (write_listed_weights()), hf_quant_config.json and quantize_config.json, separated by the byte 0x1e. Without a list
+// the weights fit the seeds; without an index they are one file. Writes again whatever opens.
 #include <array>
 
 #include <poise/format.hpp>
@@ -44,13 +44,15 @@ class Nowhere final : public Output {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto texts = fuzz::split(fuzz::bytes_of(data, size), 5);
+  const auto texts = fuzz::split(fuzz::bytes_of(data, size), 7);
   const fs::path& path = directory(!texts[4].empty() ? listed : !texts[1].empty() ? sharded : single);
   if (!texts[4].empty()) fuzz::write_listed_weights(path, texts[4]);
   fuzz::put_file(path / "config.json", texts[0]);
   fuzz::put_file(path / "model.safetensors.index.json", texts[1]);
   fuzz::put_file(path / "README.md", texts[2]);
   fuzz::put_file(path / "tokenizer.model", texts[3]);
+  fuzz::put_file(path / "hf_quant_config.json", texts[5]);
+  fuzz::put_file(path / "quantize_config.json", texts[6]);
   fuzz::expect_sound(size, [&] {
     const Model model = open(path);
     fuzz::use(model);

@@ -170,6 +170,18 @@ std::vector<SchemeSeed> scheme_seeds() {
        list({"weight u32 21 8 4", "scales f16 003c 8 2", "biases f16 0040 8 2"})},
       {"mxfp4", R"({"quantization_config": {"quant_method": "mxfp4"}})",
        list({"experts_blocks u8 21 2 8 1 16", "experts_scales u8 7f 2 8 1"})},
+      {"blocks",
+       R"({"quantization_config": {"quant_method": "compressed-tensors", "format": "int-quantized", )"
+       R"("config_groups": {"g": {"weights": {"num_bits": 8, "strategy": "block", "block_structure": "6x24"}}}}})",
+       list({"weight i8 01fe 8 32", "weight_scale f16 003c 2 2", "weight_zero_point i8 01 2 2"})},
+      {"gptq-file",
+       "{}",
+       list({"qweight i32 7654 4 8", "qzeros i32 77 2 1", "scales f16 003c 2 8", "g_idx i32 0000000001000000 32"}),
+       {},
+       R"({"bits": 4, "group_size": 24})"},
+      {"fp8-file", "{}", list({"weight f8_e4m3 38 8 32", "weight_scale f32 0000803f 1"}),
+       R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}})",
+       R"({"w_bit": 4, "q_group_size": 128, "version": "GEMM"})"},
   };
 }
 

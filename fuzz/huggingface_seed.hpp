@@ -18,11 +18,13 @@ void write_huggingface_weights(const std::filesystem::path& directory, bool shar
 // go beyond 64 KiB.
 void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
 
-// config.json and a list of tensors, for each scheme of quantized directories.
+// config.json and a list of tensors, for each scheme of quantized directories; or what files beside it say.
 struct SchemeSeed {
   std::string_view name;
   std::string_view config;
   std::string list;
+  std::string_view modelopt = {};  // hf_quant_config.json
+  std::string_view older = {};     // quantize_config.json
 };
 std::vector<SchemeSeed> scheme_seeds();
 

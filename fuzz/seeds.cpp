@@ -510,7 +510,8 @@ void write_text_seeds(SeedWriter& seeds) {
   seeds.seed("huggingface", "sharded", directory(fuzz::huggingface_index()));
   for (const fuzz::SchemeSeed& scheme : fuzz::scheme_seeds())
     seeds.seed("huggingface", fmt::format("scheme-{}", scheme.name),
-               fmt::format("{0}{1}{1}{1}{1}{2}", scheme.config, kSeparator, scheme.list));
+               fmt::format("{0}{1}{1}{1}{1}{2}{1}{3}{1}{4}", scheme.config, kSeparator, scheme.list, scheme.modelopt,
+                           scheme.older));
   seeds.seed("huggingface", "defaults",
              R"({"model_type": "llama", "hidden_size": 4, "intermediate_size": 3, "num_attention_heads": 2,
  "num_key_value_heads": 1, "num_hidden_layers": 1, "rope_scaling": {"rope_type": "default", "rope_theta": 1e6}, "tie_word_embeddings": true})");

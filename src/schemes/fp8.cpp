@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::array<std::string_view, 1> kParts = {".weight"};
 constexpr std::array<DType, 2> kCodes = {DType::f8_e4m3, DType::f8_e5m2};
-constexpr std::array<std::string_view, 4> kLeftOut = {".input_scale", ".activation_scale", ".k_scale", ".v_scale"};
+constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_scale_ub", ".activation_scale",
+                                                      ".k_scale", ".v_scale"};
 
 Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
@@ -101,6 +102,17 @@ const QuantizationScheme fp8_blocks = {
 const QuantizationScheme fp8_tensors = {
     .title = "fp8",
     .method = "fp8",
+    .marker = ".weight_scale",
+    .parts = kParts,
+    .left_out = kLeftOut,
+    .code_types = kCodes,
+    .fold = fold_scaled,
+};
+
+// transformers' FbgemmFp8Config: a scale for each row.
+const QuantizationScheme fbgemm_fp8 = {
+    .title = "FBGEMM fp8",
+    .method = "fbgemm_fp8",
     .marker = ".weight_scale",
     .parts = kParts,
     .left_out = kLeftOut,

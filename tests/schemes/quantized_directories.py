@@ -482,6 +482,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "fp8-blocks-bf16": (fp8_blocks((64, 64), True), ".weight_scale_inv", True),
     "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
     "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
+    "fp8-fbgemm": (fp8_scaled({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, True), ".weight", True),
     "fp8-modelopt-blocks": (fp8_modelopt_blocks(), ".weight_scale", True),
     "ct-float-rows": (fp8_scaled(ct("float-quantized", 8), True), ".weight_scale", True),
     "ct-float-tensor": (fp8_scaled(ct("float-quantized", 8), False, (1,)), ".weight", True),
