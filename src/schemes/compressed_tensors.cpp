@@ -158,18 +158,24 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits) {
   if (zeros == nullptr)
     return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
   const Part& data = matrix.data(*zeros, {DType::i8, DType::i32});
-  const bool is_one = data.dtype == DType::i8 && zeros->elements() == 1;
-  const BlockGrid grid = is_one ? BlockGrid{1, 1, scales.shape[0], scales.shape[1] * scales.groups.size} : scales.grid;
+  const BlockGrid each_group = {scales.shape[0], scales.shape[1], 1, scales.groups.size};
+  const BlockGrid one = {1, 1, scales.shape[0], scales.shape[1] * scales.groups.size};
+  const bool in_words = data.dtype == DType::i32;
+  // Next to one scale for the matrix, zero points may be those of rows.
+  BlockGrid grid = scales.grid;
+  if (in_words ? grid.rows * grid.columns == 1 : zeros->elements() == each_group.rows * each_group.columns)
+    grid = each_group;
+  if (!in_words && zeros->elements() == 1) grid = one;
   PackedCodes codes = {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = bits};
-  if (data.dtype == DType::i8) {
+  if (in_words) {
+    matrix.require_shape(*zeros, {rounded_up(grid.rows, 32 / bits), grid.columns});
+    codes.along = PackedCodes::Along::columns;
+  } else {
     if (zeros->elements() != grid.rows * grid.columns)
       matrix.fail(fmt::format("the shape of {} is {}, expected {}", zeros->name, to_string(zeros->shape),
                               to_string(Shape{grid.rows, grid.columns})));
     codes.bits = 8;
     codes.add = middle;
-  } else {
-    matrix.require_shape(*zeros, {rounded_up(grid.rows, 32 / bits), grid.columns});
-    codes.along = PackedCodes::Along::columns;
   }
   return as_part("zeros", DType::f16,
                  spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, grid, scales));

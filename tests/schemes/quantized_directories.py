@@ -297,8 +297,8 @@ def ct(kind, num_bits, **weights):
     }
 
 
-def packed_integers(bits=4, group=32, zeros=None, order=False):
-    """zeros: None for symmetric ones, "packed" or "plain"."""
+def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
+    """zeros: None for symmetric ones, "packed" or "plain". one: a scale for the matrix, zero points for each row."""
 
     def parts(name, shape):
         out, inside = shape
@@ -308,9 +308,11 @@ def packed_integers(bits=4, group=32, zeros=None, order=False):
         if order:
             index = rng.permutation(index)
         codes, points, scales = codes_of(shape, bits), np.full((out, groups), middle), scales_of((out, groups))
+        if one:
+            scales = np.full_like(scales, scales[0, 0])
         result = {
             ".weight_packed": stream(codes, bits).view(np.int32),
-            ".weight_scale": scales,
+            ".weight_scale": scales[0] if one else scales,
             ".weight_shape": np.array(shape, np.int64),
         }
         if zeros:
@@ -492,6 +494,8 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "ct-int8-blocks-ragged": (ct_blocks("int-quantized", (48, 40), zeros=True), ".weight", True),
     "ct-int4": (packed_integers(), ".weight_shape", True),
     "ct-int4-rows": (packed_integers(group=None), ".weight_scale", True),
+    "ct-int4-one": (packed_integers(group=None, zeros="packed", one=True), ".weight_shape", True),
+    "ct-int8-one-plain-zeros": (packed_integers(8, None, "plain", one=True), ".weight_scale", True),
     "ct-int4-zeros": (packed_integers(zeros="packed"), ".weight_packed", True),
     "ct-int8-plain-zeros": (packed_integers(8, zeros="plain"), ".weight_scale", True),
     "ct-int2": (packed_integers(2, zeros="packed"), ".weight_shape", True),
