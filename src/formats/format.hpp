@@ -146,8 +146,10 @@ struct Format {
   // at a few bytes, never throws for their content. Null: the format has no magic of its own.
   bool (*sniff)(const Input& input) = nullptr;
   // Then by its container, and the names of its members. Null: any names.
-  std::optional<Container> container = {};
+  std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;
+  // For formats of directories: true for the names in an archive that holds such a directory. Null: none does.
+  bool (*holds_in_archive)(const MemberNames& names) = nullptr;
   // For formats of directories that can be written: why one with these file names must not be replaced; empty if it may
   // be.
   std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;

@@ -3,13 +3,12 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <functional>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <poise/source.hpp>
+
+#include "pack/container.hpp"
 
 namespace poise {
 
@@ -22,16 +21,10 @@ struct Input {
 // The first bytes of an input, at most `count`; empty for a directory.
 std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
 
-// Holders of named members of any kind; the names distinguish formats.
-enum class Container { directory, zip, tar };
-
-// The names of a container's members, with / between folders.
-using MemberNames = std::vector<std::string>;
-
 // Nothing for a file that is not a container. Looks at a few bytes.
-std::optional<Container> container_of(const Input& input);
+inline std::optional<ContainerKind> container_of(const Input& input) { return container_kind(input.source); }
 
-// Nothing if Poise does not read such containers. Throws what opening the container throws.
-std::optional<MemberNames> member_names(const Input& input, Container container);
+// Empty for a container that cannot be read: opening it reports why.
+MemberNames member_names(const Input& input, ContainerKind kind);
 
 }  // namespace poise

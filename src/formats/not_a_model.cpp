@@ -14,16 +14,19 @@ namespace {
 
 // Containers without any known format.
 struct RefusedArchive {
-  Container container;
+  ContainerKind container;
   std::string_view message;
 };
 
 constexpr std::array kRefusedArchives = {
-    RefusedArchive{Container::zip,
-                   "this is a zip archive in which Poise finds neither NumPy arrays nor a PyTorch checkpoint"},
-    RefusedArchive{Container::tar,
-                   "this is a tar archive, which PyTorch wrote before version 0.1.10: load it with torch and save it "
-                   "again; other ones are unpacked first"},
+    RefusedArchive{
+        ContainerKind::zip,
+        "this is a zip archive in which Poise finds neither NumPy arrays, nor a PyTorch checkpoint, nor a Hugging Face "
+        "directory"},
+    RefusedArchive{
+        ContainerKind::tar,
+        "this is a tar archive in which Poise finds no Hugging Face directory: load one that PyTorch wrote before "
+        "version 0.1.10 with torch and save it again; other ones are unpacked first"},
 };
 
 }  // namespace
@@ -34,8 +37,9 @@ void refuse_non_model(const Input& input) {
   if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
   refuse_lookalike(*input.source);
   const auto found = std::ranges::find(kRefusedArchives, container_of(input), &RefusedArchive::container);
-  if (found != kRefusedArchives.end() && recognise(input, all_formats()) == nullptr)
-    throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
+  if (found == kRefusedArchives.end() || recognise(input, all_formats()) != nullptr) return;
+  (void)open_container(found->container, input.path, input.source);  // throws if it cannot be read
+  throw Error(ErrorKind::unsupported, std::string(found->message), path, 0);
 }
 
 void refuse_non_model(const Error& error, std::span<const SourcePtr> opened) {

@@ -237,10 +237,12 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
   if (!container) return nullptr;
   std::optional<MemberNames> names;
   for (const Format* format : among) {
-    if (format->container != container) continue;
-    if (format->holds == nullptr) return format;
+    const bool is_own = format->container == container;
+    if (is_own && format->holds == nullptr) return format;
+    const auto holds = is_own ? format->holds : input.source ? format->holds_in_archive : nullptr;
+    if (holds == nullptr) continue;
     if (!names) names = member_names(input, *container);
-    if (names && format->holds(*names)) return format;
+    if (holds(*names)) return format;
   }
   return nullptr;
 }

@@ -10,6 +10,9 @@
 
 namespace poise {
 
+// For what is needed as a whole and stored compressed: indices, words of codes, files in archives.
+inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
+
 // Borrows the bytes, or copies them where they cannot be borrowed. Throws what reading them throws.
 class WholeBlob {
  public:

@@ -264,12 +264,12 @@ HeldBlob ZipArchive::blob(const ZipMember& member, std::uint64_t skip) const {
   return make_deflated_blob({source_, member.begin, member.stored_bytes}, member.bytes, member.crc32, skip);
 }
 
-SourcePtr ZipArchive::open(const ZipMember& member, std::uint64_t most) const {
+SourcePtr ZipArchive::open(const ZipMember& member, std::uint64_t most, const std::string& name) const {
   if (member.bytes > most)
     throw Error(ErrorKind::unsupported,
                 fmt::format("zip: {} has {} bytes, at most {} are read", member.name, member.bytes, most),
                 source_->name(), member.begin);
-  return Source::from_memory(read_all(*blob(member)), source_->name());
+  return Source::from_memory(read_all(*blob(member)), name.empty() ? source_->name() : name);
 }
 
 std::vector<Finding> ZipArchive::check_crc32() const {

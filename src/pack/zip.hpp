@@ -44,8 +44,9 @@ class ZipArchive {
   const ZipMember* find(std::string_view name) const;                 // or null
   // The decoded bytes after the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
   HeldBlob blob(const ZipMember& member, std::uint64_t skip = 0) const;
-  // All of its bytes, decoded if deflated. Throws unsupported for more than `most` bytes.
-  SourcePtr open(const ZipMember& member, std::uint64_t most) const;
+  // All of its bytes, decoded if deflated, under that name; empty: the archive's. Throws unsupported for more than
+  // `most` bytes.
+  SourcePtr open(const ZipMember& member, std::uint64_t most, const std::string& name = {}) const;
 
   // The members whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
   std::vector<Finding> check_crc32() const;

@@ -18,9 +18,6 @@
 
 namespace poise {
 
-// For parts that are needed as a whole and are stored compressed: indices, and words of codes.
-inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
-
 // Borrows the bytes, or copies them where they cannot be borrowed. Throws unsupported when a compressed blob would take
 // more memory than its file justifies.
 class LoadedBlob {

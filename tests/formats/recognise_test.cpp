@@ -11,6 +11,8 @@
 #include "formats/format.hpp"
 #include "formats/not_a_model.hpp"
 #include "support/directories.hpp"
+#include "support/tar_file.hpp"
+#include "support/zip_file.hpp"
 
 namespace poise {
 namespace {
@@ -48,24 +50,24 @@ const Format kZipLike = [] {  // by magic, although it is a zip archive
 }();
 const Format kArrays = [] {
   Format format = row("arrays");
-  format.container = Container::directory;
+  format.container = ContainerKind::directory;
   format.holds = has_arrays;
   return format;
 }();
 const Format kZipOfNothing = [] {
   Format format = row("zip of nothing");
-  format.container = Container::zip;
+  format.container = ContainerKind::zip;
   format.holds = has_nothing;
   return format;
 }();
 const Format kAnyZip = [] {
   Format format = row("any zip");
-  format.container = Container::zip;
+  format.container = ContainerKind::zip;
   return format;
 }();
 const Format kAnyDirectory = [] {
   Format format = row("any directory");
-  format.container = Container::directory;
+  format.container = ContainerKind::directory;
   return format;
 }();
 
@@ -112,20 +114,29 @@ TEST(Recognise, MembersTellFormatsOfOneContainerApart) {
   EXPECT_EQ(found(other.input(), {&kGguf, &kArrays, &kAnyZip}), "none");
 }
 
+TEST(Recognise, ArchivesOfDirectories) {
+  Format format = kAnyDirectory;
+  format.holds_in_archive = [](const MemberNames& names) { return names == MemberNames{"a/b"}; };
+  const std::string zip = support::zip_file({{"a/b", "x"}}).bytes();
+  EXPECT_EQ(found(memory(zip), {&kZipOfNothing, &format}), "any directory");
+  EXPECT_EQ(found(memory(zip), {&kAnyZip, &format}), "any zip");
+  EXPECT_EQ(found(memory(support::zip_file({{"a", "x"}}).bytes()), {&format}), "none");
+}
+
 TEST(Recognise, ContainersThatCannotBeReadHaveNoMembers) {
   EXPECT_EQ(found(memory("PK\x03\x04other"), {&kZipOfNothing}), "none");
   EXPECT_EQ(found(memory(tar_header()), {&kZipOfNothing}), "none");
 }
 
 TEST(Recognise, ContainersAreKnownByTheirFirstBytes) {
-  EXPECT_EQ(container_of(memory("PK\x03\x04")), Container::zip);
-  EXPECT_EQ(container_of(memory("PK\x05\x06")), Container::zip);
-  EXPECT_EQ(container_of(memory(tar_header())), Container::tar);
+  EXPECT_EQ(container_of(memory("PK\x03\x04")), ContainerKind::zip);
+  EXPECT_EQ(container_of(memory("PK\x05\x06")), ContainerKind::zip);
+  EXPECT_EQ(container_of(memory(tar_header())), ContainerKind::tar);
   EXPECT_EQ(container_of(memory(tar_header().substr(0, 261))), std::nullopt);
   EXPECT_EQ(container_of(memory("")), std::nullopt);
   const Directory directory({"b", "a"});
-  EXPECT_EQ(container_of(directory.input()), Container::directory);
-  EXPECT_THAT(*member_names(directory.input(), Container::directory), ElementsAre("a", "b"));
+  EXPECT_EQ(container_of(directory.input()), ContainerKind::directory);
+  EXPECT_THAT(member_names(directory.input(), ContainerKind::directory), ElementsAre("a", "b"));
 }
 
 TEST(Recognise, WhatIsNoModelIsToldLast) {
@@ -137,8 +148,10 @@ TEST(Recognise, WhatIsNoModelIsToldLast) {
     }
     return std::string("nothing");
   };
-  EXPECT_THAT(error_about("PK\x03\x04"), HasSubstr("zip archive"));
-  EXPECT_THAT(error_about(tar_header()), HasSubstr("tar archive"));
+  EXPECT_THAT(error_about(support::zip_file({{"a", "x"}}).bytes()), HasSubstr("this is a zip archive"));
+  EXPECT_THAT(error_about(support::tar_member({"a", "x"})), HasSubstr("this is a tar archive"));
+  EXPECT_THAT(error_about("PK\x03\x04"), HasSubstr("zip: end of the directory"));
+  EXPECT_THAT(error_about(tar_header()), HasSubstr("tar: checksum"));
   EXPECT_THAT(error_about("\x1f\x8b"), HasSubstr("gzip archive"));
   EXPECT_EQ(error_about("a model, for all that is known"), "nothing");
   EXPECT_THROW(open(Source::from_memory(std::vector<std::byte>(4), "x.safetensors")), Error);

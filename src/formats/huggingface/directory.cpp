@@ -16,8 +16,6 @@
 namespace poise::huggingface {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
 constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README, which contain its front matter
 
@@ -30,19 +28,24 @@ std::string shortened(const std::string& digits) {
 }  // namespace
 
 SourcePtr DirectoryReader::open(std::string_view name) {
-  SourcePtr source = Source::open(path_ / name, options_.io);
+  SourcePtr source = container_.open(name);
   opened_.push_back(source);
-  files_.push_back(path_ / name);
-  size_ += source->size();
+  record(name, *source);
   return source;
+}
+
+// An archive is one file.
+void DirectoryReader::record(std::string_view name, const Source& source) {
+  std::filesystem::path file = container_.file_of(name);
+  if (files_.empty() || files_.back() != file) files_.push_back(std::move(file));
+  size_ += source.size();
 }
 
 std::vector<DirectoryFile> DirectoryReader::other_files() {
   std::vector<DirectoryFile> files;
   const auto add = [&](std::string_view name) {
-    std::error_code ignored;
-    if (!fs::is_regular_file(path_ / name, ignored)) return;
-    const std::string path = (path_ / name).string();
+    if (!container_.has_file(name)) return;
+    const std::string path = container_.path(name).string();
     const auto found = std::ranges::find(opened_, path, [](const SourcePtr& source) { return source->name(); });
     try {
       files.push_back({std::string(name), found != opened_.end() ? *found : open(name)});
@@ -50,7 +53,7 @@ std::vector<DirectoryFile> DirectoryReader::other_files() {
     }
   };
   std::ranges::for_each(kTokenizerFiles, add);
-  std::ranges::for_each(additional_templates(path_), add);
+  std::ranges::for_each(additional_templates(container_), add);
   add(kGeneration);
   return files;
 }
@@ -64,17 +67,14 @@ std::string DirectoryReader::text(std::string_view name) {
 }
 
 std::string DirectoryReader::readme() {
-  const fs::path file = path_ / kReadme;
-  std::error_code ignored;
-  if (!fs::is_regular_file(file, ignored)) return {};
-  const SourcePtr source = Source::open(file, options_.io);
-  files_.push_back(file);
-  size_ += source->size();
+  if (!container_.has_file(kReadme)) return {};
+  const SourcePtr source = container_.open(kReadme);
+  record(kReadme, *source);
   return read_text(*source, std::min(source->size(), kFrontMatterBytes));
 }
 
 Attributes DirectoryReader::json_object(std::string_view name, std::vector<Finding>& warnings) {
-  const std::string source = (path_ / name).string();
+  const std::string source = container_.path(name).string();
   std::vector<std::string> numbers;
   const std::string text_there = without_non_finite(text(name), numbers);
   Value value = parse_json(text_there, source);

@@ -1,4 +1,4 @@
-// A Hugging Face directory whose files are read.
+// A Hugging Face directory, or one in an archive, whose files are read.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,19 @@
 #include <poise/model.hpp>
 #include <poise/source.hpp>
 
-namespace poise::huggingface {
+#include "pack/container.hpp"
 
-// True for a file or anything else of that name; false if it cannot be known.
-inline bool is_there(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
+namespace poise::huggingface {
 
 // Opens files of the directory and records them.
 class DirectoryReader {
  public:
-  DirectoryReader(std::filesystem::path path, const ReadOptions& options) : path_(std::move(path)), options_(options) {}
+  // Requires: the container outlives this.
+  explicit DirectoryReader(const Container& files) : container_(files) {}
 
-  const std::filesystem::path& path() const { return path_; }
+  const Container& container() const { return container_; }
+  std::filesystem::path path(std::string_view name = {}) const { return container_.path(name); }
+  bool has(std::string_view name) const { return container_.has(name); }
 
   // Throws what Source::open() throws.
   SourcePtr open(std::string_view name);
@@ -44,12 +43,13 @@ class DirectoryReader {
   Attributes json_object(std::string_view name, std::vector<Finding>& warnings);
 
   // With the files that have been opened.
-  Origin origin() const { return {path_, "huggingface", size_, files_}; }
+  Origin origin() const { return {container_.file_of({}), "huggingface", size_, files_}; }
   std::span<const SourcePtr> opened() const { return opened_; }
 
  private:
-  std::filesystem::path path_;
-  ReadOptions options_;
+  void record(std::string_view name, const Source& source);
+
+  const Container& container_;
   std::vector<std::filesystem::path> files_;
   std::vector<SourcePtr> opened_;
   std::uint64_t size_ = 0;

@@ -35,7 +35,7 @@
 #include "formats/huggingface/write.hpp"
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
-#include "io/directory.hpp"
+#include "io/plain_file_name.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
@@ -62,11 +62,11 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   const std::uint64_t rows =
       model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
   auto found = read_tokenizer_files(
-      directory.path(), [&](std::string_view name) { return directory.open(name); }, rows);
+      directory.container(), [&](std::string_view name) { return directory.open(name); }, rows);
   if (!found) {
     for (const std::string& name : names) {
-      if (is_there(directory.path() / name))
-        throw Error(ErrorKind::invalid_file, "this is not a regular file", (directory.path() / name).string());
+      if (directory.has(name))
+        throw Error(ErrorKind::invalid_file, "this is not a regular file", directory.path(name).string());
     }
     if (model.vocabulary) return;  // of Poise's own metadata
     model.warnings.push_back({Severity::warning,
@@ -92,9 +92,9 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
 Model read_directory(DirectoryReader& directory, const LocatedWeights& found, const ReadOptions& options) {
   Model model;
   model.origin.path = directory.path();
-  const bool has_config = is_there(directory.path() / kConfig);
+  const bool has_config = directory.has(kConfig);
   if (has_config) {
-    take_config(model, directory.json_object(kConfig, model.warnings), (directory.path() / kConfig).string());
+    take_config(model, directory.json_object(kConfig, model.warnings), directory.path(kConfig).string());
   } else {
     model.warnings.push_back({Severity::warning,
                               fmt::format("there is no {}: the tensors are read, and what their file says", kConfig),
@@ -105,7 +105,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   const std::string_view quantization_file = take_quantization_file(model, directory);
   set_vocab_size(model);
   read_vocabulary(model, directory);
-  if (is_there(directory.path() / kGeneration))
+  if (directory.has(kGeneration))
     model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
   const std::optional<Card> written = has_config ? take_card_text(model) : std::optional(model.card);  // by Poise
@@ -133,9 +133,10 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
 }
 
 Model read(const Input& input, const ReadOptions& options) {
-  const LocatedWeights weights = require_weights(input.path);
-  const auto adapter = find_adapter(input.path);
-  DirectoryReader directory(input.path, options);
+  const auto files = open_files(input, options.io);
+  const LocatedWeights weights = require_weights(*files);
+  const auto adapter = find_adapter(*files);
+  DirectoryReader directory(*files);
   try {
     if (adapter == weights.name) return read_adapter(directory, weights);
     Model model = read_directory(directory, weights, options);
@@ -151,24 +152,30 @@ Model read(const Input& input, const ReadOptions& options) {
 }
 
 // The files with tensors of a model, as files of their own format.
-std::vector<Input> weight_inputs(const LocatedWeights& weights, const Model& model) {
+std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container& files, const Model& model) {
   const fs::path extension = fs::path(weights.files().names[0]).extension();
   std::vector<Input> inputs;
-  for (const fs::path& path : model.origin.files) {
-    if (path.extension() == extension) inputs.push_back({path, Source::open(path)});
+  for (const std::string& name : files.names()) {
+    const bool is_read = std::ranges::find(model.origin.files, files.file_of(name)) != model.origin.files.end();
+    if (is_read && is_plain_file_name(name) && fs::path(name).extension() == extension)
+      inputs.push_back({files.path(name), files.open(name)});
   }
   return inputs;
 }
 
 // Files that this directory's model does not need, and that run code when others load them: an optimizer's state,
 // training arguments, the same weights in another format.
-std::vector<Finding> code_in_other_files(const fs::path& directory, const Model& model) {
+std::vector<Finding> code_in_other_files(const Container& files, const std::vector<Input>& weights,
+                                         const Model& model) {
   std::vector<Finding> findings;
-  for (const DirectoryEntry& entry : list_directory(directory)) {
-    const fs::path path = directory / entry.name;
-    if (!entry.is_file || std::ranges::find(model.origin.files, path) != model.origin.files.end()) continue;
+  for (const std::string& name : files.names()) {
+    const fs::path path = files.path(name);
+    std::error_code ignored;
+    const bool is_read = std::ranges::find(model.origin.files, path) != model.origin.files.end() ||
+                         std::ranges::find(weights, path, &Input::path) != weights.end();
+    if (is_read || !files.has_file(name) || fs::is_symlink(path, ignored)) continue;
     try {
-      const SourcePtr source = Source::open(path);
+      const SourcePtr source = files.open(name);
       const Format* const recognised = recognise({path, source}, all_formats());
       for (const Format* format : all_formats()) {
         if (format->dangerous_code != nullptr && (recognised == nullptr || recognised == format))
@@ -184,19 +191,23 @@ std::vector<Finding> code_in_other_files(const fs::path& directory, const Model&
 
 std::vector<Finding> audit(const Input& input, const Model& model) {
   std::vector<Finding> findings = adapter_findings(model);
-  std::ranges::move(code_in_other_files(input.path, model), std::back_inserter(findings));
-  const auto weights = find_weights(input.path);
-  if (!weights || weights->format->audit == nullptr) return findings;
-  for (const Input& file : weight_inputs(*weights, model))
-    std::ranges::move(weights->format->audit(file, model), std::back_inserter(findings));
+  const auto files = open_files(input, IoMode::map);
+  const auto located = find_weights(*files);
+  const std::vector<Input> weights = located ? weight_inputs(*located, *files, model) : std::vector<Input>();
+  std::ranges::move(files->check(), std::back_inserter(findings));
+  std::ranges::move(code_in_other_files(*files, weights, model), std::back_inserter(findings));
+  if (!located || located->format->audit == nullptr) return findings;
+  for (const Input& file : weights)
+    std::ranges::move(located->format->audit(file, model), std::back_inserter(findings));
   return findings;
 }
 
 std::size_t checksums(const Input& input, const Model& model) {
-  const auto weights = find_weights(input.path);
-  if (!weights || weights->format->checksums == nullptr) return 0;
-  std::size_t count = 0;
-  for (const Input& file : weight_inputs(*weights, model)) count += weights->format->checksums(file, model);
+  const auto files = open_files(input, IoMode::map);
+  const auto weights = find_weights(*files);
+  std::size_t count = files->checksums();
+  if (!weights || weights->format->checksums == nullptr) return count;
+  for (const Input& file : weight_inputs(*weights, *files, model)) count += weights->format->checksums(file, model);
   return count;
 }
 
@@ -210,7 +221,8 @@ const Format kHuggingFace = {
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
-    .container = Container::directory,  // of any members: the reader reports missing ones
+    .container = ContainerKind::directory,  // of any members: the reader reports missing ones
+    .holds_in_archive = [](const MemberNames& names) { return find_folder(names).has_value(); },
     .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,

@@ -14,6 +14,7 @@
 
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
+#include "formats/huggingface/locate_weights.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/python_json.hpp"
 #include "formats/safetensors/safetensors.hpp"
@@ -24,14 +25,12 @@
 namespace poise::huggingface {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::array<std::string_view, 4> kJsonFiles = {kConfig, kGeneration, "tokenizer_config.json", kAdapter};
 constexpr std::uint64_t kMaxJsonBytes = std::uint64_t{256} << 20;
 
-void add_json(const fs::path& directory, std::string_view name, std::vector<MetadataKey>& keys) {
-  if (!is_there(directory / name)) return;
-  const SourcePtr source = Source::open(directory / name);
+void add_json(const Container& directory, std::string_view name, std::vector<MetadataKey>& keys) {
+  if (!directory.has(name)) return;
+  const SourcePtr source = directory.open(name);
   if (source->size() > kMaxJsonBytes)
     throw Error(ErrorKind::unsupported, fmt::format("{} bytes are too many for this file", source->size()),
                 source->name());
@@ -43,10 +42,10 @@ void add_json(const fs::path& directory, std::string_view name, std::vector<Meta
 }
 
 // The first file of weights; empty if none has the usual name.
-fs::path first_weights(const fs::path& directory) {
-  if (is_there(directory / kSingle)) return directory / kSingle;
-  for (const DirectoryEntry& entry : list_directory(directory)) {
-    if (entry.name.ends_with(".safetensors") && is_there(directory / entry.name)) return directory / entry.name;
+std::string first_weights(const Container& directory) {
+  if (directory.has(kSingle)) return std::string(kSingle);
+  for (const std::string& name : directory.names()) {
+    if (name.ends_with(".safetensors") && directory.has(name)) return name;
   }
   return {};
 }
@@ -55,10 +54,11 @@ fs::path first_weights(const fs::path& directory) {
 
 std::vector<MetadataKey> list_keys(const Input& input) {
   std::vector<MetadataKey> keys;
-  for (const std::string_view name : kJsonFiles) add_json(input.path, name, keys);
-  if (const fs::path weights = first_weights(input.path); !weights.empty()) {
-    for (MetadataKey& key : safetensors_keys(Source::open(weights))) {
-      key.key = fmt::format("{}: {}", weights.filename().string(), key.key);
+  const auto files = open_files(input, IoMode::map);
+  for (const std::string_view name : kJsonFiles) add_json(*files, name, keys);
+  if (const std::string weights = first_weights(*files); !weights.empty()) {
+    for (MetadataKey& key : safetensors_keys(files->open(weights))) {
+      key.key = fmt::format("{}: {}", weights, key.key);
       keys.push_back(std::move(key));
     }
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,14 +12,10 @@
 #include <poise/error.hpp>
 
 #include "formats/huggingface/adapter.hpp"
-#include "formats/huggingface/directory.hpp"
 #include "formats/huggingface/names.hpp"
-#include "io/directory.hpp"
 
 namespace poise::huggingface {
 namespace {
-
-namespace fs = std::filesystem;
 
 // What is there instead.
 struct OtherWeights {
@@ -37,38 +35,63 @@ constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
      "it with from_flax=True and save it"},
 });
 
-std::string why_no_weights(const fs::path& directory) {
-  const std::vector<DirectoryEntry> entries = list_directory(directory);
+std::string why_no_weights(const Container& directory) {
+  const MemberNames names = directory.names();
   for (const OtherWeights& other : kOtherWeights) {
     const auto found =
-        std::ranges::find_if(entries, [&](const DirectoryEntry& entry) { return entry.name.ends_with(other.ending); });
-    if (found != entries.end()) return fmt::format("; there is a {}{}", found->name, other.advice);
+        std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(other.ending); });
+    if (found != names.end()) return fmt::format("; there is a {}{}", *found, other.advice);
   }
   return {};
 }
 
 // The only file of the format.
-std::optional<std::string> only_file(const fs::path& directory, const Format& format) {
+std::optional<std::string> only_file(const Container& directory, const Format& format) {
   std::vector<std::string> found;
-  for (DirectoryEntry& entry : list_directory(directory)) {
-    if (entry.name.ends_with(format.info.extension)) found.push_back(std::move(entry.name));
+  for (std::string& name : directory.names()) {
+    if (name.ends_with(format.info.extension)) found.push_back(std::move(name));
   }
   return found.size() == 1 && found[0].find("-of-") == std::string::npos ? std::optional(found[0]) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<LocatedWeights> find_weights(const fs::path& directory) {
+std::optional<std::string> find_folder(const MemberNames& names) {
+  const std::unordered_set<std::string_view> all(names.begin(), names.end());
+  const auto has_weights = [&](const std::string& folder) {
+    return std::ranges::any_of(all_formats(), [&](const Format* format) {
+      const auto has = [&](std::string_view name) { return all.contains(folder + std::string(name)); };
+      return format->weight_files &&
+             (has(format->weight_files->index) || std::ranges::any_of(format->weight_files->names, has));
+    });
+  };
+  for (const std::string& name : names) {
+    const std::string folder = name.substr(0, name.rfind('/') + 1);
+    if (name.substr(folder.size()) == kConfig && has_weights(folder))
+      return folder.empty() ? folder : folder.substr(0, folder.size() - 1);
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<const Container> open_files(const Input& input, IoMode io) {
+  const ContainerKind kind = container_of(input).value_or(ContainerKind::directory);
+  auto files = open_container(kind, input.path, input.source, io);
+  if (kind == ContainerKind::directory) return files;
+  const std::string folder = find_folder(files->names()).value_or("");
+  return folder.empty() ? std::move(files) : open_container(kind, input.path, input.source, io, folder);
+}
+
+std::optional<LocatedWeights> find_weights(const Container& directory) {
   for (const Format* format : all_formats()) {
     if (!format->weight_files) continue;
     const WeightFiles& files = *format->weight_files;
-    if (is_there(directory / files.names[0])) return LocatedWeights{format, std::string(files.names[0]), false};
-    if (is_there(directory / files.index)) return LocatedWeights{format, std::string(files.index), true};
+    if (directory.has(files.names[0])) return LocatedWeights{format, std::string(files.names[0]), false};
+    if (directory.has(files.index)) return LocatedWeights{format, std::string(files.index), true};
   }
   for (const Format* format : all_formats()) {
     if (!format->weight_files) continue;
     for (const std::string_view name : format->weight_files->names) {
-      if (is_there(directory / name)) return LocatedWeights{format, std::string(name), false};
+      if (directory.has(name)) return LocatedWeights{format, std::string(name), false};
     }
     if (!format->weight_files->any_name) continue;
     if (auto name = only_file(directory, *format)) return LocatedWeights{format, *std::move(name), false};
@@ -76,26 +99,26 @@ std::optional<LocatedWeights> find_weights(const fs::path& directory) {
   return std::nullopt;
 }
 
-std::optional<std::string> find_adapter(const fs::path& directory) {
-  if (!is_there(directory / kAdapter)) return std::nullopt;
+std::optional<std::string> find_adapter(const Container& directory) {
+  if (!directory.has(kAdapter)) return std::nullopt;
   for (const Format* format : all_formats()) {
     if (!format->weight_files) continue;
     for (const std::string_view name : format->weight_files->names) {
-      if (name.starts_with("adapter_model.") && is_there(directory / name)) return std::string(name);
+      if (name.starts_with("adapter_model.") && directory.has(name)) return std::string(name);
     }
   }
   return std::nullopt;
 }
 
-LocatedWeights require_weights(const fs::path& directory) {
+LocatedWeights require_weights(const Container& directory) {
   if (auto found = find_weights(directory)) return *std::move(found);
   std::vector<std::string> missing;
-  if (!is_there(directory / kConfig)) missing.emplace_back(kConfig);
+  if (!directory.has(kConfig)) missing.emplace_back(kConfig);
   missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
   throw Error(ErrorKind::invalid_file,
               fmt::format("this directory is not a Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
                           why_no_weights(directory)),
-              directory.string());
+              directory.path().string());
 }
 
 }  // namespace poise::huggingface

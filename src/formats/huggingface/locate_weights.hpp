@@ -1,11 +1,11 @@
 // The files with the tensors of a Hugging Face directory.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 
 #include "formats/format.hpp"
+#include "pack/container.hpp"
 
 namespace poise::huggingface {
 
@@ -18,13 +18,19 @@ struct LocatedWeights {
   const WeightFiles& files() const { return *format->weight_files; }
 };
 
+// The files of a directory, or of the folder of an archive that has a model. Throws what open_container() throws.
+std::unique_ptr<const Container> open_files(const Input& input, IoMode io);
+
+// The folder of an archive that has config.json and files with tensors; empty: the archive itself. Nothing without one.
+std::optional<std::string> find_folder(const MemberNames& names);
+
 // By the names of all formats (Format::weight_files), the usual ones of each first.
-std::optional<LocatedWeights> find_weights(const std::filesystem::path& directory);
+std::optional<LocatedWeights> find_weights(const Container& directory);
 
 // The file with the matrices of an adapter (adapter.hpp); nothing if its configuration or its matrices are missing.
-std::optional<std::string> find_adapter(const std::filesystem::path& directory);
+std::optional<std::string> find_adapter(const Container& directory);
 
 // Throws invalid_file, with what is missing and what is there instead.
-LocatedWeights require_weights(const std::filesystem::path& directory);
+LocatedWeights require_weights(const Container& directory);
 
 }  // namespace poise::huggingface

@@ -86,7 +86,7 @@ Model without_zero_biases(Model model) {
 std::string_view take_quantization_file(Model& model, DirectoryReader& directory) {
   std::string_view taken;
   for (const QuantizationFile& row : quantization_files()) {
-    if (!is_there(directory.path() / row.name)) continue;
+    if (!directory.has(row.name)) continue;
     const auto warn = [&](std::string text) {
       model.warnings.push_back(
           {Severity::warning, std::move(text), (directory.path() / row.name).string(), std::nullopt});

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 using ShardMap = std::map<std::string, std::set<std::string>>;
 
 ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
-  const std::string path = (directory.path() / index).string();
+  const std::string path = directory.path(index).string();
   const Attributes root = directory.json_object(index, warnings);
   const Value* value = root.find("weight_map");
   const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
@@ -54,7 +54,7 @@ void require_shards(const DirectoryReader& directory, const std::string& index, 
   std::vector<std::string> absent;
   std::size_t more = 0;
   for (const auto& [shard, tensors] : shards) {
-    if (is_there(directory.path() / shard)) continue;
+    if (directory.has(shard)) continue;
     if (absent.size() < kMostNamed) {
       absent.push_back(fmt::format("{} ({} tensor{})", shard, tensors.size(), tensors.size() == 1 ? "" : "s"));
     } else {
@@ -65,7 +65,7 @@ void require_shards(const DirectoryReader& directory, const std::string& index, 
   if (more > 0) absent.push_back(fmt::format("and {} more", more));
   throw Error(ErrorKind::not_found,
               fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")),
-              (directory.path() / index).string());
+              directory.path(index).string());
 }
 
 class TensorCollector {
@@ -75,7 +75,9 @@ class TensorCollector {
       : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
 
   // `look_at` first gets the name of every tensor of the file.
-  void add(const SourcePtr& source, const std::string& path, FunctionRef<void(const std::string& name)> look_at) {
+  void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
+    const SourcePtr source = directory.open(file);
+    const std::string path = directory.path(file).string();
     const auto take = [&](Tensor tensor) {
       look_at(tensor.name);
       if (const std::string why = why_left_out(tensor.name); why.empty()) {
@@ -92,7 +94,7 @@ class TensorCollector {
         throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
       metadata_.emplace_back(key, value);
     }
-    files_.emplace_back(path);
+    files_.push_back(directory.container().file_of(file));
   }
 
   // Moves the shards' metadata into the model. Returns the files.
@@ -125,7 +127,7 @@ class TensorCollector {
 std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, const LocatedWeights& weights) {
   TensorCollector collector(model, weights.files());
   if (!weights.is_index) {
-    collector.add(directory.open(weights.name), (directory.path() / weights.name).string(), [](const std::string&) {});
+    collector.add(directory, weights.name, [](const std::string&) {});
     return collector.finish();
   }
   const ShardMap shards = read_index(directory, weights.name, model.warnings);
@@ -133,8 +135,7 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   std::vector<std::string> faults;
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
-    collector.add(directory.open(shard), (directory.path() / shard).string(),
-                  [&](const std::string& name) { found.insert(name); });
+    collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
       if (!found.contains(name))
         add_fault(faults, fmt::format("the index says that {} holds {}; it does not", shard, name));
@@ -144,7 +145,7 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
         add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
     }
   }
-  throw_faults(faults, (directory.path() / weights.name).string());
+  throw_faults(faults, directory.path(weights.name).string());
   return collector.finish();
 }
 

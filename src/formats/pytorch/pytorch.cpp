@@ -27,8 +27,9 @@ bool sniff(const Input& input) {
 }
 
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
-  pytorch::Rest rest = container_of({source->name(), source}) == Container::zip ? pytorch::read_archive(source, take)
-                                                                                : pytorch::read_legacy(source, take);
+  pytorch::Rest rest = container_of({source->name(), source}) == ContainerKind::zip
+                           ? pytorch::read_archive(source, take)
+                           : pytorch::read_legacy(source, take);
   std::ranges::move(rest.findings, std::back_inserter(warnings));
   return std::move(rest.attributes);
 }
@@ -43,12 +44,11 @@ Model read(const Input& input, const ReadOptions&) {
 
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
-  if (container_of(input) != Container::zip) return pytorch::dangers_of_pickles(source);
-  const auto names = member_names(input, Container::zip);
-  return names && holds(*names) ? pytorch::dangers_of_archive(source) : std::vector<Finding>();
+  if (container_of(input) != ContainerKind::zip) return pytorch::dangers_of_pickles(source);
+  return holds(member_names(input, ContainerKind::zip)) ? pytorch::dangers_of_archive(source) : std::vector<Finding>();
 }
 
-bool is_archive(const Input& input) { return container_of(input) == Container::zip; }
+bool is_archive(const Input& input) { return container_of(input) == ContainerKind::zip; }
 
 std::vector<Finding> audit(const Input& input, const Model&) {
   if (!is_archive(input)) return {};
@@ -67,7 +67,7 @@ const Format kPytorch = {
     .options = {},
     .holds_bf16 = true,
     .sniff = sniff,
-    .container = Container::zip,
+    .container = ContainerKind::zip,
     .holds = holds,
     .read = read,
     .prepare = prepare_with<pytorch::plan, pytorch::write, pytorch::losses>,

@@ -37,10 +37,11 @@ class Files {
  public:
   using Has = std::function<bool(std::string_view name)>;
 
-  Files(fs::path directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
-      : directory_(std::move(directory)),
-        has_(is_file_of(directory_)),
-        templates_(additional_templates(directory_)),
+  // Requires: the container outlives this.
+  Files(const Container& directory, const OpenFile& open, std::uint64_t rows = kMaxTokens)
+      : directory_(directory.path()),
+        has_([&](std::string_view name) { return directory.has_file(name); }),
+        templates_(additional_templates(directory)),
         open_(open),
         rows_(rows) {}
   Files(Has has, std::vector<std::string> templates, const OpenFile& open, std::uint64_t rows)
@@ -81,13 +82,6 @@ class Files {
   std::vector<std::string> take_left_out() { return std::move(left_out_); }
 
  private:
-  static Has is_file_of(const fs::path& directory) {
-    return [directory](std::string_view name) {
-      std::error_code ignored;
-      return fs::is_regular_file(directory / name, ignored);
-    };
-  }
-
   static std::string text_of(const Source& source) {
     if (source.size() > kMaxConfigBytes)
       throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for this file", source.size()),
@@ -213,15 +207,13 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
-// Reads a directory, or a file and its neighbours in `folder`.
-std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folder, const OpenFile& open) {
-  if (folder == path) {
-    auto found = read_tokenizer_files(path, open, kMaxTokens);
+// Reads a directory, or its file of that name and the neighbours of it.
+std::optional<Vocabulary> read_files(const Container& folder, const std::string& name, const OpenFile& open) {
+  if (name.empty()) {
+    auto found = read_tokenizer_files(folder, open, kMaxTokens);
     return found ? std::optional(std::move(found->vocabulary)) : std::nullopt;
   }
-  const std::string name = path.filename().string();
-  std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::nullopt;
+  if (!folder.has(name)) return std::nullopt;
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return name.ends_with(of.ending); });
   const bool is_json = name.ends_with(".json") && row == kFileKinds.end() && looks_like_tokenizer_json(*open(name));
   if (row == kFileKinds.end() && !is_json) return std::nullopt;
@@ -234,15 +226,11 @@ std::optional<Vocabulary> read_files(const fs::path& path, const fs::path& folde
 
 }  // namespace
 
-std::vector<std::string> additional_templates(const fs::path& directory) {
-  const fs::path folder = directory / kAdditionalTemplates;
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) return {};
+std::vector<std::string> additional_templates(const Container& directory) {
   std::vector<std::string> names;
-  for (const DirectoryEntry& entry : list_directory(folder)) {
-    std::string name = fmt::format("{}/{}", kAdditionalTemplates, entry.name);
-    if (is_additional_template(name) && fs::is_regular_file(folder / entry.name, ignored))
-      names.push_back(std::move(name));
+  for (const std::string& file : directory.names(kAdditionalTemplates)) {
+    std::string name = fmt::format("{}/{}", kAdditionalTemplates, file);
+    if (is_additional_template(name) && directory.has_file(name)) names.push_back(std::move(name));
   }
   return names;
 }
@@ -266,7 +254,7 @@ std::optional<DirectoryVocabulary> read_first_row(Files files) {
 
 }  // namespace
 
-std::optional<DirectoryVocabulary> read_tokenizer_files(const fs::path& directory, const OpenFile& open,
+std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows) {
   return read_first_row(Files(directory, open, rows));
 }
@@ -288,11 +276,12 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const Director
 
 std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
   std::error_code ignored;
-  const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
+  const bool is_directory = fs::is_directory(path, ignored);
+  const auto folder = open_container(ContainerKind::directory, is_directory ? path : path.parent_path(), nullptr, io);
   std::vector<SourcePtr> opened;
   try {
-    return read_files(path, folder,
-                      [&](std::string_view name) { return opened.emplace_back(Source::open(folder / name, io)); });
+    return read_files(*folder, is_directory ? "" : path.filename().string(),
+                      [&](std::string_view name) { return opened.emplace_back(folder->open(name)); });
   } catch (const Error& error) {
     if (const SourcePtr source = refused_source(error, opened)) refuse_lookalike(*source);
     throw;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
@@ -13,6 +12,8 @@
 
 #include <poise/model.hpp>
 #include <poise/source.hpp>
+
+#include "pack/container.hpp"
 
 namespace poise {
 
@@ -26,7 +27,7 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
     "added_tokens.json", "chat_template.jinja", "chat_template.json"};
 
 // Names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". Sorted.
-std::vector<std::string> additional_templates(const std::filesystem::path& directory);
+std::vector<std::string> additional_templates(const Container& directory);
 
 // The names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> tokenizer_file_names();
@@ -38,7 +39,7 @@ struct DirectoryVocabulary {
 
 // Nothing if the directory has none of them. `rows`: how many tokens the model has; drops tokens listed outside the
 // vocabulary with ids from there on. Throws what opening and reading the files throws.
-std::optional<DirectoryVocabulary> read_tokenizer_files(const std::filesystem::path& directory, const OpenFile& open,
+std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
 // The same for files that are open already; ignores other names.

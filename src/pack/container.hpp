@@ -1,0 +1,62 @@
+// Container: named files in a directory, or in a zip or tar archive.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/finding.hpp>
+#include <poise/source.hpp>
+
+namespace poise {
+
+enum class ContainerKind { directory, zip, tar };
+
+// Names of members, with / between folders.
+using MemberNames = std::vector<std::string>;
+
+class Container {
+ public:
+  virtual ~Container() = default;
+
+  ContainerKind kind() const { return kind_; }
+  // What a message calls a member.
+  std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
+  // The file that has its bytes.
+  virtual std::filesystem::path file_of(std::string_view name) const = 0;
+
+  // Of a directory, the entries of the folder itself; of an archive, all files in it and below, from the folder on.
+  // Throws io.
+  virtual MemberNames names(std::string_view folder = {}) const = 0;
+  // True for a file or anything else of that name; false if it cannot be known.
+  virtual bool has(std::string_view name) const = 0;
+  virtual bool has_file(std::string_view name) const = 0;
+  // Stored members are parts of the archive; deflated ones are decoded. Throws not_found, io, and unsupported for more
+  // than max_decoded_bytes() or 1 GiB that are deflated.
+  virtual SourcePtr open(std::string_view name) const = 0;
+
+  // How many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
+  virtual std::size_t checksums() const { return 0; }
+  virtual std::vector<Finding> check() const { return {}; }
+
+ protected:
+  Container(ContainerKind kind, std::filesystem::path path) : kind_(kind), path_(std::move(path)) {}
+
+ private:
+  ContainerKind kind_;
+  std::filesystem::path path_;
+};
+
+// Nothing for a file that is not a container. Null is a directory. Looks at a few bytes.
+std::optional<ContainerKind> container_kind(const SourcePtr& source);
+
+// The folder of a container: of an archive, names are from there on. `io`: how files of a directory are opened. Throws
+// invalid_file, unsupported, io. Requires: the kind of that source.
+std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,
+                                                const SourcePtr& source, IoMode io = IoMode::map,
+                                                const std::string& folder = {});
+
+}  // namespace poise

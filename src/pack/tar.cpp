@@ -1,0 +1,164 @@
+#include "pack/tar.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "io/source_range.hpp"
+#include "pack/zip.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::uint64_t kTarBlock = 512;
+constexpr std::uint64_t kMostAttributes = 1 << 20;  // bytes of a long name, or of the attributes of a member
+constexpr std::size_t kSize = 124;
+constexpr std::size_t kNumberBytes = 12;
+constexpr std::size_t kChecksum = 148;
+constexpr std::size_t kChecksumBytes = 8;
+constexpr std::size_t kType = 156;
+constexpr std::size_t kMagic = 257;
+constexpr std::size_t kPrefix = 345;
+
+std::string_view until_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
+
+class TarReader {
+ public:
+  explicit TarReader(const Source& source) : range_(source, SourceRange::Records::scattered), reader_(range_, "tar") {}
+
+  std::vector<TarMember> read() {
+    std::vector<TarMember> members;
+    std::unordered_set<std::string> names;
+    while (reader_.remaining() > 0) {
+      const std::uint64_t at = reader_.position();
+      const std::string block(reader_.text(kTarBlock, "header"));
+      if (std::ranges::all_of(block, [](char byte) { return byte == '\0'; })) break;
+      auto member = read_member(block, at);
+      if (!member) continue;
+      if (!names.insert(member->name).second) reader_.fail("name", fmt::format("{} comes twice", member->name), at);
+      members.push_back(*std::move(member));
+    }
+    return members;
+  }
+
+ private:
+  // Nothing for one that is not a file.
+  std::optional<TarMember> read_member(std::string_view block, std::uint64_t at) {
+    require_checksum(block, at);
+    const char type = block[kType];
+    const bool is_file = type == '0' || type == '\0' || type == '7';
+    const bool describes_next = type == 'x' || type == 'L';
+    TarMember member = {is_file ? name_of(block) : "", reader_.position(),
+                        number(block.substr(kSize, kNumberBytes), "size", at + kSize)};
+    if (!describes_next && next_size_) member.bytes = *next_size_;
+    if (member.bytes > reader_.remaining())
+      reader_.fail("size", fmt::format("{} bytes wanted, {} left", member.bytes, reader_.remaining()), at + kSize);
+    if (describes_next) {
+      take_description(type, member, at);
+    } else {
+      next_size_.reset();
+      if (type != 'g' && type != 'K') next_name_.clear();
+    }
+    reader_.seek(member.begin + member.bytes);
+    reader_.skip((kTarBlock - member.bytes % kTarBlock) % kTarBlock, "the rest of a block");
+    if (type == 'S') throw Error(ErrorKind::unsupported, "tar: a sparse file", reader_.path(), at);
+    if (!is_file || member.name.ends_with('/')) return std::nullopt;
+    if (!is_zip_name(member.name))
+      reader_.fail("name", fmt::format("\"{}\" leads out of the archive", member.name), at);
+    return member;
+  }
+
+  // The sum of the header's bytes, with the field itself as spaces.
+  void require_checksum(std::string_view block, std::uint64_t at) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const bool is_own = i >= kChecksum && i < kChecksum + kChecksumBytes;
+      sum += is_own ? std::uint64_t{' '} : static_cast<unsigned char>(block[i]);
+    }
+    const std::uint64_t found = number(block.substr(kChecksum, kChecksumBytes), "checksum", at + kChecksum);
+    if (found != sum) reader_.fail("checksum", fmt::format("{}, expected {}", found, sum), at + kChecksum);
+  }
+
+  std::uint64_t number(std::string_view digits, std::string_view field, std::uint64_t at) const {
+    std::uint64_t value = 0;
+    if ((static_cast<unsigned char>(digits[0]) & 0x80U) != 0) {
+      if (static_cast<unsigned char>(digits[0]) != 0x80U ||
+          digits.substr(1, digits.size() - 9).find_first_not_of('\0') != std::string_view::npos)
+        reader_.fail(field, "more than 64 bits", at);
+      for (const char byte : digits.substr(digits.size() - 8)) value = value << 8U | static_cast<unsigned char>(byte);
+      return value;
+    }
+    digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
+    const std::string_view rest(end, static_cast<std::size_t>(digits.data() + digits.size() - end));
+    if (error == std::errc::result_out_of_range ||
+        rest.find_first_not_of(std::string_view(" \0", 2)) != std::string_view::npos)
+      reader_.fail(field, "expected octal digits", at);
+    return value;
+  }
+
+  std::string name_of(std::string_view block) const {
+    std::string name = next_name_;
+    if (name.empty()) {
+      const bool is_posix = block.substr(kMagic, 6) == std::string_view("ustar\0", 6);
+      const std::string_view prefix = is_posix ? until_zero(block.substr(kPrefix, 155)) : std::string_view();
+      name = fmt::format("{}{}{}", prefix, prefix.empty() ? "" : "/", until_zero(block.substr(0, 100)));
+    }
+    while (name.starts_with("./")) name.erase(0, 2);
+    return name;
+  }
+
+  void take_description(char type, const TarMember& member, std::uint64_t at) {
+    if (member.bytes > kMostAttributes)
+      reader_.fail("size", fmt::format("{} bytes of attributes, expected at most {}", member.bytes, kMostAttributes),
+                   at);
+    const std::string text(reader_.text(member.bytes, "attributes"));
+    if (type == 'L') {
+      next_name_ = until_zero(text);
+      return;
+    }
+    for (std::string_view rest = text; !rest.empty();) {
+      std::size_t length = 0;
+      const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), length);
+      const auto digits = static_cast<std::size_t>(end - rest.data());
+      if (error != std::errc() || length > rest.size() || length < digits + 3 || rest[digits] != ' ' ||
+          rest[length - 1] != '\n')
+        reader_.fail("attributes", "expected LENGTH KEY=VALUE", member.begin + (text.size() - rest.size()));
+      take_attribute(rest.substr(digits + 1, length - digits - 2), member.begin);
+      rest.remove_prefix(length);
+    }
+  }
+
+  void take_attribute(std::string_view entry, std::uint64_t at) {
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) reader_.fail("attributes", "expected KEY=VALUE", at);
+    const auto [key, value] = std::pair(entry.substr(0, equals), entry.substr(equals + 1));
+    if (key.starts_with("GNU.sparse.")) throw Error(ErrorKind::unsupported, "tar: a sparse file", reader_.path(), at);
+    if (key == "path") next_name_ = value;
+    if (key != "size") return;
+    std::uint64_t size = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+    if (error != std::errc() || end != value.data() + value.size())
+      reader_.fail("attributes", fmt::format("size: \"{}\", expected digits", value), at);
+    next_size_ = size;
+  }
+
+  SourceRange range_;
+  ByteReader reader_;
+  std::string next_name_;  // what an x or L member gives to the next one
+  std::optional<std::uint64_t> next_size_;
+};
+
+}  // namespace
+
+std::vector<TarMember> read_tar(const Source& source) { return TarReader(source).read(); }
+
+}  // namespace poise

@@ -1,0 +1,30 @@
+// tar archives, read: members one after the other, in blocks of 512 bytes (POSIX.1-2017, pax, "ustar"; GNU tar).
+//
+//   a member     a header: name 100, mode 8, uid 8, gid 8, size 12, time 12, checksum 8, type 1, link 100,
+//                "ustar" and version 8, owner 32, group 32, device 16, prefix 155; then its bytes, filled up to a block
+//   ...
+//   two blocks of zeros
+//
+// Numbers are octal digits; a size with the highest bit set is binary, big-endian. A member of type x gives attributes
+// of the next one ("LENGTH KEY=VALUE\n"), one of type L its long name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <poise/source.hpp>
+
+namespace poise {
+
+struct TarMember {
+  std::string name;
+  std::uint64_t begin = 0;  // of its bytes in the file
+  std::uint64_t bytes = 0;
+};
+
+// The files of an archive, in its order: each is inside the archive, names are unique and stay inside the folder.
+// Leaves out folders, links and devices. Throws invalid_file, unsupported (sparse files), io.
+std::vector<TarMember> read_tar(const Source& source);
+
+}  // namespace poise

@@ -1,0 +1,86 @@
+#include "pack/container.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "io/source_text.hpp"
+#include "support/bytes.hpp"
+#include "support/directories.hpp"
+#include "support/errors.hpp"
+#include "support/tar_file.hpp"
+#include "support/zip_file.hpp"
+
+namespace poise {
+namespace {
+
+using support::error_of;
+using testing::UnorderedElementsAre;
+
+std::string text(const Container& container, std::string_view name) {
+  const SourcePtr source = container.open(name);
+  return read_text(*source, source->size());
+}
+
+// Of the files a, f/b and f/g/c, from the folder f on.
+void expect_folder(const Container& container) {
+  EXPECT_EQ(text(container, "b"), "bytes of b");
+  EXPECT_EQ(text(container, "g/c"), "bytes of c");
+  EXPECT_EQ(container.open("g/c")->name(), container.path("g/c"));
+  EXPECT_TRUE(container.has("b") && container.has_file("g/c"));
+  EXPECT_FALSE(container.has("a") || container.has("f/b"));
+  EXPECT_THAT(container.names("g"), UnorderedElementsAre("c"));
+  EXPECT_THAT(container.names("h"), UnorderedElementsAre());
+  EXPECT_EQ(error_of([&] { container.open("a"); }).kind(), ErrorKind::not_found);
+}
+
+TEST(Container, Directories) {
+  const support::TemporaryDirectory directory;
+  support::put(directory / "a", "bytes of a");
+  support::put(directory / "f/b", "bytes of b");
+  support::put(directory / "f/g/c", "bytes of c");
+  for (const IoMode io : {IoMode::map, IoMode::read}) {
+    const auto files = open_container(*container_kind(nullptr), directory / "f", nullptr, io);
+    expect_folder(*files);
+    EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g"));
+    EXPECT_TRUE(files->has("g"));
+    EXPECT_FALSE(files->has_file("g"));
+    EXPECT_EQ(files->file_of("b"), files->path("b"));
+  }
+}
+
+TEST(Container, Archives) {
+  const std::string tar = support::tar_member({"a", "bytes of a"}) + support::tar_member({"f/", "", '5'}) +
+                          support::tar_member({"f/b", "bytes of b"}) + support::tar_member({"f/g/c", "bytes of c"});
+  const std::string zip =
+      support::zip_file({{"a", "bytes of a"}, {"f/", ""}, {"f/b", "bytes of b"}, {"f/g/c", "bytes of c"}}).bytes();
+  for (const std::string& bytes : {tar, zip}) {
+    const SourcePtr source = support::source(bytes, "archive");
+    const auto kind = container_kind(source);
+    ASSERT_TRUE(kind);
+    EXPECT_THAT(open_container(*kind, "archive", source)->names(), UnorderedElementsAre("a", "f/b", "f/g/c"));
+    const auto files = open_container(*kind, "archive", source, IoMode::map, "f");
+    expect_folder(*files);
+    EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g/c"));
+    EXPECT_EQ(files->file_of("b"), "archive");
+    EXPECT_TRUE(files->open("b")->mapped());
+    std::vector<std::byte> two(2);
+    EXPECT_EQ(error_of([&] { files->open("b")->read(9, two); }).kind(), ErrorKind::internal);
+  }
+}
+
+TEST(Container, ChecksumsOfZipArchives) {
+  auto file = support::zip_file({{"a", "bytes"}, {"b", "other"}});
+  const auto of = [](const std::string& bytes) {
+    const SourcePtr source = support::source(bytes, "archive");
+    return open_container(ContainerKind::zip, "archive", source);
+  };
+  EXPECT_EQ(of(file.bytes())->checksums(), 2U);
+  EXPECT_TRUE(of(file.bytes())->check().empty());
+  file.raw("1 bytes", "OTHER");
+  EXPECT_EQ(of(file.bytes())->check().size(), 1U);
+}
+
+}  // namespace
+}  // namespace poise

@@ -1,0 +1,124 @@
+#include "pack/tar.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <poise/error.hpp>
+
+#include "support/bytes.hpp"
+#include "support/errors.hpp"
+#include "support/tar_file.hpp"
+
+namespace poise {
+namespace {
+
+using support::error_of;
+using support::tar_end;
+using support::tar_member;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<TarMember> members_of(const std::string& file) { return read_tar(*support::source(file, "a.tar")); }
+
+std::vector<std::string> names_of(const std::string& file) {
+  std::vector<std::string> names;
+  for (const TarMember& member : members_of(file)) names.push_back(member.name);
+  return names;
+}
+
+TEST(Tar, MembersAreWhereTheyAre) {
+  const std::string file =
+      tar_member({"./a", "some bytes"}) + tar_member({"b", ""}) + tar_member({"c", std::string(512, 'x')});
+  const auto members = members_of(file + tar_end() + "anything");
+  ASSERT_EQ(members.size(), 3U);
+  EXPECT_EQ(members[0].name, "a");
+  EXPECT_EQ(file.substr(members[0].begin, members[0].bytes), "some bytes");
+  EXPECT_EQ(members[1].bytes, 0U);
+  EXPECT_EQ(file.substr(members[2].begin, members[2].bytes), std::string(512, 'x'));
+  EXPECT_EQ(members_of(file).size(), 3U);  // without its end
+  EXPECT_THAT(members_of(tar_end()), IsEmpty());
+}
+
+TEST(Tar, LongNames) {
+  const std::string name(150, 'n');
+  EXPECT_THAT(names_of(tar_member({"b", "", '0', "a/folder"})), ElementsAre("a/folder/b"));
+  EXPECT_THAT(names_of(tar_member({"././@LongLink", name + '\0', 'L'}) + tar_member({"cut"}) + tar_member({"c"})),
+              ElementsAre(name, "c"));
+  const std::string attributes = "160 path=" + name + "\n";
+  EXPECT_THAT(names_of(tar_member({"x", "9 a=bcde\n" + attributes, 'x'}) + tar_member({"cut"}) + tar_member({"c"})),
+              ElementsAre(name, "c"));
+}
+
+TEST(Tar, SizesOfAttributesAndBinaryOnes) {
+  const std::string as_binary = std::string("\x80", 1) + std::string(10, '\0') + "\3";
+  const std::string member = tar_member({.name = "a", .bytes = "xyz", .size = as_binary});
+  EXPECT_EQ(members_of(member)[0].bytes, 3U);
+  const std::string given =
+      tar_member({"x", "10 size=3\n", 'x'}) + tar_member({.name = "a", .bytes = "xyz", .size = "00000000000"});
+  EXPECT_EQ(members_of(given + tar_member({"b"})).at(0).bytes, 3U);
+  EXPECT_EQ(members_of(given + tar_member({"b"})).at(1).name, "b");
+}
+
+TEST(Tar, OtherMembersAreLeftOut) {
+  EXPECT_THAT(names_of(tar_member({"folder/", "", '5'}) + tar_member({"link", "", '2'}) +
+                       tar_member({"g", "9 a=bcde\n", 'g'}) + tar_member({"old/"}) + tar_member({"a"})),
+              ElementsAre("a"));
+}
+
+TEST(Tar, WhatIsWrongIsNamed) {
+  struct Case {
+    const char* name;
+    std::string file;
+    ErrorKind kind;
+    std::uint64_t offset;
+    const char* problem;
+  };
+  const std::string first = tar_member({"a", "x"});
+  const Case cases[] = {
+      {"a cut header", first + first.substr(0, 100), ErrorKind::invalid_file, 1024,
+       "header: 512 bytes wanted, 100 left"},
+      {"a cut member", first.substr(0, 512), ErrorKind::invalid_file, 124, "size: 1 bytes wanted, 0 left"},
+      {"a cut block", first.substr(0, 600), ErrorKind::invalid_file, 513, "511 bytes wanted, 87 left"},
+      {"a size beyond the file", tar_member({.name = "a", .size = "77777777777"}), ErrorKind::invalid_file, 124,
+       "8589934591 bytes wanted"},
+      {"a size of too many bits", tar_member({.name = "a", .size = "\x80\1" + std::string(10, '\0')}),
+       ErrorKind::invalid_file, 124, "size: more than 64 bits"},
+      {"a negative size", tar_member({.name = "a", .size = std::string(12, '\xff')}), ErrorKind::invalid_file, 124,
+       "size: more than 64 bits"},
+      {"a size in letters", tar_member({.name = "a", .size = "0000000000x"}), ErrorKind::invalid_file, 124,
+       "size: expected octal digits"},
+      {"another checksum", tar_member({.name = "a", .checksum = std::string("000001\0 ", 8)}), ErrorKind::invalid_file,
+       148, "checksum: 1, expected"},
+      {"a name that leads out", tar_member({"../a"}), ErrorKind::invalid_file, 0, "\"../a\" leads out of the archive"},
+      {"an absolute name", tar_member({"/a"}), ErrorKind::invalid_file, 0, "\"/a\" leads out of the archive"},
+      {"no name", tar_member({""}), ErrorKind::invalid_file, 0, "leads out of the archive"},
+      {"a name twice", first + first, ErrorKind::invalid_file, 1024, "a comes twice"},
+      {"an attribute without its length", tar_member({"x", "path=a\n", 'x'}), ErrorKind::invalid_file, 512,
+       "expected LENGTH KEY=VALUE"},
+      {"an attribute beyond its member", tar_member({"x", "99 path=a\n", 'x'}), ErrorKind::invalid_file, 512,
+       "expected LENGTH KEY=VALUE"},
+      {"an attribute without a value", tar_member({"x", "7 path\n", 'x'}), ErrorKind::invalid_file, 512,
+       "expected KEY=VALUE"},
+      {"a size in an attribute", tar_member({"x", "10 size=x\n", 'x'}), ErrorKind::invalid_file, 512,
+       "size: \"x\", expected digits"},
+      {"a size beyond the file in an attribute", tar_member({"x", "11 size=99\n", 'x'}) + tar_member({"a"}),
+       ErrorKind::invalid_file, 1024 + 124, "99 bytes wanted, 0 left"},
+      {"too many attributes", tar_member({"x", std::string((1 << 20) + 1, ' '), 'x'}), ErrorKind::invalid_file, 0,
+       "1048577 bytes of attributes"},
+      {"a sparse file", tar_member({"a", "", 'S'}), ErrorKind::unsupported, 0, "a sparse file"},
+      {"a sparse file of pax", tar_member({"x", "22 GNU.sparse.major=1\n", 'x'}), ErrorKind::unsupported, 512,
+       "a sparse file"},
+  };
+  for (const Case& rule : cases) {
+    SCOPED_TRACE(rule.name);
+    const Error error = error_of([&] { members_of(rule.file); });
+    EXPECT_EQ(error.kind(), rule.kind);
+    EXPECT_EQ(error.path(), "a.tar");
+    EXPECT_EQ(error.offset(), rule.offset);
+    EXPECT_THAT(error.message(), HasSubstr(rule.problem));
+  }
+}
+
+}  // namespace
+}  // namespace poise
