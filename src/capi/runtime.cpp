@@ -39,7 +39,6 @@ poise::GenerateOptions generate_options(const poise_generate_options* given) {
   return options;
 }
 
-// More than 32 bits of threads are too many, too.
 poise::CacheType cache_type(poise_cache_type given) {
   switch (given) {
     case POISE_CACHE_F32: return poise::CacheType::f32;
@@ -50,6 +49,7 @@ poise::CacheType cache_type(poise_cache_type given) {
       fmt::format("cache is {}, expected POISE_CACHE_F32, POISE_CACHE_F16 or POISE_CACHE_Q8", static_cast<int>(given)));
 }
 
+// More than 32 bits of threads are too many, too.
 unsigned threads(std::uint64_t given) {
   return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
 }

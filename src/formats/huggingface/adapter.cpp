@@ -145,7 +145,7 @@ class Reading {
   std::map<std::string, Pair> pairs_;              // by module
   std::map<std::string, std::string_view> whole_;  // the file's name of a tensor, by the model's
   std::vector<std::string> untargeted_;
-  std::vector<std::string> other_order_;  // than fan_in_fan_out says
+  std::vector<std::string> other_order_;  // than that of fan_in_fan_out
 };
 
 }  // namespace
