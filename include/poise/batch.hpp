@@ -52,7 +52,8 @@ class BatchGenerator {
   std::size_t size() const;
 
   // Computes at most 256 tokens: the next one of each text, and parts of prompts. Returns the texts that have
-  // ended. Throws cancelled soon after `stop` is requested, with all texts as they were, and what Sampler throws: no
+  // ended. Throws unsupported for a number that the cache does not hold (CacheType::f16): use another type of cache.
+  // Throws cancelled soon after `stop` is requested, with all texts as they were, and what Sampler throws: no
   // text that has ended is lost.
   std::vector<Finished> step(const std::stop_token& stop = {});
 

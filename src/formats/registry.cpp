@@ -236,13 +236,16 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
   const auto container = container_of(input);
   if (!container) return nullptr;
   std::optional<MemberNames> names;
-  for (const Format* format : among) {
-    const bool is_own = format->container == container;
-    if (is_own && format->holds == nullptr) return format;
-    const auto holds = is_own ? format->holds : input.source ? format->holds_in_archive : nullptr;
-    if (holds == nullptr) continue;
+  const auto holds = [&](bool (*test)(const MemberNames& names)) {
     if (!names) names = member_names(input, *container);
-    if (holds(*names)) return format;
+    return test(*names);
+  };
+  for (const Format* format : among) {
+    if (format->container == container && (format->holds == nullptr || holds(format->holds))) return format;
+  }
+  // Only then directories in archives: an archive of another format may hold the names of one, too.
+  for (const Format* format : among) {
+    if (input.source && format->holds_in_archive != nullptr && holds(format->holds_in_archive)) return format;
   }
   return nullptr;
 }

@@ -61,8 +61,11 @@ void GeluTanhProduct(float* gate, const float* up, std::size_t count) {
 void ClampedSwiglu(float* gate, const float* up, std::size_t count) {
   const auto most = hn::Set(Floats(), kClampedLimit);
   Transform(gate, count, [&](auto x, std::size_t i) HWY_ATTR {
-    const auto other = hn::Max(hn::Min(Other(up, i, count), most), hn::Neg(most));
-    return hn::Mul(Swish(hn::Min(x, most), kClampedGain), hn::Add(other, hn::Set(Floats(), 1.0F)));
+    // NaN stays: comparisons with it are false.
+    const auto up_to_most = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Gt(number, most), most, number); };
+    const auto clamped = up_to_most(Other(up, i, count));
+    const auto other = hn::IfThenElse(hn::Lt(clamped, hn::Neg(most)), hn::Neg(most), clamped);
+    return hn::Mul(Swish(up_to_most(x), kClampedGain), hn::Add(other, hn::Set(Floats(), 1.0F)));
   });
 }
 

@@ -1,4 +1,5 @@
 // How the x of several tokens becomes tiles.
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/stored_type.hpp"

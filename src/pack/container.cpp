@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 #include <utility>
 
@@ -101,12 +102,18 @@ class ZipContainer final : public ArchiveContainer<ZipMember> {
 
  private:
   SourcePtr open_member(const ZipMember& member, const std::string& name) const override {
-    if (member.deflated)
-      return zip_.open(member, std::min(kMostDecodedMember, max_decoded_bytes(member.stored_bytes)), name);
+    if (member.deflated) {
+      const std::uint64_t justified = max_decoded_bytes(zip_.source()->size());
+      const std::uint64_t left = justified - std::min(justified, decoded_.load());
+      SourcePtr source = zip_.open(member, std::min(kMostDecodedMember, left), name);
+      decoded_ += source->size();
+      return source;
+    }
     return make_source_part(zip_.source(), member.begin, member.bytes, name);
   }
 
   ZipArchive zip_;
+  mutable std::atomic<std::uint64_t> decoded_ = 0;  // of all members that have been opened
 };
 
 class TarContainer final : public ArchiveContainer<TarMember> {

@@ -35,7 +35,7 @@ class Container {
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
   // Stored members are parts of the archive; deflated ones are decoded. Throws not_found, io, and unsupported for more
-  // than max_decoded_bytes() or 1 GiB that are deflated.
+  // than 1 GiB of a deflated member, and for more of all together than max_decoded_bytes() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // How many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.

@@ -56,16 +56,18 @@ class TarReader {
     const char type = block[kType];
     const bool is_file = type == '0' || type == '\0' || type == '7';
     const bool describes_next = type == 'x' || type == 'L';
+    const bool describes = describes_next || type == 'g' || type == 'K';
     TarMember member = {is_file ? name_of(block) : "", reader_.position(),
                         number(block.substr(kSize, kNumberBytes), "size", at + kSize)};
-    if (!describes_next && next_size_) member.bytes = *next_size_;
+    if (!describes && next_size_) member.bytes = *next_size_;
+    if (type >= '1' && type <= '6') member.bytes = 0;  // links, devices and folders have none, whatever they claim
     if (member.bytes > reader_.remaining())
       reader_.fail("size", fmt::format("{} bytes wanted, {} left", member.bytes, reader_.remaining()), at + kSize);
     if (describes_next) {
       take_description(type, member, at);
-    } else {
+    } else if (!describes) {
       next_size_.reset();
-      if (type != 'g' && type != 'K') next_name_.clear();
+      next_name_.clear();
     }
     reader_.seek(member.begin + member.bytes);
     reader_.skip((kTarBlock - member.bytes % kTarBlock) % kTarBlock, "the rest of a block");

@@ -123,6 +123,7 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
     const std::uint64_t first = box.rows.first * row_bytes + bytes_of(box.columns.first);
     if (part_bytes != row_bytes && blob->seekable())
       return std::make_shared<RowParts>(blob, first, row_bytes, part_bytes, box.rows.size());
+    if (part_bytes > UINT32_MAX) refuse_weight(tensor, fmt::format("rows of {} bytes are too long", part_bytes));
     return make_strided_blob(blob, {.shape = {box.rows.size()},
                                     .strides = {static_cast<std::int64_t>(row_bytes)},
                                     .offset = first,

@@ -17,9 +17,11 @@ namespace poise {
 
 struct Ranks {
   std::size_t rank = 0;
-  std::size_t count = 1;
+  std::size_t count = 1;  // at least 1
   // Replaces the numbers by the sums over all ranks, which call it in the same order: after `o` and after `down` of
   // each layer. All ranks must get the same bits: routers and samplers choose by them. Null: there is one rank.
+  // When a pass ends early on a rank (cancelled, or a number that the cache does not hold), the others wait in here:
+  // the caller has to end them, too.
   std::function<void(std::span<float> numbers)> sum = {};
 
   // This rank's share of `units`.

@@ -1,6 +1,7 @@
 #include "schemes/mxfp4.hpp"
 
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>

@@ -106,6 +106,10 @@ Model folded(Model model);
 // The scheme with a way back that config.json names; nullptr if there is none.
 const QuantizationScheme* reversible_scheme(const Attributes& config_json);
 
+// The names of a tensor for patterns: its own, and for a part of a matrix of that scheme, those of the matrix and of
+// its other parts, which make sense together only.
+std::vector<std::string> pattern_names(const Attributes& config_json, std::string_view name);
+
 // True if config.json names a scheme with a way back and the model has no tensor that it would fold.
 bool is_folded(const Model& model);
 

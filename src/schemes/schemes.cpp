@@ -223,7 +223,7 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
   for (const QuantizationKey& row : kKeys) {
     const Value* value = config_json.find(row.key);
     const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
-    if (object == nullptr) continue;
+    if (object == nullptr || object->empty()) continue;
     const Value* method = object->find("quant_method");
     const auto* name = method == nullptr ? nullptr : method->get_if<std::string>();
     const bool is_mlx = name == nullptr && config_json.find("quantization") != nullptr;
@@ -266,6 +266,20 @@ const QuantizationScheme* reversible_scheme(const Attributes& config_json) {
     return scheme->method == found->method && scheme->unfold != nullptr;
   });
   return row == kSchemes.end() ? nullptr : *row;
+}
+
+std::vector<std::string> pattern_names(const Attributes& config_json, std::string_view name) {
+  std::vector<std::string> names = {std::string(name)};
+  const QuantizationScheme* scheme = reversible_scheme(config_json);
+  if (scheme == nullptr) return names;
+  std::vector<std::string_view> endings(scheme->parts.begin(), scheme->parts.end());
+  endings.push_back(scheme->marker);
+  const auto ending = std::ranges::find_if(endings, [&](std::string_view end) { return name.ends_with(end); });
+  if (ending == endings.end()) return names;
+  const std::string_view matrix = name.substr(0, name.size() - ending->size());
+  for (const std::string_view part : endings) names.push_back(fmt::format("{}{}", matrix, part));
+  names.push_back(fmt::format("{}{}", matrix, scheme->folded));
+  return names;
 }
 
 bool is_folded(const Model& model) {

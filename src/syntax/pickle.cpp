@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "syntax/pickle_builder.hpp"
@@ -28,6 +30,15 @@ class Machine {
     result_.root_ = stack_.pop();
     result_.size_ = program_.position();
     return std::move(result_);
+  }
+
+  Pickle run_until_error() {
+    try {
+      return run();
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::io) throw;
+      return std::move(result_);
+    }
   }
 
  private:
@@ -223,6 +234,10 @@ std::vector<Id> Pickle::globals() const {
 
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin) {
   return Machine(bytes, name, begin).run();
+}
+
+Pickle run_until_error(std::span<const std::byte> bytes, const std::string& name) {
+  return Machine(bytes, name, 0).run_until_error();
 }
 
 }  // namespace poise::pickle

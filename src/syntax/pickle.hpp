@@ -109,4 +109,8 @@ class Pickle {
 // than the bytes justify. Requires: the bytes outlive what this returns.
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
+// The objects up to the first step that cannot be taken, where Python would have run what comes before. Its size() is
+// then 0. Throws io.
+Pickle run_until_error(std::span<const std::byte> bytes, const std::string& name);
+
 }  // namespace poise::pickle

@@ -56,6 +56,8 @@ Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
     // Numbers one by one, so that a few of a row can be read; codes only as whole rows.
     const std::uint64_t row_bytes = rows == 0 || columns == 0 ? 1 : part.blob->size() / rows;
     const std::uint64_t item = dense ? info(part.dtype).bits / 8 : row_bytes;
+    if (item > UINT32_MAX)
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} bytes are too long", stack.name, item));
     Strided view = {.shape = places.shape,
                     .strides = {},
                     .offset = places.first * row_bytes,

@@ -120,6 +120,7 @@ TEST(Recognise, ArchivesOfDirectories) {
   const std::string zip = support::zip_file({{"a/b", "x"}}).bytes();
   EXPECT_EQ(found(memory(zip), {&kZipOfNothing, &format}), "any directory");
   EXPECT_EQ(found(memory(zip), {&kAnyZip, &format}), "any zip");
+  EXPECT_EQ(found(memory(zip), {&format, &kAnyZip}), "any zip");
   EXPECT_EQ(found(memory(support::zip_file({{"a", "x"}}).bytes()), {&format}), "none");
 }
 

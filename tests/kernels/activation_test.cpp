@@ -65,6 +65,11 @@ TEST(Activation, ClampedSwiglu) {
       -0.05421392912335791F, 10.499929692454977F, 2.803107492851041F, -2.102330619638281F, 0, -4.009359549001876e-21F};
   clamped_swiglu(gate.data(), up.data(), gate.size());
   for (std::size_t i = 0; i < gate.size(); ++i) EXPECT_NEAR(gate[i], expected[i], 2e-6) << i;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> none = {kNan, 1, 1, 1, 1, 1, 1, 1, 1};
+  const std::vector<float> other = {1, kNan, 1, 1, 1, 1, 1, 1, kNan};
+  clamped_swiglu(none.data(), other.data(), none.size());
+  for (std::size_t i = 0; i < none.size(); ++i) EXPECT_EQ(std::isnan(none[i]), i < 2 || i == 8) << i;
 }
 
 // Python: 50 * math.tanh(x / 50)

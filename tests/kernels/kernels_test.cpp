@@ -650,8 +650,8 @@ struct RandomBlock {
         }
       }
     }
-    std::memcpy(bytes.data() + kBlockPositions * size * type.code_bytes(), scales.data(),
-                scales.size() * sizeof(float));
+    std::ranges::copy(std::as_bytes(std::span(scales)),
+                      bytes.begin() + static_cast<std::ptrdiff_t>(kBlockPositions * size * type.code_bytes()));
   }
 
   double operator()(std::size_t i, std::size_t e, std::size_t size) const {

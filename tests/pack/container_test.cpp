@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <poise/error.hpp>
 
@@ -17,6 +18,20 @@ namespace {
 
 using support::error_of;
 using testing::UnorderedElementsAre;
+
+std::string deflated(std::string bytes) {
+  z_stream stream = {};
+  deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY);
+  std::string result(deflateBound(&stream, bytes.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  deflate(&stream, Z_FINISH);
+  result.resize(stream.total_out);
+  deflateEnd(&stream);
+  return result;
+}
 
 std::string text(const Container& container, std::string_view name) {
   const SourcePtr source = container.open(name);
@@ -68,6 +83,16 @@ TEST(Container, Archives) {
     std::vector<std::byte> two(2);
     EXPECT_EQ(error_of([&] { files->open("b")->read(9, two); }).kind(), ErrorKind::internal);
   }
+}
+
+// Small deflated members may decode to much each, and to little together.
+TEST(Container, AllDeflatedMembersTogetherAreJustified) {
+  const std::string zeros(10 << 20, '\0');
+  const std::string stored = deflated(zeros);
+  const std::string zip = support::zip_file({{"a", stored, zeros, true}, {"b", stored, zeros, true}}).bytes();
+  const auto container = open_container(ContainerKind::zip, "a.zip", support::source(zip, "a.zip"));
+  EXPECT_EQ(container->open("a")->size(), 10U << 20U);
+  EXPECT_EQ(error_of([&] { container->open("b"); }).kind(), ErrorKind::unsupported);
 }
 
 TEST(Container, ChecksumsOfZipArchives) {

@@ -66,6 +66,23 @@ TEST(Tar, OtherMembersAreLeftOut) {
               ElementsAre("a"));
 }
 
+// What follows a link are the next members, whatever size it claims.
+TEST(Tar, LinksHaveNoBytes) {
+  for (const char type : {'1', '2', '5'}) {
+    EXPECT_THAT(names_of(tar_member({.name = "link", .type = type, .size = "00000001000"}) + tar_member({"a", "x"})),
+                ElementsAre("a"));
+  }
+}
+
+TEST(Tar, AttributesWaitForTheirMember) {
+  const std::string attributes = tar_member({.name = "x", .bytes = "15 path=longer\n10 size=1\n", .type = 'x'}) +
+                                 tar_member({.name = "all", .bytes = "16 comment=none\n", .type = 'g'});
+  const auto members = members_of(attributes + tar_member({.name = "short", .bytes = "y", .size = "00000000777"}));
+  ASSERT_EQ(members.size(), 1U);
+  EXPECT_EQ(members[0].name, "longer");
+  EXPECT_EQ(members[0].bytes, 1U);
+}
+
 TEST(Tar, WhatIsWrongIsNamed) {
   struct Case {
     const char* name;

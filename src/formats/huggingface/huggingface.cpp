@@ -163,27 +163,26 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
   return inputs;
 }
 
-// Files that this directory's model does not need, and that run code when others load them: an optimizer's state,
-// training arguments, the same weights in another format.
-std::vector<Finding> code_in_other_files(const Container& files, const std::vector<Input>& weights,
-                                         const Model& model) {
+// All files next to the model run code when others load them, if they are such files: an optimizer's state, training
+// arguments, the same weights in another format. What reading the model has found is not told twice.
+std::vector<Finding> dangerous_code(const Container& files, const Model& model) {
   std::vector<Finding> findings;
   for (const std::string& name : files.names()) {
-    const fs::path path = files.path(name);
-    std::error_code ignored;
-    const bool is_read = std::ranges::find(model.origin.files, path) != model.origin.files.end() ||
-                         std::ranges::find(weights, path, &Input::path) != weights.end();
-    if (is_read || !files.has_file(name) || fs::is_symlink(path, ignored)) continue;
+    if (!files.has_file(name)) continue;
     try {
       const SourcePtr source = files.open(name);
-      const Format* const recognised = recognise({path, source}, all_formats());
       for (const Format* format : all_formats()) {
-        if (format->dangerous_code != nullptr && (recognised == nullptr || recognised == format))
-          std::ranges::move(format->dangerous_code(source), std::back_inserter(findings));
+        if (format->dangerous_code == nullptr) continue;
+        for (Finding& finding : format->dangerous_code(source)) {
+          const bool is_told = std::ranges::any_of(model.warnings, [&](const Finding& other) {
+            return other.message == finding.message && other.path == finding.path;
+          });
+          if (!is_told) findings.push_back(std::move(finding));
+        }
       }
     } catch (const Error& error) {
       const Severity severity = error.kind() == ErrorKind::invalid_file ? Severity::error : Severity::warning;
-      findings.push_back({severity, error.message(), path.string(), error.offset()});
+      findings.push_back({severity, error.message(), files.path(name).string(), error.offset()});
     }
   }
   return findings;
@@ -195,7 +194,7 @@ std::vector<Finding> audit(const Input& input, const Model& model) {
   const auto located = find_weights(*files);
   const std::vector<Input> weights = located ? weight_inputs(*located, *files, model) : std::vector<Input>();
   std::ranges::move(files->check(), std::back_inserter(findings));
-  std::ranges::move(code_in_other_files(*files, weights, model), std::back_inserter(findings));
+  std::ranges::move(dangerous_code(*files, model), std::back_inserter(findings));
   if (!located || located->format->audit == nullptr) return findings;
   for (const Input& file : weights)
     std::ranges::move(located->format->audit(file, model), std::back_inserter(findings));

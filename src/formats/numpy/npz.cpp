@@ -5,6 +5,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
@@ -27,13 +28,7 @@ bool holds(const MemberNames& names) {
 }
 
 // PyTorch finds its pickle without regard to case.
-bool is_pickle(std::string_view name) {
-  constexpr std::string_view kPickle = "data.pkl";
-  if (name.size() < kPickle.size()) return false;
-  const std::string_view end = name.substr(name.size() - kPickle.size());
-  return std::ranges::equal(end, kPickle,
-                            [](char a, char b) { return a == b || (a >= 'A' && a <= 'Z' && (a | 0x20) == b); });
-}
+bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.rfind('/') + 1)) == "data.pkl"; }
 
 class Reader {
  public:

@@ -14,14 +14,16 @@ struct Constant {
   ListField list;
   Message::Wire wire;
   bool is_list;
+  std::uint64_t attribute;  // AttributeProto.AttributeType
 };
+constexpr std::uint64_t kAttributeType = 20;  // the field
 constexpr std::array kConstants = std::to_array<Constant>({
-    {2, "f", kFloat, ListField::float_data, Message::Wire::fixed32, false},
-    {3, "i", kInt64, ListField::int64_data, Message::Wire::varint, false},
-    {4, "s", kText, ListField::none, Message::Wire::bytes, false},
-    {7, "floats", kFloat, ListField::float_data, Message::Wire::fixed32, true},
-    {8, "ints", kInt64, ListField::int64_data, Message::Wire::varint, true},
-    {9, "strings", kText, ListField::none, Message::Wire::bytes, true},
+    {2, "f", kFloat, ListField::float_data, Message::Wire::fixed32, false, 1},
+    {3, "i", kInt64, ListField::int64_data, Message::Wire::varint, false, 2},
+    {4, "s", kText, ListField::none, Message::Wire::bytes, false, 3},
+    {7, "floats", kFloat, ListField::float_data, Message::Wire::fixed32, true, 6},
+    {8, "ints", kInt64, ListField::int64_data, Message::Wire::varint, true, 7},
+    {9, "strings", kText, ListField::none, Message::Wire::bytes, true, 8},
 });
 
 std::uint64_t count_of(const TensorProto& proto, const Source& source) {
@@ -37,7 +39,9 @@ std::optional<TensorProto> constant_of(Message attribute, const Source& source) 
   TensorProto proto;
   proto.at = attribute.start();
   const Constant* kind = nullptr;
+  std::uint64_t claimed = 0;
   while (attribute.next()) {
+    if (attribute.number() == kAttributeType) claimed = attribute.integer("type");
     const auto* const row = std::ranges::find(kConstants, attribute.number(), &Constant::field);
     if (row == kConstants.end()) continue;
     if (kind != nullptr && (kind != row || !row->is_list)) attribute.fail(row->name, "the constant has another value");
@@ -48,10 +52,14 @@ std::optional<TensorProto> constant_of(Message attribute, const Source& source) 
       take_piece(attribute, row->name, proto.list, attribute.packed(row->name, row->wire));
     }
   }
-  if (kind == nullptr) return std::nullopt;
+  if (kind == nullptr) {  // an empty list has no field of its own
+    kind =
+        std::ranges::find_if(kConstants, [&](const Constant& row) { return row.is_list && row.attribute == claimed; });
+    if (kind == kConstants.end()) return std::nullopt;
+  }
   proto.type = kind->type;
   if (kind->is_list) proto.dims = {count_of(proto, source)};
-  proto.field = kind->list;
+  if (!proto.list.empty()) proto.field = kind->list;
   return proto;
 }
 

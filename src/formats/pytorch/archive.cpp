@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/number_text.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "io/whole_blob.hpp"
 #include "pack/zip.hpp"
@@ -52,14 +53,20 @@ class ArchiveStorages final : public Storages {
   std::unordered_map<std::string_view, BlobPtr> blobs_;
 };
 
-// The folder with the pickle.
-std::string root_of(const ZipArchive& archive) {
+// The pickle of the objects, in the folder of the first member, as PyTorch looks for it.
+const ZipMember& pickle_of(const ZipArchive& archive) {
+  const ZipMember* found = nullptr;
   for (const ZipMember& member : archive.members()) {
-    const std::string_view name = member.name;
-    if (name == kPickle || name.ends_with("/" + std::string(kPickle)))
-      return std::string(name.substr(0, name.size() - kPickle.size()));
+    if (!is_pickle_name(member.name)) continue;
+    if (found != nullptr)
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("pytorch: the archive has two pickles: {} and {}", found->name, member.name),
+                  archive.source()->name(), member.header);
+    found = &member;
   }
-  throw Error(ErrorKind::invalid_file, "pytorch: the archive has no data.pkl", archive.source()->name(), 0);
+  if (found == nullptr)
+    throw Error(ErrorKind::invalid_file, "pytorch: the archive has no data.pkl", archive.source()->name(), 0);
+  return *found;
 }
 
 bool is_big_endian(const ZipArchive& archive, const std::string& root) {
@@ -109,13 +116,13 @@ void require_distinct_names(const ZipArchive& archive) {
 
 // The archive and the pickle of its objects.
 struct ArchivePickle {
-  explicit ArchivePickle(const SourcePtr& source) : archive(source), root(root_of(archive)) {
+  explicit ArchivePickle(const SourcePtr& source)
+      : archive(source), member(pickle_of(archive)), root(member.name.substr(0, member.name.size() - kPickle.size())) {
     require_distinct_names(archive);
     if (archive.find(root + "constants.pkl") != nullptr)
       throw Error(ErrorKind::unsupported,
                   "pytorch: this is a program of TorchScript: in Python, save its state_dict() with torch.save()",
                   source->name(), 0);
-    const ZipMember& member = *archive.find(root + std::string(kPickle));
     if (member.bytes > kMaxPickleBytes)
       throw Error(ErrorKind::unsupported,
                   fmt::format("pytorch: data.pkl has {} bytes, at most {} are read", member.bytes, kMaxPickleBytes),
@@ -130,7 +137,6 @@ struct ArchivePickle {
   // Returns visit(objects).
   template <typename Visit>
   auto with_objects(const Visit& visit) const {
-    const ZipMember& member = *archive.find(root + std::string(kPickle));
     const std::string& path = archive.source()->name();
     const WholeBlob bytes(archive.blob(member));
     try {
@@ -146,10 +152,13 @@ struct ArchivePickle {
   }
 
   ZipArchive archive;
+  const ZipMember& member;
   std::string root;
 };
 
 }  // namespace
+
+bool is_pickle_name(std::string_view member) { return to_lower_ascii(member.substr(member.rfind('/') + 1)) == kPickle; }
 
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   const ArchivePickle file(source);

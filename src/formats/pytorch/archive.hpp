@@ -14,6 +14,9 @@ namespace poise::pytorch {
 
 inline constexpr std::string_view kPickle = "data.pkl";
 
+// PyTorch finds the pickle without regard to case.
+bool is_pickle_name(std::string_view member);
+
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
 // See Format::dangerous_code.

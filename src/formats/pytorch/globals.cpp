@@ -250,6 +250,29 @@ std::string canonical(std::string_view name) {
   return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);
 }
 
+// True if the pickle uses getattr() only for constants of a class or module by their names, and calls none of them: so
+// Python 3.11 stores the members of enumerations.
+bool reads_constants_only(const pickle::Pickle& pickle) {
+  using pickle::Id;
+  using pickle::Kind;
+  const auto is_getattr = [&](Id id) {
+    return pickle.kind(id) == Kind::global && canonical(full_name(pickle.global(id))) == "builtins.getattr";
+  };
+  const auto is_read = [&](Id id) { return pickle.kind(id) == Kind::call && is_getattr(pickle.call(id).function); };
+  for (Id id = 0; id < pickle.objects(); ++id) {
+    if (pickle.kind(id) != Kind::call) continue;
+    const pickle::Call& call = pickle.call(id);
+    if (is_read(call.function)) return false;
+    if (!is_getattr(call.function)) continue;
+    const std::span<const Id> arguments = pickle.items(call.arguments);
+    const bool is_constant = arguments.size() == 2 && pickle.kind(arguments[0]) == Kind::global &&
+                             !is_getattr(arguments[0]) && pickle.kind(arguments[1]) == Kind::text &&
+                             !pickle.text(arguments[1]).starts_with('_');
+    if (!is_constant || call.state || !call.items.empty() || !call.pairs.empty()) return false;
+  }
+  return true;
+}
+
 // Of names that are not expected, or of dangerous ones alone.
 std::vector<Finding> findings_of(const pickle::Pickle& pickle, const std::string& path, bool dangerous_only) {
   std::vector<Finding> findings;
@@ -257,6 +280,7 @@ std::vector<Finding> findings_of(const pickle::Pickle& pickle, const std::string
     const std::string name = full_name(pickle.global(id));
     const std::string_view danger = danger_of(name);
     if (is_expected(name) || (dangerous_only && danger.empty())) continue;
+    if (canonical(name) == "builtins.getattr" && reads_constants_only(pickle)) continue;
     findings.push_back(
         {Severity::error,
          danger.empty()

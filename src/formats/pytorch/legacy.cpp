@@ -11,6 +11,7 @@
 #include "bytes/byte_reader.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "io/source_range.hpp"
+#include "io/whole_blob.hpp"
 
 namespace poise::pytorch {
 namespace {
@@ -140,7 +141,10 @@ void require_little_endian(const Pickle& facts, const std::string& path) {
 }
 
 bool is_magic_number(const Pickle& pickle) {
-  return pickle.kind(pickle.root()) == Kind::wide_integer && pickle.text(pickle.root()).starts_with(kMagicNumber);
+  if (pickle.kind(pickle.root()) != Kind::wide_integer) return false;
+  const std::string_view number = pickle.text(pickle.root());
+  return number.starts_with(kMagicNumber) &&
+         number.find_first_not_of('\0', kMagicNumber.size()) == std::string_view::npos;
 }
 
 // The five pickles at the beginning of a file. Throws invalid_file for another beginning, unsupported for numbers in
@@ -175,28 +179,35 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// The number in octal digits, or in bytes after one of 0x80 or 0xff, as Python's tarfile reads it.
-std::optional<std::uint64_t> tar_number(std::string_view field) {
+// A number of a tar header as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what int(text, 8) takes.
+std::optional<std::int64_t> tar_number(std::string_view field) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
   if (field[0] == '\x80' || field[0] == '\xff') {
     std::uint64_t number = field[0] == '\xff' ? UINT64_MAX : 0;
     for (const char byte : field.substr(1)) number = number << 8 | static_cast<unsigned char>(byte);
-    return number;
+    return static_cast<std::int64_t>(number);
   }
-  std::uint64_t number = 0;
-  for (const char digit : field.substr(0, std::min(field.find('\0'), field.size()))) {
-    if (digit == ' ') continue;
+  std::string_view text = field.substr(0, std::min(field.find('\0'), field.size()));
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with("0o") || text.starts_with("0O")) text.remove_prefix(2);
+  std::int64_t number = 0;
+  for (const char digit : text) {
+    if (digit == '_') continue;
     if (digit < '0' || digit > '7') return std::nullopt;
-    number = number << 3 | static_cast<std::uint64_t>(digit - '0');
+    number = number << 3 | (digit - '0');
   }
-  return number;
+  return is_negative ? -number : number;
 }
 
-// torch.load() takes the file for a tar archive, which is older still, where its first block has the checksum of one.
-void refuse_tar(const Source& source) {
+// True if the first block has the checksum of a tar header.
+bool is_tar(const Source& source) {
   constexpr std::size_t kBlock = 512;
   constexpr std::size_t kChecksum = 148;
   constexpr std::size_t kChecksumBytes = 8;
-  if (source.size() < kBlock) return;
+  if (source.size() < kBlock) return false;
   std::array<char, kBlock> block;
   source.read(0, std::as_writable_bytes(std::span(block)));
   const auto claimed = tar_number(std::string_view(block.data() + kChecksum, kChecksumBytes));
@@ -207,11 +218,15 @@ void refuse_tar(const Source& source) {
     sum += static_cast<unsigned char>(byte);
     signed_sum += static_cast<signed char>(byte);
   }
-  if (claimed && (*claimed == static_cast<std::uint64_t>(sum) || *claimed == static_cast<std::uint64_t>(signed_sum)))
-    throw Error(ErrorKind::invalid_file,
-                "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles "
-                "than those at the beginning",
-                source.name(), kChecksum);
+  return claimed == sum || claimed == signed_sum;
+}
+
+// torch.load() takes such a file for a tar archive, which is what its oldest files are.
+[[noreturn]] void fail_tar(const Source& source) {
+  throw Error(ErrorKind::invalid_file,
+              "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than "
+              "those at the beginning",
+              source.name(), 0);
 }
 
 }  // namespace
@@ -224,7 +239,7 @@ bool has_legacy_magic(std::string_view start) {
 }
 
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  refuse_tar(*source);
+  if (is_tar(*source)) fail_tar(*source);
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
@@ -238,29 +253,19 @@ Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
 
 std::vector<Finding> dangers_of_pickles(const SourcePtr& source) {
   std::vector<Finding> findings;
-  std::array<char, kMagicWithin> bytes{};
-  const std::string_view start(bytes.data(),
-                               static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), source->size())));
-  source->read(0, std::as_writable_bytes(std::span(bytes).first(start.size())));
-  if (start.size() < 2 || !(has_legacy_magic(start) || (start[0] == '\x80' && start[1] >= 2 && start[1] <= 5)))
-    return findings;
-  refuse_tar(*source);
-  Front front(source);
-  // A pickle that breaks off has run until then. What follows the first may be anything, unless that is the magic
-  // number.
+  const WholeBlob bytes(
+      make_source_blob(source, 0, std::min(source->size(), source->mapped() ? UINT64_MAX : kMaxPickleBytes)));
   constexpr std::size_t kPickles = 5;
-  bool is_checkpoint = false;
   std::uint64_t at = 0;
-  for (std::size_t i = 0; i < kPickles && at < source->size(); ++i) {
-    try {
-      const Pickle pickle = front.run(at);
-      at += pickle.size();
-      is_checkpoint = is_checkpoint || is_magic_number(pickle);
-      std::ranges::move(dangerous_globals(pickle, source->name()), std::back_inserter(findings));
-    } catch (const Error& error) {
-      if (i == 0 || is_checkpoint || error.kind() == ErrorKind::io) throw;
-      break;
+  for (std::size_t i = 0; i < kPickles && at < bytes.bytes().size(); ++i) {
+    const Pickle pickle = pickle::run_until_error(bytes.bytes().subspan(at), source->name());
+    for (Finding& finding : dangerous_globals(pickle, source->name())) {
+      finding.offset = at + finding.offset.value_or(0);
+      findings.push_back(std::move(finding));
     }
+    if (pickle.size() == 0) break;
+    if (i == 0 && is_magic_number(pickle) && is_tar(*source)) fail_tar(*source);
+    at += pickle.size();
   }
   return findings;
 }

@@ -19,7 +19,8 @@ inline constexpr std::size_t kMagicWithin = 32;
 // archive, too: torch.load() reads the pickles of that.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
-// See Format::dangerous_code. Of the pickles at the beginning of any file, as many as there are.
+// See Format::dangerous_code. Of the pickles at the beginning of any file, as far as Python would run them. Throws
+// invalid_file for a checkpoint that is a tar archive, too.
 std::vector<Finding> dangers_of_pickles(const SourcePtr& source);
 
 }  // namespace poise::pytorch

@@ -14,11 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kExtensions = {".pth", ".bin", ".ckpt"};
 constexpr std::array<std::string_view, 2> kNames = {"pytorch_model.bin", "adapter_model.bin"};
 
-bool holds(const MemberNames& names) {
-  return std::ranges::any_of(names, [](const std::string& name) {
-    return name == pytorch::kPickle || name.ends_with("/" + std::string(pytorch::kPickle));
-  });
-}
+bool holds(const MemberNames& names) { return std::ranges::any_of(names, pytorch::is_pickle_name); }
 
 // A file of before version 1.6.
 bool sniff(const Input& input) {
@@ -42,9 +38,22 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
+// The oldest checkpoints are tar archives of pickles.
+std::vector<Finding> dangers_of_tar(const SourcePtr& source) {
+  std::vector<Finding> findings;
+  const auto archive = open_container(ContainerKind::tar, source->name(), source);
+  for (const std::string_view name : {"pickle", "storages", "tensors"}) {
+    if (archive->has_file(name))
+      std::ranges::move(pytorch::dangers_of_pickles(archive->open(name)), std::back_inserter(findings));
+  }
+  return findings;
+}
+
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
-  if (container_of(input) != ContainerKind::zip) return pytorch::dangers_of_pickles(source);
+  const auto kind = container_of(input);
+  if (kind == ContainerKind::tar) return dangers_of_tar(source);
+  if (kind != ContainerKind::zip) return pytorch::dangers_of_pickles(source);
   return holds(member_names(input, ContainerKind::zip)) ? pytorch::dangers_of_archive(source) : std::vector<Finding>();
 }
 

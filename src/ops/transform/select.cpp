@@ -1,4 +1,6 @@
 // Select: chooses which tensors are written.
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include "family/families.hpp"
 #include "ops/glob.hpp"
 #include "ops/transform/step.hpp"
+#include "schemes/scheme.hpp"
 
 namespace poise {
 namespace {
@@ -20,10 +23,11 @@ class Patterns {
 
   bool empty() const { return patterns_.empty(); }
 
-  bool match(std::string_view name) {
+  bool match(std::span<const std::string> names) {
     bool any = false;
     for (auto& [pattern, used] : patterns_) {
-      if (glob_matches(pattern, std::string(name))) any = used = true;
+      const auto matches = [&](const std::string& name) { return glob_matches(pattern, name); };
+      if (std::ranges::any_of(names, matches)) any = used = true;
     }
     return any;
   }
@@ -48,8 +52,9 @@ class Select final : public Step {
         unused_(conversion.target.ties_by_absence ? unused_output(conversion.input) : nullptr) {}
 
   void apply(TensorPlan& plan) override {
-    const bool is_wanted = only_.empty() || only_.match(plan.input->name);
-    const bool is_unwanted = skip_.match(plan.input->name);
+    const std::vector<std::string> names = pattern_names(input_.config_json, plan.input->name);
+    const bool is_wanted = only_.empty() || only_.match(names);
+    const bool is_unwanted = skip_.match(names);
     if (!is_wanted || is_unwanted) {
       plan.fate = TensorPlan::Fate::skipped;
       has_skipped_ = true;

@@ -151,12 +151,21 @@ with tempfile.TemporaryDirectory() as directory:
         "value_int": ("int", np.int64(-(2**40))),
         "value_floats": ("floats", np.array([1.5, -2.25, 3e38], "f4")),
         "value_ints": ("ints", np.array([-1, 0, 2**62, 300])),
+        "empty_ints": ("no_ints", np.array([], "i8")),
+        "empty_floats": ("no_floats", np.array([], "f4")),
         "sparse_value": ("constant_line", dense.flatten()),
     }
     nodes = [constant, helper.make_node("Constant", [], ["word"], value_string="é")]
     nodes.append(helper.make_node("Constant", [], ["words"], value_strings=["a", ""]))
     nodes.append(helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], auto_pad="SAME_UPPER", alpha=0.5))
     for key, (name, value) in short.items():
+        if value.size == 0:  # of a type alone
+            nodes.append(helper.make_node("Constant", [], [name]))
+            kind = key.replace("empty_", "").upper()
+            nodes[-1].attribute.add(
+                name=key.replace("empty", "value"), type=onnx.AttributeProto.AttributeType.Value(kind)
+            )
+            continue
         nodes.append(
             helper.make_node("Constant", [], [name], **{key: sparse[-1] if key == "sparse_value" else value.tolist()})
         )
@@ -169,7 +178,7 @@ with tempfile.TemporaryDirectory() as directory:
     for name, value in short.values():
         assert there[name].shape == value.shape and np.array_equal(there[name], value), name
     told = json.loads(poise("inspect", "--json", path / "other.onnx"))["attributes"]
-    assert told["texts"] == ["a", "é"] and told["onnx.metadata"] == {"key": "value"} and told["onnx.nodes"] == 10, told
+    assert told["texts"] == ["a", "é"] and told["onnx.metadata"] == {"key": "value"} and told["onnx.nodes"] == 12, told
     assert told["word"] == "é" and told["words"] == ["a", ""], told
     assert (
         told["onnx.inputs"] == [{"name": "x", "type": "FLOAT", "shape": ["batch", 300]}]

@@ -280,23 +280,45 @@ with tempfile.TemporaryDirectory() as directory:
     facts = pickle.dumps({"little_endian": True, "padding": bytes(600)}, protocol=3)
     both = bytearray(old[: begins[2]] + facts + old[begins[3] :])
     both[148:156] = b" " * 8
-    both[148:156] = b"%06o\0 " % sum(both[:512])
-    (path / "attack.pt").write_bytes(both)
-    assert "the header of a tar archive" in told(path / "attack.pt")
+    for number in (b"%06o\0 ", b"0o%05o\0", b"\t+%05o\0"):  # as int(text, 8) takes them
+        both[148:156] = b" " * 8
+        both[148:156] = number % sum(both[:512])
+        (path / "attack.pt").write_bytes(both)
+        assert "the header of a tar archive" in told(path / "attack.pt"), number
     torch.save({"w": torch.ones(2)}, path / "attack.pt")
     with zipfile.ZipFile(path / "attack.pt", "a") as archive:
         archive.writestr("attack/DATA.PKL", b"\x80\2" + attack + b"N.")
-    assert "the same name but for their case" in told(path / "attack.pt")
+    assert "two pickles" in told(path / "attack.pt")
     numpy.savez(path / "attack.npz", w=numpy.ones(2))
     with zipfile.ZipFile(path / "attack.npz", "a") as archive:
         archive.writestr("DATA.PKL", b"\x80\2" + attack + b"N.")
-    assert "DATA.PKL is a pickle" in told(path / "attack.npz")
+    told(path / "attack.npz")
     copy = path / "nano-with-code"
     shutil.copytree(nano, copy)
     torch.save({"lr": 0.1}, copy / "optimizer.pt")
     assert json.loads(poise("verify", "--json", copy))["ok"]
-    (copy / "training_args.bin").write_bytes(old[:2] + attack + old[2:])
-    assert "training_args.bin" in told(copy) and "os.system" in told(copy)
+    (copy / "numbers.bin").write_bytes(b"\x80\2" + bytes(range(64)))
+    (copy / "module.bin").write_bytes(b"\x80\2cmy.training\nArguments\n)R.")
+    assert json.loads(poise("verify", "--json", copy))["ok"]
+    for name, content in (
+        ("training_args.bin", old[:2] + attack + old[2:]),
+        ("broken.bin", b"\x80\2" + attack + b"\xff"),
+        ("protocol_0.pkl", attack + b"N."),
+    ):
+        (copy / name).write_bytes(content)
+        for place in (copy, shutil.make_archive(copy, "tar", copy), shutil.make_archive(copy, "zip", copy)):
+            assert name in told(place) and "os.system" in told(place), (name, place)
+        (copy / name).unlink()
+    (path / "target").write_bytes(attack + b"N.")
+    (copy / "linked.bin").symlink_to(path / "target")
+    assert "linked.bin" in told(copy)
+    (copy / "linked.bin").unlink()
+    torch.save({"w": torch.ones(2)}, copy / "other.zip")
+    with zipfile.ZipFile(copy / "other.zip", "a") as archive:
+        archive.writestr("other/x/DATA.PKL", b"\x80\2" + attack + b"N.")
+        archive.writestr("config.json", "{}")
+        archive.writestr("model.safetensors", "")
+    assert "two pickles" in told(copy)
 
     # A list that holds a list twice, and so on, has a tensor under 2^40 names.
     shared = torch.ones(1)
