@@ -1,5 +1,4 @@
 // Select: chooses which tensors are written.
-#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -26,8 +25,9 @@ class Patterns {
   bool match(std::span<const std::string> names) {
     bool any = false;
     for (auto& [pattern, used] : patterns_) {
-      const auto matches = [&](const std::string& name) { return glob_matches(pattern, name); };
-      if (std::ranges::any_of(names, matches)) any = used = true;
+      for (const std::string& name : names) {
+        if (glob_matches(pattern, name)) any = used = true;
+      }
     }
     return any;
   }
