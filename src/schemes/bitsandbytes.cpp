@@ -102,10 +102,6 @@ class State {
   Attributes keys_;
 };
 
-std::uint64_t blocks_of(std::uint64_t elements, std::uint64_t size) {
-  return elements / size + (elements % size == 0 ? 0 : 1);
-}
-
 // Scales that are stored as codes.
 BlobPtr nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map");
@@ -114,7 +110,7 @@ BlobPtr nested_scales(const MatrixParts& matrix, const State& state, const Part&
   const std::uint64_t block = state.positive("nested_blocksize");
   const Tensor& scales = matrix.require(".weight.nested_absmax");
   const Part& factors = matrix.data(scales, {DType::f32});
-  matrix.require_shape(scales, {blocks_of(count, block)});
+  matrix.require_shape(scales, {ceil_div(count, block)});
   const float offset = state.number("nested_offset");
   const BlobPtr small = codes.blob;
   const BlobPtr codebook = numbers.blob;
@@ -146,7 +142,7 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   const std::uint64_t block = state.positive("blocksize");
   const Tensor& absmax = matrix.require(".weight.absmax");
   const Part& scales = matrix.data(absmax, {DType::f32, DType::u8});
-  matrix.require_shape(absmax, {blocks_of(count, block)});
+  matrix.require_shape(absmax, {ceil_div(count, block)});
   Tensor tensor;
   tensor.name = matrix.name();
   tensor.shape = shape;

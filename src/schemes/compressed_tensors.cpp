@@ -19,6 +19,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
@@ -90,17 +91,13 @@ bool has_bits(const QuantizationConfig& config, unsigned bits) {
          });
 }
 
-std::uint64_t rounded_up(std::uint64_t length, std::uint64_t block) {
-  return length / block + (length % block == 0 ? 0 : 1);
-}
-
 // The grid of blocks that the shape of scales has, if the configuration has such blocks.
 std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
   for (const Attributes* weights : weight_groups(config)) {
     const Value* strategy = weights->find("strategy");
     if (strategy == nullptr || *strategy != Value("block")) continue;
     const auto sides = block_sides(weights->find("block_structure"), "block_structure");
-    const BlockGrid grid = {rounded_up(shape[0], sides[0]), rounded_up(shape[1], sides[1]), sides[0], sides[1]};
+    const BlockGrid grid = {ceil_div(shape[0], sides[0]), ceil_div(shape[1], sides[1]), sides[0], sides[1]};
     if (scales == Shape{grid.rows, grid.columns}) return grid;
   }
   return std::nullopt;
@@ -118,7 +115,7 @@ BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& 
   if (groups == 0 || shape[1] % groups != 0) {
     matrix.fail(
         fmt::format("the shape of {} is {}, expected one number, those of groups of {} columns for {} rows, or "
-                    "those of the blocks that quantization_config says",
+                    "those of the blocks that quantization_config describes",
                     scales.name, to_string(scales.shape), shape[1], shape[0]));
   }
   return {shape[0], groups, 1, shape[1] / groups};
@@ -168,7 +165,7 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits) {
   if (!in_words && zeros->elements() == 1) grid = one;
   PackedCodes codes = {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = bits};
   if (in_words) {
-    matrix.require_shape(*zeros, {rounded_up(grid.rows, 32 / bits), grid.columns});
+    matrix.require_shape(*zeros, {ceil_div(grid.rows, 32 / bits), grid.columns});
     codes.along = PackedCodes::Along::columns;
   } else {
     if (zeros->elements() != grid.rows * grid.columns)
@@ -210,7 +207,7 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   unsigned bits = 0;
   for (const unsigned width : {2U, 4U, 8U}) {
     const std::uint64_t per_word = 32 / width;
-    const bool fits = shape[1] / per_word + (shape[1] % per_word == 0 ? 0 : 1) == packed.shape[1];
+    const bool fits = ceil_div(shape[1], per_word) == packed.shape[1];
     if (fits && has_bits(config, width)) bits = width;
   }
   if (bits == 0) {
@@ -249,15 +246,12 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
 }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const Tensor& weight = matrix.require(".weight");
+  matrix.require(".weight");
   require_format(matrix, config, "float-quantized");
   if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
-  const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
-  matrix.require_rank(weight, 2);
-  const Tensor& scales = matrix.require(".weight_scale");
-  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
-  const BlockGrid grid = grid_of(matrix, scales, weight.shape, config);
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), grid.down, grid.across);
+  const F8Matrix f8(matrix, ".weight_scale");
+  const BlockGrid grid = grid_of(matrix, f8.scales, f8.weight.shape, config);
+  return f8.scaled(grid.down, grid.across);
 }
 
 // NVFP4 has bytes instead.

@@ -8,6 +8,19 @@ namespace poise::schemes {
 // ModelOpt's kinds of quantization (quant_algo) that its schemes read. Throws unsupported (without path) for others.
 void require_known_algorithm(const QuantizationConfig& config);
 
+// `weight` of f8 [out, in] and the tensor of its scales. Throws invalid_file (without path) for other types and ranks.
+struct F8Matrix {
+  F8Matrix(const MatrixParts& matrix, std::string_view scales_ending,
+           std::initializer_list<DType> types = {DType::f8_e4m3, DType::f8_e5m2});
+
+  // With a scale for each block of [rows, columns].
+  Tensor scaled(std::uint64_t rows, std::uint64_t columns) const;
+
+  const Tensor& weight;
+  const Part& data;
+  const Tensor& scales;
+};
+
 // `weight` of f8 [out, in] with `weight_scale`: one number, or one for each row.
 Tensor scaled_f8(const MatrixParts& matrix);
 

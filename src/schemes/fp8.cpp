@@ -15,6 +15,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
@@ -28,17 +29,10 @@ constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_sc
                                                       ".k_scale", ".v_scale"};
 
 Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const Tensor& weight = matrix.require(".weight");
-  const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
-  matrix.require_rank(weight, 2);
+  const F8Matrix f8(matrix, ".weight_scale_inv");
   const auto size = block_sides(config.keys().find("weight_block_size"), "weight_block_size");
-  const Tensor& scales = matrix.require(".weight_scale_inv");
-  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
-  const auto blocks = [&](std::size_t axis) {
-    return weight.shape[axis] / size[axis] + (weight.shape[axis] % size[axis] == 0 ? 0 : 1);
-  };
-  matrix.require_shape(scales, {blocks(0), blocks(1)});
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), size[0], size[1]);
+  matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], size[0]), ceil_div(f8.weight.shape[1], size[1])});
+  return f8.scaled(size[0], size[1]);
 }
 
 // NVFP4 has bytes instead.
@@ -52,15 +46,11 @@ Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { retur
 // The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales tells blocks.
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
   constexpr std::uint64_t kBlock = 128;
-  const Tensor& weight = matrix.require(".weight");
-  const Tensor& scales = matrix.require(".weight_scale");
-  if (scales.shape.size() != 4) return scaled_f8(matrix);
-  const Part& data = matrix.data(weight, {DType::f8_e4m3});
-  matrix.require_rank(weight, 2);
-  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
-  const auto blocks = [](std::uint64_t length) { return length / kBlock + (length % kBlock == 0 ? 0 : 1); };
-  matrix.require_shape(scales, {blocks(weight.shape[0]), 1, blocks(weight.shape[1]), 1});
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), kBlock, kBlock);
+  matrix.require(".weight");
+  if (matrix.require(".weight_scale").shape.size() != 4) return scaled_f8(matrix);
+  const F8Matrix f8(matrix, ".weight_scale", {DType::f8_e4m3});
+  matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], kBlock), 1, ceil_div(f8.weight.shape[1], kBlock), 1});
+  return f8.scaled(kBlock, kBlock);
 }
 
 }  // namespace
@@ -74,19 +64,27 @@ void require_known_algorithm(const QuantizationConfig& config) {
                                                     *algorithm, fmt::join(kKnown, ", ")));
 }
 
-Tensor scaled_f8(const MatrixParts& matrix) {
-  const Tensor& weight = matrix.require(".weight");
-  const Part& data = matrix.data(weight, {DType::f8_e4m3, DType::f8_e5m2});
+F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, std::initializer_list<DType> types)
+    : weight(matrix.require(".weight")), data(matrix.data(weight, types)), scales(matrix.require(scales_ending)) {
   matrix.require_rank(weight, 2);
-  const Tensor& scales = matrix.require(".weight_scale");
   matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
-  const std::uint64_t rows = weight.shape[0];
-  const bool each_row = scales.shape == Shape{rows, 1} || (scales.shape == Shape{rows} && rows != 1);
-  if (!each_row && scales.elements() != 1)
-    matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", scales.name,
-                            to_string(scales.shape), rows));
-  if (rows == 0 || weight.shape[1] == 0) matrix.fail(fmt::format("{} has no elements", weight.name));
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), each_row ? 1 : rows, weight.shape[1]);
+}
+
+Tensor F8Matrix::scaled(std::uint64_t rows, std::uint64_t columns) const {
+  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), rows, columns);
+}
+
+Tensor scaled_f8(const MatrixParts& matrix) {
+  const F8Matrix f8(matrix, ".weight_scale");
+  const std::uint64_t rows = f8.weight.shape[0];
+  const std::uint64_t columns = f8.weight.shape[1];
+  const Shape& shape = f8.scales.shape;
+  const bool each_row = shape == Shape{rows, 1} || (shape == Shape{rows} && rows != 1);
+  if (!each_row && f8.scales.elements() != 1)
+    matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", f8.scales.name,
+                            to_string(shape), rows));
+  if (rows == 0 || columns == 0) matrix.fail(fmt::format("{} has no elements", f8.weight.name));
+  return f8.scaled(each_row ? 1 : rows, columns);
 }
 
 const QuantizationScheme fp8_blocks = {

@@ -18,6 +18,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
@@ -157,7 +158,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const auto group_size = static_cast<std::uint64_t>(size);
   const std::uint64_t row_groups = shape[1] / group_size;
   const std::uint64_t groups = shape[0] * row_groups;
-  const std::uint64_t rows = groups / packing.per_word + (groups % packing.per_word == 0 ? 0 : 1);
+  const std::uint64_t rows = ceil_div(groups, packing.per_word);
   if (packing.word_bytes == 1 && groups % packing.per_word != 0)
     matrix.fail(fmt::format("{} groups do not fill words of {} codes", groups, packing.per_word));
   const Tensor& weight = matrix.require(".W_q");

@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "numeric/float_formats.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/block_scaled.hpp"
@@ -114,7 +115,7 @@ Tensor block_scaled_tensor(const Shape& shape, DType type, BlobPtr data, BlobPtr
 
 EvenGroups even_groups(std::uint64_t columns, std::uint64_t wanted) {
   const std::uint64_t size = std::gcd(wanted, columns);
-  return {wanted, columns / wanted + (columns % wanted == 0 ? 0 : 1), size, wanted / size};
+  return {wanted, ceil_div(columns, wanted), size, wanted / size};
 }
 
 BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape) {

@@ -1,5 +1,5 @@
-// Files beside config.json in which quantizing programs describe a directory: older than quantization_config, or
-// besides it.
+// Files next to config.json that describe the quantization: quantizing programs wrote them before there was
+// quantization_config, or write both.
 //
 // Sources: ModelOpt's export of Hugging Face checkpoints (hf_quant_config.json); BaseQuantizeConfig of AutoGPTQ
 // (quantize_config.json); AutoAWQ before it wrote config.json (quant_config.json, with AWQ's own spellings of keys).
@@ -22,11 +22,11 @@ struct QuantizationFile {
   std::optional<Attributes> (*as_config)(const Attributes& file);
 };
 
-// In the order in which they are looked for.
+// The first that is there counts.
 std::span<const QuantizationFile> quantization_files();
 
-// What two quantization_configs say otherwise of how weights are stored: "bits is 4 and 8". Keys that only one of them
-// has do not differ.
+// How two quantization_configs differ about the storage of weights: "bits is 4 and 8". Skips keys that only one of them
+// has.
 std::vector<std::string> differences(const Attributes& config, const Attributes& other);
 
 }  // namespace poise

@@ -124,7 +124,7 @@ std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tenso
 std::optional<std::string> drop_quantization(Attributes& config_json);
 
 // The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv".
-// Null: the tensor is not a matrix of such numbers, or has no such tensor beside it.
+// Null: the tensor is not a matrix of such numbers, or has no such tensor next to it.
 const Tensor* scale_of_codes(const Model& model, const Tensor& tensor);
 
 }  // namespace poise

@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
 #include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
@@ -46,7 +47,7 @@ class ZeroWords final : public Blob {
   ZeroWords(const Tensor& tensor, unsigned bits, std::uint64_t groups)
       : name_(tensor.name), zeros_(tensor.require("zeros")), rows_(tensor.shape[0]), groups_(groups), bits_(bits) {}
 
-  std::uint64_t words() const { return rows_ / per_word() + (rows_ % per_word() == 0 ? 0 : 1); }
+  std::uint64_t words() const { return ceil_div(rows_, per_word()); }
   std::uint64_t size() const override { return words() * groups_ * sizeof(std::uint32_t); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {

@@ -30,10 +30,6 @@ namespace {
 
 constexpr std::string_view kShape = "block_shape";
 
-std::uint64_t blocks_along(std::uint64_t length, std::uint64_t block) {
-  return length / block + (length % block == 0 ? 0 : 1);
-}
-
 const BlockShape& shape_of(const Tensor& tensor) { return *layout_scheme<BlockShape>(tensor.layout, kBlockScaled); }
 
 std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_view name) {
@@ -53,8 +49,8 @@ std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_
 std::optional<std::uint64_t> scale_count(const Tensor& tensor) {
   const BlockShape& block = shape_of(tensor);
   const std::size_t rank = tensor.shape.size();
-  std::optional<std::uint64_t> count = checked_mul(blocks_along(tensor.shape[rank - 2], block.rows),
-                                                   blocks_along(tensor.shape[rank - 1], block.columns));
+  std::optional<std::uint64_t> count =
+      checked_mul(ceil_div(tensor.shape[rank - 2], block.rows), ceil_div(tensor.shape[rank - 1], block.columns));
   for (std::size_t d = 0; d + 2 < rank && count; ++d) count = checked_mul(*count, tensor.shape[d]);
   return count;
 }
@@ -91,11 +87,11 @@ class BlockScaledBlob final : public FloatBlob {
   void make(std::uint64_t first, std::span<float> out) const override {
     const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
     read_data(first, out);
-    const std::uint64_t across = blocks_along(columns_, block_.columns);
+    const std::uint64_t across = ceil_div(columns_, block_.columns);
     for (std::size_t i = 0; i < out.size();) {
       const std::uint64_t column = (first + i) % columns_;
       const std::uint64_t row = (first + i) / columns_;
-      const std::uint64_t block_row = row / rows_ * blocks_along(rows_, block_.rows) + row % rows_ / block_.rows;
+      const std::uint64_t block_row = row / rows_ * ceil_div(rows_, block_.rows) + row % rows_ / block_.rows;
       const auto scale = scales->at<float>(block_row * across + column / block_.columns);
       const std::uint64_t left = std::min(columns_ - column, block_.columns - column % block_.columns);
       const std::size_t end = i + static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size() - i));

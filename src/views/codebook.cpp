@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/checked.hpp"
 #include "io/lazy_value.hpp"
 #include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
@@ -42,7 +43,7 @@ void check_codebook(const Tensor& tensor) {
   require_type(tensor, tensor.require("codebook"), DType::f32);
   require_elements(tensor, tensor.require("codebook"), kNumbers);
   require_type(tensor, tensor.require("scales"), DType::f32);
-  require_elements(tensor, tensor.require("scales"), elements / block + (elements % block == 0 ? 0 : 1));
+  require_elements(tensor, tensor.require("scales"), ceil_div(elements, block));
 }
 
 class CodebookBlob final : public FloatBlob {
