@@ -44,19 +44,36 @@ class DirectoryContainer final : public Container {
     return fs::is_regular_file(path(name), ignored);
   }
   SourcePtr open(std::string_view name) const override { return Source::open(path(name), io_); }
+  std::unique_ptr<const Container> folder(const std::string& name) const override {
+    return std::make_unique<DirectoryContainer>(path(name), io_);
+  }
 
  private:
   IoMode io_;
 };
 
-// A zip or tar archive.
-template <typename Member>
-class ArchiveContainer : public Container {
+// A zip or tar archive, or a folder of it.
+template <typename Archive>
+class ArchiveContainer final : public Container {
  public:
-  fs::path file_of(std::string_view) const override { return archive_; }
+  using Member = typename Archive::Member;
+
+  ArchiveContainer(fs::path file, std::shared_ptr<const Archive> archive, const std::string& folder)
+      : Container(Archive::kKind, folder.empty() ? file : file / folder),
+        file_(std::move(file)),
+        archive_(std::move(archive)),
+        folder_(folder) {
+    const std::string beginning = beginning_of(folder);
+    for (const Member& member : archive_->members()) {
+      if (member.name.starts_with(beginning) && !member.name.ends_with('/'))
+        members_.emplace(member.name.substr(beginning.size()), &member);
+    }
+  }
+
+  fs::path file_of(std::string_view) const override { return file_; }
   MemberNames names(std::string_view folder) const override {
     MemberNames names;
-    const std::string beginning = folder.empty() ? std::string() : fmt::format("{}/", folder);
+    const std::string beginning = beginning_of(folder);
     for (auto at = members_.lower_bound(beginning); at != members_.end() && at->first.starts_with(beginning); ++at)
       names.push_back(at->first.substr(beginning.size()));
     return names;
@@ -67,74 +84,71 @@ class ArchiveContainer : public Container {
     const auto found = members_.find(name);
     if (found == members_.end())
       throw Error(ErrorKind::not_found, "the archive has no such member", path(name).string());
-    return open_member(found->second, path(name).string());
+    return archive_->open(*found->second, path(name).string());
   }
-
- protected:
-  ArchiveContainer(ContainerKind kind, const fs::path& archive, std::string_view folder)
-      : Container(kind, folder.empty() ? archive : archive / folder), archive_(archive) {}
-
-  // Leaves out members outside the folder, and folders.
-  void add_all(const std::vector<Member>& members, std::string_view folder) {
-    const std::string beginning = folder.empty() ? std::string() : fmt::format("{}/", folder);
-    for (const Member& member : members) {
-      if (member.name.starts_with(beginning) && !member.name.ends_with('/'))
-        members_.emplace(member.name.substr(beginning.size()), member);
-    }
+  std::unique_ptr<const Container> folder(const std::string& name) const override {
+    return std::make_unique<ArchiveContainer>(file_, archive_, beginning_of(folder_) + name);
   }
+  std::size_t checksums() const override { return archive_->checksums(); }
+  std::vector<Finding> check() const override { return archive_->check(); }
 
  private:
-  virtual SourcePtr open_member(const Member& member, const std::string& name) const = 0;
+  static std::string beginning_of(std::string_view folder) {
+    return folder.empty() ? std::string() : fmt::format("{}/", folder);
+  }
 
-  fs::path archive_;
-  std::map<std::string, Member, std::less<>> members_;
+  fs::path file_;
+  std::shared_ptr<const Archive> archive_;
+  std::string folder_;
+  std::map<std::string, const Member*, std::less<>> members_;
 };
 
-class ZipContainer final : public ArchiveContainer<ZipMember> {
+class ZipFile {
  public:
-  ZipContainer(const fs::path& path, const SourcePtr& source, std::string_view folder)
-      : ArchiveContainer(ContainerKind::zip, path, folder), zip_(source) {
-    add_all(zip_.members(), folder);
-  }
+  using Member = ZipMember;
+  static constexpr ContainerKind kKind = ContainerKind::zip;
 
-  std::size_t checksums() const override { return zip_.members().size(); }
-  std::vector<Finding> check() const override { return zip_.check_crc32(); }
+  explicit ZipFile(const SourcePtr& source) : zip_(source) {}
+
+  const std::vector<ZipMember>& members() const { return zip_.members(); }
+  SourcePtr open(const ZipMember& member, const std::string& name) const {
+    if (!member.deflated) return make_source_part(zip_.source(), member.begin, member.bytes, name);
+    const std::uint64_t justified = max_decoded_bytes(zip_.source()->size());
+    const std::uint64_t left = justified - std::min(justified, decoded_.load());
+    SourcePtr source = zip_.open(member, std::min(kMostDecodedMember, left), name);
+    decoded_ += source->size();
+    return source;
+  }
+  std::size_t checksums() const { return members().size(); }
+  std::vector<Finding> check() const { return zip_.check_crc32(); }
 
  private:
-  SourcePtr open_member(const ZipMember& member, const std::string& name) const override {
-    if (member.deflated) {
-      const std::uint64_t justified = max_decoded_bytes(zip_.source()->size());
-      const std::uint64_t left = justified - std::min(justified, decoded_.load());
-      SourcePtr source = zip_.open(member, std::min(kMostDecodedMember, left), name);
-      decoded_ += source->size();
-      return source;
-    }
-    return make_source_part(zip_.source(), member.begin, member.bytes, name);
-  }
-
   ZipArchive zip_;
   mutable std::atomic<std::uint64_t> decoded_ = 0;  // of all members that have been opened
 };
 
-class TarContainer final : public ArchiveContainer<TarMember> {
+class TarFile {
  public:
-  TarContainer(const fs::path& path, SourcePtr source, std::string_view folder)
-      : ArchiveContainer(ContainerKind::tar, path, folder), source_(std::move(source)) {
-    add_all(read_tar(*source_), folder);
-  }
+  using Member = TarMember;
+  static constexpr ContainerKind kKind = ContainerKind::tar;
 
- private:
-  SourcePtr open_member(const TarMember& member, const std::string& name) const override {
+  explicit TarFile(SourcePtr source) : source_(std::move(source)), members_(read_tar(*source_)) {}
+
+  const std::vector<TarMember>& members() const { return members_; }
+  SourcePtr open(const TarMember& member, const std::string& name) const {
     return make_source_part(source_, member.begin, member.bytes, name);
   }
+  std::size_t checksums() const { return 0; }
+  std::vector<Finding> check() const { return {}; }
 
+ private:
   SourcePtr source_;
+  std::vector<TarMember> members_;
 };
 
 template <typename Archive>
-std::unique_ptr<const Container> open_archive(const fs::path& path, const SourcePtr& source,
-                                              const std::string& folder) {
-  return std::make_unique<Archive>(path, source, folder);
+std::unique_ptr<const Container> open_archive(const fs::path& path, const SourcePtr& source) {
+  return std::make_unique<ArchiveContainer<Archive>>(path, std::make_shared<const Archive>(source), std::string());
 }
 
 // How an archive is recognized and opened.
@@ -142,13 +156,13 @@ struct ArchiveRow {
   ContainerKind kind;
   std::uint64_t offset;
   std::string_view magic;
-  std::unique_ptr<const Container> (*open)(const fs::path& path, const SourcePtr& source, const std::string& folder);
+  std::unique_ptr<const Container> (*open)(const fs::path& path, const SourcePtr& source);
 };
 
 constexpr std::array kArchives = {
-    ArchiveRow{ContainerKind::zip, 0, "PK\x03\x04", open_archive<ZipContainer>},
-    ArchiveRow{ContainerKind::zip, 0, "PK\x05\x06", open_archive<ZipContainer>},  // without members
-    ArchiveRow{ContainerKind::tar, 257, "ustar", open_archive<TarContainer>},
+    ArchiveRow{ContainerKind::zip, 0, "PK\x03\x04", open_archive<ZipFile>},
+    ArchiveRow{ContainerKind::zip, 0, "PK\x05\x06", open_archive<ZipFile>},  // without members
+    ArchiveRow{ContainerKind::tar, 257, "ustar", open_archive<TarFile>},
 };
 
 bool has_magic(const Source& source, const ArchiveRow& archive) {
@@ -168,9 +182,9 @@ std::optional<ContainerKind> container_kind(const SourcePtr& source) {
 }
 
 std::unique_ptr<const Container> open_container(ContainerKind kind, const fs::path& path, const SourcePtr& source,
-                                                IoMode io, const std::string& folder) {
+                                                IoMode io) {
   if (kind == ContainerKind::directory) return std::make_unique<DirectoryContainer>(path, io);
-  return std::ranges::find(kArchives, kind, &ArchiveRow::kind)->open(path, source, folder);
+  return std::ranges::find(kArchives, kind, &ArchiveRow::kind)->open(path, source);
 }
 
 }  // namespace poise

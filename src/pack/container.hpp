@@ -38,6 +38,9 @@ class Container {
   // than 1 GiB of a deflated member, and for more of all together than max_decoded_bytes() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
+  // A folder of it: names are from there on.
+  virtual std::unique_ptr<const Container> folder(const std::string& name) const = 0;
+
   // How many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
   virtual std::size_t checksums() const { return 0; }
   virtual std::vector<Finding> check() const { return {}; }
@@ -53,10 +56,8 @@ class Container {
 // Nothing for a file that is not a container. Null is a directory. Looks at a few bytes.
 std::optional<ContainerKind> container_kind(const SourcePtr& source);
 
-// The folder of a container: of an archive, names are from there on. `io`: how files of a directory are opened. Throws
-// invalid_file, unsupported, io. Requires: the kind of that source.
+// `io`: how files of a directory are opened. Throws invalid_file, unsupported, io. Requires: the kind of that source.
 std::unique_ptr<const Container> open_container(ContainerKind kind, const std::filesystem::path& path,
-                                                const SourcePtr& source, IoMode io = IoMode::map,
-                                                const std::string& folder = {});
+                                                const SourcePtr& source, IoMode io = IoMode::map);
 
 }  // namespace poise

@@ -1,8 +1,8 @@
 #include "pack/tar.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -29,6 +29,40 @@ constexpr std::size_t kMagic = 257;
 constexpr std::size_t kPrefix = 345;
 
 std::string_view until_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
+
+// The sum of a header's bytes, with the checksum itself as spaces.
+template <typename Byte>
+std::int64_t checksum(std::string_view block) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    const bool is_own = i >= kChecksum && i < kChecksum + kChecksumBytes;
+    sum += is_own ? ' ' : static_cast<Byte>(block[i]);
+  }
+  return sum;
+}
+
+// A number of a header as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what int(text, 8) takes.
+std::optional<std::int64_t> number_for_python(std::string_view field) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  if (field[0] == '\x80' || field[0] == '\xff') {
+    std::uint64_t number = field[0] == '\xff' ? UINT64_MAX : 0;
+    for (const char byte : field.substr(1)) number = number << 8U | static_cast<unsigned char>(byte);
+    return static_cast<std::int64_t>(number);
+  }
+  std::string_view text = until_zero(field);
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with("0o") || text.starts_with("0O")) text.remove_prefix(2);
+  std::int64_t number = 0;
+  for (const char digit : text) {
+    if (digit == '_') continue;
+    if (digit < '0' || digit > '7') return std::nullopt;
+    number = number << 3 | (digit - '0');
+  }
+  return is_negative ? -number : number;
+}
 
 class TarReader {
  public:
@@ -78,13 +112,8 @@ class TarReader {
     return member;
   }
 
-  // The sum of the header's bytes, with the field itself as spaces.
   void require_checksum(std::string_view block, std::uint64_t at) const {
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      const bool is_own = i >= kChecksum && i < kChecksum + kChecksumBytes;
-      sum += is_own ? std::uint64_t{' '} : static_cast<unsigned char>(block[i]);
-    }
+    const auto sum = static_cast<std::uint64_t>(checksum<unsigned char>(block));
     const std::uint64_t found = number(block.substr(kChecksum, kChecksumBytes), "checksum", at + kChecksum);
     if (found != sum) reader_.fail("checksum", fmt::format("{}, expected {}", found, sum), at + kChecksum);
   }
@@ -162,5 +191,14 @@ class TarReader {
 }  // namespace
 
 std::vector<TarMember> read_tar(const Source& source) { return TarReader(source).read(); }
+
+bool is_tar_for_python(const Source& source) {
+  if (source.size() < kTarBlock) return false;
+  std::array<char, kTarBlock> bytes;
+  source.read(0, std::as_writable_bytes(std::span(bytes)));
+  const std::string_view block(bytes.data(), bytes.size());
+  const auto claimed = number_for_python(block.substr(kChecksum, kChecksumBytes));
+  return claimed == checksum<unsigned char>(block) || claimed == checksum<signed char>(block);
+}
 
 }  // namespace poise

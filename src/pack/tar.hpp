@@ -27,4 +27,7 @@ struct TarMember {
 // Leaves out folders, links and devices. Throws invalid_file, unsupported (sparse files), io.
 std::vector<TarMember> read_tar(const Source& source);
 
+// True if Python's tarfile, which takes more spellings of numbers, takes the first block for a header.
+bool is_tar_for_python(const Source& source);
+
 }  // namespace poise

@@ -75,7 +75,7 @@ TEST(Container, Archives) {
     const auto kind = container_kind(source);
     ASSERT_TRUE(kind);
     EXPECT_THAT(open_container(*kind, "archive", source)->names(), UnorderedElementsAre("a", "f/b", "f/g/c"));
-    const auto files = open_container(*kind, "archive", source, IoMode::map, "f");
+    const auto files = open_container(*kind, "archive", source)->folder("f");
     expect_folder(*files);
     EXPECT_THAT(files->names(), UnorderedElementsAre("b", "g/c"));
     EXPECT_EQ(files->file_of("b"), "archive");

@@ -78,7 +78,7 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io) {
   auto files = open_container(kind, input.path, input.source, io);
   if (kind == ContainerKind::directory) return files;
   const std::string folder = find_folder(files->names()).value_or("");
-  return folder.empty() ? std::move(files) : open_container(kind, input.path, input.source, io, folder);
+  return folder.empty() ? std::move(files) : files->folder(folder);
 }
 
 std::optional<LocatedWeights> find_weights(const Container& directory) {

@@ -101,9 +101,7 @@ void tell_others(const ZipArchive& archive, const std::string& root, const Archi
 void require_distinct_names(const ZipArchive& archive) {
   std::unordered_map<std::string, const ZipMember*> names;
   for (const ZipMember& member : archive.members()) {
-    std::string name = member.name;
-    for (char& character : name) character = character >= 'A' && character <= 'Z' ? character | 0x20 : character;
-    const auto [other, is_new] = names.emplace(std::move(name), &member);
+    const auto [other, is_new] = names.emplace(to_lower_ascii(member.name), &member);
     if (!is_new)
       throw Error(
           ErrorKind::invalid_file,

@@ -12,6 +12,7 @@
 #include "formats/pytorch/globals.hpp"
 #include "io/source_range.hpp"
 #include "io/whole_blob.hpp"
+#include "pack/tar.hpp"
 
 namespace poise::pytorch {
 namespace {
@@ -179,48 +180,6 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// A number of a tar header as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what int(text, 8) takes.
-std::optional<std::int64_t> tar_number(std::string_view field) {
-  constexpr std::string_view kSpace = " \t\n\v\f\r";
-  if (field[0] == '\x80' || field[0] == '\xff') {
-    std::uint64_t number = field[0] == '\xff' ? UINT64_MAX : 0;
-    for (const char byte : field.substr(1)) number = number << 8 | static_cast<unsigned char>(byte);
-    return static_cast<std::int64_t>(number);
-  }
-  std::string_view text = field.substr(0, std::min(field.find('\0'), field.size()));
-  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
-  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
-  const bool is_negative = text.starts_with('-');
-  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
-  if (text.starts_with("0o") || text.starts_with("0O")) text.remove_prefix(2);
-  std::int64_t number = 0;
-  for (const char digit : text) {
-    if (digit == '_') continue;
-    if (digit < '0' || digit > '7') return std::nullopt;
-    number = number << 3 | (digit - '0');
-  }
-  return is_negative ? -number : number;
-}
-
-// True if the first block has the checksum of a tar header.
-bool is_tar(const Source& source) {
-  constexpr std::size_t kBlock = 512;
-  constexpr std::size_t kChecksum = 148;
-  constexpr std::size_t kChecksumBytes = 8;
-  if (source.size() < kBlock) return false;
-  std::array<char, kBlock> block;
-  source.read(0, std::as_writable_bytes(std::span(block)));
-  const auto claimed = tar_number(std::string_view(block.data() + kChecksum, kChecksumBytes));
-  std::fill_n(block.begin() + kChecksum, kChecksumBytes, ' ');
-  std::int64_t sum = 0;
-  std::int64_t signed_sum = 0;
-  for (const char byte : block) {
-    sum += static_cast<unsigned char>(byte);
-    signed_sum += static_cast<signed char>(byte);
-  }
-  return claimed == sum || claimed == signed_sum;
-}
-
 // torch.load() takes such a file for a tar archive, which is what its oldest files are.
 [[noreturn]] void fail_tar(const Source& source) {
   throw Error(ErrorKind::invalid_file,
@@ -239,7 +198,7 @@ bool has_legacy_magic(std::string_view start) {
 }
 
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  if (is_tar(*source)) fail_tar(*source);
+  if (is_tar_for_python(*source)) fail_tar(*source);
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
@@ -264,7 +223,7 @@ std::vector<Finding> dangers_of_pickles(const SourcePtr& source) {
       findings.push_back(std::move(finding));
     }
     if (pickle.size() == 0) break;
-    if (i == 0 && is_magic_number(pickle) && is_tar(*source)) fail_tar(*source);
+    if (i == 0 && is_magic_number(pickle) && is_tar_for_python(*source)) fail_tar(*source);
     at += pickle.size();
   }
   return findings;
