@@ -70,11 +70,11 @@ class ChooseType final : public Step {
 
   void apply(TensorPlan& plan) override {
     const auto kept = kept_type(plan.tensor.name);
-    if (const Tensor* scale = scale_of_codes(conversion_.input, plan.tensor);
-        has_float_elements(plan.tensor) && scale) {
+    const bool has_floats = has_float_elements(plan.tensor);
+    if (const Tensor* scale = has_floats ? scale_of_codes(conversion_.input, plan.tensor) : nullptr) {
       if (kept || options_.dtype || options_.quantize || recipe_)
         plan.warn(fmt::format("{} scales its numbers, which nothing describes, so the type stays", scale->name));
-    } else if (has_float_elements(plan.tensor)) {
+    } else if (has_floats) {
       plan.type = chosen_type(plan, kept);
     } else if (kept && plan.tensor.layout != Layout::other) {
       plan.warn("its elements are not floating-point numbers, so keep does not change them");

@@ -52,7 +52,8 @@ class Select final : public Step {
         unused_(conversion.target.ties_by_absence ? unused_output(conversion.input) : nullptr) {}
 
   void apply(TensorPlan& plan) override {
-    const std::vector<std::string> names = pattern_names(input_.config_json, plan.input->name);
+    std::vector<std::string> names;
+    if (!only_.empty() || !skip_.empty()) names = pattern_names(input_.config_json, plan.input->name);
     const bool is_wanted = only_.empty() || only_.match(names);
     const bool is_unwanted = skip_.match(names);
     if (!is_wanted || is_unwanted) {
