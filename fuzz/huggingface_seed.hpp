@@ -18,7 +18,8 @@ void write_huggingface_weights(const std::filesystem::path& directory, bool shar
 // go beyond 64 KiB.
 void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
 
-// config.json and a list of tensors, for each scheme of quantized directories; or what files beside it say.
+// For each scheme of quantized directories, config.json or the file that describes the quantization, and a list of
+// tensors.
 struct SchemeSeed {
   std::string_view name;
   std::string_view config;

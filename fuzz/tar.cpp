@@ -1,4 +1,4 @@
-// A tar archive, as it is and with the checksums of its headers set right: its files, and the directory in it.
+// Reads a tar archive twice, as it is and with right checksums of its headers: its files, and the directory in it.
 #include <string>
 
 #include <fmt/format.h>

@@ -767,7 +767,7 @@ typedef struct poise_session poise_session;
 
 // How keys and values are stored (docs/quantization.md).
 typedef enum poise_cache_type POISE_ENUM {
-  POISE_CACHE_F32 = 0,  // as they are computed
+  POISE_CACHE_F32 = 0,  // without rounding
   POISE_CACHE_F16 = 1,  // numbers beyond 65504 are POISE_UNSUPPORTED
   POISE_CACHE_Q8 = 2    // 8-bit codes, with a float32 scale for each 32 numbers of a head
 } poise_cache_type;

@@ -8,7 +8,7 @@
 namespace poise {
 
 enum class CacheType : std::uint8_t {
-  f32,  // as they are computed
+  f32,  // without rounding
   f16,  // half the memory; numbers beyond 65504 are an error
   q8,   // 8-bit codes, with a float32 scale for each 32 numbers of a head: 28 % of the memory
 };

@@ -54,8 +54,8 @@ class Session:
 
     model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0:
     as many as the model has. exact: multiply in float32 however weights are stored, and round nothing to integers;
-    slower, for comparisons. cache: how keys and values are kept: "f32"; "f16", in half the memory; "q8", 8-bit codes with
-    scales, in 28 % of it. draft: a faster model with the same vocabulary, or "lookup" for what the text repeats, to
+    slower, for comparisons. cache: how keys and values are kept: "f32"; "f16", in half the memory; "q8", 8-bit codes
+    with scales, in 28 % of it. draft: a faster model with the same vocabulary, or "lookup" for what the text repeats, to
     guess tokens that the model then checks several at a time. A greedy text is the same, and sampled ones have the same
     probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError

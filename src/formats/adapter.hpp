@@ -34,7 +34,7 @@ struct Adapter {
   std::vector<Tensor> whole;            // in place of the model's tensors of these names
   std::vector<std::string> faults;      // a sentence each, up to a thousand: what the file has wrong
   std::vector<std::string> refusals;    // what it has that Poise does not follow
-  std::vector<std::string> deviations;  // what other programs, or the file itself, say otherwise
+  std::vector<std::string> deviations;  // where other programs, or the file itself, differ
 };
 
 // The adapter that a file is, by its own format. Nothing: it is a model. With the model that it is to change, its names

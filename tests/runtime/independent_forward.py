@@ -4,8 +4,8 @@
 
 Builds small directories of every family with random weights, one for each thing that such models differ in
 (random_directories.py), and runs them as they are and converted, and with each type of cache; compares hidden states
-of each layer, too. Then quantizes one in many types, and runs it with --exact: what is expected are the logits of the numbers that its codes
-are. Exits with 77 (skipped) where NumPy is missing.
+of each layer, too. Then quantizes one in many types, and runs it with --exact: the expected logits are those of the
+numbers that its codes stand for. Exits with 77 (skipped) where NumPy is missing.
 """
 import json
 import pathlib

@@ -65,8 +65,8 @@ constexpr std::size_t kVocabulary = 64;
 
 Model random_family(std::string_view model_type, std::string_view own_keys, std::string_view type) {
   const Value common = parse_json(
-      R"({"hidden_size": 64, "intermediate_size": 256, "num_attention_heads": 8, "num_key_value_heads": 4, "num_hidden_layers": 2,
-          "head_dim": 16, "vocab_size": 64, "max_position_embeddings": 256})",
+      R"({"hidden_size": 64, "intermediate_size": 256, "num_attention_heads": 8, "num_key_value_heads": 4,
+          "num_hidden_layers": 2, "head_dim": 16, "vocab_size": 64, "max_position_embeddings": 256})",
       "common");
   const Value own = parse_json(std::string(own_keys), "own");
   Attributes json{{"model_type", model_type}};
@@ -124,7 +124,8 @@ constexpr std::string_view kMlpBias = R"({"attention_bias": true, "mlp_bias": tr
 constexpr std::string_view kGpt2 =
     R"({"n_positions": 256, "n_embd": 128, "n_layer": 2, "n_head": 8, "n_inner": 256, "vocab_size": 64})";
 constexpr std::string_view kGptOss =
-    R"({"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8, "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "truncate": false}})";
+    R"({"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8,
+        "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "truncate": false}})";
 
 INSTANTIATE_TEST_SUITE_P(
     Models, RanksOf,

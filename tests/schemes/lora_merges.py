@@ -220,7 +220,7 @@ def run(case, directory):
 
 
 def orders(case, directory):
-    """fan_in_fan_out of PEFT's update_layer(): a Linear has [out, in] and a Conv1D [in, out], whatever the file says."""
+    """fan_in_fan_out of PEFT's update_layer(): a Linear has [out, in] and a Conv1D [in, out], for any file."""
     place = directory / "orders"
 
     def told(source, said):

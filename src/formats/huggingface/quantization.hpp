@@ -9,7 +9,7 @@
 
 namespace poise::huggingface {
 
-// Without quantization_config in config.json, sets it from the file beside it that describes the quantization
+// Without quantization_config in config.json, sets it from the file next to it that describes the quantization
 // (schemes/quantization_files.hpp). Returns the name of that file; empty: config.json counts, or there is none. Warns
 // of files that contradict what counts. Throws invalid_file.
 std::string_view take_quantization_file(Model& model, DirectoryReader& directory);
