@@ -169,7 +169,7 @@ void Scores(const FloatRows& queries, const CachedRun& run, std::size_t size, fl
     HWY_ALIGN float all[kQueriesTogether * kBlockPositions];
     ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, keys, scale, all);
     for (std::size_t i = 0; i < together(); ++i)
-      std::memcpy(scores + (q + i) * stride, all + i * kBlockPositions + run.first, sizeof(float) * run.count);
+      std::copy_n(all + i * kBlockPositions + run.first, run.count, scores + (q + i) * stride);
   });
 }
 
