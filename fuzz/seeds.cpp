@@ -250,9 +250,11 @@ void write_llama2c_seeds(SeedWriter& seeds) {
 }
 
 // A member of a tar archive.
-void add_tar_member(ByteWriter& tar, const std::string& name, char type, fuzz::Bytes bytes) {
+void add_tar_member(ByteWriter& tar, const std::string& name, char type, fuzz::Bytes bytes,
+                    const std::string& link = {}) {
   std::string header(512, '\0');
   header.replace(0, name.size(), name);
+  header.replace(157, link.size(), link);
   header.replace(124, 11, fmt::format("{:011o}", bytes.size()));
   header[156] = type;
   header.replace(257, 8, std::string_view("ustar\00000", 8));
@@ -280,6 +282,22 @@ void write_tar_seeds(SeedWriter& seeds) {
   tar.zeros(1024);
   seeds.seed("tar", "directory", tar.bytes());
   seeds.seed("open_verify", "tar-directory", tar.bytes());
+  ByteWriter links;
+  add_tar_member(links, "blobs/config", '0', fuzz::bytes_of(config));
+  add_tar_member(links, "blobs/weights", '0', weights);
+  add_tar_member(links, "blobs/tokens", '0', fuzz::bytes_of("cut"));
+  add_tar_member(links, "./blobs/tokens", '0', fuzz::bytes_of(fuzz::sentencepiece_seed()));
+  add_tar_member(links, "s/config.json", '2', {}, "../blobs/config");
+  add_tar_member(links, "s/model.safetensors", '1', {}, "blobs/weights");
+  add_tar_member(links, "s/f", '2', {}, "../blobs");
+  add_tar_member(links, "x", 'x', fuzz::bytes_of("21 linkpath=f/tokens\n"));
+  add_tar_member(links, "s/tokenizer.model", '2', {}, "cut");
+  add_tar_member(links, "././@LongLink", 'K', fuzz::bytes_of("../../outside"));
+  add_tar_member(links, "s/README.md", '2', {}, "cut");
+  add_tar_member(links, "s/itself", '2', {}, "itself");
+  links.zeros(1024);
+  seeds.seed("tar", "links", links.bytes());
+  seeds.seed("open_verify", "tar-links", links.bytes());
 }
 
 // A model of ONNX with a tensor of each way to store elements, which nothing here writes.

@@ -30,7 +30,9 @@ void use_archive(fuzz::Bytes bytes) {
   const auto kind = container_kind(source);
   if (!kind) return;
   const auto files = open_container(*kind, "fuzz.tar", source);
+  (void)files->warnings();
   for (const std::string& name : files->names()) {
+    if (!files->has_file(name)) continue;
     const SourcePtr file = files->open(name);
     std::vector<std::byte> all(static_cast<std::size_t>(file->size()));
     file->read(0, all);

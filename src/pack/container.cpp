@@ -12,7 +12,9 @@
 
 #include "io/directory.hpp"
 #include "io/source_part.hpp"
+#include "io/source_text.hpp"
 #include "io/whole_blob.hpp"
+#include "pack/archive_links.hpp"
 #include "pack/tar.hpp"
 #include "pack/zip.hpp"
 
@@ -52,42 +54,88 @@ class DirectoryContainer final : public Container {
   IoMode io_;
 };
 
+// An archive's files by name, and its links as what they stand for.
+template <typename Member>
+class MemberTable {
+ public:
+  struct Entry {
+    const Member* member = nullptr;
+    std::string problem = {};  // of a link that leads nowhere
+  };
+
+  // False if it takes the place of another one. Requires: the member outlives this.
+  bool add(std::string name, const Member& member) {
+    return entries_.insert_or_assign(std::move(name), Entry{&member}).second;
+  }
+  // Requires: all members are there.
+  void add(const std::vector<ArchiveLink>& links) {
+    if (links.empty()) return;
+    const auto has = [&](std::string_view name) { return entries_.find(name) != entries_.end(); };
+    const auto has_any = [&](std::string_view beginning) {
+      const auto next = entries_.lower_bound(beginning);
+      return next != entries_.end() && next->first.starts_with(beginning);
+    };
+    for (FollowedLink& link : follow_links(links, {has, has_any})) {
+      const Member* member = link.member.empty() ? nullptr : entries_.find(link.member)->second.member;
+      entries_.try_emplace(std::move(link.name), Entry{member, std::move(link.problem)});
+    }
+  }
+
+  const auto& entries() const { return entries_; }
+
+ private:
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
 // A zip or tar archive, or a folder of it.
 template <typename Archive>
 class ArchiveContainer final : public Container {
  public:
-  using Member = typename Archive::Member;
+  using Entry = typename MemberTable<typename Archive::Member>::Entry;
 
   ArchiveContainer(fs::path file, std::shared_ptr<const Archive> archive, const std::string& folder)
       : Container(Archive::kKind, folder.empty() ? file : file / folder),
         file_(std::move(file)),
         archive_(std::move(archive)),
-        folder_(folder) {
-    const std::string beginning = beginning_of(folder);
-    for (const Member& member : archive_->members()) {
-      if (member.name.starts_with(beginning) && !member.name.ends_with('/'))
-        members_.emplace(member.name.substr(beginning.size()), &member);
-    }
-  }
+        beginning_(beginning_of(folder)) {}
 
+  fs::path path(std::string_view name) const override {
+    if (name.empty()) return Container::path();
+    return fmt::format("{}: {}{}", file_.string(), beginning_, name);
+  }
   fs::path file_of(std::string_view) const override { return file_; }
   MemberNames names(std::string_view folder) const override {
     MemberNames names;
-    const std::string beginning = beginning_of(folder);
-    for (auto at = members_.lower_bound(beginning); at != members_.end() && at->first.starts_with(beginning); ++at)
-      names.push_back(at->first.substr(beginning.size()));
+    for_each(beginning_of(folder), [&](std::string_view name, const Entry&) { names.emplace_back(name); });
     return names;
   }
-  bool has(std::string_view name) const override { return members_.find(name) != members_.end(); }
-  bool has_file(std::string_view name) const override { return has(name); }
+  bool has(std::string_view name) const override { return find(name) != nullptr; }
+  bool has_file(std::string_view name) const override {
+    const Entry* found = find(name);
+    return found != nullptr && found->member != nullptr;
+  }
   SourcePtr open(std::string_view name) const override {
-    const auto found = members_.find(name);
-    if (found == members_.end())
-      throw Error(ErrorKind::not_found, "the archive has no such member", path(name).string());
-    return archive_->open(*found->second, path(name).string());
+    const Entry* found = find(name);
+    if (found == nullptr) throw Error(ErrorKind::not_found, "the archive has no such member", path(name).string());
+    if (found->member == nullptr) throw Error(ErrorKind::not_found, found->problem, path(name).string());
+    return archive_->open(*found->member, path(name).string());
   }
   std::unique_ptr<const Container> folder(const std::string& name) const override {
-    return std::make_unique<ArchiveContainer>(file_, archive_, beginning_of(folder_) + name);
+    return std::make_unique<ArchiveContainer>(file_, archive_, beginning_ + name);
+  }
+  std::vector<Finding> warnings() const override {
+    constexpr std::size_t kMost = 10;
+    std::vector<Finding> warnings = archive_->warnings();
+    std::size_t lost = 0;
+    for_each({}, [&](std::string_view name, const Entry& entry) {
+      if (entry.member != nullptr || ++lost > kMost) return;
+      warnings.push_back(
+          {Severity::warning, fmt::format("left out: {}", entry.problem), path(name).string(), std::nullopt});
+    });
+    if (lost > kMost)
+      warnings.push_back({Severity::warning, fmt::format("{} more links lead nowhere and are left out", lost - kMost),
+                          file_.string(), std::nullopt});
+    return warnings;
   }
   std::size_t checksums() const override { return archive_->checksums(); }
   std::vector<Finding> check() const override { return archive_->check(); }
@@ -97,10 +145,23 @@ class ArchiveContainer final : public Container {
     return folder.empty() ? std::string() : fmt::format("{}/", folder);
   }
 
+  const Entry* find(std::string_view name) const {
+    const auto& entries = archive_->table().entries();
+    const auto found = entries.find(fmt::format("{}{}", beginning_, name));
+    return found == entries.end() ? nullptr : &found->second;
+  }
+  // Of the names that begin so, in order.
+  template <typename Visit>
+  void for_each(const std::string& folder, Visit visit) const {
+    const std::string beginning = beginning_ + folder;
+    const auto& entries = archive_->table().entries();
+    for (auto at = entries.lower_bound(beginning); at != entries.end() && at->first.starts_with(beginning); ++at)
+      visit(std::string_view(at->first).substr(beginning.size()), at->second);
+  }
+
   fs::path file_;
   std::shared_ptr<const Archive> archive_;
-  std::string folder_;
-  std::map<std::string, const Member*, std::less<>> members_;
+  std::string beginning_;  // of the names in it
 };
 
 class ZipFile {
@@ -108,9 +169,10 @@ class ZipFile {
   using Member = ZipMember;
   static constexpr ContainerKind kKind = ContainerKind::zip;
 
-  explicit ZipFile(const SourcePtr& source) : zip_(source) {}
+  explicit ZipFile(const SourcePtr& source) : zip_(source) { list(); }
 
-  const std::vector<ZipMember>& members() const { return zip_.members(); }
+  const MemberTable<Member>& table() const { return table_; }
+  const std::vector<Finding>& warnings() const { return warnings_; }
   SourcePtr open(const ZipMember& member, const std::string& name) const {
     if (!member.deflated) return make_source_part(zip_.source(), member.begin, member.bytes, name);
     const std::uint64_t justified = max_decoded_bytes(zip_.source()->size());
@@ -119,11 +181,42 @@ class ZipFile {
     decoded_ += source->size();
     return source;
   }
-  std::size_t checksums() const { return members().size(); }
+  std::size_t checksums() const { return zip_.members().size(); }
   std::vector<Finding> check() const { return zip_.check_crc32(); }
 
  private:
+  // Other names are other spellings of one: "./a" and "a".
+  void list() {
+    std::vector<ArchiveLink> links;
+    for (const ZipMember& member : zip_.members()) {
+      std::string name = plain_member_name(member.name);
+      if (name.empty() || name.ends_with('/')) continue;
+      if (member.is_link) {
+        require_few(links);
+        links.push_back({std::move(name), target_of(member)});
+      } else if (!table_.add(name, member)) {
+        warnings_.push_back(
+            {Severity::warning,
+             fmt::format("zip: {}: the archive has this name in two spellings; the last one counts", name),
+             zip_.source()->name(), std::nullopt});
+      }
+    }
+    table_.add(links);
+  }
+  void require_few(const std::vector<ArchiveLink>& links) const {
+    if (links.size() < kMostArchiveLinks) return;
+    throw Error(ErrorKind::unsupported, fmt::format("zip: more than {} links", kMostArchiveLinks),
+                zip_.source()->name(), 0);
+  }
+  std::string target_of(const ZipMember& member) const {
+    constexpr std::uint64_t kMost = 4097;  // more than a target may have
+    const SourcePtr source = zip_.open(member, kMost);
+    return read_text(*source, source->size());
+  }
+
   ZipArchive zip_;
+  std::vector<Finding> warnings_;
+  MemberTable<Member> table_;
   mutable std::atomic<std::uint64_t> decoded_ = 0;  // of all members that have been opened
 };
 
@@ -132,9 +225,13 @@ class TarFile {
   using Member = TarMember;
   static constexpr ContainerKind kKind = ContainerKind::tar;
 
-  explicit TarFile(SourcePtr source) : source_(std::move(source)), members_(read_tar(*source_)) {}
+  explicit TarFile(SourcePtr source) : source_(std::move(source)), listing_(read_tar(*source_)) {
+    for (const TarMember& member : listing_.members) table_.add(member.name, member);
+    table_.add(listing_.links);
+  }
 
-  const std::vector<TarMember>& members() const { return members_; }
+  const MemberTable<Member>& table() const { return table_; }
+  const std::vector<Finding>& warnings() const { return listing_.warnings; }
   SourcePtr open(const TarMember& member, const std::string& name) const {
     return make_source_part(source_, member.begin, member.bytes, name);
   }
@@ -143,7 +240,8 @@ class TarFile {
 
  private:
   SourcePtr source_;
-  std::vector<TarMember> members_;
+  TarListing listing_;
+  MemberTable<Member> table_;
 };
 
 template <typename Archive>
@@ -151,18 +249,22 @@ std::unique_ptr<const Container> open_archive(const fs::path& path, const Source
   return std::make_unique<ArchiveContainer<Archive>>(path, std::make_shared<const Archive>(source), std::string());
 }
 
+bool always(const Source&) { return true; }
+
 // How an archive is recognized and opened.
 struct ArchiveRow {
   ContainerKind kind;
   std::uint64_t offset;
   std::string_view magic;
+  bool (*holds)(const Source& source);  // asked after the magic
   std::unique_ptr<const Container> (*open)(const fs::path& path, const SourcePtr& source);
 };
 
 constexpr std::array kArchives = {
-    ArchiveRow{ContainerKind::zip, 0, "PK\x03\x04", open_archive<ZipFile>},
-    ArchiveRow{ContainerKind::zip, 0, "PK\x05\x06", open_archive<ZipFile>},  // without members
-    ArchiveRow{ContainerKind::tar, 257, "ustar", open_archive<TarFile>},
+    ArchiveRow{ContainerKind::zip, 0, "PK\x03\x04", always, open_archive<ZipFile>},
+    ArchiveRow{ContainerKind::zip, 0, "PK\x05\x06", always, open_archive<ZipFile>},  // without members
+    ArchiveRow{ContainerKind::tar, 257, "ustar", always, open_archive<TarFile>},
+    ArchiveRow{ContainerKind::tar, 0, "", is_tar, open_archive<TarFile>},  // from before POSIX
 };
 
 bool has_magic(const Source& source, const ArchiveRow& archive) {
@@ -170,7 +272,7 @@ bool has_magic(const Source& source, const ArchiveRow& archive) {
   std::array<char, 8> bytes{};
   const auto there = std::span(bytes).first(archive.magic.size());
   source.read(archive.offset, std::as_writable_bytes(there));
-  return std::string_view(there.data(), there.size()) == archive.magic;
+  return std::string_view(there.data(), there.size()) == archive.magic && archive.holds(source);
 }
 
 }  // namespace

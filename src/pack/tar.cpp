@@ -5,9 +5,11 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -20,11 +22,14 @@ namespace {
 
 constexpr std::uint64_t kTarBlock = 512;
 constexpr std::uint64_t kMostAttributes = 1 << 20;  // bytes of a long name, or of the attributes of a member
+constexpr std::size_t kMostTold = 5;                // names in a warning
+constexpr std::size_t kNameBytes = 100;
 constexpr std::size_t kSize = 124;
 constexpr std::size_t kNumberBytes = 12;
 constexpr std::size_t kChecksum = 148;
 constexpr std::size_t kChecksumBytes = 8;
 constexpr std::size_t kType = 156;
+constexpr std::size_t kLink = 157;
 constexpr std::size_t kMagic = 257;
 constexpr std::size_t kPrefix = 345;
 
@@ -68,48 +73,113 @@ class TarReader {
  public:
   explicit TarReader(const Source& source) : range_(source, SourceRange::Records::scattered), reader_(range_, "tar") {}
 
-  std::vector<TarMember> read() {
-    std::vector<TarMember> members;
-    std::unordered_set<std::string> names;
+  TarListing read() {
     while (reader_.remaining() > 0) {
       const std::uint64_t at = reader_.position();
       const std::string block(reader_.text(kTarBlock, "header"));
       if (std::ranges::all_of(block, [](char byte) { return byte == '\0'; })) break;
-      auto member = read_member(block, at);
-      if (!member) continue;
-      if (!names.insert(member->name).second) reader_.fail("name", fmt::format("{} comes twice", member->name), at);
-      members.push_back(*std::move(member));
+      if (auto entry = read_entry(block, at)) add(*std::move(entry), at);
     }
-    return members;
+    TarListing listing;
+    for (Entry& entry : entries_) {
+      if (entry.is_replaced) continue;
+      if (entry.kind == Kind::file) {
+        listing.members.push_back({std::move(entry.name), entry.begin, entry.bytes});
+      } else {
+        listing.links.push_back({std::move(entry.name), std::move(entry.target), entry.kind == Kind::hard_link});
+      }
+    }
+    if (!repeated_.empty()) listing.warnings.push_back(told_repeated());
+    return listing;
   }
 
  private:
-  // Nothing for one that is not a file.
-  std::optional<TarMember> read_member(std::string_view block, std::uint64_t at) {
+  enum class Kind { file, symbolic_link, hard_link };
+
+  // A file, or a link.
+  struct Entry {
+    Kind kind = Kind::file;
+    std::string name = {};
+    std::uint64_t begin = 0;
+    std::uint64_t bytes = 0;
+    std::string target = {};
+    bool is_plain = true;  // the archive has its name as it stands here
+    bool is_replaced = false;
+  };
+
+  // Nothing for one that is neither.
+  std::optional<Entry> read_entry(std::string_view block, std::uint64_t at) {
     require_checksum(block, at);
     const char type = block[kType];
     const bool is_file = type == '0' || type == '\0' || type == '7';
-    const bool describes_next = type == 'x' || type == 'L';
-    const bool describes = describes_next || type == 'g' || type == 'K';
-    TarMember member = {is_file ? name_of(block) : "", reader_.position(),
-                        number(block.substr(kSize, kNumberBytes), "size", at + kSize)};
-    if (!describes && next_size_) member.bytes = *next_size_;
-    if (type >= '1' && type <= '6') member.bytes = 0;  // links, devices and folders have none, whatever they claim
-    if (member.bytes > reader_.remaining())
-      reader_.fail("size", fmt::format("{} bytes wanted, {} left", member.bytes, reader_.remaining()), at + kSize);
+    const bool is_link = type == '1' || type == '2';
+    const bool describes_next = type == 'x' || type == 'L' || type == 'K';
+    Entry entry;
+    const std::string name = is_file || is_link ? name_of(block) : std::string();
+    if (is_link) {
+      entry.kind = type == '1' ? Kind::hard_link : Kind::symbolic_link;
+      entry.target = next_link_.empty() ? std::string(until_zero(block.substr(kLink, kNameBytes))) : next_link_;
+    }
+    entry.begin = reader_.position();
+    entry.bytes = number(block.substr(kSize, kNumberBytes), "size", at + kSize);
+    if (!describes_next && type != 'g' && next_size_) entry.bytes = *next_size_;
+    if (type >= '1' && type <= '6') entry.bytes = 0;  // links, devices and folders have none, whatever they claim
+    if (entry.bytes > reader_.remaining())
+      reader_.fail("size", fmt::format("{} bytes wanted, {} left", entry.bytes, reader_.remaining()), at + kSize);
     if (describes_next) {
-      take_description(type, member, at);
-    } else if (!describes) {
+      take_description(type, entry, at);
+    } else if (type != 'g') {
       next_size_.reset();
       next_name_.clear();
+      next_link_.clear();
     }
-    reader_.seek(member.begin + member.bytes);
-    reader_.skip((kTarBlock - member.bytes % kTarBlock) % kTarBlock, "the rest of a block");
+    reader_.seek(entry.begin + entry.bytes);
+    reader_.skip((kTarBlock - entry.bytes % kTarBlock) % kTarBlock, "the rest of a block");
     if (type == 'S') throw Error(ErrorKind::unsupported, "tar: a sparse file", reader_.path(), at);
-    if (!is_file || member.name.ends_with('/')) return std::nullopt;
-    if (!is_zip_name(member.name))
-      reader_.fail("name", fmt::format("\"{}\" leads out of the archive", member.name), at);
-    return member;
+    if (!(is_file || is_link) || name.ends_with('/')) return std::nullopt;
+    entry.name = plain_member_name(name);
+    entry.is_plain = entry.name == name;
+    if (!is_zip_name(name) || entry.name.empty())
+      reader_.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
+    return entry;
+  }
+
+  void add(Entry entry, std::uint64_t at) {
+    if (entry.kind == Kind::hard_link) follow(entry);
+    links_ += entry.kind == Kind::file ? 0 : 1;
+    if (links_ > kMostArchiveLinks)
+      throw Error(ErrorKind::unsupported, fmt::format("tar: more than {} links", kMostArchiveLinks), reader_.path(),
+                  at);
+    const auto [known, is_new] = by_name_.try_emplace(entry.name, entries_.size());
+    if (!is_new) {
+      Entry& before = entries_[known->second];
+      const bool is_respelled = before.is_plain != entry.is_plain;
+      if (repeated_.size() < kMostTold)
+        repeated_.push_back(is_respelled ? fmt::format("{} (once as ./{})", entry.name, entry.name) : entry.name);
+      ++times_repeated_;
+      before.is_replaced = true;
+      known->second = entries_.size();
+    }
+    entries_.push_back(std::move(entry));
+  }
+
+  // tar makes a link to what is there by then: one to a link is the same link.
+  void follow(Entry& entry) const {
+    const auto found = by_name_.find(plain_member_name(entry.target));
+    if (found == by_name_.end()) return;
+    const Entry& target = entries_[found->second];
+    entry.kind = target.kind;
+    entry.begin = target.begin;
+    entry.bytes = target.bytes;
+    if (target.kind != Kind::file) entry.target = target.target;
+  }
+
+  Finding told_repeated() const {
+    return {Severity::warning,
+            fmt::format("tar: {}{}: more than one member has this name, as after tar -r; the last one counts, as it "
+                        "does for tar",
+                        fmt::join(repeated_, ", "), times_repeated_ > repeated_.size() ? ", ..." : ""),
+            reader_.path(), std::nullopt};
   }
 
   void require_checksum(std::string_view block, std::uint64_t at) const {
@@ -141,19 +211,18 @@ class TarReader {
     if (name.empty()) {
       const bool is_posix = block.substr(kMagic, 6) == std::string_view("ustar\0", 6);
       const std::string_view prefix = is_posix ? until_zero(block.substr(kPrefix, 155)) : std::string_view();
-      name = fmt::format("{}{}{}", prefix, prefix.empty() ? "" : "/", until_zero(block.substr(0, 100)));
+      name = fmt::format("{}{}{}", prefix, prefix.empty() ? "" : "/", until_zero(block.substr(0, kNameBytes)));
     }
-    while (name.starts_with("./")) name.erase(0, 2);
     return name;
   }
 
-  void take_description(char type, const TarMember& member, std::uint64_t at) {
+  void take_description(char type, const Entry& member, std::uint64_t at) {
     if (member.bytes > kMostAttributes)
       reader_.fail("size", fmt::format("{} bytes of attributes, expected at most {}", member.bytes, kMostAttributes),
                    at);
     const std::string text(reader_.text(member.bytes, "attributes"));
-    if (type == 'L') {
-      next_name_ = until_zero(text);
+    if (type != 'x') {
+      (type == 'L' ? next_name_ : next_link_) = until_zero(text);
       return;
     }
     for (std::string_view rest = text; !rest.empty();) {
@@ -174,6 +243,7 @@ class TarReader {
     const auto [key, value] = std::pair(entry.substr(0, equals), entry.substr(equals + 1));
     if (key.starts_with("GNU.sparse.")) throw Error(ErrorKind::unsupported, "tar: a sparse file", reader_.path(), at);
     if (key == "path") next_name_ = value;
+    if (key == "linkpath") next_link_ = value;
     if (key != "size") return;
     std::uint64_t size = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
@@ -184,19 +254,42 @@ class TarReader {
 
   SourceRange range_;
   ByteReader reader_;
-  std::string next_name_;  // what an x or L member gives to the next one
+  std::string next_name_;  // what an x, L or K member gives to the next one
+  std::string next_link_;
   std::optional<std::uint64_t> next_size_;
+  std::vector<Entry> entries_;
+  std::unordered_map<std::string, std::size_t> by_name_;  // of those that are not replaced
+  std::vector<std::string> repeated_;                     // the first of them, for a warning
+  std::size_t times_repeated_ = 0;
+  std::size_t links_ = 0;
 };
+
+std::optional<std::array<char, kTarBlock>> first_block(const Source& source) {
+  if (source.size() < kTarBlock) return std::nullopt;
+  std::array<char, kTarBlock> bytes;
+  source.read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
+}
 
 }  // namespace
 
-std::vector<TarMember> read_tar(const Source& source) { return TarReader(source).read(); }
+TarListing read_tar(const Source& source) { return TarReader(source).read(); }
+
+bool is_tar(const Source& source) {
+  const auto bytes = first_block(source);
+  if (!bytes || (*bytes)[0] == '\0') return false;
+  const std::string_view block(bytes->data(), bytes->size());
+  std::string_view digits = block.substr(kChecksum, kChecksumBytes);
+  digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
+  std::uint64_t claimed = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), claimed, 8);
+  return error == std::errc() && claimed == static_cast<std::uint64_t>(checksum<unsigned char>(block));
+}
 
 bool is_tar_for_python(const Source& source) {
-  if (source.size() < kTarBlock) return false;
-  std::array<char, kTarBlock> bytes;
-  source.read(0, std::as_writable_bytes(std::span(bytes)));
-  const std::string_view block(bytes.data(), bytes.size());
+  const auto bytes = first_block(source);
+  if (!bytes) return false;
+  const std::string_view block(bytes->data(), bytes->size());
   const auto claimed = number_for_python(block.substr(kChecksum, kChecksumBytes));
   return claimed == checksum<unsigned char>(block) || claimed == checksum<signed char>(block);
 }

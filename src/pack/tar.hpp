@@ -5,15 +5,20 @@
 //   ...
 //   two blocks of zeros
 //
+// Archives from before POSIX ("v7") end a header with the link: the rest is zeros.
+//
 // Numbers are octal digits; a size with the highest bit set is binary, big-endian. A member of type x gives attributes
-// of the next one ("LENGTH KEY=VALUE\n"), one of type L its long name.
+// of the next one ("LENGTH KEY=VALUE\n"), one of type L its long name, one of type K its long link.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include <poise/finding.hpp>
 #include <poise/source.hpp>
+
+#include "pack/archive_links.hpp"
 
 namespace poise {
 
@@ -23,9 +28,19 @@ struct TarMember {
   std::uint64_t bytes = 0;
 };
 
-// The files of an archive, in its order: each is inside the archive, names are unique and stay inside the folder.
-// Leaves out folders, links and devices. Throws invalid_file, unsupported (sparse files), io.
-std::vector<TarMember> read_tar(const Source& source);
+struct TarListing {
+  std::vector<TarMember> members;  // in the archive's order
+  std::vector<ArchiveLink> links;  // symbolic ones, and hard ones that lead nowhere
+  std::vector<Finding> warnings;
+};
+
+// The files of an archive: each is inside the archive, names of files and links are unique, plain and stay inside the
+// folder. Of members with one name the last counts, with a warning; a hard link is a member with the bytes of another.
+// Leaves out folders and devices. Throws invalid_file, unsupported (sparse files; more than 100,000 links), io.
+TarListing read_tar(const Source& source);
+
+// True if the first block is a header, by its checksum.
+bool is_tar(const Source& source);
 
 // True if Python's tarfile, which takes more spellings of numbers, takes the first block for a header.
 bool is_tar_for_python(const Source& source);

@@ -124,7 +124,8 @@ class Reader {
   ZipMember read_entry(ByteReader& list) {
     const std::uint64_t at = list.position();
     if (list.u32("signature") != kDirectoryEntry) list.fail("signature", "expected PK\\1\\2", at);
-    list.skip(4, "versions");
+    const unsigned made_by = list.u16("version made by") >> 8U;
+    list.skip(2, "version needed");
     const std::uint16_t flags = list.u16("flags");
     const std::uint16_t method = list.u16("method");
     list.skip(4, "time");
@@ -135,7 +136,9 @@ class Reader {
     const std::uint16_t name_bytes = list.u16("length of the name");
     const std::uint16_t extra_bytes = list.u16("length of the extra fields");
     const std::uint16_t comment_bytes = list.u16("length of the comment");
-    list.skip(2 + 2 + 4, "attributes");
+    list.skip(2 + 2, "attributes");
+    const std::uint32_t mode = list.u32("attributes") >> 16U;
+    member.is_link = (made_by == kMadeOnUnix || made_by == kMadeOnMacOs) && (mode & kModeOfFileType) == kModeOfLink;
     member.header = list.u32("offset");
     member.name = list.text(name_bytes, "name");
     read_extra(list, extra_bytes, member);

@@ -27,6 +27,7 @@ struct ZipMember {
   std::uint64_t bytes = 0;  // decoded
   std::uint32_t crc32 = 0;  // of the decoded bytes
   bool deflated = false;
+  bool is_link = false;  // a symbolic link: its bytes are the target
 };
 
 // True for names that a member may have: paths that stay inside the folder.

@@ -19,6 +19,11 @@ inline constexpr std::uint64_t kZip64EndBytes = 56;
 inline constexpr std::uint64_t kZip64LocatorBytes = 20;
 inline constexpr std::uint64_t kEndBytes = 22;
 
+inline constexpr std::uint16_t kMadeOnUnix = 3;  // the high byte of the version: attributes have a mode of Unix
+inline constexpr std::uint16_t kMadeOnMacOs = 19;
+inline constexpr std::uint32_t kModeOfFileType = 0170000;
+inline constexpr std::uint32_t kModeOfLink = 0120000;
+
 inline constexpr std::uint16_t kStored = 0;
 inline constexpr std::uint16_t kDeflated = 8;
 inline constexpr std::uint16_t kZip64Extra = 1;

@@ -17,6 +17,9 @@ namespace poise {
 namespace {
 
 using support::error_of;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::UnorderedElementsAre;
 
 std::string deflated(std::string bytes) {
@@ -83,6 +86,92 @@ TEST(Container, Archives) {
     std::vector<std::byte> two(2);
     EXPECT_EQ(error_of([&] { files->open("b")->read(9, two); }).kind(), ErrorKind::internal);
   }
+}
+
+// A tar archive of members and links, and a zip archive of the same.
+std::vector<std::string> archives_of(const std::vector<std::pair<std::string, std::string>>& files,
+                                     const std::vector<std::pair<std::string, std::string>>& links) {
+  std::string tar;
+  std::vector<support::ZipEntry> entries;
+  for (const auto& [name, bytes] : files) {
+    tar += support::tar_member({name, bytes});
+    entries.push_back({name, bytes});
+  }
+  for (const auto& [name, target] : links) {
+    tar += support::tar_member({.name = name, .type = '2', .link = target});
+    entries.push_back({name, deflated(target), target, true});
+  }
+  auto zip = support::zip_file(entries);
+  for (std::size_t i = files.size(); i < entries.size(); ++i) {
+    zip.u32(std::to_string(i) + " entry versions", 20 << 16 | 3 << 8 | 30);
+    zip.u32(std::to_string(i) + " entry attributes", 0120777U << 16U);
+  }
+  return {tar, zip.bytes()};
+}
+
+TEST(Container, LinksOfArchives) {
+  for (const std::string& bytes : archives_of({{"blobs/b", "bytes of b"}}, {{"./s/f/a", "../../blobs/b"},
+                                                                            {"s/f/outside", "../../../b"},
+                                                                            {"s/nowhere", "x"},
+                                                                            {"s/folder", "../blobs"}})) {
+    const SourcePtr source = support::source(bytes, "archive");
+    const auto files = open_container(*container_kind(source), "archive", source);
+    EXPECT_THAT(files->names(), UnorderedElementsAre("blobs/b", "s/f/a", "s/f/outside", "s/nowhere"));
+    const auto folder = files->folder("s");
+    EXPECT_EQ(text(*folder, "f/a"), "bytes of b");
+    EXPECT_TRUE(folder->has_file("f/a"));
+    EXPECT_TRUE(folder->has("nowhere"));
+    EXPECT_FALSE(folder->has_file("nowhere"));
+    const Error error = error_of([&] { folder->open("f/outside"); });
+    EXPECT_EQ(error.kind(), ErrorKind::not_found);
+    EXPECT_EQ(error.path(), "archive: s/f/outside");
+    EXPECT_THAT(error.message(), HasSubstr("a symbolic link to ../../../b, which is outside of the archive"));
+    std::vector<std::string> warned;
+    for (const Finding& finding : folder->warnings()) warned.push_back(finding.path);
+    EXPECT_THAT(warned, ElementsAre("archive: s/f/outside", "archive: s/nowhere"));
+    EXPECT_THAT(files->folder("blobs")->warnings(), IsEmpty());
+  }
+}
+
+TEST(Container, ManyLostLinksAreCounted) {
+  std::vector<std::pair<std::string, std::string>> links;
+  for (int i = 10; i < 25; ++i) links.emplace_back(std::to_string(i), "x");
+  for (const std::string& bytes : archives_of({}, links)) {
+    const SourcePtr source = support::source(bytes, "archive");
+    const auto warnings = open_container(*container_kind(source), "archive", source)->warnings();
+    ASSERT_EQ(warnings.size(), 11U);
+    EXPECT_EQ(warnings[10].message, "5 more links lead nowhere and are left out");
+  }
+}
+
+// Only attributes of Unix have a mode.
+TEST(Container, MembersOfZipArchivesThatAreNoLinks) {
+  auto zip = support::zip_file({{"a", "b"}, {"b", "bytes"}});
+  zip.u32("0 entry attributes", 0120777U << 16U);
+  const SourcePtr source = support::source(zip.bytes(), "archive");
+  EXPECT_EQ(text(*open_container(ContainerKind::zip, "archive", source), "a"), "b");
+  zip.u32("0 entry versions", 20 << 16 | 3 << 8 | 30);
+  const SourcePtr on_unix = support::source(zip.bytes(), "archive");
+  EXPECT_EQ(text(*open_container(ContainerKind::zip, "archive", on_unix), "a"), "bytes");
+  zip.u32("0 entry attributes", 0100644U << 16U);
+  const SourcePtr file = support::source(zip.bytes(), "archive");
+  EXPECT_EQ(text(*open_container(ContainerKind::zip, "archive", file), "a"), "b");
+}
+
+TEST(Container, TwoSpellingsOfOneName) {
+  for (const std::string& bytes : archives_of({{"a", "first"}, {"./a", "second"}}, {})) {
+    const SourcePtr source = support::source(bytes, "archive");
+    const auto files = open_container(*container_kind(source), "archive", source);
+    EXPECT_THAT(files->names(), ElementsAre("a"));
+    EXPECT_EQ(text(*files, "a"), "second");
+    EXPECT_EQ(files->warnings().size(), 1U);
+  }
+}
+
+TEST(Container, TarArchivesFromBeforePosix) {
+  const SourcePtr source = support::source(support::tar_member({.name = "a", .bytes = "x", .is_v7 = true}), "archive");
+  ASSERT_EQ(container_kind(source), ContainerKind::tar);
+  EXPECT_EQ(text(*open_container(ContainerKind::tar, "archive", source), "a"), "x");
 }
 
 // Small deflated members may decode to much each, and to little together.

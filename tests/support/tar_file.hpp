@@ -16,6 +16,8 @@ struct TarEntry {
   std::string prefix = {};
   std::string size = {};      // empty: octal digits of the bytes' length
   std::string checksum = {};  // empty: the right one
+  std::string link = {};
+  bool is_v7 = false;  // from before POSIX: without "ustar" and prefix
 };
 
 // A header, and the bytes filled up to a block.
@@ -30,7 +32,8 @@ inline std::string tar_member(const TarEntry& entry) {
   put(136, "00000000000");
   put(148, "        ");
   header[156] = entry.type;
-  put(257, std::string_view("ustar\00000", 8));
+  put(157, entry.link);
+  if (!entry.is_v7) put(257, std::string_view("ustar\00000", 8));
   put(345, entry.prefix);
   unsigned sum = 0;
   for (const char byte : header) sum += static_cast<unsigned char>(byte);

@@ -57,7 +57,16 @@ void set_vocab_size(Model& model) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
+// Whether a link of an archive that leads nowhere is needed shows in its name.
+void require_tokenizer_files(const Container& files) {
+  if (files.kind() == ContainerKind::directory) return;
+  for (const std::string_view name : kTokenizerFiles) {
+    if (files.has(name) && !files.has_file(name)) (void)files.open(name);
+  }
+}
+
 void read_vocabulary(Model& model, DirectoryReader& directory) {
+  require_tokenizer_files(directory.container());
   const std::vector<std::string> names = tokenizer_file_names();
   const std::uint64_t rows =
       model.config && model.config->vocab_size > 0 ? static_cast<std::uint64_t>(model.config->vocab_size) : kMaxTokens;
@@ -138,9 +147,10 @@ Model read(const Input& input, const ReadOptions& options) {
   const auto adapter = find_adapter(*files);
   DirectoryReader directory(*files);
   try {
-    if (adapter == weights.name) return read_adapter(directory, weights);
-    Model model = read_directory(directory, weights, options);
-    if (adapter)
+    const bool is_adapter = adapter == weights.name;
+    Model model = is_adapter ? read_adapter(directory, weights) : read_directory(directory, weights, options);
+    std::ranges::move(files->warnings(), std::back_inserter(model.warnings));
+    if (adapter && !is_adapter)
       model.warnings.push_back({Severity::warning,
                                 fmt::format("there is an adapter, too: {}, which is opened by itself", *adapter),
                                 input.path.string(), std::nullopt});
@@ -157,7 +167,7 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
   std::vector<Input> inputs;
   for (const std::string& name : files.names()) {
     const bool is_read = std::ranges::find(model.origin.files, files.file_of(name)) != model.origin.files.end();
-    if (is_read && is_plain_file_name(name) && fs::path(name).extension() == extension)
+    if (is_read && is_plain_file_name(name) && fs::path(name).extension() == extension && files.has_file(name))
       inputs.push_back({files.path(name), files.open(name)});
   }
   return inputs;
