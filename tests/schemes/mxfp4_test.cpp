@@ -20,7 +20,9 @@ namespace poise {
 namespace {
 
 using support::error_of;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -140,6 +142,26 @@ TEST(Mxfp4, EveryFormatKeepsTheCodes) {
     const Model raw = open(path, {.raw = true});
     EXPECT_EQ(raw.find("x") != nullptr, std::string_view(name) == "zt");
   }
+}
+
+// A directory holds matrices in MXFP4 by their parts, whose bytes are not numbers.
+TEST(Mxfp4, KeepDoesNotChangeParts) {
+  const Model stack = folded(parts());
+  const auto keep = [&](const char* format, const char* pattern) {
+    return plan(stack, format, {.keep = {{pattern, StoredType{DType::f16}}}});
+  };
+  for (const char* const pattern : {"x", "x_blocks", "x_*"}) {
+    const Error error = error_of([&] { keep("safetensors", pattern); });
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+    EXPECT_THAT(error.message(),
+                HasSubstr("matches parts of quantized matrices alone, such as x_blocks, and safetensors "
+                          "files hold these matrices by their parts"));
+    EXPECT_EQ(error.remedies().size(), 1U);
+  }
+  const Plan all = keep("safetensors", "*");
+  EXPECT_THAT(all.warnings, Contains(Field(&Finding::message, HasSubstr("keep does not change"))));
+  EXPECT_THAT(error_of([&] { keep("safetensors", "y"); }).message(), HasSubstr("y"));
+  EXPECT_NO_THROW(keep("zt", "x"));
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/glob.hpp"
 #include "codec/block_type.hpp"
 #include "ops/block_recipe.hpp"
-#include "ops/glob.hpp"
 #include "ops/transform/step.hpp"
 #include "schemes/scheme.hpp"
 #include "tensor/block_layout.hpp"
@@ -49,7 +49,8 @@ class ChooseType final : public Step {
       : conversion_(conversion),
         target_(conversion.target),
         options_(conversion.options),
-        keep_used_(options_.keep.size(), false) {
+        keep_used_(options_.keep.size(), false),
+        keep_parts_(options_.keep.size()) {
     if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) > 1) {
       throw Error(ErrorKind::bad_argument,
                   "dtype, quantize and recipe exclude each other; keep gives some tensors another type");
@@ -76,6 +77,8 @@ class ChooseType final : public Step {
         plan.warn(fmt::format("{} scales its numbers, which nothing describes, so the type stays", scale->name));
     } else if (has_floats) {
       plan.type = chosen_type(plan, kept);
+    } else if (matches_part_) {
+      plan.warn(fmt::format("it is a part of a quantized matrix, so keep does not change it: {}", kAllAtOnce));
     } else if (kept && plan.tensor.layout != Layout::other) {
       plan.warn("its elements are not floating-point numbers, so keep does not change them");
     }
@@ -89,7 +92,14 @@ class ChooseType final : public Step {
 
   void finish(Model&) override {
     for (std::size_t i = 0; i < keep_used_.size(); ++i) {
-      if (!keep_used_[i]) refuse_pattern("keep", options_.keep[i].pattern);
+      if (keep_used_[i]) continue;
+      const std::string& pattern = options_.keep[i].pattern;
+      if (keep_parts_[i].empty()) refuse_pattern("keep", pattern);
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("keep: the pattern \"{}\" matches parts of quantized matrices alone, such as {}, and "
+                              "{} files hold these matrices by their parts: {}",
+                              pattern, keep_parts_[i], target_.info.name, kAllAtOnce))
+          .with({.kind = Remedy::Kind::dtype, .value = "bf16"});
     }
   }
 
@@ -103,11 +113,22 @@ class ChooseType final : public Step {
     if (!holds_layout(target_, layout_type(type))) refuse_type(to_string(type));
   }
 
-  // The type of the first pattern of keep that matches.
+  static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
+
+  // The type of the first pattern of keep that matches. Patterns for a part of a matrix may name the matrix.
   std::optional<StoredType> kept_type(const std::string& name) {
     std::optional<StoredType> type;
+    matches_part_ = false;
+    if (keep_used_.empty()) return type;
+    const std::vector<std::string> names = pattern_names(conversion_.input.config_json, name);
     for (std::size_t i = 0; i < keep_used_.size(); ++i) {
-      if (!glob_matches(options_.keep[i].pattern, name)) continue;
+      const auto matches = [&](const std::string& other) { return glob_matches(options_.keep[i].pattern, other); };
+      if (std::ranges::none_of(names, matches)) continue;
+      if (names.size() > 1) {
+        matches_part_ = true;
+        if (keep_parts_[i].empty()) keep_parts_[i] = name;
+        continue;
+      }
       keep_used_[i] = true;
       if (!type) type = options_.keep[i].type;
     }
@@ -166,6 +187,8 @@ class ChooseType final : public Step {
   const ConvertOptions& options_;
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
+  std::vector<std::string> keep_parts_;  // for each pattern the first part of a quantized matrix that it matches
+  bool matches_part_ = false;            // the tensor is such a part
 };
 
 }  // namespace

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "bytes/glob.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
-#include "ops/glob.hpp"
 #include "ops/transform/step.hpp"
 #include "schemes/scheme.hpp"
 

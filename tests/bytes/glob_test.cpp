@@ -1,4 +1,4 @@
-#include "ops/glob.hpp"
+#include "bytes/glob.hpp"
 
 #include <string>
 
