@@ -1,8 +1,9 @@
 // compressed-tensors, as llm-compressor writes it. Of a matrix [out, in]:
 //
-//   pack-quantized    weight_packed i32 [out, in * bits / 32], rounded up: codes with 2^(bits - 1) added;
+//   pack-quantized    weight_packed i32 [out, in / n], rounded up: codes of 2 to 8 bits with 2^(bits - 1) added, n = 32
+//                     / bits, rounded down, of them in a word, from its low bits on;
 //                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, where codes have one: i32
-//                     [out * bits / 32, groups], packed along columns the same, or i8 [out, groups];
+//                     [out / n, groups], packed along columns the same, or i8 [out, groups];
 //                     weight_g_idx i32 [in], the group of each column
 //   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
 //   float-quantized   weight f8 [out, in], weight_scale
@@ -167,6 +168,7 @@ Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits) {
   if (in_words) {
     matrix.require_shape(*zeros, {ceil_div(grid.rows, 32 / bits), grid.columns});
     codes.along = PackedCodes::Along::columns;
+    codes.per_word = 32 / bits;
   } else {
     if (zeros->elements() != grid.rows * grid.columns)
       matrix.fail(fmt::format("the shape of {} is {}, expected {}", zeros->name, to_string(zeros->shape),
@@ -205,29 +207,32 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   matrix.require_rank(packed, 2);
   const Shape shape = shape_of(matrix, packed);
   unsigned bits = 0;
-  for (const unsigned width : {2U, 4U, 8U}) {
+  for (const unsigned width : {3U, 5U, 6U, 7U, 2U, 4U, 8U}) {  // the last that fits: these are the usual ones
     const std::uint64_t per_word = 32 / width;
     const bool fits = ceil_div(shape[1], per_word) == packed.shape[1];
     if (fits && has_bits(config, width)) bits = width;
   }
   if (bits == 0) {
     matrix.fail(
-        fmt::format("{} has rows of {} words for {} columns, expected codes of 2, 4 or 8 bits, and as many as "
+        fmt::format("{} has rows of {} words for {} columns, expected codes of 2 to 8 bits, and as many as "
                     "quantization_config says",
                     packed.name, packed.shape[1], shape[1]));
   }
   const Scales scales = scales_of(matrix, shape, config);
-  return group_tensor(
-      matrix,
-      {.shape = shape,
-       .bits = bits,
-       .group_size = scales.groups.size,
-       .codes = make_codes_blob(
-           {.words = words.blob, .rows = shape[0], .columns = shape[1], .bits = bits, .row_bytes = packed.shape[1] * 4},
-           MatrixOrder::same, bits),
-       .scales = scales.part,
-       .zeros = zeros_of(matrix, scales, bits),
-       .index = group_index(matrix, ".weight_g_idx", shape[1], scales.groups)});
+  const unsigned stored = stored_bits(bits);
+  return group_tensor(matrix, {.shape = shape,
+                               .bits = stored,
+                               .group_size = scales.groups.size,
+                               .codes = make_codes_blob({.words = words.blob,
+                                                         .rows = shape[0],
+                                                         .columns = shape[1],
+                                                         .bits = bits,
+                                                         .row_bytes = packed.shape[1] * 4,
+                                                         .per_word = 32 / bits},
+                                                        MatrixOrder::same, stored),
+                               .scales = scales.part,
+                               .zeros = zeros_of(matrix, scales, bits),
+                               .index = group_index(matrix, ".weight_g_idx", shape[1], scales.groups)});
 }
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {

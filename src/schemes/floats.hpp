@@ -8,6 +8,11 @@ namespace poise::schemes {
 // ModelOpt's kinds of quantization (quant_algo) that its schemes read. Throws unsupported (without path) for others.
 void require_known_algorithm(const QuantizationConfig& config);
 
+// QuantizationScheme::doubts of matrices that these kinds of quantization store: another quant_algo, and matrices that
+// exclude_modules or ignore, patterns of modules, list as not quantized.
+std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
+                                             std::span<const std::string_view> algorithms);
+
 // `weight` of f8 [out, in] and the tensor of its scales. Throws invalid_file (without path) for other types and ranks.
 struct F8Matrix {
   F8Matrix(const MatrixParts& matrix, std::string_view scales_ending,

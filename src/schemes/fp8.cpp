@@ -16,6 +16,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/glob.hpp"
 #include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
@@ -23,6 +24,8 @@
 namespace poise::schemes {
 namespace {
 
+constexpr std::string_view kMixed = "MIXED_PRECISION";
+constexpr std::array<std::string_view, 3> kModelOptF8 = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO"};
 constexpr std::array<std::string_view, 1> kParts = {".weight"};
 constexpr std::array<DType, 2> kCodes = {DType::f8_e4m3, DType::f8_e5m2};
 constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_scale_ub", ".activation_scale",
@@ -57,11 +60,43 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
 
 void require_known_algorithm(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 6> kKnown = {
-      "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", "MIXED_PRECISION"};
+      "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", kMixed};
   const auto algorithm = config.text("quant_algo");
   if (algorithm && std::ranges::find(kKnown, *algorithm) == kKnown.end())
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: quant_algo is {}, only {} are supported",
                                                     *algorithm, fmt::join(kKnown, ", ")));
+}
+
+std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
+                                             std::span<const std::string_view> algorithms) {
+  std::vector<std::string> doubts;
+  const auto algorithm = config.text("quant_algo");
+  if (algorithm && *algorithm != kMixed && std::ranges::find(algorithms, *algorithm) == algorithms.end())
+    doubts.push_back(fmt::format(
+        "quant_algo is {}, but matrix {}{} is stored as {}: its parts count", *algorithm, matrices.front(),
+        matrices.size() == 1 ? "" : fmt::format(", with {} more,", matrices.size() - 1), algorithms.front()));
+  for (const std::string_view key : {"exclude_modules", "ignore"}) {
+    const Value* value = config.keys().find(key);
+    const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
+    if (patterns == nullptr) continue;
+    const std::string* first = nullptr;
+    std::size_t count = 0;
+    for (const std::string& matrix : matrices) {
+      const auto lists = [&](const Value& pattern) {
+        const auto* text = pattern.get_if<std::string>();
+        return text != nullptr && glob_matches(*text, matrix);
+      };
+      if (std::none_of(patterns->begin(), patterns->end(), lists)) continue;
+      first = first == nullptr ? &matrix : first;
+      ++count;
+    }
+    if (first == nullptr) continue;
+    doubts.push_back(
+        fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its "
+                    "parts count",
+                    key, *first, count == 1 ? "" : fmt::format(" and {} more", count - 1)));
+  }
+  return doubts;
 }
 
 F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, std::initializer_list<DType> types)
@@ -127,6 +162,8 @@ const QuantizationScheme modelopt_fp8 = {
     .left_out = kLeftOut,
     .holds = is_wide,
     .code_types = kCodes,
+    .doubts = [](const QuantizationConfig& config,
+                 std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kModelOptF8); },
     .fold = fold_modelopt_f8,
 };
 

@@ -1,6 +1,7 @@
 // HQQ, as transformers saves it (HQQLinear.state_dict(), its settings as small tensors). Of a matrix [out, in]:
 //
-//   W_q          u8 or i32 [words, group_size]: codes [groups, group_size] of which a word has several
+//   W_q          u8 or i32 [words, group_size]: codes [groups, group_size] of which a word has several; with axis 0
+//                [words, groups] of [group_size, groups]
 //   scale, zero  one for each group, in the order of the matrix's rows
 //   shape        i64 [2]
 //   nbits, group_size, axis, quant_scale, quant_zero, ...   the settings, a number each
@@ -8,6 +9,9 @@
 //
 // value = (code - zero) * scale. With p codes a word and s = groups / p, rounded up, a word of row r has the codes of
 // groups r, s + r, 2 s + r, ... from its high bits on. Codes of 3 bits are stored here in four bits each.
+//
+// The codes are those of the matrix in row-major order, so that with axis 0 a group has those of one column in the rows
+// r, out / group_size + r, 2 out / group_size + r, ...
 //
 // Source: Quantizer and BitPack of hqq 0.2.
 #include <algorithm>
@@ -138,12 +142,30 @@ void require_plain_settings(const MatrixParts& matrix) {
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
   };
-  if (setting(matrix, ".axis") != 1) refuse("axis is 0, groups along columns, only 1 is supported");
   for (const std::string_view ending : {".quant_scale", ".quant_zero", ".view_as_float"}) {
     if (matrix.find(ending) != nullptr && setting(matrix, ending) != 0)
       refuse(fmt::format("{} is true, only false is supported", ending.substr(1)));
   }
 }
+
+// For each row its group: 0, 1, ..., groups - 1, 0, 1, ...
+class GroupsOfRows final : public Blob {
+ public:
+  GroupsOfRows(std::uint64_t rows, std::uint64_t groups) : rows_(rows), groups_(groups) {}
+
+  std::uint64_t size() const override { return rows_ * sizeof(std::uint32_t); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    for (std::byte& byte : out) {
+      const std::uint64_t group = offset / sizeof(std::uint32_t) % groups_;
+      byte = static_cast<std::byte>(group >> (offset % sizeof(std::uint32_t) * 8));
+      ++offset;
+    }
+  }
+
+ private:
+  std::uint64_t rows_;
+  std::uint64_t groups_;
+};
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   require_plain_settings(matrix);
@@ -151,19 +173,24 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const HqqPacking& packing = packing_of(matrix);
   if (const std::int64_t bits = setting(matrix, ".nbits"); bits != packing.bits)
     matrix.fail(fmt::format("nbits is {}, the packing is {}", bits, packing.name));
+  const std::int64_t axis = setting(matrix, ".axis");
+  if (axis != 0 && axis != 1) matrix.fail(fmt::format("axis is {}, expected 0 or 1", axis));
+  const std::uint64_t along = shape[static_cast<std::size_t>(axis)];
   const std::int64_t size =
-      matrix.find(".group_size") == nullptr ? static_cast<std::int64_t>(shape[1]) : setting(matrix, ".group_size");
-  if (size < 1 || shape[1] % static_cast<std::uint64_t>(size) != 0)
-    matrix.fail(fmt::format("groups of {} do not divide its {} columns", size, shape[1]));
+      matrix.find(".group_size") == nullptr ? static_cast<std::int64_t>(along) : setting(matrix, ".group_size");
+  if (size < 1 || along % static_cast<std::uint64_t>(size) != 0)
+    matrix.fail(fmt::format("groups of {} do not divide its {} {}", size, along, axis == 0 ? "rows" : "columns"));
   const auto group_size = static_cast<std::uint64_t>(size);
-  const std::uint64_t row_groups = shape[1] / group_size;
-  const std::uint64_t groups = shape[0] * row_groups;
-  const std::uint64_t rows = ceil_div(groups, packing.per_word);
-  if (packing.word_bytes == 1 && groups % packing.per_word != 0)
-    matrix.fail(fmt::format("{} groups do not fill words of {} codes", groups, packing.per_word));
+  const std::uint64_t groups = along / group_size * shape[axis == 0 ? 1 : 0];
+  const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes, of which words have several
+  const std::uint64_t line = axis == 0 ? groups : group_size;
+  const std::uint64_t rows = ceil_div(lines, packing.per_word);
+  if (packing.word_bytes == 1 && lines % packing.per_word != 0)
+    matrix.fail(fmt::format("{} {} do not fill words of {} codes", lines, axis == 0 ? "codes of a group" : "groups",
+                            packing.per_word));
   const Tensor& weight = matrix.require(".W_q");
   const Part& words = packing.word_bytes == 1 ? matrix.data(weight, {DType::u8}) : matrix.data(weight, {DType::i32});
-  matrix.require_shape(weight, {rows, group_size});
+  matrix.require_shape(weight, {rows, line});
   for (const std::string_view ending : {".scale", ".zero"}) {
     const Tensor& tensor = matrix.require(ending);
     matrix.data(tensor, {DType::f16, DType::bf16, DType::f32});
@@ -176,13 +203,14 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const Tensor& zeros = matrix.require(".zero");
   const Part& zero = zeros.require("data");
   return group_tensor(
-      matrix,
-      {.shape = shape,
-       .bits = stored,
-       .group_size = group_size,
-       .codes = std::make_shared<HqqCodes>(words.blob, packing, stored, shape[0] * shape[1], rows * group_size),
-       .scales = as_part("scales", matrix.require(".scale").require("data")),
-       .zeros = zero.dtype == DType::f16 ? as_part("zeros", zero) : as_part("zeros", DType::f32, as_f32(zeros))});
+      matrix, {.shape = shape,
+               .bits = stored,
+               .group_size = group_size,
+               .codes = std::make_shared<HqqCodes>(words.blob, packing, stored, shape[0] * shape[1], rows * line),
+               .scales = as_part("scales", matrix.require(".scale").require("data")),
+               .zeros = zero.dtype == DType::f16 ? as_part("zeros", zero) : as_part("zeros", DType::f32, as_f32(zeros)),
+               .index = axis == 0 ? std::make_shared<GroupsOfRows>(shape[0], along / group_size) : nullptr,
+               .axis = static_cast<std::size_t>(axis)});
 }
 
 }  // namespace

@@ -69,8 +69,9 @@ BlobPtr same_f16(float number, std::uint64_t count) {
 }
 
 Tensor group_tensor(const MatrixParts& matrix, GroupParts parts) {
-  if (parts.group_size == 0 || parts.shape[1] % parts.group_size != 0) {
-    matrix.fail(fmt::format("groups of {} do not divide its {} columns", parts.group_size, parts.shape[1]));
+  if (const std::uint64_t along = parts.shape[parts.axis]; parts.group_size == 0 || along % parts.group_size != 0) {
+    matrix.fail(fmt::format("groups of {} do not divide its {} {}", parts.group_size, along,
+                            parts.axis == 0 ? "rows" : "columns"));
   }
   Tensor tensor;
   tensor.name = matrix.name();
@@ -83,7 +84,7 @@ Tensor group_tensor(const MatrixParts& matrix, GroupParts parts) {
     tensor.attributes.set("packing",
                           in_words ? fmt::format("{}_per_i32", per_word) : fmt::format("{}_per_u8", per_byte));
   } else {
-    tensor.attributes.set("axis", std::uint64_t{1});
+    tensor.attributes.set("axis", std::uint64_t{parts.axis});
     tensor.attributes.set("packing", Attributes{{"word", in_words ? "u32" : "u8"},
                                                 {"order", "lsb_first"},
                                                 {"per_word", std::uint64_t{in_words ? per_word : per_byte}}});

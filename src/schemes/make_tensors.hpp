@@ -32,15 +32,16 @@ float scalar(const Tensor& tensor);
 // The same number for each of `count` groups, as float16.
 BlobPtr same_f16(float number, std::uint64_t count);
 
-// Groups of neighbours along rows.
+// Groups along rows: of neighbours, or those that an index gives. With an index they may be along columns.
 struct GroupParts {
   Shape shape;  // [rows, columns]
   unsigned bits = 0;
   std::uint64_t group_size = 0;
   BlobPtr codes;            // make_codes_blob() in `bits` bits
-  Part scales;              // [rows, columns / group_size]
+  Part scales;              // [rows, columns / group_size]; along columns [rows / group_size, columns]
   Part zeros;               // the same
-  BlobPtr index = nullptr;  // u32, for each column its group; null: groups of neighbours
+  BlobPtr index = nullptr;  // u32, for each column or row its group; null: groups of neighbours
+  std::size_t axis = 1;     // 0: along columns
 };
 // value = (code - zero) * scale. Throws what the layouts' checks throw.
 Tensor group_tensor(const MatrixParts& matrix, GroupParts parts);

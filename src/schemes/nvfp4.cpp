@@ -22,6 +22,7 @@ namespace {
 constexpr std::uint64_t kGroup = 16;
 constexpr std::array<std::string_view, 2> kModelOpt = {".weight", ".weight_scale"};
 constexpr std::array<std::string_view, 3> kModelOptLeftOut = {".input_scale", ".k_scale", ".v_scale"};
+constexpr std::array<std::string_view, 2> kAlgorithms = {"NVFP4", "W4A16_NVFP4"};
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressed = {".weight_packed", ".weight_scale"};
 constexpr std::array<std::string_view, 3> kCompressedLeftOut = {".input_global_scale", ".k_scale", ".v_scale"};
@@ -71,6 +72,8 @@ const QuantizationScheme modelopt_nvfp4 = {
     .parts = kModelOpt,
     .left_out = kModelOptLeftOut,
     .code_types = kModelOptCodes,
+    .doubts = [](const QuantizationConfig& config,
+                 std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kAlgorithms); },
     .fold = fold_modelopt,
 };
 

@@ -76,6 +76,9 @@ struct QuantizationScheme {
   bool (*holds)(const MatrixParts& matrix) = nullptr;
   // A matrix "X.weight" of one of these types makes sense only with the other parts of X.
   std::span<const DType> code_types = {};
+  // What the configuration contradicts about these matrices of the scheme, by their names, a sentence each: warnings.
+  // Null: nothing.
+  std::vector<std::string> (*doubts)(const QuantizationConfig& config, std::span<const std::string> matrices) = nullptr;
   // The matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
@@ -122,6 +125,9 @@ std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tenso
 
 // Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
 std::optional<std::string> drop_quantization(Attributes& config_json);
+
+// True if the model has a tensor of codes with its scales next to it, as programs store the matrices of any scheme.
+bool has_unfolded_codes(const Model& model);
 
 // The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv".
 // Null: the tensor is not a matrix of such numbers, or has no such tensor next to it.

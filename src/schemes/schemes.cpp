@@ -70,6 +70,10 @@ class Folding {
     }
     throw_faults();
     if (matrices_.empty()) return std::nullopt;
+    for (const QuantizationScheme* scheme : schemes_) {
+      for (std::string& doubt : doubts_of(*scheme))
+        result.warnings.push_back({Severity::warning, std::move(doubt), {}, std::nullopt});
+    }
     if (!left_out_.empty()) {
       result.warnings.push_back(
           {Severity::warning,
@@ -84,6 +88,14 @@ class Folding {
   }
 
  private:
+  std::vector<std::string> doubts_of(const QuantizationScheme& scheme) const {
+    std::vector<std::string> names;
+    for (const Matrix& matrix : matrices_) {
+      if (matrix.scheme == &scheme) names.push_back(matrix.name);
+    }
+    return scheme.doubts == nullptr || names.empty() ? std::vector<std::string>() : scheme.doubts(config_, names);
+  }
+
   static std::optional<std::string_view> before(std::string_view name, std::string_view ending) {
     if (!name.ends_with(ending) || name.size() == ending.size()) return std::nullopt;
     return name.substr(0, name.size() - ending.size());
@@ -195,13 +207,49 @@ class Folding {
   std::vector<std::string> left_out_;
 };
 
-// Codes that would pass for numbers.
+// The parts by which programs store a matrix, where no scheme has folded them.
+struct PartNames {
+  std::string_view codes;
+  std::string_view scales;
+  std::string_view programs;
+};
+constexpr std::array kPartNames = std::to_array<PartNames>({{".qweight", ".scales", "GPTQ and AWQ"},
+                                                            {".weight_packed", ".weight_scale", "compressed-tensors"},
+                                                            {".W_q", ".scale", "HQQ"},
+                                                            {".weight", ".weight.absmax", "bitsandbytes"},
+                                                            {".weight", ".SCB", "bitsandbytes"},
+                                                            {".weight", ".scales", "MLX"},
+                                                            {"_blocks", "_scales", "gpt-oss"}});
+
+struct UnfoldedCodes {
+  const Tensor* scale;
+  std::string_view programs;  // empty: several
+};
+
+std::optional<UnfoldedCodes> unfolded_codes(const Model& model, const Tensor& tensor) {
+  if (const Tensor* scale = scale_of_codes(model, tensor)) return UnfoldedCodes{scale, {}};
+  constexpr std::array kTypes = {DType::u8, DType::i8, DType::i32, DType::u32};
+  if (tensor.layout != Layout::dense || tensor.shape.size() < 2 ||
+      std::ranges::find(kTypes, tensor.require("data").dtype) == kTypes.end())
+    return std::nullopt;
+  const std::string_view name = tensor.name;
+  for (const PartNames& row : kPartNames) {
+    if (!name.ends_with(row.codes)) continue;
+    const std::string_view matrix = name.substr(0, name.size() - row.codes.size());
+    if (const Tensor* scale = model.find(fmt::format("{}{}", matrix, row.scales)))
+      return UnfoldedCodes{scale, row.programs};
+  }
+  return std::nullopt;
+}
+
+// Codes that would pass for numbers, or for tensors that the model does not know.
 void refuse_codes(const Model& model, const std::optional<FoundQuantization>& found) {
   for (const Tensor& tensor : model.tensors()) {
-    const Tensor* scale = scale_of_codes(model, tensor);
-    if (scale == nullptr) continue;
-    const std::string codes =
-        fmt::format("tensor {} holds codes ({}) that {} scales", tensor.name, storage_name(tensor), scale->name);
+    const auto unfolded = unfolded_codes(model, tensor);
+    if (!unfolded) continue;
+    const std::string codes = fmt::format(
+        "tensor {} holds codes ({}) that {} scales{}", tensor.name, storage_name(tensor), unfolded->scale->name,
+        unfolded->programs.empty() ? "" : fmt::format(", in the parts of {}", unfolded->programs));
     if (found) {
       for (const QuantizationScheme* scheme : schemes_of(found->method)) {
         if (scheme->require_known != nullptr) scheme->require_known(QuantizationConfig(*found->config));
@@ -243,6 +291,11 @@ const Tensor* scale_of_codes(const Model& model, const Tensor& tensor) {
     if (const Tensor* scale = model.find(fmt::format("{}{}", name, ending))) return scale;
   }
   return nullptr;
+}
+
+bool has_unfolded_codes(const Model& model) {
+  return std::ranges::any_of(model.tensors(),
+                             [&](const Tensor& tensor) { return unfolded_codes(model, tensor).has_value(); });
 }
 
 Model folded(Model model) {

@@ -48,7 +48,9 @@ class Codes {
       const std::size_t count = codes_.order.size();
       place = place / count * count + codes_.order[static_cast<std::size_t>(place % count)];
     }
-    const std::uint64_t bit = place * codes_.bits;
+    const std::uint64_t bit = codes_.per_word == 0
+                                  ? place * codes_.bits
+                                  : place / codes_.per_word * 32 + place % codes_.per_word * codes_.bits;
     const unsigned low = byte(row, column, bit / 8);
     const unsigned high = byte(row, column, (bit + codes_.bits - 1) / 8);
     const unsigned code = (low | high << 8U) >> bit % 8;

@@ -23,6 +23,7 @@ struct PackedCodes {
   std::span<const std::uint8_t> order = {};
   unsigned add = 0;             // added to each code, modulo 2^bits
   std::uint64_t row_bytes = 0;  // along rows: from one row to the next; 0: rows follow each other
+  std::uint64_t per_word = 0;   // codes in 32 bits, whose other bits are unused; 0: the stream has no gaps
 };
 
 enum class MatrixOrder : std::uint8_t { same, transposed };

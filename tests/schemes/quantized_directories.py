@@ -297,6 +297,15 @@ def ct(kind, num_bits, **weights):
     }
 
 
+def words_with_gaps(codes, bits):
+    """pack_to_int32() of compressed-tensors: 32 // bits codes in a word, from its low bits on; the rest is zero."""
+    per_word = 32 // bits
+    rows, count = codes.shape
+    padded = np.zeros((rows, -(-count // per_word) * per_word), np.uint32)
+    padded[:, :count] = codes
+    return sum(padded[:, i::per_word] << np.uint32(bits * i) for i in range(per_word)).astype(np.uint32)
+
+
 def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
     """zeros: None for symmetric ones, "packed" or "plain". one: a scale for the matrix, zero points for each row."""
 
@@ -311,14 +320,16 @@ def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
         if one:
             scales = np.full_like(scales, scales[0, 0])
         result = {
-            ".weight_packed": stream(codes, bits).view(np.int32),
+            ".weight_packed": words_with_gaps(codes, bits).view(np.int32),
             ".weight_scale": scales[0] if one else scales,
             ".weight_shape": np.array(shape, np.int64),
         }
         if zeros:
             points = codes_of((out, groups), bits)
             result[".weight_zero_point"] = (
-                stream(points.T, bits).T.view(np.int32) if zeros == "packed" else (points - middle).astype(np.int8)
+                words_with_gaps(points.T, bits).T.view(np.int32)
+                if zeros == "packed"
+                else (points - middle).astype(np.int8)
             )
         if order:
             result[".weight_g_idx"] = index.astype(np.int32)
@@ -419,15 +430,18 @@ def mlx(bits=4, group=32):
     return {"group_size": group, "bits": bits}, parts
 
 
-def hqq(bits=4, group=32, dtype=np.float16, skip=()):
-    """BitPack's packing, and the settings as encode_safetensor_type() makes tensors of them."""
+def hqq(bits=4, group=32, dtype=np.float16, skip=(), axis=1):
+    """BitPack's packing, and the settings as encode_safetensor_type() makes tensors of them. Groups are the rows of the
+    matrix, reshaped to [-1, group]; with axis 0 the columns of [group, -1]."""
 
     def parts(name, shape):
-        codes = codes_of((shape[0] * shape[1] // group, group), bits)
-        scales, zeros = scales_of((len(codes), 1), dtype), (rng.random((len(codes), 1)) * 2**bits).astype(dtype)
+        count = shape[0] * shape[1] // group
+        codes = codes_of((count, group) if axis == 1 else (group, count), bits)
+        each = (count, 1) if axis == 1 else (1, count)
+        scales, zeros = scales_of(each, dtype), (rng.random(each) * 2**bits).astype(dtype)
         per_word, word = (10, np.int32) if bits == 3 else (8 // bits, np.uint8)
         step = -(-len(codes) // per_word)
-        padded = np.zeros((step * per_word, group), np.int64)
+        padded = np.zeros((step * per_word, codes.shape[1]), np.int64)
         padded[: len(codes)] = codes
         words = sum(padded[i * step : (i + 1) * step] << (bits * (per_word - 1 - i)) for i in range(per_word)).astype(
             word
@@ -442,7 +456,7 @@ def hqq(bits=4, group=32, dtype=np.float16, skip=()):
             ".shape": np.array(shape, np.int64),
             ".nbits": np.array(bits, np.int32),
             ".group_size": np.array(group, np.int32),
-            ".axis": np.array(1, np.int32),
+            ".axis": np.array(axis, np.int32),
             ".packing": text("3bit_32" if bits == 3 else f"{bits}bit_u8"),
             ".quant_scale": flag(0),
             ".quant_zero": flag(0),
@@ -460,7 +474,7 @@ def hqq(bits=4, group=32, dtype=np.float16, skip=()):
 
     return {
         "quant_method": "hqq",
-        "quant_config": {"weight_quant_params": {"nbits": bits, "group_size": group, "axis": 1}},
+        "quant_config": {"weight_quant_params": {"nbits": bits, "group_size": group, "axis": axis}},
         "skip_modules": ["lm_head"],
     }, parts
 
@@ -499,6 +513,11 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "ct-int4-zeros": (packed_integers(zeros="packed"), ".weight_packed", True),
     "ct-int8-plain-zeros": (packed_integers(8, zeros="plain"), ".weight_scale", True),
     "ct-int2": (packed_integers(2, zeros="packed"), ".weight_shape", True),
+    "ct-int3": (packed_integers(3), ".weight_packed", True),
+    "ct-int3-zeros": (packed_integers(3, zeros="packed"), ".weight_scale", True),
+    "ct-int5-zeros": (packed_integers(5, zeros="packed"), ".weight_scale", True),
+    "ct-int6-plain-zeros": (packed_integers(6, zeros="plain"), ".weight_shape", True),
+    "ct-int7-rows": (packed_integers(7, None, "packed"), ".weight_scale", True),
     "ct-int4-order": (packed_integers(order=True), ".weight_scale", True),
     "ct-int8": (int8(), ".weight_scale", True),
     "ct-int8-one": (int8(True), ".weight", True),
@@ -511,6 +530,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     **{f"hqq{bits}": (hqq(bits), ".scale", True) for bits in (2, 3, 4, 8)},
     "hqq4-f32": (hqq(4, 64, np.float32), ".zero", True),
     "hqq3-rows": (hqq(3, 64, skip=(".optimize", ".stores_quant_config")), ".W_q", True),
+    **{f"hqq{bits}-columns": (hqq(bits, 16, axis=0), ".zero", True) for bits in (2, 3, 4, 8)},
     **{f"mlx{bits}": (mlx(bits), ".biases", False) for bits in (2, 3, 4, 6, 8)},
 }
 
@@ -534,6 +554,8 @@ CUT = {
     "mlx4",
     "hqq3",
     "hqq4",
+    "hqq3-columns",
+    "ct-int3-zeros",
 }
 
 
@@ -729,6 +751,67 @@ class Tester:
             message = self.poise("inspect", path, fails=True)
             require(text in message and "hf_quant_config.json" in message, message)
 
+    def check_parts_of_nothing(self):
+        """Parts of every scheme that nothing describes, or that a description of another scheme stands next to."""
+        for case, program in (
+            ("gptq4-gptq", "GPTQ and AWQ"),
+            ("awq", "GPTQ and AWQ"),
+            ("ct-int4", "compressed-tensors"),
+            ("hqq4", "HQQ"),
+            ("nf4", "bitsandbytes"),
+            ("bitsandbytes8", "bitsandbytes"),
+            ("mlx4", "MLX"),
+        ):
+            tensors, _ = self.stored(CASES[case][0][1])
+            path = self.make("parts-of-nothing", None, tensors)
+            message = self.poise("inspect", path, fails=True)
+            require(f"in the parts of {program}, and nothing describes how" in message, f"{case}: {message}")
+            require("q_proj" in message and "expected quantization_config" in message, f"{case}: {message}")
+            self.poise("inspect", path, "--raw")
+            other = {"quant_method": "fbgemm_fp8"}
+            message = self.poise("inspect", self.make("parts-of-nothing", other, tensors), fails=True)
+            require("q_proj" in message, f"{case}: {message}")
+
+    def check_contradictions(self):
+        """What ModelOpt's description denies of the parts that are there."""
+
+        def told(case, **keys):
+            quantization, parts_of = CASES[case][0]
+            tensors, expected = self.stored(parts_of)
+            path = self.make("contradictions", {**quantization, **keys}, tensors)
+            self.compare(self.converted(path), expected, True)
+            return json.loads(self.poise("inspect", path, "--json"))["warnings"]
+
+        for case, stored, other in (("fp8-modelopt", "FP8", "NVFP4"), ("modelopt-nvfp4", "NVFP4", "FP8")):
+            for algorithm in (stored, "MIXED_PRECISION"):
+                texts = told(case, quant_algo=algorithm, exclude_modules=["lm_head", "*embed*", 3])
+                require(not any("parts count" in text for text in texts), f"{texts}")
+            texts = told(case, quant_algo=other)
+            text = (
+                f"quant_algo is {other}, but matrix model.layers.0.self_attn.q_proj, with 6 more, is stored as {stored}"
+            )
+            require(any(text in found for found in texts), f"{texts}")
+            for key in ("exclude_modules", "ignore"):
+                texts = told(case, quant_algo=stored, **{key: ["lm_head", "model.layers.*.mlp.*"]})
+                text = f"{key} lists matrix model.layers.0.mlp.gate_proj and 2 more as not quantized"
+                require(any(text in found for found in texts), f"{texts}")
+
+    def check_columns(self):
+        """HQQ's groups along columns in .zt: codes, scales and the group of each row."""
+        tensors, expected = self.stored(CASES["hqq4-columns"][0][1])
+        path = self.make("columns", CASES["hqq4-columns"][0][0], tensors)
+        zt = self.directory / "columns.zt"
+        self.poise("convert", path, "-o", zt, "--force", "--quiet")
+        rows = json.loads(self.poise("inspect", zt, "--json"))["tensors"]
+        row = next(row for row in rows if row["name"] == VICTIM + ".weight")
+        require(row["layout"] == "poise.quant_group_indexed/1" and row["attributes"]["axis"] == 0, f"{row}")
+        tensors[VICTIM + ".group_size"] = np.array(56, np.int32)
+        message = self.poise("inspect", self.make("columns", CASES["hqq4-columns"][0][0], tensors), fails=True)
+        require("groups of 56 do not divide its" in message and "rows" in message, message)
+        tensors[VICTIM + ".axis"] = np.array(2, np.int32)
+        message = self.poise("inspect", self.make("columns", CASES["hqq4-columns"][0][0], tensors), fails=True)
+        require("axis is 2, expected 0 or 1" in message, message)
+
     def check_biases(self):
         """AutoGPTQ's biases: zeros are left out, numbers are not."""
         quantization, parts_of = gptq()
@@ -810,7 +893,13 @@ def main():
                 continue
             steps = [tester.check] + [tester.check_file] * (name in FILES)
             failed += attempt(name, *(partial(step, name, quantization, parts_of, missing, exact) for step in steps))
-        for name, step in (("undescribed", tester.check_undescribed), ("biases", tester.check_biases)):
+        for name, step in (
+            ("undescribed", tester.check_undescribed),
+            ("parts-of-nothing", tester.check_parts_of_nothing),
+            ("contradictions", tester.check_contradictions),
+            ("columns", tester.check_columns),
+            ("biases", tester.check_biases),
+        ):
             if not only or name in only:
                 failed += attempt(name, step)
     sys.exit(f"failed: {' '.join(failed)}" if failed else 0)

@@ -37,6 +37,7 @@
 #include "formats/not_a_model.hpp"
 #include "io/plain_file_name.hpp"
 #include "model/limits.hpp"
+#include "schemes/scheme.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/tokens/end_tokens.hpp"
@@ -124,7 +125,10 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   model.origin = directory.origin();
   model.origin.other_files = std::move(other_files);
   if (!options.raw) model = with_folded_matrices(std::move(model), directory.path(), quantization_file);
-  if (find_family(model_type) != nullptr) throw_faults(check_consistency(model), directory.path().string());
+  // The parts of codes have other names than the family's tensors.
+  const bool has_parts = options.raw && has_unfolded_codes(model);
+  if (find_family(model_type) != nullptr && !has_parts)
+    throw_faults(check_consistency(model), directory.path().string());
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;
 }
