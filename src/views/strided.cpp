@@ -143,19 +143,62 @@ class Bands {
   std::uint64_t owner_;  // unique: identifies whose band a thread has
 };
 
+// Memory that all views of the program may take together, besides what each may always take.
+class SharedMemory {
+ public:
+  // A share of at most `wanted` bytes, in multiples of `unit`; given back by its destructor.
+  class Share {
+   public:
+    Share() = default;
+    Share(SharedMemory& memory, std::uint64_t bytes) : memory_(&memory), bytes_(bytes) {}
+    Share(Share&& other) noexcept : memory_(other.memory_), bytes_(std::exchange(other.bytes_, 0)) {}
+    Share& operator=(Share&& other) noexcept {
+      std::swap(memory_, other.memory_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+    ~Share() {
+      if (bytes_ != 0) memory_->left_ += bytes_;
+    }
+    std::uint64_t bytes() const { return bytes_; }
+
+   private:
+    SharedMemory* memory_ = nullptr;
+    std::uint64_t bytes_ = 0;
+  };
+
+  explicit SharedMemory(std::uint64_t bytes) : left_(bytes) {}
+
+  Share take(std::uint64_t wanted, std::uint64_t unit) {
+    std::uint64_t left = left_.load();
+    for (;;) {
+      const std::uint64_t taken = std::min(wanted, left) / unit * unit;
+      if (taken == 0) return {};
+      if (left_.compare_exchange_weak(left, left - taken)) return {*this, taken};
+    }
+  }
+
+ private:
+  std::atomic<std::uint64_t> left_;
+};
+
 // Consecutive elements of a blob that can only be read from front to back: as many at a time as the stored bytes
-// justify, each time with a pass over the blob. They stay in memory until every byte of them has been read once.
+// justify, and more where that would take many passes over the blob and the memory for it is left. Each time takes a
+// pass. They stay in memory until every byte of them has been read once.
 class Slabs {
  public:
   struct Slab {
     std::uint64_t begin = 0;  // the offset of its first byte in the view
     std::vector<std::byte> bytes = {};
+    SharedMemory::Share share = {};
   };
 
   // `size`: of the view.
   Slabs(const Blob& blob, std::size_t item, std::uint64_t size) : size_(size) {
     const auto at = blob.stored();
-    const std::uint64_t most = at ? std::max(kFewPasses, max_decoded_bytes(at->length)) : size;
+    const std::uint64_t most = at ? std::max(kLeastBytes, max_decoded_bytes(at->length)) : size;
     slab_bytes_ = std::min(size, std::max<std::uint64_t>(item, most - most % item));
   }
 
@@ -176,22 +219,31 @@ class Slabs {
  private:
   template <typename Make>
   std::shared_ptr<const Slab> get(std::uint64_t offset, const Make& make) const {
-    const std::uint64_t begin = offset - offset % slab_bytes_;
     const std::scoped_lock lock(mutex_);
-    if (slab_ && slab_->begin == begin) return slab_;
+    if (slab_ && slab_->begin <= offset && offset - slab_->begin < slab_->bytes.size()) return slab_;
     slab_.reset();
     auto slab = std::make_shared<Slab>();
-    slab->begin = begin;
-    slab->bytes.resize(static_cast<std::size_t>(std::min(slab_bytes_, size_ - begin)));
-    make(begin, std::span(slab->bytes));
+    slab->begin = offset - offset % slab_bytes_;
+    const std::uint64_t left = size_ - slab->begin;
+    const std::uint64_t few_passes = std::min(left, size_ / kFewPasses + slab_bytes_);
+    if (few_passes > slab_bytes_) slab->share = memory().take(few_passes - slab_bytes_, slab_bytes_);
+    slab->bytes.resize(static_cast<std::size_t>(std::min(left, slab_bytes_ + slab->share.bytes())));
+    make(slab->begin, std::span(slab->bytes));
     unread_ = slab->bytes.size();
     return slab_ = std::move(slab);
   }
 
-  static constexpr std::uint64_t kFewPasses = 64 << 20;  // zeros shrink to a thousandth: 16 MB would take 60 passes
+  static SharedMemory& memory() {
+    static SharedMemory memory(kSharedBytes);
+    return memory;
+  }
+
+  static constexpr std::uint64_t kLeastBytes = 64 << 20;  // zeros shrink to a thousandth: 16 MB would take 60 passes
+  static constexpr std::uint64_t kSharedBytes = 512 << 20;
+  static constexpr std::uint64_t kFewPasses = 3;
 
   std::uint64_t size_;
-  std::uint64_t slab_bytes_ = 0;
+  std::uint64_t slab_bytes_ = 0;  // of a slab, or more
   mutable std::mutex mutex_;
   mutable std::shared_ptr<const Slab> slab_;
   mutable std::uint64_t unread_ = 0;

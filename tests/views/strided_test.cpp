@@ -271,5 +271,19 @@ TEST(Strided, PassesSeveralTimesOverWhatOnlyStreams) {
   EXPECT_TRUE(make_strided_blob(blob, {{100}, {-6}, 600, 3})->seekable());
 }
 
+// Of a large view a third at a time, while there is memory for that.
+TEST(Strided, PassesFewTimesOverMuch) {
+  constexpr std::uint64_t kSide = 20'000;
+  constexpr std::uint64_t kBytes = kSide * kSide;
+  const auto blob = std::make_shared<CompressedNumbers>(kBytes);
+  const BlobPtr view = make_strided_blob(blob, {{kSide, kSide}, column_major_strides({kSide, kSide}, 1), 0, 1});
+  std::vector<std::byte> part(1);
+  for (const std::uint64_t byte : {std::uint64_t{0}, std::uint64_t{5}, kBytes / 3}) {
+    view->read(byte, part);
+    EXPECT_EQ(part[0], blob->at(byte % kSide * kSide + byte / kSide));
+    EXPECT_LE(blob->read_bytes, kBytes);
+  }
+}
+
 }  // namespace
 }  // namespace poise
