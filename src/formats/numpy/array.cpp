@@ -150,7 +150,8 @@ class Literal {
   std::size_t position_ = 0;
 };
 
-// Without its first letter, if that is a byte order.
+// Without its first letter, if that is a byte order. NumPy takes all but ">" for that of the machine, which is
+// little-endian wherever Poise runs; it writes "<", and "|" for single bytes.
 std::string_view without_order(std::string_view descr) {
   return !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos ? descr.substr(1) : descr;
 }
@@ -187,10 +188,7 @@ Header read_header(ByteReader& reader) {
 
 std::optional<DType> dtype_of(const Header& header) {
   if (header.is_record) return std::nullopt;
-  const auto dtype = dtype_spelled(kSpellings, without_order(header.descr));
-  // Single bytes have no order; other types need one.
-  if (!dtype || (header.descr.size() == 2 && info(*dtype).bits > 8)) return std::nullopt;
-  return header.descr[0] == '|' && number_bytes(*dtype) > 1 ? std::nullopt : dtype;
+  return dtype_spelled(kSpellings, without_order(header.descr));
 }
 
 std::string why_no_number(const Header& header) {
