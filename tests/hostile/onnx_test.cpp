@@ -9,6 +9,7 @@
 #include <poise/verify.hpp>
 
 #include "support/directories.hpp"
+#include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
@@ -187,6 +188,22 @@ TEST(HostileOnnx, SparseCellsOutside) {
   }
 }
 
+// As in the cache of the Hub: links to the model and to its data, which are next to each other.
+TEST(HostileOnnx, LinksToOneDirectory) {
+  const support::TemporaryDirectory directory;
+  support::put(directory / "blobs" / "1", with(tensor(external("weights"))).bytes());
+  support::put(directory / "blobs" / "2", std::string(8, '\0'));
+  support::put(directory / "secret", std::string(8, '\0'));
+  std::filesystem::create_directory(directory / "snapshot");
+  std::filesystem::create_symlink("../blobs/1", directory / "snapshot" / "model.onnx");
+  std::filesystem::create_symlink("../blobs/2", directory / "snapshot" / "weights");
+  EXPECT_EQ(open(directory / "snapshot" / "model.onnx").size(), 1U);
+  std::filesystem::remove(directory / "snapshot" / "weights");
+  std::filesystem::create_symlink("../secret", directory / "snapshot" / "weights");
+  EXPECT_THAT(support::error_of([&] { open(directory / "snapshot" / "model.onnx"); }).message(),
+              HasSubstr("leads out of the model's directory"));
+}
+
 TEST(HostileOnnx, OtherFiles) {
   const support::TemporaryDirectory directory;
   support::put(directory / "weights", std::string(8, '\0'));
@@ -212,6 +229,15 @@ TEST(HostileOnnx, OtherFiles) {
         std::string("./../secret"), std::string("deeper//weights"), std::string("./")})
     EXPECT_THAT(message_of(external(name)), HasSubstr("is not inside the model's directory")) << name;
   EXPECT_THAT(message_of(external("absent")), HasSubstr("absent, which is not there"));
+  const auto link = [&](const std::string& target, const std::string& name) {
+    std::filesystem::create_symlink(target, directory / "inside" / name);
+    return message_of(external(name));
+  };
+  EXPECT_EQ(link("deeper/weights", "link"), "it was read");
+  EXPECT_THAT(link("../secret", "out"), HasSubstr("\"out\" is a link that leads out of the model's directory"));
+  EXPECT_THAT(link((directory / "secret").string(), "absolute"), HasSubstr("leads out of the model's directory"));
+  std::filesystem::create_directory_symlink(directory.path(), directory / "inside" / "folder");
+  EXPECT_THAT(message_of(external("folder/secret")), HasSubstr("leads out of the model's directory"));
   EXPECT_THAT(message_of(external("weights", "1")), HasSubstr("8 bytes at 1 are wanted of weights, which has 8"));
   EXPECT_THAT(message_of(external("weights", "18446744073709551615")), HasSubstr("which has 8"));
   EXPECT_THAT(message_of(external("weights", "-1")), HasSubstr("offset: expected a number"));

@@ -183,14 +183,32 @@ TensorProto read_tensor_proto(Message message) {
   return proto;
 }
 
+// A link may lead to a file of the directory that the model is in: the Hub's cache has links to both next to each
+// other.
+void ExternalFiles::require_inside(const std::filesystem::path& path, const std::string& name) const {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const fs::path real = fs::canonical(path, ignored);
+  const auto holds = [&](const fs::path& directory) {
+    const fs::path folder = fs::canonical(directory, ignored);
+    return !folder.empty() &&
+           std::mismatch(folder.begin(), folder.end(), real.begin(), real.end()).first == folder.end();
+  };
+  if (!real.empty() && (holds(model_.has_parent_path() ? model_.parent_path() : ".") ||
+                        holds(fs::canonical(model_, ignored).parent_path())))
+    return;
+  fail(fmt::format("external_data: location: \"{}\" is a link that leads out of the model's directory", name));
+}
+
 const SourcePtr& ExternalFiles::open(const std::string& name) {
   if (!is_inside(name)) fail(fmt::format("external_data: location: \"{}\" is not inside the model's directory", name));
   const auto found = opened_.find(name);
   if (found != opened_.end()) return found->second;
-  const std::filesystem::path path = directory_ / name;
+  const std::filesystem::path path = model_.parent_path() / name;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     fail(fmt::format("external_data: the model names the file {}, which is not there", name), ErrorKind::not_found);
+  require_inside(path, name);
   return opened_.emplace(name, Source::open(path, options_.io)).first->second;
 }
 

@@ -45,15 +45,18 @@ void take_dims(Message& message, Shape& dims);
 // The files in the model's directory that hold elements, each opened once.
 class ExternalFiles {
  public:
-  ExternalFiles(std::filesystem::path directory, const ReadOptions& options)
-      : directory_(std::move(directory)), options_(options) {}
+  // `model`: the path of the model, in whose directory they are.
+  ExternalFiles(std::filesystem::path model, const ReadOptions& options)
+      : model_(std::move(model)), options_(options) {}
 
-  // Throws invalid_file where `name` is not a path inside the directory, not_found, io.
+  // Throws invalid_file where `name` is not a path inside the directory, or leads out of it, not_found, io.
   const SourcePtr& open(const std::string& name);
   const std::map<std::string, SourcePtr>& opened() const { return opened_; }
 
  private:
-  std::filesystem::path directory_;
+  void require_inside(const std::filesystem::path& path, const std::string& name) const;
+
+  std::filesystem::path model_;
   const ReadOptions& options_;
   std::map<std::string, SourcePtr> opened_;
 };
