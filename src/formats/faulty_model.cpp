@@ -9,16 +9,16 @@ namespace {
 
 constexpr std::size_t kMostFaults = 100;
 
+}  // namespace
+
 std::string message_of(const std::vector<Finding>& faults) {
   const std::size_t more = faults.size() - 1;
   return more == 0 ? faults.front().message
                    : fmt::format("{} (and {} more fault{})", faults.front().message, more, more == 1 ? "" : "s");
 }
 
-}  // namespace
-
-FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound)
-    : Error(ErrorKind::invalid_file, message_of(faults), faults.front().path, faults.front().offset),
+FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind)
+    : Error(kind, message_of(faults), faults.front().path, faults.front().offset),
       found_(std::make_shared<const Found>(Found{std::move(faults), std::move(sound)})) {}
 
 void TensorFaults::note(const Error& error) {

@@ -10,11 +10,14 @@
 
 namespace poise {
 
-// The message is the first fault's, with the number of others.
+// The first fault's message, with the number of others. Requires: there is a fault.
+std::string message_of(const std::vector<Finding>& faults);
+
+// Its message is message_of() the faults.
 class FaultyModel : public Error {
  public:
-  // Requires: there is a fault.
-  FaultyModel(std::vector<Finding> faults, Model sound);
+  // `kind`: of the first fault. Requires: there is one.
+  FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
   // Without the faulty tensors.

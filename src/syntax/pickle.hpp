@@ -76,6 +76,10 @@ class Pickle {
   Global global(Id id) const;
   Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
 
+  // The first text that is no Unicode for a surrogate without its other half, as Python's texts may have: these are
+  // bytes here, as Python's UTF-8 with "surrogatepass" has them. Nothing if there is none.
+  std::optional<Id> lone_surrogate() const { return lone_surrogate_; }
+
   // One of each name that the pickle has, in order.
   std::vector<Id> globals() const;
 
@@ -100,6 +104,7 @@ class Pickle {
   std::deque<Call> calls_;
   std::deque<std::string> made_texts_;  // that are not in the pickle as they are
   std::vector<Global> globals_;
+  std::optional<Id> lone_surrogate_;
   Id root_ = kNone;
   std::uint64_t size_ = 0;
 };

@@ -18,6 +18,16 @@ constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
 constexpr std::uint64_t kCallBytes = sizeof(Call) + 176;  // with what is made of one, such as a tensor
 
 // Lines of UNICODE are in Latin-1.
+// True if only surrogates, which UTF-8 would encode as ED A0 80 to ED BF BF, are wrong.
+bool is_utf8_but_for_surrogates(std::string text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  for (std::size_t at = 0; at + 2 < text.size(); ++at) {
+    if (byte(at) == 0xed && byte(at + 1) >= 0xa0 && byte(at + 1) <= 0xbf && (byte(at + 2) & 0xc0U) == 0x80)
+      text.replace(at, 3, "   ");
+  }
+  return is_utf8(text);
+}
+
 void append_character(std::string& text, char character, bool is_latin1) {
   if (is_latin1) {
     append_utf8(text, static_cast<unsigned char>(character));
@@ -110,8 +120,15 @@ Id Builder::real_of_line(std::string_view text) {
 
 Id Builder::text(Kind kind, std::uint64_t length) {
   const std::span<const std::byte> bytes = program_.raw(length, kind == Kind::text ? "text" : "bytes");
-  if (kind == Kind::text && !is_utf8(as_text(bytes))) program_.fail("the text is not UTF-8");
-  return make(kind, program_.position() - bytes.size(), bytes.size());
+  const std::uint64_t at = program_.position() - bytes.size();
+  if (kind != Kind::text || is_utf8(as_text(bytes))) return make(kind, at, bytes.size());
+  if (!is_utf8_but_for_surrogates(std::string(as_text(bytes)))) program_.fail("the text is not UTF-8");
+  return with_surrogate(make(Kind::bytes, at, bytes.size()));
+}
+
+Id Builder::with_surrogate(Id id) {
+  if (!result_.lone_surrogate_) result_.lone_surrogate_ = id;
+  return id;
 }
 
 Id Builder::string(std::uint64_t length) {
@@ -160,8 +177,9 @@ Id Builder::unescaped(std::string_view text, bool is_unicode) {
     at += 2 + digits;
   }
   const bool is_text = is_utf8(result);
-  if (is_unicode && !is_text) program_.fail("the text is not Unicode");
-  return made_text(is_text ? Kind::text : Kind::bytes, std::move(result));
+  if (is_unicode && !is_text && !is_utf8_but_for_surrogates(result)) program_.fail("the text is not Unicode");
+  const Id id = made_text(is_text ? Kind::text : Kind::bytes, std::move(result));
+  return is_unicode && !is_text ? with_surrogate(id) : id;
 }
 
 Id Builder::list(Kind kind, std::vector<Id> items) {

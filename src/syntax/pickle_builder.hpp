@@ -33,6 +33,8 @@ class Builder {
   // Text of Python 2, which may be bytes.
   Id string(std::uint64_t length);
   Id made_text(Kind kind, std::string text);
+  // See Pickle::lone_surrogate().
+  Id with_surrogate(Id id);
   // As Python 2 prints a text, in quotes.
   Id text_in_quotes(std::string_view line);
   // A line in Latin-1, with \u1234 for characters that it does not have.

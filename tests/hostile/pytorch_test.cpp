@@ -9,6 +9,7 @@
 #include <poise/verify.hpp>
 
 #include "support/directories.hpp"
+#include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
 #include "support/zip_file.hpp"
 
@@ -435,6 +436,47 @@ TEST(HostilePytorch, NothingIsCalled) {
 TEST(HostilePytorch, TheExtensionRegistryMeansNothing) {
   const Model model = open(support::source(file_of(objects(text("x") + "\x82\1)R")).bytes(), "hostile.pt"));
   EXPECT_THAT(model.warnings.at(0).message, HasSubstr("copyreg.extension 1"));
+}
+
+// verify() tells all of them, and checks the others.
+TEST(HostilePytorch, FaultyTensorsAreToldTogether) {
+  const std::string outside = view(storage(), integer(6), integer(1), integer(1));
+  const std::string odd =
+      view(storage(text("0"), integer(6), global("torch", "QUInt4x2Storage")), integer(0), integer(1), integer(1));
+  const support::TemporaryDirectory directory;
+  support::put(directory / "hostile.pt", file_of(objects(text("x") + outside + text("y") + odd)).bytes());
+  const Error error = support::error_of([&] { open(directory / "hostile.pt"); });
+  EXPECT_EQ(error.kind(), kInvalid);
+  EXPECT_THAT(error.message(), HasSubstr("pytorch: x: elements of shape [1]"));
+  EXPECT_THAT(error.message(), HasSubstr("(and 1 more fault)"));
+  const VerifyReport report = verify(directory / "hostile.pt");
+  ASSERT_EQ(report.faults.size(), 2U);
+  EXPECT_THAT(report.faults[1].message,
+              HasSubstr("pytorch: y: storage: the class torch.QUInt4x2Storage is not known: in Python, save x.deq"));
+  EXPECT_TRUE(report.faults[0].offset && report.faults[1].offset);
+  EXPECT_EQ(report.tensors, 1U);
+  std::string many;
+  for (int i = 0; i < 200; ++i) many += text("x" + std::to_string(i)) + outside;
+  EXPECT_THAT(support::error_of([&] { open(support::source(file_of(objects(many)).bytes(), "hostile.pt")); }).message(),
+              HasSubstr("(and 99 more faults)"));
+}
+
+// Python's texts may have half of a surrogate pair.
+TEST(HostilePytorch, SurrogatesAreBytes) {
+  const std::string half = "a\xed\xa0\x80";
+  const Model model = open(support::source(file_of(objects(text("x") + text(half))).bytes(), "hostile.pt"));
+  const auto* bytes = model.attributes.find("x")->get_if<Value::Bytes>();
+  ASSERT_NE(bytes, nullptr);
+  EXPECT_EQ(bytes->size(), 4U);
+  EXPECT_THAT(model.warnings.at(0).message, HasSubstr("half of a surrogate pair"));
+  const Model line = open(support::source(file_of(objects(text("x") + "Va\\ud800\n")).bytes(), "hostile.pt"));
+  EXPECT_NE(line.attributes.find("x")->get_if<Value::Bytes>(), nullptr);
+  for (const std::string& name : {half, std::string("\xed\xa0"), std::string("\xff")}) {
+    EXPECT_EQ(support::error_of([&] {
+                open(support::source(file_of(objects(text(name) + kMatrix)).bytes(), "hostile.pt"));
+              }).kind(),
+              name == half ? kUnsupported : kInvalid);
+  }
 }
 
 // Files that ask for much more than they hold.

@@ -163,7 +163,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   ArchiveStorages storages(file.archive, file.root, is_big_endian(file.archive, file.root));
   return file.with_objects([&](const pickle::Pickle& pickle) {
     Rest rest = read_objects(pickle, source->name(), storages, take);
-    tell_others(file.archive, file.root, storages, rest);
+    if (rest.faults.empty()) tell_others(file.archive, file.root, storages, rest);
     return rest;
   });
 }

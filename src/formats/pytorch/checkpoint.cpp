@@ -8,6 +8,7 @@
 
 #include <poise/error.hpp>
 
+#include "formats/faulty_model.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "formats/pytorch/tensor_builder.hpp"
 #include "formats/pytorch/values.hpp"
@@ -32,6 +33,8 @@ class Objects {
 
   Rest read() {
     findings_ = unexpected_globals(pickle_, path_);
+    if (const auto id = pickle_.lone_surrogate())
+      leave_out(*id, "texts with half of a surrogate pair, which are not Unicode, are read as bytes");
     tensors_below_.resize(pickle_.root() + 1);
     const Id root = pickle_.root();
     if (!has_tensors(root, 0)) {
@@ -47,7 +50,7 @@ class Objects {
       walk(root, "", 0);
     }
     if (auto finding = tensors_.rounded_scales()) findings_.push_back(*std::move(finding));
-    return {Attributes::from_unique(std::move(attributes_)), std::move(findings_)};
+    return {Attributes::from_unique(std::move(attributes_)), std::move(findings_), std::move(faults_), fault_};
   }
 
  private:
@@ -223,11 +226,18 @@ class Objects {
     try {
       take_(tensors_.make(name, id));
     } catch (const Error& error) {
-      if (error.offset()) throw;
-      throw Error(error.kind(), fmt::format("pytorch: {}: {}", name, error.message()), path_, pickle_.offset(id));
+      if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
+      constexpr std::string_view kFormat = "pytorch: ";
+      std::string_view problem = error.message();
+      if (problem.starts_with(kFormat)) problem.remove_prefix(kFormat.size());
+      if (faults_.empty()) fault_ = error.kind();
+      faults_.push_back({Severity::error, fmt::format("{}{}: {}", kFormat, name, problem), path_,
+                         error.offset().value_or(pickle_.offset(id))});
+      if (faults_.size() == kMostFaults) throw Error(fault_, message_of(faults_), path_, faults_.front().offset);
     }
   }
 
+  static constexpr std::size_t kMostFaults = 100;
   static constexpr std::size_t kMostNameBytes = 4096;
   static constexpr std::uint64_t kWalkBytes = 64;
   static constexpr std::uint64_t kTensorBytes = 512;
@@ -245,6 +255,8 @@ class Objects {
   std::vector<Attributes::Entry> attributes_;
   std::unordered_set<std::string> names_;
   std::vector<Finding> findings_;
+  std::vector<Finding> faults_;
+  ErrorKind fault_ = ErrorKind::invalid_file;
 };
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <poise/error.hpp>
+
+#include "formats/faulty_model.hpp"
 #include "formats/pytorch/archive.hpp"
 #include "formats/pytorch/legacy.hpp"
 #include "formats/pytorch/write.hpp"
@@ -22,10 +25,15 @@ bool sniff(const Input& input) {
   return pytorch::has_legacy_magic({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
+pytorch::Rest read_any(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+  return container_of({source->name(), source}) == ContainerKind::zip ? pytorch::read_archive(source, take)
+                                                                      : pytorch::read_legacy(source, take);
+}
+
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
-  pytorch::Rest rest = container_of({source->name(), source}) == ContainerKind::zip
-                           ? pytorch::read_archive(source, take)
-                           : pytorch::read_legacy(source, take);
+  pytorch::Rest rest = read_any(source, take);
+  if (!rest.faults.empty())
+    throw Error(rest.fault, message_of(rest.faults), rest.faults.front().path, rest.faults.front().offset);
   std::ranges::move(rest.findings, std::back_inserter(warnings));
   return std::move(rest.attributes);
 }
@@ -33,8 +41,10 @@ Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take,
 Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "pytorch", input.source->size(), {input.path}};
-  model.attributes = read_weights(
-      input.source, [&](Tensor tensor) { model.add(std::move(tensor)); }, model.warnings);
+  pytorch::Rest rest = read_any(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
+  model.attributes = std::move(rest.attributes);
+  model.warnings = std::move(rest.findings);
+  if (!rest.faults.empty()) throw FaultyModel(std::move(rest.faults), std::move(model), rest.fault);
   return model;
 }
 

@@ -32,7 +32,8 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   const std::string type = storage_of(view).type;
   const bool is_signed = type == "torch.QInt8Storage";
   if (!is_signed && type != "torch.QUInt8Storage")
-    fail(view.storage, ErrorKind::unsupported, fmt::format("quantized tensors of {} are not read", type));
+    fail(view.storage, ErrorKind::unsupported,
+         fmt::format("quantized tensors of {} are not read: in Python, save x.dequantize()", type));
   const Id parameters = making.arguments[4];
   if (pickle_.kind(parameters) != Kind::tuple || pickle_.items(parameters).empty())
     fail(parameters, ErrorKind::invalid_file, "quantizer_params: expected a tuple");
@@ -46,7 +47,8 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
     fail(parameters, ErrorKind::invalid_file,
          per_tensor ? "quantizer_params: expected a scale and a zero point"
                     : "quantizer_params: expected scales, zero points and an axis");
-  if (view.shape.empty()) fail(making.id, ErrorKind::unsupported, "quantized scalars are not read");
+  if (view.shape.empty())
+    fail(making.id, ErrorKind::unsupported, "quantized scalars are not read: in Python, save x.dequantize()");
   Tensor tensor = dense(std::move(name), view);
   const HeldBlob codes = tensor.parts[0].blob;
   tensor.parts.clear();

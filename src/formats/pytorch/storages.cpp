@@ -25,7 +25,10 @@ StorageName storage_name(const Pickle& pickle, Id id, const std::string& path) {
   if (pickle.kind(parts[1]) != Kind::global) throw fail(ErrorKind::invalid_file, "expected a class");
   const std::string type = full_name(pickle.global(parts[1]));
   const auto dtype = storage_dtype(type);
-  if (!dtype) throw fail(ErrorKind::unsupported, fmt::format("the class {} is not known", type));
+  if (!dtype)
+    throw fail(ErrorKind::unsupported,
+               fmt::format("the class {} is not known{}", type,
+                           type.starts_with("torch.Q") ? ": in Python, save x.dequantize()" : ""));
   if (pickle.kind(parts[2]) != Kind::text) throw fail(ErrorKind::invalid_file, "expected a key that is text");
   if (pickle.kind(parts[4]) != Kind::integer || pickle.integer(parts[4]) < 0)
     throw fail(ErrorKind::invalid_file, "expected a size that is not negative");

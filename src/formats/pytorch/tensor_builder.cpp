@@ -217,12 +217,12 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
   tensor.name = std::move(name);
   for (const Id length : items(parts[is_coo ? 2 : 3], "size")) tensor.shape.push_back(natural(length, "size"));
   if (!element_count(tensor.shape)) fail(data, ErrorKind::invalid_file, "size: more than 2^64 elements");
+  if (tensor.shape.empty())
+    fail(data, ErrorKind::unsupported, "a sparse tensor without dimensions is not read: in Python, save x.to_dense()");
   const Tensor values = dense_part("values", parts[is_coo ? 1 : 2]);
   if (values.shape.size() != 1)
-    fail(
-        data, ErrorKind::unsupported,
-        fmt::format("{}: a sparse tensor whose values are tensors themselves is not read: in Python, save x.to_dense()",
-                    std::string_view(tensor.name)));
+    fail(data, ErrorKind::unsupported,
+         "a sparse tensor whose values are tensors themselves is not read: in Python, save x.to_dense()");
   const auto add = [&](std::string_view role, const Tensor& part) {
     tensor.parts.push_back({.role = role, .dtype = part.parts[0].dtype, .blob = part.parts[0].blob});
   };
