@@ -39,7 +39,7 @@ class DirectoryContainer final : public Container {
   }
   bool has(std::string_view name) const override {
     std::error_code ignored;
-    return fs::exists(path(name), ignored);
+    return fs::exists(fs::symlink_status(path(name), ignored));  // of a link itself: it may lead nowhere
   }
   bool has_file(std::string_view name) const override {
     std::error_code ignored;

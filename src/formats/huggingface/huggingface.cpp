@@ -58,11 +58,14 @@ void set_vocab_size(Model& model) {
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
 
-// Whether a link of an archive that leads nowhere is needed shows in its name.
+// What is there under the name of a file that is read is a file: not a pipe, or a link that leads nowhere.
 void require_tokenizer_files(const Container& files) {
-  if (files.kind() == ContainerKind::directory) return;
   for (const std::string_view name : kTokenizerFiles) {
-    if (files.has(name) && !files.has_file(name)) (void)files.open(name);
+    if (!files.has(name) || files.has_file(name)) continue;
+    std::error_code ignored;
+    if (files.kind() == ContainerKind::directory && fs::exists(files.path(name), ignored))
+      throw Error(ErrorKind::invalid_file, "this is not a regular file", files.path(name).string());
+    (void)files.open(name);  // throws, with where the link leads
   }
 }
 
@@ -74,10 +77,6 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   auto found = read_tokenizer_files(
       directory.container(), [&](std::string_view name) { return directory.open(name); }, rows);
   if (!found) {
-    for (const std::string& name : names) {
-      if (directory.has(name))
-        throw Error(ErrorKind::invalid_file, "this is not a regular file", directory.path(name).string());
-    }
     if (model.vocabulary) return;  // of Poise's own metadata
     model.warnings.push_back({Severity::warning,
                               fmt::format("there is no {}: the model has no vocabulary", fmt::join(names, ", ")),
