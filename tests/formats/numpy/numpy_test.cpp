@@ -75,6 +75,20 @@ TEST(Numpy, AnArrayAloneHoldsOneTensorWithoutItsName) {
   EXPECT_EQ(reread.tensors().front().name, "scalar");
 }
 
+// np.dtype("f4") and np.dtype("|f4") are np.dtype("<f4") on a little-endian machine.
+TEST(Numpy, ElementsWithoutAByteOrderAreLittleEndian) {
+  Model model;
+  model.add(make_tensor("w", {2}, std::vector<float>{1, 2}));
+  const std::vector<std::byte> bytes = support::written(model, kNpy);
+  const std::string file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  for (const std::string_view descr : {"'f4' ", "'=f4'", "'|f4'"}) {
+    std::string other = file;
+    other.replace(other.find("'<f4'"), descr.size(), descr);
+    const Model reread = open(support::source(other, "w.npy"));
+    EXPECT_EQ(values(reread.tensors().front()).at(1), 2.0F);
+  }
+}
+
 TEST(Numpy, NamesThatArchivesCannotHaveAreRefused) {
   Model model;
   model.add(make_dense("../w", {1}, DType::u8, make_memory_blob({std::byte{7}}, "w")));
