@@ -8,6 +8,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/number_text.hpp"
 #include "family/check.hpp"
 #include "formats/gguf/architectures.hpp"
 #include "formats/gguf/changes.hpp"
@@ -78,7 +79,9 @@ class Reading {
     if (file_.attributes.find("adapter.alora.invocation_tokens") != nullptr)
       adapter_.refusals.emplace_back("adapter.alora.invocation_tokens is not supported");
     if (const Value* value = file_.attributes.find("adapter.lora.alpha")) {
-      const auto alpha = number(value);
+      // Files of other formats may have texts alone.
+      const auto* text = file_.origin.format.starts_with("gguf") ? nullptr : value->get_if<std::string>();
+      const auto alpha = text == nullptr ? number(value) : number_from<double>(*text);
       if (!alpha || !std::isfinite(*alpha)) {
         fault(fmt::format("adapter.lora.alpha is {}, expected a number", to_json(*value)));
       } else {

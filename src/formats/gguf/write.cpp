@@ -15,6 +15,8 @@
 #include <poise/values.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/adapter.hpp"
+#include "formats/gguf/adapter.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/file_types.hpp"
 #include "formats/gguf/hyperparameters.hpp"
@@ -153,6 +155,15 @@ struct Part {
   std::uint64_t data_bytes = 0;
 };
 
+// Adapters of other formats are no models, and not those of GGUF either.
+void require_own_adapter(const Model& model) {
+  if (adapter(model, nullptr) || !adapter_in(model, nullptr)) return;
+  throw Error(
+      ErrorKind::unsupported,
+      "this is an adapter in PEFT's form: the names of its matrices in GGUF, and the order of their rows, depend "
+      "on the base model, which has to be there: its base model with it merged is written");
+}
+
 class GgufFile final : public PreparedFile {
  public:
   GgufFile(const Model& model, const WriteOptions& options)
@@ -162,6 +173,7 @@ class GgufFile final : public PreparedFile {
                   fmt::format("align: expected a power of two from {}, with less llama.cpp ends, to {}, found {}",
                               kLeastAlignment, kMaxAlignment, alignment_));
     }
+    require_own_adapter(model);
     add_tensors(model, preparer_);
     metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(),
                             file_type(tensors_, model.origin.recipe));

@@ -13,6 +13,7 @@
 #include "family/families.hpp"
 #include "family/stored_order.hpp"
 #include "formats/huggingface/peft_config.hpp"
+#include "syntax/json.hpp"
 
 namespace poise::huggingface {
 namespace {
@@ -150,11 +151,24 @@ class Reading {
 
 }  // namespace
 
+std::optional<Attributes> adapter_config(const Model& model) {
+  const Value* value = model.attributes.find(kAdapterConfig);
+  if (value == nullptr) return std::nullopt;
+  if (const auto* keys = value->get_if<Attributes>()) return *keys;
+  const auto* text = value->get_if<std::string>();
+  if (text == nullptr) return std::nullopt;
+  try {
+    Value parsed = parse_json(*text, model.origin.path.string());
+    return parsed.get_if<Attributes>() == nullptr ? std::nullopt : std::optional(std::move(parsed).take<Attributes>());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::invalid_file) throw;
+    return std::nullopt;  // a text like any other
+  }
+}
+
 std::optional<Adapter> adapter(const Model& file, const Model* base) {
-  const Value* value = file.attributes.find(kAdapterConfig);
-  const auto* keys = value == nullptr ? nullptr : value->get_if<Attributes>();
-  if (keys == nullptr) return std::nullopt;
-  return Reading(file, *keys, base).read();
+  const auto keys = adapter_config(file);
+  return keys ? std::optional(Reading(file, *keys, base).read()) : std::nullopt;
 }
 
 }  // namespace poise::huggingface

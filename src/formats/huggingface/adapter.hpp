@@ -11,8 +11,13 @@
 namespace poise::huggingface {
 
 inline constexpr std::string_view kAdapter = "adapter_config.json";
-// The attribute that has the object of that file.
+// The attribute that has the object of that file; in files whose attributes are texts, as JSON.
 inline constexpr std::string_view kAdapterConfig = "adapter_config";
+
+inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
+
+// The object. Nothing: the model has none.
+std::optional<Attributes> adapter_config(const Model& model);
 
 // See adapter_in().
 std::optional<Adapter> adapter(const Model& file, const Model* base);

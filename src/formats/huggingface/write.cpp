@@ -15,6 +15,8 @@
 #include "bytes/checked.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
+#include "formats/adapter.hpp"
+#include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/metadata.hpp"
 #include "formats/safetensors/safetensors.hpp"
@@ -72,7 +74,11 @@ bool set_dtype(Attributes& config, std::string_view dtype) {
 Attributes config_of(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
-    throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
+    throw Error(ErrorKind::unsupported,
+                fmt::format("a Hugging Face directory needs a configuration, and {}",
+                            adapter_in(model, nullptr) ? "this is an adapter whose names are not PEFT's, which "
+                                                         "depend on the base model: that with it merged is written"
+                                                       : "the model has none"));
   }
   require_finite(config);
   if (model.config && model.config->vocab_size == 0) {
@@ -305,14 +311,61 @@ class Directory final : public PreparedFile {
   std::vector<SafetensorsFile> shards_;
 };
 
+// A directory in PEFT's form.
+class AdapterDirectory final : public PreparedFile {
+ public:
+  AdapterDirectory(const Model& model, const Attributes& config)
+      : model_(model),
+        config_(to_json(config, 2) + "\n"),
+        attributes_(other_attributes(model)),
+        file_(weights(model)) {}
+
+  FilePlan plan() const override {
+    FilePlan plan;
+    plan.bytes = config_.size() + file_.bytes();
+    for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(tensor.size_bytes());
+    return plan;
+  }
+  std::vector<std::string> losses() const override { return safetensors_losses(model_, attributes_); }
+  void write(Output& output, const Progress& progress) const override {
+    output.sibling(std::string(kAdapter)).write(std::as_bytes(std::span(config_)));
+    Meter meter(progress, file_.tensor_bytes());
+    file_.write(output.sibling(std::string(kAdapterWeights)), meter);
+  }
+
+ private:
+  static Attributes other_attributes(const Model& model) {
+    Attributes others = model.attributes;
+    others.erase(kAdapterConfig);
+    if (others.find("format") == nullptr) others.set("format", "pt");  // PEFT rejects files without it
+    return others;
+  }
+  SafetensorsFile weights(const Model& model) const {
+    std::vector<const Tensor*> tensors;
+    for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
+    return {std::move(tensors), text_attributes(attributes_)};
+  }
+
+  const Model& model_;
+  std::string config_;
+  Attributes attributes_;  // besides the configuration
+  SafetensorsFile file_;
+};
+
 }  // namespace
 
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
+  const auto adapter = whole_config(model).empty() ? adapter_config(model) : std::nullopt;
+  if (adapter) {
+    if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is in one file: it has no shards");
+    return std::make_unique<AdapterDirectory>(model, *adapter);
+  }
   return std::make_unique<Directory>(model, options);
 }
 
 std::string refusal_to_replace(const MemberNames& names) {
-  constexpr std::array<std::string_view, 22> kKnown = {kConfig,
+  constexpr std::array<std::string_view, 23> kKnown = {kConfig,
+                                                       kAdapter,
                                                        kGeneration,
                                                        kIndex,
                                                        kReadme,
