@@ -23,6 +23,7 @@ class Program {
 
   ~Program() {
     for (poise_session* session : sessions_) poise_session_free(session);
+    poise_batch_free(batch_);
     drop_tokenizer();
     poise_writer_free(writer_);
     for (poise_model* model : models_) poise_model_free(model);
@@ -346,6 +347,41 @@ class Program {
     }
   }
 
+  void run_batch() {
+    poise_error* const to = error();
+    std::array<std::int32_t, 4> tokens{};
+    for (std::int32_t& each : tokens) each = token();
+    std::size_t count = 0;
+    switch (call(batch_, 5)) {
+      case 0: {
+        poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+        options.threads = 1;
+        options.context = byte() % 2 == 0 ? 0 : number();
+        poise_batch_free(batch_);
+        batch_ = nullptr;
+        good(poise_batch_create(pick(models_), &options, &batch_, to), to);
+        break;
+      }
+      case 1: {
+        poise_generate_options options = POISE_GENERATE_OPTIONS_INIT;
+        options.max_tokens = byte() % 4;
+        options.temperature = static_cast<float>(byte() % 3) / 2;
+        options.stop_id = token();
+        good(poise_batch_add(batch_, tokens.data(), byte() % 5, &options, &count, to), to);
+        break;
+      }
+      case 2: good(poise_batch_step(batch_, &count, to), to); break;
+      case 3: good(poise_batch_count(batch_, &count, to), to); break;
+      case 4: {
+        poise_finished_text text = POISE_FINISHED_TEXT_INIT;
+        if (!good(poise_batch_finished(batch_, number(), &text, to), to)) break;
+        if (text.token_count > 0) touch({text.tokens, text.token_count * sizeof(std::int32_t)});
+        if (text.text.size > 0) touch({text.text.data, text.text.size});
+        break;
+      }
+    }
+  }
+
   static int fill(void*, std::uint64_t offset, void* out, std::size_t size) {
     std::memset(out, 0, size);
     return offset > 1U << 20 ? 1 : 0;
@@ -422,7 +458,7 @@ class Program {
   }
 
   void step() {
-    switch (byte() % 16) {
+    switch (byte() % 17) {
       case 0: return free_model();
       case 1:
       case 2: return open_model();
@@ -439,6 +475,7 @@ class Program {
       case 13: return run_session();
       case 14:
       case 15: return write();
+      case 16: return run_batch();
     }
   }
 
@@ -448,6 +485,7 @@ class Program {
   std::string format_;
   std::array<poise_model*, 3> models_{};
   std::array<poise_session*, 2> sessions_{};
+  poise_batch* batch_ = nullptr;
   poise_tokenizer* tokenizer_ = nullptr;
   poise_stream* stream_ = nullptr;
   poise_writer* writer_ = nullptr;

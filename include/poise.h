@@ -13,8 +13,8 @@
 //     function. So do poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
 //  5. Lifetimes. What is borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
 //     poise_text, poise_bytes, dims) is valid until the model is freed; what a callback receives, until it returns;
-//     what a session or stream lends, until the next call with it that is not const. Sessions, tokenizers and writers
-//     keep what they need of a model and may outlive it.
+//     what a session, batch or stream lends, until the next call with it that is not const. Sessions, batches,
+//     tokenizers and writers keep what they need of a model and may outlive it.
 //  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
 //     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. What Poise fills in ends where
 //     the caller's struct ends, and fields that an older library does not know become 0. What the caller fills in may
@@ -908,6 +908,52 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
 // the first. `out` may be NULL when count is below 2. POISE_BAD_ARGUMENT as for poise_session_feed.
 poise_status poise_session_log_probabilities(poise_session* session, const int32_t* tokens, size_t count, double* out,
                                              poise_error* error);
+
+// ---- Several texts at a time
+// ------------------------------------------------------------------------------------------------
+
+// Texts that one model generates at the same time. A step multiplies the tokens of all of them by each weight once, and
+// texts that begin alike compute their beginning once. Each text is what a session of its own gives, up to the rounding
+// of float32 sums; with poise_session_options.exact it is the same.
+typedef struct poise_batch poise_batch;
+
+// Each text has options->context positions. Statuses as of poise_session_create; POISE_BAD_ARGUMENT for a draft, too.
+// *batch is freed with poise_batch_free.
+poise_status poise_batch_create(const poise_model* model, const poise_session_options* options, poise_batch** batch,
+                                poise_error* error);
+void poise_batch_free(poise_batch* batch);
+// As poise_session_prompt.
+poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size_t size, poise_tokens* tokens,
+                                poise_error* error);
+// Adds a text, which takes part in steps until it ends as poise_session_generate would end it. *id is 0, 1, ... Copies
+// tokens and options. POISE_BAD_ARGUMENT for no tokens, for a token that the model lacks, for more tokens than the
+// context has positions, and for invalid options; POISE_UNSUPPORTED for texts to stop at where there is no vocabulary.
+poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t count,
+                             const poise_generate_options* options, size_t* id, poise_error* error);
+// The number of texts that no step has finished yet.
+poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error);
+// Computes at most 256 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
+// have ended, which poise_batch_finished gives until the next step. Without texts it does nothing. After a failure, the
+// texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache does not hold, and for
+// weights whose scores are not finite.
+poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error* error);
+
+typedef struct poise_finished_text {
+  size_t size;
+  size_t id;              // as poise_batch_add gave it
+  const int32_t* tokens;  // that were generated, including an end token
+  size_t token_count;
+  poise_text text;  // of these, cut at options.stop; empty where there is no vocabulary
+  poise_stop_reason reason;
+  int32_t reserved;
+} poise_finished_text;
+#define POISE_FINISHED_TEXT_INIT \
+  { sizeof(poise_finished_text), 0, NULL, 0, {NULL, 0}, POISE_STOP_END_OF_TEXT, 0 }
+
+// A text that ended in the last step, by index from 0. Tokens and text are borrowed until the next step.
+// POISE_NOT_FOUND past the last.
+poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_finished_text* text,
+                                  poise_error* error);
 
 #ifdef __cplusplus
 }

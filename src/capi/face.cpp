@@ -90,6 +90,7 @@ POISE_ENDS_WITH(poise_session_options, reserved);
 POISE_ENDS_WITH(poise_session_info, layers);
 POISE_ENDS_WITH(poise_generate_options, stop_count);
 POISE_ENDS_WITH(poise_generation, last);
+POISE_ENDS_WITH(poise_finished_text, reserved);
 #undef POISE_ENDS_WITH
 
 }  // namespace

@@ -1,71 +1,9 @@
-#include <limits>
-
 #include <poise/chat.hpp>
 
 #include "capi/handles.hpp"
+#include "capi/running.hpp"
 
 using namespace poise::capi;
-
-namespace {
-
-poise_tokens give_tokens(std::span<const poise::TokenId> tokens) {
-  auto* data = static_cast<std::int32_t*>(std::malloc(std::max<std::size_t>(tokens.size_bytes(), 1)));
-  if (data == nullptr) throw std::bad_alloc();
-  std::copy(tokens.begin(), tokens.end(), data);
-  return {data, tokens.size()};
-}
-
-std::string_view input_text(const char* text, std::size_t size) { return view({text, size}, "text"); }
-
-poise::GenerateOptions generate_options(const poise_generate_options* given) {
-  const poise_generate_options usual = POISE_GENERATE_OPTIONS_INIT;
-  const poise_generate_options from = options_or(given, usual);
-  poise::GenerateOptions options;
-  options.max_tokens = static_cast<std::size_t>(from.max_tokens);
-  options.sampling = {.temperature = from.temperature,
-                      .top_k = from.top_k,
-                      .top_p = from.top_p,
-                      .seed = from.seed,
-                      .min_p = from.min_p,
-                      .repetition_penalty = from.repetition_penalty,
-                      .presence_penalty = from.presence_penalty,
-                      .frequency_penalty = from.frequency_penalty};
-  for (const poise_logit_bias& bias : items(from.logit_bias, from.logit_bias_count, "logit_bias"))
-    options.sampling.logit_bias.emplace_back(bias.token, bias.bias);
-  for (const poise_text& stop : items(from.stop, from.stop_count, "stop"))
-    options.stop.emplace_back(view(stop, "stop"));
-  if (from.stop_id >= 0) options.stop_id = from.stop_id;
-  options.ignore_eos = from.ignore_eos != 0;
-  return options;
-}
-
-poise::CacheType cache_type(poise_cache_type given) {
-  switch (given) {
-    case POISE_CACHE_F32: return poise::CacheType::f32;
-    case POISE_CACHE_F16: return poise::CacheType::f16;
-    case POISE_CACHE_Q8: return poise::CacheType::q8;
-  }
-  refuse(
-      fmt::format("cache is {}, expected POISE_CACHE_F32, POISE_CACHE_F16 or POISE_CACHE_Q8", static_cast<int>(given)));
-}
-
-// More than 32 bits of threads are too many, too.
-unsigned threads(std::uint64_t given) {
-  return static_cast<unsigned>(std::min<std::uint64_t>(given, std::numeric_limits<unsigned>::max()));
-}
-
-poise_stop_reason c_reason(poise::StopReason reason) {
-  switch (reason) {
-    case poise::StopReason::end_of_text: return POISE_STOP_END_OF_TEXT;
-    case poise::StopReason::max_tokens: return POISE_STOP_MAX_TOKENS;
-    case poise::StopReason::context_full: return POISE_STOP_CONTEXT_FULL;
-    case poise::StopReason::callback: return POISE_STOP_CALLBACK;
-    case poise::StopReason::stop_text: return POISE_STOP_TEXT;
-  }
-  return POISE_STOP_CALLBACK;
-}
-
-}  // namespace
 
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error) {
   return guard(error, [&] {
@@ -165,16 +103,8 @@ poise_status poise_stream_finish(poise_stream* stream, poise_text* text, poise_e
 poise_status poise_session_create(const poise_model* model, const poise_session_options* options,
                                   poise_session** session, poise_error* error) {
   return guard(error, [&] {
-    const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
-    const poise_session_options chosen = options_or(options, usual);
     poise_session*& out = at(session, "session");
-    poise::SessionOptions to = {.threads = threads(chosen.threads),
-                                .context = static_cast<std::size_t>(chosen.context),
-                                .exact = chosen.exact != 0,
-                                .cache = cache_type(chosen.cache)};
-    if (chosen.draft != nullptr && chosen.draft_lookup != 0) refuse("draft and draft_lookup exclude each other");
-    if (chosen.draft_lookup != 0) to.draft.emplace();
-    if (chosen.draft != nullptr) to.draft = {.model = poise::load_weights(chosen.draft->model)};
+    const poise::SessionOptions to = session_options(options);
     out = new poise_session{poise::Session(at(model, "model").model, to)};
   });
 }

@@ -265,6 +265,14 @@ int main(void) {
   FIELD(poise_generation, tokens);
   FIELD(poise_generation, reason);
   FIELD(poise_generation, last);
+  STRUCT(poise_finished_text);
+  FIELD(poise_finished_text, size);
+  FIELD(poise_finished_text, id);
+  FIELD(poise_finished_text, tokens);
+  FIELD(poise_finished_text, token_count);
+  FIELD(poise_finished_text, text);
+  FIELD(poise_finished_text, reason);
+  FIELD(poise_finished_text, reserved);
   ENUM(poise_status);
   CONSTANT(POISE_OK);
   CONSTANT(POISE_INVALID_FILE);

@@ -208,12 +208,39 @@ static void running(void) {
   poise_model_free(model);
 }
 
+static void running_batches(void) {
+  poise_model* model = open_example();
+  poise_batch* batch = NULL;
+  poise_finished_text finished = POISE_FINISHED_TEXT_INIT;
+  poise_tokens tokens;
+  size_t count;
+  const int32_t token = 1;
+  NO_NULL("model", poise_batch_create(NULL, NULL, &batch, &error));
+  NO_NULL("batch", poise_batch_create(model, NULL, NULL, &error));
+  CHECK_OK(poise_batch_create(model, NULL, &batch, &error));
+  NO_NULL("batch", poise_batch_prompt(NULL, "a", 1, &tokens, &error));
+  NO_NULL("text", poise_batch_prompt(batch, NULL, 1, &tokens, &error));
+  NO_NULL("tokens", poise_batch_prompt(batch, "a", 1, NULL, &error));
+  NO_NULL("batch", poise_batch_add(NULL, &token, 1, NULL, &count, &error));
+  NO_NULL("tokens", poise_batch_add(batch, NULL, 1, NULL, &count, &error));
+  NO_NULL("id", poise_batch_add(batch, &token, 1, NULL, NULL, &error));
+  NO_NULL("batch", poise_batch_count(NULL, &count, &error));
+  NO_NULL("count", poise_batch_count(batch, NULL, &error));
+  NO_NULL("batch", poise_batch_step(NULL, &count, &error));
+  NO_NULL("finished", poise_batch_step(batch, NULL, &error));
+  NO_NULL("batch", poise_batch_finished(NULL, 0, &finished, &error));
+  NO_NULL("text", poise_batch_finished(batch, 0, NULL, &error));
+  poise_batch_free(batch);
+  poise_model_free(model);
+}
+
 static void freeing_nothing(void) {
   poise_model_free(NULL);
   poise_writer_free(NULL);
   poise_tokenizer_free(NULL);
   poise_stream_free(NULL);
   poise_session_free(NULL);
+  poise_batch_free(NULL);
   poise_string_free(NULL);
   poise_tokens_free(NULL);
 }
@@ -222,5 +249,6 @@ void test_arguments(void) {
   reading();
   doing();
   running();
+  running_batches();
   freeing_nothing();
 }

@@ -43,6 +43,7 @@ void test_tensor(void);
 void test_operations(void);
 void test_writer(void);
 void test_runtime(void);
+void test_batch(void);
 void test_threads(void);
 void test_arguments(void);
 void test_growth(void);

@@ -123,6 +123,11 @@ static void refuses_structs_without_a_size(void) {
   const char* input = example("nano-mistral");
   const int32_t token = 1;
   poise_session_info about = POISE_SESSION_INFO_INIT;
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_generate_options generate = POISE_GENERATE_OPTIONS_INIT;
+  poise_batch* batch = NULL;
+  poise_batch* none = NULL;
+  size_t count = 0;
   NO_SIZE(poise_format, POISE_FORMAT_INIT, poise_format_at(0, &value, &error));
   NO_SIZE(poise_dtype_info, POISE_DTYPE_INFO_INIT, poise_dtype_describe(POISE_F32, &value, &error));
   NO_SIZE(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open(input, &value, &other, &error));
@@ -161,6 +166,17 @@ static void refuses_structs_without_a_size(void) {
   CHECK_OK(poise_session_describe(session, &about, &error));
   CHECK(about.size == offsetof(poise_session_info, hidden_size) && about.hidden_size == 0 && about.context > 0);
   CHECK_OK(poise_session_feed(session, &token, 1, &error));
+  CHECK_OK(poise_batch_create(model, NULL, &batch, &error));
+  options.size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_batch_create(model, &options, &none, &error));
+  generate.size = 0;
+  CHECK_STATUS(POISE_BAD_ARGUMENT, poise_batch_add(batch, &token, 1, &generate, &count, &error));
+  generate.size = offsetof(poise_generate_options, min_p);  // what an older header has
+  generate.max_tokens = 0;
+  CHECK_OK(poise_batch_add(batch, &token, 1, &generate, &count, &error));
+  CHECK_OK(poise_batch_step(batch, &count, &error));
+  NO_SIZE(poise_finished_text, POISE_FINISHED_TEXT_INIT, poise_batch_finished(batch, 0, &value, &error));
+  poise_batch_free(batch);
   NO_SIZE(poise_generation, POISE_GENERATION_INIT, poise_session_generate(session, NULL, NULL, NULL, &value, &error));
   poise_session_free(session);
   poise_model_free(model);

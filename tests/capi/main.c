@@ -127,7 +127,8 @@ int main(int argc, char** argv) {
     void (*run)(void);
   } groups[] = {{"model", test_model},           {"attributes", test_attributes}, {"tensor", test_tensor},
                 {"operations", test_operations}, {"writer", test_writer},         {"runtime", test_runtime},
-                {"threads", test_threads},       {"arguments", test_arguments},   {"growth", test_growth}};
+                {"batch", test_batch},           {"threads", test_threads},       {"arguments", test_arguments},
+                {"growth", test_growth}};
   size_t i;
   if (argc != 3 || mkdtemp(folder) == NULL) return 2;
   examples = argv[2];
