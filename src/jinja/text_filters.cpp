@@ -262,6 +262,8 @@ const Filters& text_filters() {
       {"wordcount", filter_wordcount},
       {"urlencode", filter_urlencode},
       {"tojson", filter_tojson},
+      {"pprint", filter_pprint},
+      {"wordwrap", filter_wordwrap},
   };
   return kFilters;
 }

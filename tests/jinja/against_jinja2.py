@@ -53,7 +53,7 @@ def compare(program, cases):
 def main():
     program, *paths = sys.argv[1:]
     os.environ["TZ"] = "UTC"
-    cases = list(expressions.cases(12000))
+    cases = [*expressions.cases(12000), *expressions.filter_cases(10000), *expressions.entity_cases()]
     for path in paths:
         with open(path, encoding="utf-8", newline="") as file:
             source = file.read()

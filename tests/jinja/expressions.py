@@ -1,5 +1,6 @@
 """Random templates from a grammar of what Jinja has; the same seed gives the same ones."""
 
+import html.entities
 import random
 
 VARIABLES = {
@@ -374,3 +375,98 @@ def cases(count, seed=1):
             yield maker.body(3), VARIABLES
         else:
             yield f"{{{{ {maker.format() if number % 8 == 3 else maker.truth(3)} }}}}", VARIABLES
+
+
+MARKUP = [
+    "<", ">", "<b>", "</b>", "<!--", "-->", "<br/>", "&", "&amp;", "&lt", "&#", "&#x", "&#38;", "&#x1F600;", "&#0;",
+    "&#128;", "&#xD800;", "&#11;", "&#99999999;", "&notin;", "&notit;", "&bne;", "&nosuch;", ";", "a", "Zwei", "\u00e9",
+    "\U0001f389", " ", "\n", "\t", "\u00a0", "\x1f", "#", "&AElig", "&ngE;x", "'", '"',
+]  # fmt: skip
+LINKS = [
+    "http://", "https://", "HTTP://", "www.", "ftp://", "mailto:", "tel:", "example", "ex-am_ple", "ex%20", ".", ".com",
+    ".org", ".INFO", ".museum", ".xn--p1ai", "@", ":", ":80", ":123456", "/", "/a/b.html", "?q=1&r=2", "#top", "(", ")",
+    "<", ">", ",", ";", "!", " ", "\n", "\t", "1.2.3.4", "1234.1.1.1", "[::1]", "[2001:db8::1:2]", "[1:2:3:4:5:6:7:8:9]",
+    "[abcde:1::]", "\u00fcber", "\u0661", "mi\u0131l", "\u017f", "\u212a", "a", "b1", "'", '"', "&", "&lt;", "&gt;",
+]  # fmt: skip
+PROSE = [
+    "a", "I", "word", "long", "extraordinarily", "na\u00efve", "\u65e5\u672c", "12", "_", "-", "--", "---", "'", '"', "!", "?",
+    ".", ",", "&", "(", " ", " ", " ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u2028", "\x0b", "\u0661", "\U0001f389", "\\",
+]  # fmt: skip
+
+
+TEXT_LAYOUT_FILTERS = [
+    "striptags", "pprint", "urlize", "wordwrap", "wordwrap(9)", "wordwrap(5, false)", "wordwrap(7, wrapstring='|')",
+    "wordwrap(8, break_on_hyphens=false)", "wordwrap(3, false, '<>'|safe, true)", "wordwrap(width=0)", "xmlattr",
+    "urlize(12)", "urlize(nofollow=true, target='_blank')", "urlize(rel='b a', extra_schemes=['tel:', 'ftp://'])",
+    "urlize(-4, target='\"<')", "urlize(extra_schemes=['/'])", "wordwrap(5, none, 'a', none)", "urlize(rel=1)",
+]  # fmt: skip
+DICT_LAYOUT_FILTERS = ["xmlattr", "xmlattr(false)", "xmlattr(autospace=true)", "pprint", "striptags", "urlize"]
+
+
+def joined(random, parts, most):
+    return "".join(random.choice(parts) for _ in range(random.randrange(most)))
+
+
+def nested(random, depth):
+    """A value for pprint: containers of texts, numbers and each other."""
+    kind = random.randrange(9 if depth > 0 else 5)
+    if kind < 3:
+        return joined(random, PROSE, random.choice([3, 12, 60]))
+    if kind == 3:
+        return random.choice([None, True, False, -1, 0, 12345678901234, 0.5, 1e300, -0.0])
+    if kind == 4:
+        return random.choice([[], {}, "", ["a"], {"b": 1}])
+    if kind < 7:
+        return [nested(random, depth - 1) for _ in range(random.randrange(6))]
+    return {joined(random, PROSE, 6): nested(random, depth - 1) for _ in range(random.randrange(6))}
+
+
+def filter_cases(count, seed=2):
+    """Texts and values made for the filters that look into them, and what expressions make."""
+    maker = Maker(seed)
+    chance = maker.random
+    for number in range(count):
+        kind = number % 5
+        if kind == 0:
+            yield "{{ x|striptags }}", {"x": joined(chance, MARKUP, 30)}
+        elif kind == 1:
+            options = [
+                "",
+                "",
+                "(5)",
+                "(0, true)",
+                "(target='a')",
+                "(extra_schemes=['tel:', 'ftp://', 'a:'])",
+                "(rel='z a')",
+            ]
+            words = [
+                joined(chance, [part for part in LINKS if not part.isspace()], 8) for _ in range(chance.randrange(4))
+            ]
+            text = chance.choice([" ", "\n"]).join(words) if chance.randrange(2) else joined(chance, LINKS, 25)
+            yield "{{ x" + maker.any(["", "", "|safe"]) + "|urlize" + maker.any(options) + " }}", {"x": text}
+        elif kind == 2:
+            width = maker.any([1, 2, 3, 5, 8, 13, 21, 79])
+            options = maker.any(["", ", false", ", true, '|'", ", break_on_hyphens=false", ", false, none, 1"])
+            yield f"{{{{ x|wordwrap({width}{options}) }}}}", {"x": joined(chance, PROSE, 40)}
+        elif kind == 3:
+            shape = maker.any(["x", "x", "[x]", "(x,)", "{'k': x, 'j': (1, x)}", "{1: x, none: 2, 'a': x, (1, 2): 3}"])
+            yield "{{ " + shape + "|pprint }}", {"x": nested(chance, 3)}
+        elif number % 2:
+            yield f"{{{{ ({maker.text(2)})|{maker.any(TEXT_LAYOUT_FILTERS)} }}}}", VARIABLES
+        else:
+            value = maker.dict(2) if chance.randrange(2) else maker.value(2)
+            yield f"{{{{ ({value})|{maker.any(DICT_LAYOUT_FILTERS)} }}}}", VARIABLES
+
+
+def entity_cases():
+    """Every name of a character that HTML has, with and without what ends it."""
+    names = sorted(html.entities.html5)
+    for begin in range(0, len(names), 100):
+        part = names[begin : begin + 100]
+        text = " ".join(f"&{name}" for name in part) + " " + " ".join(f"&{name.rstrip(';')}x;" for name in part)
+        yield "{{ x|striptags }}", {"x": text}
+    numbers = [*range(0x120), 0xD7FF, 0xD800, 0xDFFF, 0xE000, 0xFDCF, 0xFDD0, 0xFDEF, 0xFDF0, 0xFFFD, 0xFFFE, 0x1FFFF]
+    numbers += [0x20000, 0x10FFFD, 0x10FFFE, 0x110000, 2**32, 2**64]
+    yield "{{ x|striptags }}", {"x": "|".join(f"&#{number};&#x{number:X}" for number in numbers)}
+    yield "{{ x|striptags }}", {"x": "&#" + "1" * 4300 + ";"}
+    yield "{{ x|striptags }}", {"x": "&#" + "1" * 4301 + ";"}
