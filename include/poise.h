@@ -18,9 +18,10 @@
 //  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
 //     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. What Poise fills in ends where
 //     the caller's struct ends, and fields that an older library does not know become 0. What the caller fills in may
-//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size that no version has. In a
-//     callback, `size` says how much there is. All other structs stay as they are: poise_error, poise_text,
-//     poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep, poise_progress.
+//     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size that no version has, and for
+//     `reserved` that is not 0. In a callback, `size` says how much there is. All other structs stay as they are:
+//     poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep,
+//     poise_progress.
 //  7. Enums. Later versions may add numbers to an enum, and give them to programs that are older. A program that meets
 //     a number it does not know treats it as the enum's UNKNOWN or OTHER.
 //  8. Text. Text goes in as zero-terminated UTF-8. It comes out as poise_text, which is borrowed, has a length and may

@@ -88,7 +88,7 @@ std::size_t checked_size(const Struct& given) {
 }
 
 // The struct that the caller has filled in. Fields that an older program lacks come from `usual`. Fields of a newer
-// program that are unknown here must be zero.
+// program that are unknown here must be zero, and so must reserved ones.
 template <typename Struct>
 Struct taken(const Struct& given, const Struct& usual) {
   const std::size_t size = checked_size(given);
@@ -99,6 +99,9 @@ Struct taken(const Struct& given, const Struct& usual) {
   Struct known = usual;
   std::memcpy(&known, &given, std::min(size, sizeof(Struct)));
   known.size = sizeof(Struct);
+  if constexpr (requires { known.reserved; }) {
+    if (known.reserved != 0) refuse(fmt::format("reserved is {}, expected 0", known.reserved));
+  }
   return known;
 }
 

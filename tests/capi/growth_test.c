@@ -191,6 +191,38 @@ static void refuses_structs_without_a_size(void) {
   }
 }
 
+#define RESERVED(type, init, call)                                  \
+  do {                                                              \
+    type value = init;                                              \
+    value.reserved = 1;                                             \
+    CHECK_STATUS(POISE_BAD_ARGUMENT, call);                         \
+    CHECK(strcmp(error.message, "reserved is 1, expected 0") == 0); \
+  } while (0)
+
+// A later version may give them a meaning.
+static void refuses_reserved_fields(void) {
+  poise_model* model = open_example();
+  poise_model* other = NULL;
+  poise_writer* writer = NULL;
+  poise_session* session = NULL;
+  poise_batch* batch = NULL;
+  const char* input = example("nano-mistral");
+  RESERVED(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open(input, &value, &other, &error));
+  RESERVED(poise_open_options, POISE_OPEN_OPTIONS_INIT, poise_open_memory("", 0, "x", &value, &other, &error));
+  RESERVED(poise_verify_options, POISE_VERIFY_OPTIONS_INIT, poise_verify(input, &value, NULL, NULL, NULL, &error));
+  RESERVED(poise_convert_options, POISE_CONVERT_OPTIONS_INIT,
+           poise_convert(input, scratch("none.zt"), &value, NULL, &error));
+  RESERVED(poise_writer_options, POISE_WRITER_OPTIONS_INIT,
+           poise_writer_create(scratch("none.zt"), NULL, &value, &writer, &error));
+  RESERVED(poise_session_options, POISE_SESSION_OPTIONS_INIT, poise_session_create(model, &value, &session, &error));
+  RESERVED(poise_session_options, POISE_SESSION_OPTIONS_INIT, poise_batch_create(model, &value, &batch, &error));
+  CHECK_OK(poise_writer_create(scratch("none.zt"), NULL, NULL, &writer, &error));
+  RESERVED(poise_tensor_plan, POISE_TENSOR_PLAN_INIT, poise_writer_add_tensor(writer, &value, &error));
+  poise_writer_free(writer);
+  CHECK(other == NULL && session == NULL && batch == NULL);
+  poise_model_free(model);
+}
+
 static void knows_its_version(void) {
   char header[32];
   snprintf(header, sizeof header, "%d.%d.%d", POISE_VERSION_MAJOR, POISE_VERSION_MINOR, POISE_VERSION_PATCH);
@@ -203,5 +235,6 @@ void test_growth(void) {
   understands_older_options();
   fills_newer_structs();
   refuses_structs_without_a_size();
+  refuses_reserved_fields();
   knows_its_version();
 }
