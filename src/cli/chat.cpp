@@ -207,6 +207,7 @@ void add_chat(CLI::App& app) {
   add_draft_option(*command, options->draft);
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
   add_tokenizer_options(*command, options->model.tokenizer);
+  add_lora_option(*command, options->model.lora);
   add_io_option(*command, options->model.read);
   command->callback([options] {
     name_file(options->model.path, [&] {
