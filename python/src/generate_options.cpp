@@ -1,4 +1,7 @@
 // Options of sessions and of the texts that they generate.
+#include <fmt/ranges.h>
+
+#include "kernels/cache_type.hpp"
 #include "runtime.hpp"
 
 namespace poise::python {
@@ -16,7 +19,9 @@ float real(std::string_view name, const py::object& given) {
 CacheType cache_type_from(const py::object& given) {
   const std::optional<std::string> name = name_from(given);
   if (const auto type = name ? cache_type_from_name(*name) : std::nullopt) return *type;
-  refuse(fmt::format("cache is {}, expected \"f32\", \"f16\" or \"q8\"", short_repr(given)));
+  std::vector<std::string_view> names;
+  for (const CacheTypeRow& row : cache_types()) names.push_back(row.name);
+  refuse(fmt::format("cache is {}, expected one of {}", short_repr(given), fmt::join(names, ", ")));
 }
 
 }  // namespace

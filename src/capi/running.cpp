@@ -3,18 +3,24 @@
 #include <limits>
 
 #include "capi/handles.hpp"
+#include "kernels/cache_type.hpp"
 
 namespace poise::capi {
 namespace {
 
+// The numbers of poise_cache_type are those of CacheType.
+static_assert(static_cast<int>(CacheType::f32) == POISE_CACHE_F32);
+static_assert(static_cast<int>(CacheType::f16) == POISE_CACHE_F16);
+static_assert(static_cast<int>(CacheType::q8) == POISE_CACHE_Q8);
+
 CacheType cache_type(poise_cache_type given) {
-  switch (given) {
-    case POISE_CACHE_F32: return CacheType::f32;
-    case POISE_CACHE_F16: return CacheType::f16;
-    case POISE_CACHE_Q8: return CacheType::q8;
+  std::string expected;
+  for (const CacheTypeRow& row : cache_types()) {
+    const auto number = static_cast<int>(row.type);
+    if (number == given) return row.type;
+    expected += fmt::format("{}{} ({})", expected.empty() ? "" : ", ", number, row.name);
   }
-  refuse(
-      fmt::format("cache is {}, expected POISE_CACHE_F32, POISE_CACHE_F16 or POISE_CACHE_Q8", static_cast<int>(given)));
+  refuse(fmt::format("cache is {}, expected one of {}", static_cast<int>(given), expected));
 }
 
 // More than 32 bits of threads are too many, too.

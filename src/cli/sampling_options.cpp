@@ -4,6 +4,7 @@
 
 #include "cli/advice.hpp"
 #include "cli/values.hpp"
+#include "kernels/cache_type.hpp"
 #include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
@@ -87,11 +88,11 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
   command.add_flag(
       "--exact", options.exact,
       "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
-  add_choice(command, "--cache", options.cache,
-             std::vector<std::pair<std::string_view, CacheType>>{
-                 {"f32", CacheType::f32}, {"f16", CacheType::f16}, {"q8", CacheType::q8}},
+  std::vector<std::pair<std::string_view, CacheType>> caches;
+  for (const CacheTypeRow& row : cache_types()) caches.emplace_back(row.name, row.type);
+  add_choice(command, "--cache", options.cache, caches,
              "How keys and values of a text are kept: in 4, 2 or 1.125 bytes a number")
-      ->default_str("f32");
+      ->default_str(std::string(to_string(options.cache)));
 }
 
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {

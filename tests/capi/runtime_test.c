@@ -360,7 +360,7 @@ static void caches(const poise_model* model) {
   for (int i = 0; i < 3; ++i) poise_session_free(session[i]);
   options.cache = (poise_cache_type)3;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session[0], &error));
-  CHECK_SAYS("cache is 3, expected POISE_CACHE_F32");
+  CHECK_SAYS("cache is 3, expected one of 0 (f32), 1 (f16), 2 (q8)");
 }
 
 // Chat templates, sessions that are cut back and fork, and the options that came later.

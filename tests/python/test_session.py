@@ -107,7 +107,7 @@ def test_caches_of_each_type(nano, tmp_path):
     with pytest.raises(poise.BadArgumentError, match='a cache of "q8", this one a cache of "f32"'):
         poise.Session(nano).load(tmp_path / "q8")
     for wrong in ("q4", None, 8):
-        with pytest.raises(poise.BadArgumentError, match='expected "f32", "f16" or "q8"'):
+        with pytest.raises(poise.BadArgumentError, match="expected one of f32, f16, q8"):
             poise.Session(nano, cache=wrong)
     answers = poise.generate_batch(nano, ["Once upon a time"], max_tokens=5, cache="q8")
     assert answers[0].text == poise.generate_batch(nano, ["Once upon a time"], max_tokens=5)[0].text
