@@ -59,7 +59,10 @@ class Chat {
       say("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
     while (true) {
       auto line = reader_.line("> ");
-      if (!line && !is_interrupted()) break;
+      if (!line && !is_interrupted()) {
+        if (reader_.is_terminal()) print_now("\n");  // Ctrl-D leaves the prompt's line open
+        break;
+      }
       if (!line || line->empty()) continue;  // Ctrl-C empties the line
       const bool is_command = line->front() == '/' && !line->starts_with("//");
       if (is_command) {
@@ -72,7 +75,6 @@ class Chat {
       reader_.remember(*message);
       answer(*message);
     }
-    if (reader_.is_terminal()) print_now("\n");
     return reader_.is_terminal() || !has_failed_;
   }
 

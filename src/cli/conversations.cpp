@@ -63,7 +63,14 @@ ChatTemplate read_template(const std::string& file, const Vocabulary& vocabulary
 
 ChatText read_chat_text(const ConversationOptions& options, const Vocabulary& vocabulary) {
   const Conversation talk = read_conversation(options);
-  ChatText text = read_template(options.template_file, vocabulary, talk.tools != Value()).render(talk);
+  const ChatTemplate chat = read_template(options.template_file, vocabulary, talk.tools != Value());
+  ChatText text;
+  try {
+    text = chat.render(talk);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_argument) throw;
+    throw Error(ErrorKind::invalid_file, error.message(), error.path());  // the conversation comes from a file
+  }
   if (options.parse_special) text.from_messages.clear();
   return text;
 }

@@ -125,9 +125,9 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
   return perplexity;
 }
 
-void print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
-                      std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
-                      const ProgressOptions& progress) {
+std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
+                             std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
+                             const ProgressOptions& progress) {
   const SourcePtr source = Source::open(options.file, IoMode::read);
   const std::vector<std::string> texts = split_texts(read_text(*source, source->size()));
   if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", options.file);
@@ -135,6 +135,7 @@ void print_perplexity(const PerplexityOptions& options, std::shared_ptr<const We
   add_texts(perplexity, texts, options.file, make_progress(progress, "perplexity"));
   const PerplexityResult result = perplexity.result();
   print_now(result.against && !json ? table_of(result) : json_of(result));
+  return result.tokens;
 }
 
 }  // namespace poise::cli

@@ -1,6 +1,7 @@
 // run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -21,9 +22,10 @@ struct PerplexityOptions {
 // --perplexity, --against. Returns the first. Requires: the options outlive the command.
 CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options);
 
-// Prints the perplexity as a JSON object. With a base: a table, or with `json` such an object.
-void print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
-                      std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
-                      const ProgressOptions& progress);
+// Prints the perplexity as a JSON object. With a base: a table, or with `json` such an object. Returns the number of
+// tokens that were predicted.
+std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
+                             std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
+                             const ProgressOptions& progress);
 
 }  // namespace poise::cli

@@ -39,6 +39,7 @@ struct RunArguments {
   std::optional<std::string> prompt;
   std::vector<TokenId> tokens;
   GenerateOptions generate;
+  std::vector<const CLI::Option*> generate_options;  // that set these
   SessionOptions session;
   ConversationOptions conversation;
   PromptsOptions prompts;
@@ -86,7 +87,8 @@ class Run {
       return answer_prompts(weights);
     }
     require_tokens(*weights, options_.generate);
-    if (!options_.perplexity.file.empty()) return compute_perplexity(weights);
+    note_unused_options();
+    if (!options_.perplexity.file.empty()) return compute_perplexity(weights, loading);
     SessionOptions session_options = options_.session;
     session_options.draft = open_draft(options_.draft, options_.model.read);
     Session session(weights, session_options);
@@ -108,6 +110,19 @@ class Run {
   }
 
  private:
+  // These generate nothing.
+  void note_unused_options() const {
+    const char* const what = options_.logits ? "--logits" : options_.perplexity.file.empty() ? nullptr : "--perplexity";
+    if (what == nullptr || options_.progress.quiet) return;
+    std::vector<std::string> names;
+    for (const CLI::Option* option : options_.generate_options) {
+      if (option->count() > 0) names.push_back(option->get_name());
+    }
+    if (!names.empty())
+      complain(fmt::format("note: {} generates nothing: {} {} no effect", what, fmt::join(names, ", "),
+                           names.size() == 1 ? "has" : "have"));
+  }
+
   // What makes texts of conversations needs one.
   void require_conversation() const {
     if (options_.conversation.is_given() || !options_.prompts.file.empty()) return;
@@ -128,13 +143,20 @@ class Run {
                     plural(summary.texts, "text"), summary.tokens, speed.tokens_per_second()));
   }
 
-  void compute_perplexity(const std::shared_ptr<const Weights>& weights) const {
+  void compute_perplexity(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {
     std::shared_ptr<const Weights> base;
     if (const std::string& path = options_.perplexity.against; !path.empty()) {
       if (options_.verify) require_verified(path);
       name_file(path, [&] { base = load_weights(open(path, options_.model.read)); });
     }
-    print_perplexity(options_.perplexity, weights, base, options_.session, options_.json, options_.progress);
+    load_seconds_ = loading.seconds();
+    const Stopwatch computing;
+    const std::size_t tokens =
+        print_perplexity(options_.perplexity, weights, base, options_.session, options_.json, options_.progress);
+    if (!options_.stats) return;
+    const Speed speed = {tokens, computing.seconds()};
+    say(fmt::format("load {:.1f} ms; {} tokens, {:.1f} tokens/s\n", load_seconds_ * 1000, speed.tokens,
+                    speed.tokens_per_second()));
   }
 
   void require_verified(const std::string& path) const {
@@ -152,7 +174,7 @@ class Run {
     if (options_.conversation.is_given()) {
       auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer().vocabulary()));
       if (tokens.empty())
-        throw Error(ErrorKind::bad_argument, "the chat template makes an empty text of the conversation");
+        throw Error(ErrorKind::invalid_file, "the chat template makes an empty text of the conversation");
       return tokens;
     }
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
@@ -286,20 +308,16 @@ void add_run(CLI::App& app) {
   tokens->excludes(prompt);
   auto* messages = add_conversation_options(*command, options->conversation, false)->excludes(prompt)->excludes(tokens);
   auto* prompts = add_prompts_options(*command, options->prompts)->excludes(prompt)->excludes(tokens);
-  add_generate_options(*command, options->generate);
+  options->generate_options = add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
   auto* draft = add_draft_option(*command, options->draft);
   auto* logits =
       command->add_flag("--logits", options->logits,
                         "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
   draft->excludes(prompts)->excludes(logits);
-  add_perplexity_options(*command, options->perplexity)
-      ->excludes(draft)
-      ->excludes(prompt)
-      ->excludes(tokens)
-      ->excludes(messages)
-      ->excludes(prompts)
-      ->excludes(logits);
+  auto* perplexity = add_perplexity_options(*command, options->perplexity);
+  perplexity->excludes(draft)->excludes(prompt)->excludes(tokens)->excludes(messages)->excludes(prompts)->excludes(
+      logits);
   auto* json =
       command
           ->add_flag("--json", options->json,
@@ -310,7 +328,8 @@ void add_run(CLI::App& app) {
   add_number(*command, "--top-logprobs", options->top_logprobs,
              "With --json: the logarithm of each token's probability, and of the K best ones' at its place", {0, 1000})
       ->type_name("K")
-      ->needs(json);
+      ->needs(json)
+      ->excludes(perplexity);
   command->add_flag(
       "--verify", options->verify,
       "Check the files first, as `poise verify` does, and refuse those with errors; without it, they are trusted");

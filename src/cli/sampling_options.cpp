@@ -66,7 +66,8 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
 
 }  // namespace
 
-void add_generate_options(CLI::App& command, GenerateOptions& options) {
+std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options) {
+  const std::size_t before = command.get_options().size();
   add_number(command, "-n,--max-tokens", options.max_tokens, "Tokens to generate at most; EOS ends earlier");
   add_sampling_options(command, options.sampling);
   command.add_option("--stop", options.stop, "A text that ends what is generated, and is left out; may be repeated")
@@ -81,6 +82,8 @@ void add_generate_options(CLI::App& command, GenerateOptions& options) {
       .add_flag("--ignore-eos", options.ignore_eos,
                 "No token ends the text: it goes on to --max-tokens, or to the end of the context")
       ->excludes(stop_id);
+  const std::vector<CLI::Option*> all = command.get_options();
+  return {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()};
 }
 
 void add_session_options(CLI::App& command, SessionOptions& options) {

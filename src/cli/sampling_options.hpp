@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -11,8 +12,8 @@
 
 namespace poise::cli {
 
-// Requires: the options outlive the command.
-void add_generate_options(CLI::App& command, GenerateOptions& options);
+// Returns the options of the command that set them. Requires: the options outlive the command.
+std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
 // --threads, --exact, --cache
 void add_session_options(CLI::App& command, SessionOptions& options);
 

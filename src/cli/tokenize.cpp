@@ -116,9 +116,14 @@ void add_tokenize(CLI::App& app) {
           ->add_flag("--jsonl", options->lines,
                      "Read a JSON string a line from standard input, and print such an object a line for each")
           ->excludes(json);
-  command->add_flag("--no-special", options->no_special,
-                    "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
-  add_conversation_options(*command, options->conversation, true)->excludes(lines)->excludes(text);
+  auto* no_special =
+      command->add_flag("--no-special", options->no_special,
+                        "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");
+  add_conversation_options(*command, options->conversation, true)
+      ->excludes(lines)
+      ->excludes(text)
+      ->excludes(no_special);
+  command->get_option("--parse-special")->needs(json);  // the text is the same
   add_tokenizer_options(*command, options->tokenizer);
   add_io_option(*command, options->read);
   command->callback([options] {
