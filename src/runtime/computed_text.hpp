@@ -29,9 +29,10 @@ struct ComputedText {
   explicit ComputedText(Sequence empty) : sequence(std::move(empty)) {}
 
   Sequence sequence;
-  std::vector<TokenId> tokens = {};     // all tokens fed; the sequence has computed the first of them
-  std::optional<TokenId> pending = {};  // the token that was generated last, until something is fed
-  std::vector<float> logits = {};       // empty: the last token has to be computed
+  std::vector<TokenId> tokens = {};      // all tokens fed; the sequence has computed the first of them
+  std::optional<TokenId> pending = {};   // the token that was generated last, until something is fed
+  std::vector<float> logits = {};        // empty: the last token has to be computed
+  std::vector<float> hidden_state = {};  // that these are computed from; empty after from_model()
 };
 
 // Borrows the text's keys and values. Throws unsupported for numbers that are not finite.

@@ -44,7 +44,7 @@ class Session::State : public Computation {
     if (options.draft) speculation_.emplace(*weights_, options);
   }
 
-  State(const State& other) : Computation(other), text_(other.text_), hidden_state_(other.hidden_state_) {
+  State(const State& other) : Computation(other), text_(other.text_) {
     if (other.speculation_) speculation_.emplace(*other.speculation_);
     forget_ahead();
   }
@@ -113,7 +113,6 @@ class Session::State : public Computation {
     from_model(model, fingerprint(), transformer_, context_, text);
     forget_ahead();
     text_ = std::move(text);
-    hidden_state_.clear();
   }
 
   TokenId sample(Sampler& sampler) {
@@ -134,11 +133,9 @@ class Session::State : public Computation {
 
   std::span<const float> hidden_state() const {
     (void)logits();  // throws before the first token
-    if (speculation_)
-      throw Error(ErrorKind::bad_argument, "a session with a draft has no hidden state: it keeps scores alone");
-    if (hidden_state_.empty())
+    if (text_.hidden_state.empty())
       throw Error(ErrorKind::bad_argument, "a session that was restored has no hidden state before it is fed");
-    return hidden_state_;
+    return text_.hidden_state;
   }
 
   std::vector<float> hidden_states(std::span<const TokenId> tokens, std::size_t layer, const std::stop_token& stop) {
@@ -196,7 +193,7 @@ class Session::State : public Computation {
     }
     std::vector<float> logits(vocabulary_size());
     transformer_.logits(std::array{count - 1}, memory_, logits.data());
-    hidden_state_.assign(memory_.normed.data(), memory_.normed.data() + transformer_.hidden_size());
+    text_.hidden_state.assign(memory_.normed.data(), memory_.normed.data() + transformer_.hidden_size());
     text_.logits = std::move(logits);
   }
 
@@ -221,7 +218,6 @@ class Session::State : public Computation {
 
   ComputedText text_;
   std::optional<Speculation> speculation_;  // with a draft
-  std::vector<float> hidden_state_;         // that text_.logits are computed from; none after restore()
 };
 
 Session::Session(const Model& model, const SessionOptions& options) : Session(load_weights(model), options) {}

@@ -50,6 +50,7 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
   if (!ahead_.empty() && ahead_.front().guess.token == token) {
     text.tokens.push_back(token);
     text.logits = std::move(ahead_.front().scores);
+    text.hidden_state = std::move(ahead_.front().hidden_state);
     text.pending.reset();
     ahead_.pop_front();
     ++counts_.right;
@@ -83,16 +84,19 @@ bool Speculation::feed(TokenId token, ComputedText& text, std::size_t room, Sess
     throw;
   }
   restore();
-  const auto row = [&](std::size_t i) {
-    const auto begin = scores.begin() + static_cast<std::ptrdiff_t>(i * size);
-    return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(size));
+  const auto row = [](const std::vector<float>& rows_of, std::size_t length, std::size_t i) {
+    const auto begin = rows_of.begin() + static_cast<std::ptrdiff_t>(i * length);
+    return std::vector<float>(begin, begin + static_cast<std::ptrdiff_t>(length));
   };
+  const std::size_t hidden_size = transformer_.hidden_size();
   text.tokens.push_back(token);
-  text.logits = row(0);
+  text.logits = row(scores, size, 0);
+  text.hidden_state = row(memory.normed, hidden_size, 0);
   text.pending.reset();
   round_ = next.size();
   counts_.guessed += next.size();
-  for (std::size_t i = 0; i < next.size(); ++i) ahead_.push_back({std::move(next[i]), row(i + 1)});
+  for (std::size_t i = 0; i < next.size(); ++i)
+    ahead_.push_back({std::move(next[i]), row(scores, size, i + 1), row(memory.normed, hidden_size, i + 1)});
   return true;
 }
 

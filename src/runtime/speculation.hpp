@@ -35,8 +35,9 @@ class Speculation {
 
  private:
   struct Ahead {
-    Guess guess;                // of the next token
-    std::vector<float> scores;  // after it
+    Guess guess;                      // of the next token
+    std::vector<float> scores;        // after it
+    std::vector<float> hidden_state;  // that these are computed from
   };
   std::vector<Guess> guesses(TokenId token, const ComputedText& text, std::size_t room);
 

@@ -58,6 +58,7 @@ void expect_same(const std::shared_ptr<const Weights>& weights, const SessionOpt
     EXPECT_EQ(with.reason, without.reason);
     EXPECT_THAT(session.tokens(), ElementsAreArray(expected.tokens()));
     EXPECT_THAT(session.logits(), ElementsAreArray(expected.logits()));
+    EXPECT_THAT(session.hidden_state(), ElementsAreArray(expected.hidden_state()));
     EXPECT_EQ(session.pending(), expected.pending());
   }
 }
