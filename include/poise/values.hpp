@@ -18,6 +18,7 @@
 #include <vector>
 
 #include <poise/error.hpp>
+#include <poise/progress.hpp>
 #include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
 
@@ -38,8 +39,9 @@ Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elem
 
 // The same elements as codes in memory, computed now as a conversion would. Throws bad_argument for a type without
 // codes; unsupported, naming the tensor, for elements that values() rejects or that are not finite, and for rows that
-// are not whole blocks or groups; and what reading the blobs throws.
-Tensor quantized(const Tensor& tensor, const StoredType& type);
+// are not whole blocks or groups; cancelled when `progress`, which counts bytes of codes, returns false; and what
+// reading the blobs throws.
+Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& progress = {});
 
 // A tensor of ggml's blocks from another program, row after row. type: its name, "q4_k". Throws bad_argument for
 // another type, for rows that are not whole blocks, and for a number of bytes that does not fit the shape.

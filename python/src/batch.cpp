@@ -20,10 +20,11 @@ class Batch {
     const bool is_text = PyUnicode_Check(prompt.ptr());
     const std::string text = is_text ? utf8(prompt) : std::string();
     Tokens tokens = is_text ? Tokens() : tokens_from(prompt);
-    const Released released;
-    const std::lock_guard lock(mutex_);
-    if (is_text) tokens = batch_.prompt(text);
-    return batch_.add(std::move(tokens), options);
+    return run_encoding(text.size(), [&] {
+      const std::lock_guard lock(mutex_);
+      if (is_text) tokens = batch_.prompt(text);
+      return batch_.add(std::move(tokens), options);
+    });
   }
 
   // Steps until a text ends: a list of (id, text, tokens, finish_reason); empty where there are no more texts.

@@ -37,6 +37,8 @@ class PyEmbedder {
     LongCall call(progress);
     return call.run([&] {
       std::vector<Tokens> all;
+      const std::stop_token stop = call.stop();
+      const EncodingStop stoppable(stop);
       for (auto& one : texts) {
         const auto* text = std::get_if<std::string>(&one);
         all.push_back(text == nullptr ? std::get<Tokens>(std::move(one))

@@ -9,6 +9,8 @@
 #include <poise/progress.hpp>
 
 #include "face.hpp"
+#include "gil.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 
 namespace poise::python {
 
@@ -48,5 +50,20 @@ class LongCall {
   std::stop_source stop_;
   py::object raised_[3];  // type, value, traceback
 };
+
+// Encodes texts without the GIL. Few bytes are encoded before anyone could stop it.
+template <typename Work>
+auto run_encoding(std::size_t bytes, Work&& work) {
+  constexpr std::size_t kFew = 1 << 19;
+  if (bytes < kFew) {
+    const Released released;
+    return work();
+  }
+  LongCall call;
+  return call.run([&, stop = call.stop()] {
+    const EncodingStop stoppable(stop);
+    return work();
+  });
+}
 
 }  // namespace poise::python

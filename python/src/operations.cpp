@@ -369,9 +369,10 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
     refuse(fmt::format("type is \"{}\", expected {}", name, code_type_choices()));
   if (!group_size.is_none()) set_group_size(Given("group_size", group_size), of.quantize);
   LongCall call;
+  const Progress watched = call.progress();
   return call.run([&] {
     Model made;
-    made.add(quantized(model->tensors().front(), *of.quantize));
+    made.add(quantized(model->tensors().front(), *of.quantize, watched));
     return std::make_shared<OpenModel>(std::move(made));
   });
 }

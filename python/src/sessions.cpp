@@ -182,6 +182,8 @@ class Generator {
     require_tokens(session_->weights(), options);
     LongCall call;
     call.run([&] {
+      const std::stop_token stop = call.stop();
+      const EncodingStop stoppable(stop);
       session_->with([&](Transcript& transcript) {
         if (text) {
           const Tokens encoded = transcript.encode(*text);
@@ -287,8 +289,9 @@ void declare_sessions(py::module_& module) {
       .def("prompt",
            [](PySession& of, const py::object& given) {
              const std::string prompt = utf8(given);
-             const Released released;
-             return of.with([&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
+             return run_encoding(prompt.size(), [&] {
+               return of.with([&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
+             });
            })
       .def("reset",
            [](PySession& of) {

@@ -69,8 +69,8 @@ PyTokenizer tokenizer_from(const py::object& given) {
 }
 
 Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool special) {
-  const Released released;
-  return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text);
+  return run_encoding(text.size(),
+                      [&] { return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text); });
 }
 
 // The ids of a text, or for a list of texts a list of their ids.
@@ -80,7 +80,10 @@ py::object encode(const PyTokenizer& tokenizer, const py::object& given, const p
   if (!py::isinstance<py::list>(given) && !py::isinstance<py::tuple>(given))
     throw py::type_error(fmt::format("text is {}, expected str or a list of them", short_repr(given)));
   py::list all;
-  for (const py::handle one : given) all.append(encoded(tokenizer, utf8(one), special));
+  for (const py::handle one : given) {
+    all.append(encoded(tokenizer, utf8(one), special));
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
   return all;
 }
 
@@ -108,7 +111,6 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
   for (const auto& [key, value] : conversation) refuse_bytes(value);
   const std::optional<std::string> source = jinja.is_none() ? std::nullopt : std::optional(utf8(jinja));
   ChatText made;
-  Tokens ids;
   {
     const Released released;
     const Conversation talk = parse_conversation(to_json(conversation), "");
@@ -116,8 +118,8 @@ py::tuple encode_chat(const PyTokenizer& tokenizer, const py::object& messages, 
     const ChatTemplate chat =
         source ? ChatTemplate(*source, vocabulary) : ChatTemplate(vocabulary, talk.tools != Value());
     made = chat.render(talk);
-    ids = tokenizer->encode(made);
   }
+  const Tokens ids = run_encoding(made.text.size(), [&] { return tokenizer->encode(made); });
   return py::make_tuple(shown(made.text), ids);
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/cancelled.hpp"
 #include "runtime/computation.hpp"
 #include "runtime/finite.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 
 namespace poise {
 namespace {
@@ -147,6 +148,7 @@ std::size_t Embedder::size() const { return state_->size(); }
 std::vector<float> Embedder::embed(std::span<const std::string> texts, const Progress& progress,
                                    const std::stop_token& stop) {
   std::vector<std::vector<TokenId>> tokens;
+  const EncodingStop stoppable(stop);
   for (const std::string& text : texts) tokens.push_back(state_->weights().tokenizer().encode_with_special(text));
   return state_->embed(tokens, progress, stop);
 }

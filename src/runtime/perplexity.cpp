@@ -16,6 +16,7 @@
 #include "runtime/forward_pass.hpp"
 #include "runtime/log_sum.hpp"
 #include "runtime/same_vocabulary.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 
 namespace poise {
 namespace {
@@ -246,6 +247,7 @@ Perplexity::Perplexity(Perplexity&&) noexcept = default;
 Perplexity& Perplexity::operator=(Perplexity&&) noexcept = default;
 
 void Perplexity::add(std::string_view text, const Progress& progress, const std::stop_token& stop) {
+  const EncodingStop stoppable(stop);
   state_->add(state_->encode(text), progress, stop);
 }
 

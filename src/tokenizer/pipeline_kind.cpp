@@ -18,6 +18,7 @@
 #include "tokenizer/pipeline/post_processors.hpp"
 #include "tokenizer/pipeline/pre_tokenizers.hpp"
 #include "tokenizer/sentencepiece/decoder.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 #include "tokenizer/tokens/token_index.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
@@ -39,7 +40,10 @@ class Worker final : public PieceSink {
   void add(Piece piece) { cutter_ ? cutter_->take(piece) : take(piece); }
   std::vector<TokenId> finish() { return std::vector<TokenId>(tokens_); }
 
-  void take(Piece piece) override { encoder_->encode(piece.text, tokens_); }
+  void take(Piece piece) override {
+    EncodingStop::check();
+    encoder_->encode(piece.text, tokens_);
+  }
 
  private:
   std::unique_ptr<PieceEncoder> encoder_;

@@ -16,6 +16,7 @@
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
 #include "tokenizer/sentencepiece/encoder.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 #include "tokenizer/tokens/merge.hpp"
 #include "tokenizer/tokens/token_boundaries.hpp"
 
@@ -43,6 +44,7 @@ class SentencePieceBpe final : public SentencePieceEncoder {
     if (normalized.size() > kFew) cache.emplace();
     std::vector<TokenId> ids;
     boundaries_.for_each(normalized, [&](std::string_view word) {
+      EncodingStop::check();
       const bool cached = cache && word.size() <= WordCache::kLongestWord;
       if (cached) {
         if (const auto known = cache->find(word); !known.empty()) {

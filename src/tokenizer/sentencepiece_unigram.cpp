@@ -12,6 +12,7 @@
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/sentencepiece/encoder.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 #include "tokenizer/tokens/prefix_trie.hpp"
 
 namespace poise {
@@ -58,6 +59,7 @@ class SentencePieceUnigram final : public SentencePieceEncoder {
   std::vector<Place> best_ways(std::string_view text) const {
     std::vector<Place> places(text.size() + 1);
     for (std::size_t at = 0; at < text.size();) {
+      EncodingStop::check();
       const float here = places[at].score;
       const auto reach = [&](std::size_t length, double score, TokenId id) {
         Place& place = places[at + length];

@@ -9,6 +9,7 @@
 #include "bytes/checked.hpp"
 #include "codec/affine.hpp"
 #include "codec/block_type.hpp"
+#include "io/meter.hpp"
 #include "io/read_fully.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
@@ -28,7 +29,7 @@ std::string row_fault(const Shape& shape, const BlockType& type) {
 }
 
 // All bytes, made on all processors if the blob is seekable.
-BlobPtr in_memory(const Blob& blob, const std::string& name) {
+BlobPtr in_memory(const Blob& blob, const std::string& name, Meter& meter) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(blob.size()));
   if (!blob.seekable() || bytes.empty()) {
     read_fully(*blob.stream(), bytes);
@@ -41,6 +42,7 @@ BlobPtr in_memory(const Blob& blob, const std::string& name) {
       const std::uint64_t end = std::min<std::uint64_t>(bytes.size(), range.end() * piece);
       blob.read(begin,
                 std::span(bytes).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+      meter.advance(end - begin, name);
     });
   }
   return make_memory_blob(std::move(bytes), name);
@@ -48,7 +50,7 @@ BlobPtr in_memory(const Blob& blob, const std::string& name) {
 
 }  // namespace
 
-Tensor quantized(const Tensor& tensor, const StoredType& type) {
+Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& progress) {
   const auto refuse = [&](ErrorKind kind, const std::string& why) {
     throw Error(kind, fmt::format("tensor {}: {}", tensor.name, why));
   };
@@ -65,7 +67,10 @@ Tensor quantized(const Tensor& tensor, const StoredType& type) {
   if (type.grouped() && tensor.shape.empty())
     refuse(ErrorKind::unsupported, "it has no rows, and groups are parts of them");
   Tensor codes = quantize(tensor, type);
-  for (Part& part : codes.parts) part.blob = in_memory(*part.blob, tensor.name);
+  std::uint64_t total = 0;
+  for (const Part& part : codes.parts) total += part.blob->size();
+  Meter meter(progress, total);
+  for (Part& part : codes.parts) part.blob = in_memory(*part.blob, tensor.name, meter);
   if (const AffineSource* scale = codes.layout.affine()) codes.layout = make_affine(scale->get());
   return codes;
 }

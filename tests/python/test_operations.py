@@ -279,6 +279,44 @@ def test_ctrl_c_ends_a_long_call(work, tmp_path):
     assert time.monotonic() - start < 20
 
 
+@pytest.mark.parametrize(
+    "prepare, work",
+    [
+        (
+            "tokenizer, text = poise.read_tokenizer(path), 'Some words of a text. ' * 5_000_000",
+            "tokenizer.encode(text)",
+        ),
+        ("tokenizer, text = poise.read_tokenizer(path), ['Some words. ' * 5_000_000] * 3", "tokenizer.encode(text)"),
+        ("session, text = poise.Session(path), 'Some words of a text. ' * 5_000_000", "session.prompt(text)"),
+        ("session, text = poise.Session(path), 'Some words of a text. ' * 5_000_000", "session.generate(text)"),
+        ("text = 'Some words of a text. ' * 5_000_000", "poise.embed(path, [text])"),
+        ("text = 'Some words of a text. ' * 5_000_000", "poise.perplexity(path, [text])"),
+        (
+            "import numpy; rows = (numpy.arange(1 << 26, dtype='f4') % 251).reshape(4096, -1)",
+            "poise.quantize(rows, 'iq4_xs')",
+        ),
+    ],
+)
+def test_ctrl_c_ends_long_work_in_memory(prepare, work, examples):
+    code = f"""if True:
+        import sys, poise
+        path = sys.argv[1]
+        {prepare}
+        print("on", flush=True)
+        try:
+            {work}
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    child = subprocess.Popen([sys.executable, "-c", code, examples / "nano-mistral"], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "on\n"
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    assert child.communicate(timeout=60)[0] == "interrupted\n"
+    assert time.monotonic() - start < 3
+
+
 def test_disk_errors_are_os_errors(nano):
     with pytest.raises(OSError) as full:
         poise.save(nano, "/proc/nothing.zt")

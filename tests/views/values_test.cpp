@@ -75,6 +75,21 @@ TEST(Values, MayBeNone) {
   EXPECT_TRUE(values(quantized(make_tensor("e", {3, 0}, {}), *stored_type_from_name("q8_0"))).empty());
 }
 
+TEST(Values, QuantizingCountsBytesOfCodesAndEndsWhereItIsTold) {
+  const Tensor numbers = make_tensor("w", {512, 1024}, std::vector<float>(512 * 1024, 1.0F));
+  const StoredType type = *stored_type_from_name("q8_0");
+  std::uint64_t last = 0;
+  (void)quantized(numbers, type, [&](const ProgressEvent& event) {
+    EXPECT_EQ(event.total, 512U * 1024 / 32 * 34);
+    EXPECT_GT(event.done, last);
+    last = event.done;
+    return true;
+  });
+  EXPECT_EQ(last, 512U * 1024 / 32 * 34);
+  const auto stop = [](const ProgressEvent&) { return false; };
+  EXPECT_EQ(support::error_of([&] { (void)quantized(numbers, type, stop); }).kind(), ErrorKind::cancelled);
+}
+
 TEST(Values, AreNotMadeCodesThatTheyCannotBe) {
   const Tensor tensor = make_tensor("w", {2, 32}, std::vector<float>(64, 1));
   const auto refusal = [](const Tensor& of, const char* type) {

@@ -24,6 +24,7 @@
 #include "tokenizer/pipeline/merges.hpp"
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 #include "tokenizer/tokens/token_boundaries.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
@@ -169,6 +170,7 @@ class Bpe::AtWork final : public PieceEncoder {
 
   // `whole`: a word that is a token stays that token, whatever merges make of it.
   void encode_word(std::string_view word, bool whole, WordCache& cache, std::vector<TokenId>& tokens) {
+    EncodingStop::check();
     const bool short_word = word.size() <= WordCache::kLongestWord;
     if (short_word) {
       if (const auto known = cache.find(word); !known.empty()) {

@@ -10,6 +10,7 @@
 
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/pipeline/word_cache.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 #include "tokenizer/tokens/prefix_trie.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
@@ -102,6 +103,7 @@ class Unigram::AtWork final : public PieceEncoder {
     if (piece.size() >= UINT32_MAX) throw Error(ErrorKind::unsupported, "the text is too long");
     places_.assign(piece.size() + 1, {});
     for (std::size_t at = 0; at < piece.size();) {
+      EncodingStop::check();
       const double here = places_[at].score;
       const std::size_t character = unicode::at(piece, at).bytes;
       bool alone = false;  // the character is a token by itself

@@ -9,6 +9,7 @@
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/tokens/base64.hpp"
+#include "tokenizer/tokens/encoding_stop.hpp"
 
 namespace poise {
 namespace {
@@ -118,6 +119,7 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool first
   if (space && !rules_.treat_whitespace_as_suffix) out += space_;
   bool after_space = rules_.remove_extra_whitespaces;
   while (!text.empty()) {
+    if (text.size() % 1024 == 0) EncodingStop::check();
     const Chunk chunk = first_chunk(text);
     append_chunk(chunk.text, after_space, out);
     text.remove_prefix(chunk.length);

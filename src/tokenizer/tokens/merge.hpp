@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/tokens/encoding_stop.hpp"
+
 namespace poise {
 
 // A run of the text. Empty after merging into its left neighbour.
@@ -41,11 +43,13 @@ std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priorit
     if (rank) agenda.push({*rank, left, right, symbols[left].text.size() + symbols[right].text.size()});
   };
   for (std::size_t i = 0; i < symbols.size(); ++i) {
+    EncodingStop::check();
     previous[i] = i == 0 ? kNone : i - 1;
     next[i] = i + 1 == symbols.size() ? kNone : i + 1;
     consider(previous[i], i);
   }
   while (!agenda.empty()) {
+    EncodingStop::check();
     const Pair pair = agenda.top();
     agenda.pop();
     std::string_view& left = symbols[pair.left].text;
