@@ -90,7 +90,7 @@ class TensorLayout {
   // Requires: not null.
   TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(Scheme(std::move(affine))) {}
   // Internal: a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout(). `name`
-  // outlives the layout.
+  // outlives the layout; `scheme` may be null where name and shape tell all.
   static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme, Layout kind = Layout::other);
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
@@ -144,8 +144,8 @@ struct Tensor {
 
 // The layout of that name, read from the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
 // "quantized_group" (with attributes of zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", "gguf.<type>/1",
-// "poise.<type>.columns/1", or another, which is only carried. Throws invalid_file (without path) naming tensor and
-// attribute when these describe no scheme.
+// "poise.<type>.columns/1", "poise.codebook/1" and its like, or another, which is only carried. Throws invalid_file
+// (without path) naming tensor and attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 
 // A dense tensor.

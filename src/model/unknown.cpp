@@ -16,7 +16,7 @@ void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view),
                         at ? std::optional(at->offset) : std::nullopt});
   };
   for (const Tensor& tensor : model.tensors()) {
-    if (tensor.layout == Layout::other && !is_known_layout(tensor.layout.name()))
+    if (tensor.layout.is_carried() && !is_known_layout(tensor.layout.name()))
       tell(fmt::format("tensor {}: the layout \"{}\"", tensor.name, tensor.layout.name()),
            tensor.parts.empty() ? nullptr : &tensor.parts.front());
     for (const Part& part : tensor.parts) {

@@ -86,6 +86,13 @@ class CodebookBlob final : public FloatBlob {
   LazyValue<const Loaded> kept_;
 };
 
+// With an odd number of elements the last high half is zero.
+ValueRules codebook_rules(const Tensor& tensor, const Part& part) {
+  ValueRules rules{part.dtype};
+  if (part.role == "data" && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::unused;
+  return rules;
+}
+
 BlobPtr codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
 std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", block_of(tensor)); }
 bool is_same_block(const Tensor& a, const Tensor& b) { return block_of(a) == block_of(b); }
@@ -99,6 +106,7 @@ const LayoutType layouts::codebook = {
     .read = read_codebook,
     .check = check_codebook,
     .needs_known_parts = true,
+    .value_rules = codebook_rules,
     .has_float_elements = has_known_types,
     .elements = codebook_elements,
     .stored_type = codebook_type,

@@ -1,5 +1,4 @@
 #include "views/layout_type.hpp"
-#include "tensor/block_layout.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,13 +7,23 @@
 
 #include <poise/error.hpp>
 
+#include "tensor/block_layout.hpp"
+
 namespace poise {
 namespace {
 
-constexpr std::array<const LayoutType*, 10> kRows = {
-    &layouts::dense,  &layouts::sparse_csr, &layouts::sparse_coo,   &layouts::groups,   &layouts::indexed_groups,
-    &layouts::affine, &layouts::mx,         &layouts::block_scaled, &layouts::codebook, &layouts::blocks,
-};
+constexpr std::array kRows = std::to_array<const LayoutType*>({
+    &layouts::dense,
+    &layouts::sparse_csr,
+    &layouts::sparse_coo,
+    &layouts::groups,
+    &layouts::indexed_groups,
+    &layouts::affine,
+    &layouts::mx,
+    &layouts::block_scaled,
+    &layouts::codebook,
+    &layouts::blocks,
+});
 
 }  // namespace
 

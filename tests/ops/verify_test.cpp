@@ -4,13 +4,17 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <fmt/format.h>
 
 #include <poise/convert.hpp>
 #include <poise/error.hpp>
 
 #include "support/directories.hpp"
+#include "views/codebook.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -105,6 +109,31 @@ TEST_F(Verify, ListsEveryFaultWithItsPlace) {
     EXPECT_EQ(report.faults[0].offset, first);
     EXPECT_EQ(report.faults[1].offset, second);
     EXPECT_EQ(report.faults[0].path, path.string());
+  }
+}
+
+// Three codes, so that the last half byte has none.
+TEST_F(Verify, KnowsTheLayoutsOfPoiseInEveryVersionOfZtensor) {
+  for (const std::string format : {"zt", "zt1"}) {
+    for (const int last : {0x02, 0x12}) {
+      SCOPED_TRACE(testing::Message() << format << ", last byte " << last);
+      Tensor tensor = make_dense("w", {3}, DType::u8, make_memory_blob({std::byte{0x31}, std::byte(last)}, "data"));
+      for (const auto& [role, count] : {std::pair("codebook", 16), std::pair("scales", 2)}) {
+        std::vector<std::byte> zeros(static_cast<std::size_t>(count) * sizeof(float));
+        tensor.parts.push_back({.role = role, .dtype = DType::f32, .blob = make_memory_blob(std::move(zeros), role)});
+      }
+      tensor.layout = codebook_layout(2);
+      tensor.attributes = codebook_attributes(2);
+      Model model;
+      model.add(std::move(tensor));
+      const fs::path path = directory_ / fmt::format("{}-{}.zt", format, last);
+      save(model, path, format);
+      const VerifyReport report = verify(path);
+      ASSERT_EQ(report.faults.size(), last == 0x02 ? 0U : 1U);
+      if (last != 0x02) {
+        EXPECT_THAT(report.faults[0].message, HasSubstr("the unused half of the last byte is not zero"));
+      }
+    }
   }
 }
 

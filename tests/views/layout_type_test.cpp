@@ -3,12 +3,14 @@
 #include <set>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <poise/error.hpp>
 
 #include "codec/block_type.hpp"
+#include "support/directories.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/check_parts.hpp"
 #include "views/dense.hpp"
@@ -30,6 +32,14 @@ TEST(LayoutType, EveryRowHasWhatConversionsAskFor) {
     EXPECT_NE(type->elements, nullptr);
     // Affine codes are described by the formats that have them.
     EXPECT_EQ(type->read == nullptr, type == &layouts::affine);
+  }
+}
+
+TEST(LayoutType, EveryRowIsDocumented) {
+  const std::string page = support::contents(source_directory() / "docs/formats/ztensor.md");
+  for (const LayoutType* type : layout_types()) {
+    if (type == &layouts::blocks || type == &layouts::affine) continue;  // under names of their types; in ALT
+    EXPECT_NE(page.find(fmt::format("`{}`", type->name)), std::string::npos) << type->name;
   }
 }
 

@@ -292,12 +292,8 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-bool is_layout_of_version_1(const LayoutType& type) {
-  constexpr std::array kLayouts = {&layouts::affine,        &layouts::groups,       &layouts::sparse_csr,
-                                   &layouts::sparse_coo,    &layouts::block_scaled, &layouts::codebook,
-                                   &layouts::indexed_groups};
-  return std::ranges::find(kLayouts, &type) != kLayouts.end();
-}
+// Version 1.1 takes any layout under its own name; MX and ggml's blocks came with version 2.
+bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
 // Version 0.1 has no attributes of a whole file.
 std::vector<MetadataKey> keys(const Input& input) {
