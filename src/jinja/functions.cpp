@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "jinja/lorem_ipsum.hpp"
 #include "jinja/things.hpp"
 
 namespace poise::jinja {
@@ -136,7 +135,6 @@ void add_functions(Interpreter&, Scope& globals) {
   add("dict", make_dict_of);
   add("namespace", make_namespace_of);
   add("joiner", make_joiner);
-  add("lipsum", lorem_ipsum);
   add("raise_exception", raise_exception);
   add("strftime_now", strftime_now);
   add("cycler", [](Interpreter&, Parameters& given) -> Object {
