@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "family/config_effects.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "model/limits.hpp"
 

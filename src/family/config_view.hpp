@@ -7,7 +7,7 @@
 #include <poise/model.hpp>
 
 #include "family/config_keys.hpp"
-#include "family/decoder_plan.hpp"
+#include "family/experts_stored.hpp"
 
 namespace poise {
 

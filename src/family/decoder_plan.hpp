@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "family/experts_stored.hpp"
+
 namespace poise {
 
 enum class NormKind : std::uint8_t {
@@ -49,13 +51,6 @@ struct RopePlan {
   std::size_t long_after = 0;
 
   friend bool operator==(const RopePlan&, const RopePlan&) = default;
-};
-
-// How a checkpoint stores the matrices of experts.
-enum class ExpertsStored : std::uint8_t {
-  separate,        // a tensor for each expert
-  stacked_in_out,  // one for all of them: [experts, in, out]
-  stacked_out_in,  // [experts, out, in]
 };
 
 struct ExpertsPlan {

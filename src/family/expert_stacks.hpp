@@ -8,7 +8,7 @@
 
 #include <poise/model.hpp>
 
-#include "family/decoder_plan.hpp"
+#include "family/experts_stored.hpp"
 
 namespace poise {
 

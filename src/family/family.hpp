@@ -13,11 +13,12 @@
 #include <poise/model.hpp>
 
 #include "family/config_view.hpp"
-#include "family/decoder_plan.hpp"
 #include "family/tensor_table.hpp"
 #include "family/weight_reader.hpp"
 
 namespace poise {
+
+struct DecoderPlan;
 
 // A tensor that some checkpoints store although the configuration implies it.
 struct ComputedTensor {

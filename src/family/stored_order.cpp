@@ -3,6 +3,7 @@
 #include <poise/error.hpp>
 
 #include "family/check.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 
 namespace poise {

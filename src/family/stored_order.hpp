@@ -6,9 +6,9 @@
 
 #include <poise/model.hpp>
 
-#include "family/decoder_plan.hpp"
-
 namespace poise {
+
+struct DecoderPlan;
 
 // Nothing without a family, and where Family::plan() refuses the configuration.
 std::optional<DecoderPlan> known_plan(const Model& model);

@@ -11,6 +11,7 @@
 
 #include "family/check.hpp"
 #include "family/config_effects.hpp"
+#include "family/decoder_plan.hpp"
 
 namespace poise {
 namespace {

@@ -20,6 +20,7 @@
 #include "family/check.hpp"
 #include "family/config_effects.hpp"
 #include "family/config_json.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "formats/format.hpp"
 #include "support/directories.hpp"

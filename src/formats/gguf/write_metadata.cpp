@@ -12,6 +12,7 @@
 #include "bytes/utf8.hpp"
 #include "family/check.hpp"
 #include "family/config_json.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"

@@ -10,6 +10,7 @@
 
 #include "bytes/utf8.hpp"
 #include "family/check.hpp"
+#include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "family/stored_order.hpp"
 #include "formats/huggingface/peft_config.hpp"
