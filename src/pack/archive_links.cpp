@@ -9,10 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "pack/member_order.hpp"
+
 namespace poise {
 namespace {
 
-constexpr std::size_t kMostTargetBytes = 4096;
 constexpr int kMostHops = 40;
 constexpr std::uint64_t kMostWork = std::uint64_t{256} << 20;
 
@@ -38,6 +39,8 @@ class Follower {
 
   // Nothing for a link to a folder.
   std::optional<FollowedLink> follow(const ArchiveLink& link) {
+    if (!link.problem.empty())
+      return FollowedLink{link.name, {}, fmt::format("a symbolic link, {}: {}", link.problem, kRemedy)};
     if (link.is_hard) return lost(link, "which is not before it in the archive");
     if (auto problem = walk(link)) return lost(link, *problem);
     if (members_.has(path_)) return FollowedLink{link.name, path_, {}};
@@ -47,12 +50,10 @@ class Follower {
 
  private:
   static FollowedLink lost(const ArchiveLink& link, std::string_view problem) {
-    constexpr std::size_t kShown = 200;
-    const bool is_long = link.target.size() > kShown;
     return {link.name,
             {},
-            fmt::format("a {} link to {}{}, {}: {}", link.is_hard ? "hard" : "symbolic",
-                        std::string_view(link.target).substr(0, kShown), is_long ? "..." : "", problem, kRemedy)};
+            fmt::format("a {} link to {}, {}: {}", link.is_hard ? "hard" : "symbolic", short_name(link.target), problem,
+                        kRemedy)};
   }
 
   // Sets path_ to where the link leads; returns why it leads nowhere.
@@ -63,6 +64,7 @@ class Follower {
     const ArchiveLink* link = &first;
     for (int hops = 0;; ++hops) {
       if (hops == kMostHops) return "which leads to more than 40 links, one after the other";
+      if (!link->problem.empty()) return "which leads to a link whose target is not known";
       if (link->target.empty()) return "which names nothing";
       if (link->target.size() > kMostTargetBytes) return "which has more than 4096 bytes";
       if (link->target.front() == '/') return "which is outside of the archive";

@@ -11,11 +11,13 @@
 namespace poise {
 
 inline constexpr std::size_t kMostArchiveLinks = 100'000;
+inline constexpr std::size_t kMostTargetBytes = 4096;
 
 struct ArchiveLink {
   std::string name;
-  std::string target;    // as the archive has it
-  bool is_hard = false;  // the target is a path from the archive's root, and no member before the link has it
+  std::string target;        // as the archive has it, or its first kMostTargetBytes + 1 bytes
+  bool is_hard = false;      // the target is a path from the archive's root, and no member before the link has it
+  std::string problem = {};  // why its target is not known; empty: it is
 };
 
 struct FollowedLink {
@@ -35,7 +37,8 @@ struct ArchiveMembers {
 
 // Follows links as a file system would, of folders as well, without leaving the archive. Leaves out links to folders:
 // the members of these have names of their own. Looks at no more than 40 links for each, and at 256 MiB of names for
-// all; what needs more is a problem of the link. Requires: names of members and links are plain.
+// all; what needs more is a problem of the link. Requires: names of members and links are plain, and
+// no two are the same.
 std::vector<FollowedLink> follow_links(const std::vector<ArchiveLink>& links, const ArchiveMembers& members);
 
 }  // namespace poise

@@ -15,6 +15,7 @@
 #include "io/source_text.hpp"
 #include "io/whole_blob.hpp"
 #include "pack/archive_links.hpp"
+#include "pack/member_order.hpp"
 #include "pack/tar.hpp"
 #include "pack/zip.hpp"
 
@@ -63,13 +64,12 @@ class MemberTable {
     std::string problem = {};  // of a link that leads nowhere
   };
 
-  // False if it takes the place of another one. Requires: the member outlives this.
-  bool add(std::string name, const Member& member) {
-    return entries_.insert_or_assign(std::move(name), Entry{&member}).second;
-  }
-  // Requires: all members are there.
-  void add(const std::vector<ArchiveLink>& links) {
-    if (links.empty()) return;
+  // Requires: the name is new; the member outlives this.
+  void add(std::string name, const Member& member) { entries_.try_emplace(std::move(name), Entry{&member}); }
+  // Requires: the names are new; all members are there. Returns the names of links that are folders with members, too.
+  ToldNames add(const std::vector<ArchiveLink>& links) {
+    ToldNames folders;
+    if (links.empty()) return folders;
     const auto has = [&](std::string_view name) { return entries_.find(name) != entries_.end(); };
     const auto has_any = [&](std::string_view beginning) {
       const auto next = entries_.lower_bound(beginning);
@@ -79,6 +79,10 @@ class MemberTable {
       const Member* member = link.member.empty() ? nullptr : entries_.find(link.member)->second.member;
       entries_.try_emplace(std::move(link.name), Entry{member, std::move(link.problem)});
     }
+    for (const ArchiveLink& link : links) {
+      if (has_any(link.name + '/')) folders.add(short_name(link.name));
+    }
+    return folders;
   }
 
   const auto& entries() const { return entries_; }
@@ -164,6 +168,19 @@ class ArchiveContainer final : public Container {
   std::string beginning_;  // of the names in it
 };
 
+// Members below a linked folder have names of their own.
+template <typename Member>
+void add_links(MemberTable<Member>& table, const std::vector<ArchiveLink>& links, const Source& archive,
+               std::vector<Finding>& warnings) {
+  const ToldNames folders = table.add(links);
+  if (folders.empty()) return;
+  warnings.push_back({Severity::warning,
+                      fmt::format("{}: a link, and a folder with members, which are read as they are named; unpacked, "
+                                  "they would be where the link leads",
+                                  folders.text()),
+                      archive.name(), std::nullopt});
+}
+
 class ZipFile {
  public:
   using Member = ZipMember;
@@ -185,33 +202,52 @@ class ZipFile {
   std::vector<Finding> check() const { return zip_.check_crc32(); }
 
  private:
-  // Other names are other spellings of one: "./a" and "a".
   void list() {
-    std::vector<ArchiveLink> links;
+    struct Listed {
+      std::string name;
+      const ZipMember* member;
+    };
+    MemberOrder order;
+    std::vector<Listed> listed;
     for (const ZipMember& member : zip_.members()) {
       std::string name = plain_member_name(member.name);
       if (name.empty() || name.ends_with('/')) continue;
-      if (member.is_link) {
+      order.add(name, member.name);
+      listed.push_back({std::move(name), &member});
+    }
+    std::vector<ArchiveLink> links;
+    for (std::size_t i = 0; i < listed.size(); ++i) {
+      if (!order.counts(i)) continue;
+      if (listed[i].member->is_link) {
         require_few(links);
-        links.push_back({std::move(name), target_of(member)});
-      } else if (!table_.add(name, member)) {
-        warnings_.push_back(
-            {Severity::warning,
-             fmt::format("zip: {}: the archive has this name in two spellings; the last one counts", name),
-             zip_.source()->name(), std::nullopt});
+        links.push_back(link_of(std::move(listed[i].name), *listed[i].member));
+      } else {
+        table_.add(std::move(listed[i].name), *listed[i].member);
       }
     }
-    table_.add(links);
+    if (auto repeated = order.repeated("zip", zip_.source()->name())) warnings_.push_back(*std::move(repeated));
+    add_links(table_, links, *zip_.source(), warnings_);
   }
   void require_few(const std::vector<ArchiveLink>& links) const {
     if (links.size() < kMostArchiveLinks) return;
     throw Error(ErrorKind::unsupported, fmt::format("zip: more than {} links", kMostArchiveLinks),
                 zip_.source()->name(), 0);
   }
-  std::string target_of(const ZipMember& member) const {
-    constexpr std::uint64_t kMost = 4097;  // more than a target may have
-    const SourcePtr source = zip_.open(member, kMost);
-    return read_text(*source, source->size());
+  // Its bytes are the target.
+  ArchiveLink link_of(std::string name, const ZipMember& member) const {
+    ArchiveLink link{std::move(name), {}};
+    if (member.bytes > kMostTargetBytes) {
+      link.problem = fmt::format("whose target has {} bytes, at most {} are read", member.bytes, kMostTargetBytes);
+      return link;
+    }
+    try {
+      const SourcePtr source = open(member, zip_.source()->name());
+      link.target = read_text(*source, source->size());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
+      link.problem = fmt::format("whose target cannot be read ({})", error.message());
+    }
+    return link;
   }
 
   ZipArchive zip_;
@@ -227,7 +263,7 @@ class TarFile {
 
   explicit TarFile(SourcePtr source) : source_(std::move(source)), listing_(read_tar(*source_)) {
     for (const TarMember& member : listing_.members) table_.add(member.name, member);
-    table_.add(listing_.links);
+    add_links(table_, listing_.links, *source_, listing_.warnings);
   }
 
   const MemberTable<Member>& table() const { return table_; }

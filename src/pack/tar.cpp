@@ -5,16 +5,15 @@
 #include <charconv>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
 #include "io/source_range.hpp"
+#include "pack/member_order.hpp"
 #include "pack/zip.hpp"
 
 namespace poise {
@@ -22,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t kTarBlock = 512;
 constexpr std::uint64_t kMostAttributes = 1 << 20;  // bytes of a long name, or of the attributes of a member
-constexpr std::size_t kMostTold = 5;                // names in a warning
 constexpr std::size_t kNameBytes = 100;
 constexpr std::size_t kSize = 124;
 constexpr std::size_t kNumberBytes = 12;
@@ -32,6 +30,7 @@ constexpr std::size_t kType = 156;
 constexpr std::size_t kLink = 157;
 constexpr std::size_t kMagic = 257;
 constexpr std::size_t kPrefix = 345;
+constexpr std::string_view kNoFiles = "3456DMNV";  // devices, folders, and what only GNU tar knows
 
 std::string_view until_zero(std::string_view text) { return text.substr(0, text.find('\0')); }
 
@@ -78,18 +77,19 @@ class TarReader {
       const std::uint64_t at = reader_.position();
       const std::string block(reader_.text(kTarBlock, "header"));
       if (std::ranges::all_of(block, [](char byte) { return byte == '\0'; })) break;
-      if (auto entry = read_entry(block, at)) add(*std::move(entry), at);
+      read_entry(block, at);
     }
     TarListing listing;
-    for (Entry& entry : entries_) {
-      if (entry.is_replaced) continue;
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (!order_.counts(i)) continue;
+      Entry& entry = entries_[i];
       if (entry.kind == Kind::file) {
         listing.members.push_back({std::move(entry.name), entry.begin, entry.bytes});
       } else {
         listing.links.push_back({std::move(entry.name), std::move(entry.target), entry.kind == Kind::hard_link});
       }
     }
-    if (!repeated_.empty()) listing.warnings.push_back(told_repeated());
+    if (auto repeated = order_.repeated("tar", reader_.path())) listing.warnings.push_back(*std::move(repeated));
     return listing;
   }
 
@@ -103,17 +103,16 @@ class TarReader {
     std::uint64_t begin = 0;
     std::uint64_t bytes = 0;
     std::string target = {};
-    bool is_plain = true;  // the archive has its name as it stands here
-    bool is_replaced = false;
   };
 
-  // Nothing for one that is neither.
-  std::optional<Entry> read_entry(std::string_view block, std::uint64_t at) {
+  // Adds a member that is one of these.
+  void read_entry(std::string_view block, std::uint64_t at) {
     require_checksum(block, at);
-    const char type = block[kType];
-    const bool is_file = type == '0' || type == '\0' || type == '7';
+    const char type = block[kType] == 'X' ? 'x' : block[kType];  // as Solaris has it
     const bool is_link = type == '1' || type == '2';
     const bool describes_next = type == 'x' || type == 'L' || type == 'K';
+    // POSIX: members of a type that is not known are files.
+    const bool is_file = !is_link && !describes_next && type != 'g' && kNoFiles.find(type) == std::string_view::npos;
     Entry entry;
     const std::string name = is_file || is_link ? name_of(block) : std::string();
     if (is_link) {
@@ -136,50 +135,34 @@ class TarReader {
     reader_.seek(entry.begin + entry.bytes);
     reader_.skip((kTarBlock - entry.bytes % kTarBlock) % kTarBlock, "the rest of a block");
     if (type == 'S') throw Error(ErrorKind::unsupported, "tar: a sparse file", reader_.path(), at);
-    if (!(is_file || is_link) || name.ends_with('/')) return std::nullopt;
+    if (!(is_file || is_link) || name.ends_with('/')) return;
     entry.name = plain_member_name(name);
-    entry.is_plain = entry.name == name;
     if (!is_zip_name(name) || entry.name.empty())
       reader_.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
-    return entry;
+    add(std::move(entry), name, at);
   }
 
-  void add(Entry entry, std::uint64_t at) {
+  // Many links may have one target, which is cut before they do.
+  void add(Entry entry, std::string_view name, std::uint64_t at) {
     if (entry.kind == Kind::hard_link) follow(entry);
+    if (entry.target.size() > kMostTargetBytes) entry.target = entry.target.substr(0, kMostTargetBytes + 1);
     links_ += entry.kind == Kind::file ? 0 : 1;
     if (links_ > kMostArchiveLinks)
       throw Error(ErrorKind::unsupported, fmt::format("tar: more than {} links", kMostArchiveLinks), reader_.path(),
                   at);
-    const auto [known, is_new] = by_name_.try_emplace(entry.name, entries_.size());
-    if (!is_new) {
-      Entry& before = entries_[known->second];
-      const bool is_respelled = before.is_plain != entry.is_plain;
-      if (repeated_.size() < kMostTold)
-        repeated_.push_back(is_respelled ? fmt::format("{} (once as ./{})", entry.name, entry.name) : entry.name);
-      ++times_repeated_;
-      before.is_replaced = true;
-      known->second = entries_.size();
-    }
+    order_.add(entry.name, name);
     entries_.push_back(std::move(entry));
   }
 
   // tar makes a link to what is there by then: one to a link is the same link.
   void follow(Entry& entry) const {
-    const auto found = by_name_.find(plain_member_name(entry.target));
-    if (found == by_name_.end()) return;
-    const Entry& target = entries_[found->second];
+    const auto found = order_.find(plain_member_name(entry.target));
+    if (!found) return;
+    const Entry& target = entries_[*found];
     entry.kind = target.kind;
     entry.begin = target.begin;
     entry.bytes = target.bytes;
     if (target.kind != Kind::file) entry.target = target.target;
-  }
-
-  Finding told_repeated() const {
-    return {Severity::warning,
-            fmt::format("tar: {}{}: more than one member has this name, as after tar -r; the last one counts, as it "
-                        "does for tar",
-                        fmt::join(repeated_, ", "), times_repeated_ > repeated_.size() ? ", ..." : ""),
-            reader_.path(), std::nullopt};
   }
 
   void require_checksum(std::string_view block, std::uint64_t at) const {
@@ -258,9 +241,7 @@ class TarReader {
   std::string next_link_;
   std::optional<std::uint64_t> next_size_;
   std::vector<Entry> entries_;
-  std::unordered_map<std::string, std::size_t> by_name_;  // of those that are not replaced
-  std::vector<std::string> repeated_;                     // the first of them, for a warning
-  std::size_t times_repeated_ = 0;
+  MemberOrder order_;
   std::size_t links_ = 0;
 };
 

@@ -8,7 +8,8 @@
 // Archives from before POSIX ("v7") end a header with the link: the rest is zeros.
 //
 // Numbers are octal digits; a size with the highest bit set is binary, big-endian. A member of type x gives attributes
-// of the next one ("LENGTH KEY=VALUE\n"), one of type L its long name, one of type K its long link.
+// of the next one ("LENGTH KEY=VALUE\n"), one of type L its long name, one of type K its long link. What Solaris calls
+// X is an x.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,8 @@ struct TarListing {
 
 // The files of an archive: each is inside the archive, names of files and links are unique, plain and stay inside the
 // folder. Of members with one name the last counts, with a warning; a hard link is a member with the bytes of another.
-// Leaves out folders and devices. Throws invalid_file, unsupported (sparse files; more than 100,000 links), io.
+// Leaves out folders and devices; members of unknown types are files. Throws invalid_file, unsupported (sparse files;
+// more than 100,000 links), io.
 TarListing read_tar(const Source& source);
 
 // True if the first block is a header, by its checksum.

@@ -71,6 +71,13 @@ TEST(ArchiveLinks, ChainsAreBounded) {
   EXPECT_THAT(found.at("9"), HasSubstr("more than 40 links"));
 }
 
+TEST(ArchiveLinks, TargetsThatAreNotKnown) {
+  const ArchiveLink damaged{"f/a", "", false, "whose target is damaged"};
+  EXPECT_THAT(end_of(damaged, Names{"a"}), HasSubstr("a symbolic link, whose target is damaged: pack the directory"));
+  EXPECT_THAT(followed({damaged, {"b", "f/a"}}, Names{"a"}).at("b"),
+              HasSubstr("to f/a, which leads to a link whose target is not known"));
+}
+
 // Each takes a long way in a folder with a long name.
 TEST(ArchiveLinks, WorkIsBounded) {
   std::string way;

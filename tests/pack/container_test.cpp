@@ -133,6 +133,49 @@ TEST(Container, LinksOfArchives) {
   }
 }
 
+// The last of one name counts, whether it is a file or a link.
+TEST(Container, LinksAndFilesOfOneName) {
+  for (const std::string& bytes : archives_of({{"b", "bytes of b"}, {"m/a", "of a"}}, {{"m/./a", "../b"}})) {
+    const SourcePtr source = support::source(bytes, "archive");
+    const auto files = open_container(*container_kind(source), "archive", source);
+    EXPECT_EQ(text(*files, "m/a"), "bytes of b");
+    ASSERT_EQ(files->warnings().size(), 1U);
+    EXPECT_THAT(files->warnings()[0].message, HasSubstr("m/a (also as m/./a): more than one member has this name"));
+  }
+  auto zip = support::zip_file({{"m/./a", "b"}, {"m/a", "of a"}});
+  zip.u32("0 entry versions", 20 << 16 | 3 << 8 | 30).u32("0 entry attributes", 0120777U << 16U);
+  const SourcePtr source = support::source(zip.bytes(), "archive");
+  EXPECT_EQ(text(*open_container(ContainerKind::zip, "archive", source), "m/a"), "of a");
+  EXPECT_EQ(open_container(ContainerKind::zip, "archive", source)->warnings().size(), 1U);
+}
+
+TEST(Container, LinksThatAreFoldersWithMembers) {
+  for (const std::string& bytes : archives_of({{"real/b", "b"}, {"m/a", "bytes of a"}}, {{"m", "real"}})) {
+    const SourcePtr source = support::source(bytes, "archive");
+    const auto files = open_container(*container_kind(source), "archive", source);
+    EXPECT_EQ(text(*files, "m/a"), "bytes of a");
+    ASSERT_EQ(files->warnings().size(), 1U);
+    EXPECT_THAT(files->warnings()[0].message, HasSubstr("m: a link, and a folder with members"));
+  }
+}
+
+// An error only where one is read.
+TEST(Container, LinksOfZipArchivesWithoutATarget) {
+  auto zip = support::zip_file({{"a", "of a"}, {"long", std::string(4097, 'x')}, {"bad", "no deflate", "a", true}});
+  for (const char* link : {"1", "2"}) {
+    zip.u32(fmt::format("{} entry versions", link), 20 << 16 | 3 << 8 | 30);
+    zip.u32(fmt::format("{} entry attributes", link), 0120777U << 16U);
+  }
+  const SourcePtr source = support::source(zip.bytes(), "archive");
+  const auto files = open_container(ContainerKind::zip, "archive", source);
+  EXPECT_EQ(text(*files, "a"), "of a");
+  EXPECT_TRUE(files->has("long") && files->has("bad"));
+  EXPECT_FALSE(files->has_file("long") || files->has_file("bad"));
+  EXPECT_THAT(error_of([&] { files->open("long"); }).message(), HasSubstr("whose target has 4097 bytes, at most 4096"));
+  EXPECT_THAT(error_of([&] { files->open("bad"); }).message(), HasSubstr("whose target cannot be read ("));
+  EXPECT_EQ(files->warnings().size(), 2U);
+}
+
 TEST(Container, ManyLostLinksAreCounted) {
   std::vector<std::pair<std::string, std::string>> links;
   for (int i = 10; i < 25; ++i) links.emplace_back(std::to_string(i), "x");
@@ -165,6 +208,13 @@ TEST(Container, TwoSpellingsOfOneName) {
     EXPECT_THAT(files->names(), ElementsAre("a"));
     EXPECT_EQ(text(*files, "a"), "second");
     EXPECT_EQ(files->warnings().size(), 1U);
+  }
+  std::vector<std::pair<std::string, std::string>> many;
+  for (int i = 0; i < 50; ++i)
+    many.emplace_back(std::string(static_cast<std::size_t>(i), '/').insert(0, ".") + "/a", "");
+  for (const std::string& bytes : archives_of(many, {})) {
+    const SourcePtr source = support::source(bytes, "archive");
+    EXPECT_EQ(open_container(*container_kind(source), "archive", source)->warnings().size(), 1U);
   }
 }
 

@@ -63,8 +63,16 @@ TEST(Tar, SizesOfAttributesAndBinaryOnes) {
 
 TEST(Tar, OtherMembersAreLeftOut) {
   EXPECT_THAT(names_of(tar_member({"folder/", "", '5'}) + tar_member({"device", "", '3'}) +
-                       tar_member({"g", "9 a=bcde\n", 'g'}) + tar_member({"old/"}) + tar_member({"a"})),
+                       tar_member({"g", "9 a=bcde\n", 'g'}) + tar_member({"old/"}) + tar_member({"dumped", "x", 'D'}) +
+                       tar_member({"volume", "", 'V'}) + tar_member({"more", "x", 'M'}) + tar_member({"a"})),
               ElementsAre("a"));
+}
+
+TEST(Tar, MembersOfUnknownTypesAreFiles) {
+  const std::string file = tar_member({"a", "bytes", 'Z'}) + tar_member({"x", "15 path=longer\n", 'X'}) +
+                           tar_member({"short", "", '8'}) + tar_member({"c"});
+  EXPECT_THAT(names_of(file), ElementsAre("a", "longer", "c"));
+  EXPECT_EQ(file.substr(members_of(file)[0].begin, members_of(file)[0].bytes), "bytes");
 }
 
 // What follows a link are the next members, whatever size it claims.
@@ -110,6 +118,19 @@ TEST(Tar, HardLinksAreMembers) {
   EXPECT_THAT(links, ElementsAre("soft -> a", "f/same -> a", "early => late"));
 }
 
+// Few bytes of a file are a link's, and many links may lead where it leads.
+TEST(Tar, LongTargetsAreNotKept) {
+  std::string file = tar_member({"././@LongLink", std::string((1 << 20) - 1, 't') + '\0', 'K'}) +
+                     tar_member({.name = "a", .type = '2', .link = "cut"});
+  for (int i = 0; i < 100; ++i) file += tar_member({.name = std::to_string(i), .type = '1', .link = "a"});
+  const TarListing listing = listing_of(file);
+  ASSERT_EQ(listing.links.size(), 101U);
+  for (const ArchiveLink& link : listing.links) {
+    EXPECT_EQ(link.target, std::string(kMostTargetBytes + 1, 't'));
+    EXPECT_LE(link.target.capacity(), 2 * kMostTargetBytes);
+  }
+}
+
 TEST(Tar, TheLastOfOneNameCounts) {
   const std::string file = tar_member({"a", "first"}) + tar_member({"b", "b"}) + tar_member({"a", "second"}) +
                            tar_member({"./b", "other b"}) + tar_member({.name = "a", .type = '2', .link = "b"});
@@ -118,7 +139,13 @@ TEST(Tar, TheLastOfOneNameCounts) {
   EXPECT_EQ(file.substr(listing.members[0].begin, listing.members[0].bytes), "other b");
   ASSERT_EQ(listing.links.size(), 1U);
   ASSERT_EQ(listing.warnings.size(), 1U);
-  EXPECT_THAT(listing.warnings[0].message, HasSubstr("a, b (once as ./b), a: more than one member has this name"));
+  EXPECT_THAT(listing.warnings[0].message, HasSubstr("a, b (also as ./b), a: more than one member has this name"));
+  const std::string respelled = tar_member({".//a"}) + tar_member({"./a"}) + tar_member({"./a"});
+  EXPECT_THAT(listing_of(respelled).warnings.at(0).message, HasSubstr("tar: .//a (also as ./a), ./a: more than"));
+  const std::string name(300, 'n');
+  const std::string long_one = tar_member({"././@LongLink", name + '\0', 'L'}) + tar_member({"cut"});
+  EXPECT_THAT(listing_of(long_one + long_one).warnings.at(0).message,
+              HasSubstr("tar: " + std::string(200, 'n') + "...: more"));
   std::string many;
   for (int i = 0; i < 7; ++i) many += tar_member({"a"});
   EXPECT_THAT(listing_of(many).warnings.at(0).message, HasSubstr("a, a, a, a, a, ...: more than one"));
