@@ -11,27 +11,33 @@ constexpr std::size_t kMostFaults = 100;
 
 }  // namespace
 
-std::string message_of(const std::vector<Finding>& faults) {
+std::string summary_of(const std::vector<Finding>& faults) {
   const std::size_t more = faults.size() - 1;
   return more == 0 ? faults.front().message
                    : fmt::format("{} (and {} more fault{})", faults.front().message, more, more == 1 ? "" : "s");
 }
 
 FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind)
-    : Error(kind, message_of(faults), faults.front().path, faults.front().offset),
-      found_(std::make_shared<const Found>(Found{std::move(faults), std::move(sound)})) {}
+    : Error(kind, summary_of(faults), faults.front().path, faults.front().offset),
+      found_(std::make_shared<Found>(Found{std::move(faults), std::move(sound)})) {}
 
-void TensorFaults::note(const Error& error) {
-  faults_.push_back({Severity::error, error.message(), error.path(), error.offset()});
-  if (faults_.size() < kMostFaults) return;
-  faults_.push_back({Severity::error,
-                     fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults),
-                     error.path(), error.offset()});
-  throw_if_any();
+void Faults::note(const Error& error) {
+  if (found_.empty()) first_kind_ = error.kind();
+  found_.push_back({Severity::error, error.message(), error.path(), error.offset()});
+  if (found_.size() != kMostFaults) return;
+  found_.push_back({Severity::error,
+                    fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults),
+                    error.path(), error.offset()});
 }
 
+bool Faults::are_enough() const { return found_.size() > kMostFaults; }
+
+Error Faults::summary() const { return {first_kind_, summary_of(found_), found_.front().path, found_.front().offset}; }
+
+FaultyModel Faults::with(Model sound) && { return {std::move(found_), std::move(sound), first_kind_}; }
+
 void TensorFaults::throw_if_any() {
-  if (!faults_.empty()) throw FaultyModel(std::move(faults_), std::move(model_));
+  if (!faults_.empty()) throw std::move(faults_).with(std::move(model_));
 }
 
 }  // namespace poise

@@ -1,7 +1,9 @@
 // FaultyModel: the error of a reader with faulty tensors; it carries the valid ones, which can still be checked.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <poise/error.hpp>
@@ -11,27 +13,61 @@
 namespace poise {
 
 // The first fault's message, with the number of others. Requires: there is a fault.
-std::string message_of(const std::vector<Finding>& faults);
+std::string summary_of(const std::vector<Finding>& faults);
 
-// Its message is message_of() the faults.
+// Its message is summary_of() the faults.
 class FaultyModel : public Error {
  public:
   // `kind`: of the first fault. Requires: there is one.
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
-  // Without the faulty tensors.
-  const Model& sound() const { return found_->sound; }
+  // Without the faulty tensors. Can be taken once, also from a copy.
+  Model take_sound() { return std::move(found_->sound); }
 
  private:
   struct Found {
     std::vector<Finding> faults;
     Model sound;
   };
-  std::shared_ptr<const Found> found_;
+  std::shared_ptr<Found> found_;
 };
 
-// Collects faulty tensors while a model is read. Requires: the model outlives this.
+// Collects faults while a model is read.
+class Faults {
+ public:
+  // `kinds`: of the errors that are faults.
+  explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
+
+  // False if the step throws an error of these kinds; adds the fault.
+  template <typename Step>
+  bool attempt(Step&& step) {
+    try {
+      step();
+      return true;
+    } catch (const Error& error) {
+      if (std::ranges::find(kinds_, error.kind()) == kinds_.end()) throw;
+      note(error);
+      return false;
+    }
+  }
+
+  bool empty() const { return found_.empty(); }
+  // The last fault says so: the rest of the file need not be looked at.
+  bool are_enough() const;
+  // All of them. Requires: there is one.
+  Error summary() const;
+  FaultyModel with(Model sound) &&;
+
+ private:
+  void note(const Error& error);
+
+  std::vector<ErrorKind> kinds_;
+  std::vector<Finding> found_;
+  ErrorKind first_kind_ = ErrorKind::invalid_file;
+};
+
+// Collects faulty tensors while a model is read, and ends that. Requires: the model outlives this.
 class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
@@ -39,24 +75,17 @@ class TensorFaults {
   // False if the step throws invalid_file; adds the fault. Throws a FaultyModel when there are too many.
   template <typename Step>
   bool attempt(Step&& step) {
-    try {
-      step();
-      return true;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::invalid_file) throw;
-      note(error);
-      return false;
-    }
+    const bool is_sound = faults_.attempt(std::forward<Step>(step));
+    if (faults_.are_enough()) throw_if_any();
+    return is_sound;
   }
 
   // Throws a FaultyModel, with the valid tensors, if there was a fault.
   void throw_if_any();
 
  private:
-  void note(const Error& error);
-
   Model& model_;
-  std::vector<Finding> faults_;
+  Faults faults_;
 };
 
 }  // namespace poise

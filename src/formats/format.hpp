@@ -194,8 +194,11 @@ struct Opened {
   const Format* format = nullptr;
   Input input;
   Model model;
+  std::vector<Finding> faults = {};
 };
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options);
+// Does not throw a FaultyModel: opens the sound rest, and gives the faults.
+Opened open_sound_rest(const std::filesystem::path& path, const ReadOptions& options);
 
 // Of the opened file. Throws unsupported, naming the formats with keys, if its format has none.
 std::vector<MetadataKey> metadata_keys(const Opened& opened);

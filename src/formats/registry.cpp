@@ -14,6 +14,7 @@
 #include "bytes/number_text.hpp"
 #include "family/families.hpp"
 #include "formats/alt/alt.hpp"
+#include "formats/faulty_model.hpp"
 #include "formats/flax/flax.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/gguf.hpp"
@@ -100,24 +101,42 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
   }
 }
 
-Opened read_input(Input input, const ReadOptions& options) {
+enum class IfFaulty { fail, open_rest };
+
+// `faults`: of a model whose sound rest this is.
+Model read_sound_rest(const Format& format, const Input& input, const ReadOptions& options,
+                      std::vector<Finding>& faults) {
+  try {
+    return read_with(format, input, options);
+  } catch (FaultyModel& faulty) {
+    faults = faulty.faults();
+    return faulty.take_sound();
+  }
+}
+
+Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = IfFaulty::fail) {
+  std::vector<Finding> faults;
+  const auto read = [&](const Format& format) {
+    return if_faulty == IfFaulty::fail ? read_with(format, input, options)
+                                       : read_sound_rest(format, input, options, faults);
+  };
   const std::string extension = input.path.extension().string();
   if (const Format* format = recognise(input, kFormats)) {
-    Model model = read_with(*format, input, options);
+    Model model = read(*format);
     const auto named = format_from_extension(input.path);
     if (named && input.source && !has_extension(*format, extension)) {
       model.warnings.push_back({Severity::warning,
                                 fmt::format("the name ends in {}, but this is {}", extension, format->info.description),
                                 input.path.string(), 0});
     }
-    return {format, std::move(input), std::move(model)};
+    return {format, std::move(input), std::move(model), std::move(faults)};
   }
   // Not recognized by content: the format of its extension reports what is wrong.
   for (const Format* format : kFormats) {
     if (!input.source || format->read == nullptr || !has_extension(*format, extension)) continue;
     try {
-      Model model = read_with(*format, input, options);
-      return {format, std::move(input), std::move(model)};
+      Model model = read(*format);
+      return {format, std::move(input), std::move(model), std::move(faults)};
     } catch (const Error& error) {
       if (format->container && format->container == container_of(input)) throw;
       refuse_non_model(error, {&input.source, 1});
@@ -264,6 +283,10 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
 
 Opened open_with_format(const std::filesystem::path& path, const ReadOptions& options) {
   return read_input(make_input(path, options), options);
+}
+
+Opened open_sound_rest(const std::filesystem::path& path, const ReadOptions& options) {
+  return read_input(make_input(path, options), options, IfFaulty::open_rest);
 }
 
 std::vector<MetadataKey> metadata_keys(const Opened& opened) {

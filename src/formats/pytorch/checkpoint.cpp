@@ -8,7 +8,6 @@
 
 #include <poise/error.hpp>
 
-#include "formats/faulty_model.hpp"
 #include "formats/pytorch/globals.hpp"
 #include "formats/pytorch/tensor_builder.hpp"
 #include "formats/pytorch/values.hpp"
@@ -50,7 +49,7 @@ class Objects {
       walk(root, "", 0);
     }
     if (auto finding = tensors_.rounded_scales()) findings_.push_back(*std::move(finding));
-    return {Attributes::from_unique(std::move(attributes_)), std::move(findings_), std::move(faults_), fault_};
+    return {Attributes::from_unique(std::move(attributes_)), std::move(findings_), std::move(faults_)};
   }
 
  private:
@@ -143,6 +142,7 @@ class Objects {
   }
 
   void walk(Id id, const std::string& name, std::size_t depth) {
+    if (faults_.are_enough()) return;
     charge(id, kWalkBytes + name.size());
     if (is_tensor(id)) {
       charge(id, kTensorBytes + name.size());
@@ -223,6 +223,11 @@ class Objects {
     if (name.size() > kMostNameBytes)
       fail(id, ErrorKind::unsupported,
            fmt::format("a tensor's name has {} bytes, at most {} are read", name.size(), kMostNameBytes));
+    faults_.attempt([&] { make(id, name); });
+  }
+
+  // Errors have the tensor's name and a place.
+  void make(Id id, const std::string& name) {
     try {
       take_(tensors_.make(name, id));
     } catch (const Error& error) {
@@ -230,14 +235,11 @@ class Objects {
       constexpr std::string_view kFormat = "pytorch: ";
       std::string_view problem = error.message();
       if (problem.starts_with(kFormat)) problem.remove_prefix(kFormat.size());
-      if (faults_.empty()) fault_ = error.kind();
-      faults_.push_back({Severity::error, fmt::format("{}{}: {}", kFormat, name, problem), path_,
-                         error.offset().value_or(pickle_.offset(id))});
-      if (faults_.size() == kMostFaults) throw Error(fault_, message_of(faults_), path_, faults_.front().offset);
+      throw Error(error.kind(), fmt::format("{}{}: {}", kFormat, name, problem), path_,
+                  error.offset().value_or(pickle_.offset(id)));
     }
   }
 
-  static constexpr std::size_t kMostFaults = 100;
   static constexpr std::size_t kMostNameBytes = 4096;
   static constexpr std::uint64_t kWalkBytes = 64;
   static constexpr std::uint64_t kTensorBytes = 512;
@@ -255,8 +257,7 @@ class Objects {
   std::vector<Attributes::Entry> attributes_;
   std::unordered_set<std::string> names_;
   std::vector<Finding> findings_;
-  std::vector<Finding> faults_;
-  ErrorKind fault_ = ErrorKind::invalid_file;
+  Faults faults_{{ErrorKind::invalid_file, ErrorKind::unsupported}};
 };
 
 }  // namespace

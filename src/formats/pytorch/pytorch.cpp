@@ -5,7 +5,6 @@
 
 #include <poise/error.hpp>
 
-#include "formats/faulty_model.hpp"
 #include "formats/pytorch/archive.hpp"
 #include "formats/pytorch/legacy.hpp"
 #include "formats/pytorch/write.hpp"
@@ -32,8 +31,7 @@ pytorch::Rest read_any(const SourcePtr& source, FunctionRef<void(Tensor)> take) 
 
 Attributes read_weights(const SourcePtr& source, FunctionRef<void(Tensor)> take, std::vector<Finding>& warnings) {
   pytorch::Rest rest = read_any(source, take);
-  if (!rest.faults.empty())
-    throw Error(rest.fault, message_of(rest.faults), rest.faults.front().path, rest.faults.front().offset);
+  if (!rest.faults.empty()) throw rest.faults.summary();
   std::ranges::move(rest.findings, std::back_inserter(warnings));
   return std::move(rest.attributes);
 }
@@ -44,7 +42,7 @@ Model read(const Input& input, const ReadOptions&) {
   pytorch::Rest rest = read_any(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
   model.attributes = std::move(rest.attributes);
   model.warnings = std::move(rest.findings);
-  if (!rest.faults.empty()) throw FaultyModel(std::move(rest.faults), std::move(model), rest.fault);
+  if (!rest.faults.empty()) throw std::move(rest.faults).with(std::move(model));
   return model;
 }
 
