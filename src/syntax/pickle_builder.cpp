@@ -17,7 +17,6 @@ namespace {
 constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
 constexpr std::uint64_t kCallBytes = sizeof(Call) + 176;  // with what is made of one, such as a tensor
 
-// Lines of UNICODE are in Latin-1.
 // True if only surrogates, which UTF-8 would encode as ED A0 80 to ED BF BF, are wrong.
 bool is_utf8_but_for_surrogates(std::string text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
@@ -28,6 +27,7 @@ bool is_utf8_but_for_surrogates(std::string text) {
   return is_utf8(text);
 }
 
+// Lines of UNICODE are in Latin-1.
 void append_character(std::string& text, char character, bool is_latin1) {
   if (is_latin1) {
     append_utf8(text, static_cast<unsigned char>(character));
