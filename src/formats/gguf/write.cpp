@@ -161,7 +161,7 @@ void require_own_adapter(const Model& model) {
   throw Error(
       ErrorKind::unsupported,
       "this is an adapter in PEFT's form: the names of its matrices in GGUF, and the order of their rows, depend "
-      "on the base model, which has to be there: its base model with it merged is written");
+      "on the base model: merge it into the base model first");
 }
 
 class GgufFile final : public PreparedFile {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -14,6 +15,7 @@
 #include "family/families.hpp"
 #include "family/stored_order.hpp"
 #include "formats/huggingface/peft_config.hpp"
+#include "formats/huggingface/python_json.hpp"
 #include "syntax/json.hpp"
 
 namespace poise::huggingface {
@@ -150,26 +152,48 @@ class Reading {
   std::vector<std::string> other_order_;  // than that of fan_in_fan_out
 };
 
-}  // namespace
-
-std::optional<Attributes> adapter_config(const Model& model) {
+// Adds to `numbers` those that JSON lacks.
+std::optional<Attributes> parsed_config(const Model& model, std::vector<std::string>& numbers) {
   const Value* value = model.attributes.find(kAdapterConfig);
   if (value == nullptr) return std::nullopt;
   if (const auto* keys = value->get_if<Attributes>()) return *keys;
-  const auto* text = value->get_if<std::string>();
-  if (text == nullptr) return std::nullopt;
+  const auto fail = [&](std::string_view problem) {
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kAdapterConfig, problem), model.origin.path.string());
+  };
+  Value parsed;
   try {
-    Value parsed = parse_json(*text, model.origin.path.string());
-    return parsed.get_if<Attributes>() == nullptr ? std::nullopt : std::optional(std::move(parsed).take<Attributes>());
+    if (const auto* text = value->get_if<std::string>()) parsed = parse_json(without_non_finite(*text, numbers), {});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_file) throw;
-    return std::nullopt;  // a text like any other
+    fail(error.message());
   }
+  if (parsed.get_if<Attributes>() == nullptr) fail("JSON: expected an object");
+  return std::move(parsed).take<Attributes>();
+}
+
+}  // namespace
+
+std::optional<Attributes> adapter_config(const Model& model) {
+  std::vector<std::string> numbers;
+  return parsed_config(model, numbers);
 }
 
 std::optional<Adapter> adapter(const Model& file, const Model* base) {
-  const auto keys = adapter_config(file);
-  return keys ? std::optional(Reading(file, *keys, base).read()) : std::nullopt;
+  std::vector<std::string> numbers;
+  try {
+    const auto keys = parsed_config(file, numbers);
+    if (!keys) return std::nullopt;
+    Adapter found = Reading(file, *keys, base).read();
+    if (!numbers.empty())
+      found.deviations.push_back(
+          fmt::format("{}: {} is not JSON: null takes its place", kAdapterConfig, fmt::join(numbers, ", ")));
+    return found;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::invalid_file) throw;
+    Adapter faulty;
+    faulty.faults.push_back(error.message());
+    return faulty;
+  }
 }
 
 }  // namespace poise::huggingface

@@ -16,10 +16,11 @@ inline constexpr std::string_view kAdapterConfig = "adapter_config";
 
 inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
-// The object. Nothing: the model has none.
+// The object, with null in place of numbers that only Python's JSON has. Nothing: the model has none. Throws
+// invalid_file, naming the attribute, if it is no object.
 std::optional<Attributes> adapter_config(const Model& model);
 
-// See adapter_in().
+// See adapter_in(). What adapter_config() throws is a fault.
 std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::huggingface

@@ -140,7 +140,9 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   (void)read_tensors(model, directory, found);
   model.attributes.set(std::string(kAdapterConfig), std::move(config));
   model.origin = directory.origin();
-  if (const auto adapter = huggingface::adapter(model, nullptr)) model.card.base_model = adapter->base_model;
+  if (auto card = take_card_text(model)) model.card = *std::move(card);  // written by Poise
+  const auto adapter = huggingface::adapter(model, nullptr);
+  if (adapter && model.card.base_model.empty()) model.card.base_model = adapter->base_model;
   return model;
 }
 

@@ -74,11 +74,11 @@ bool set_dtype(Attributes& config, std::string_view dtype) {
 Attributes config_of(const Model& model) {
   Attributes config = whole_config(model);
   if (config.empty()) {
+    if (!adapter_in(model, nullptr))
+      throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
     throw Error(ErrorKind::unsupported,
-                fmt::format("a Hugging Face directory needs a configuration, and {}",
-                            adapter_in(model, nullptr) ? "this is an adapter whose names are not PEFT's, which "
-                                                         "depend on the base model: that with it merged is written"
-                                                       : "the model has none"));
+                "a Hugging Face directory needs a configuration, and this is an adapter whose names are not PEFT's, "
+                "which depend on the base model: merge it into the base model first");
   }
   require_finite(config);
   if (model.config && model.config->vocab_size == 0) {
@@ -326,7 +326,11 @@ class AdapterDirectory final : public PreparedFile {
     for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(tensor.size_bytes());
     return plan;
   }
-  std::vector<std::string> losses() const override { return safetensors_losses(model_, attributes_); }
+  std::vector<std::string> losses() const override {
+    std::vector<std::string> losses = safetensors_losses(model_, attributes_);
+    if (model_.vocabulary) losses.emplace_back("the vocabulary is left out: an adapter has that of its base model");
+    return losses;
+  }
   void write(Output& output, const Progress& progress) const override {
     output.sibling(std::string(kAdapter)).write(std::as_bytes(std::span(config_)));
     Meter meter(progress, file_.tensor_bytes());
@@ -343,7 +347,16 @@ class AdapterDirectory final : public PreparedFile {
   SafetensorsFile weights(const Model& model) const {
     std::vector<const Tensor*> tensors;
     for (const Tensor& tensor : model.tensors()) tensors.push_back(&tensor);
-    return {std::move(tensors), text_attributes(attributes_)};
+    Attributes metadata = text_attributes(attributes_);
+    if (auto card = other_card(model)) metadata.set(std::string(kCardKey), *std::move(card));
+    return {std::move(tensors), std::move(metadata)};
+  }
+  // Nothing if the configuration says all of it.
+  static std::optional<std::string> other_card(const Model& model) {
+    Card card = model.card;
+    const auto adapter = huggingface::adapter(model, nullptr);
+    if (adapter && card.base_model == adapter->base_model) card.base_model.clear();
+    return card_text(card);
   }
 
   const Model& model_;

@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/huggingface.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
@@ -22,6 +23,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 Model example() { return open(source_directory() / "examples" / "nano-mistral"); }
 
@@ -131,6 +133,73 @@ TEST(HuggingFaceWrite, RefusesWhatIsNoWholeModel) {
   EXPECT_THAT(refusal(empty), HasSubstr("has no tensors"));
   add_numbers(empty, "x", {1}, DType::f32);
   EXPECT_THAT(refusal(empty), HasSubstr("is missing"));
+}
+
+// Of one matrix; as zTensor and safetensors files carry it.
+Model thin_matrices() {
+  Model model;
+  model.attributes = {{"adapter_config", R"({"peft_type": "LORA", "r": 1, "base_model_name_or_path": "a/base"})"}};
+  add_numbers(model, "base_model.model.q_proj.lora_A.weight", {1, 4}, DType::f32);
+  add_numbers(model, "base_model.model.q_proj.lora_B.weight", {4, 1}, DType::f32);
+  return model;
+}
+
+TEST(HuggingFaceWrite, AdaptersKeepTheirCards) {
+  Model model = thin_matrices();
+  model.card.author = "c";
+  model.card.license = "mit";
+  model.card.base_model = "a/base";
+  const support::TemporaryDirectory directory;
+  const support::Files files = support::written_files(model, format_by_name("huggingface"));
+  EXPECT_EQ(support::read(files, directory.path()).card, model.card);
+  EXPECT_THAT(losses(model), IsEmpty());
+  model.card.base_model = "another";
+  const support::TemporaryDirectory changed;
+  EXPECT_EQ(support::read(support::written_files(model, format_by_name("huggingface")), changed.path()).card,
+            model.card);
+  model.card = {};
+  model.card.base_model = "a/base";
+  EXPECT_THAT(text_of(support::written_files(model, format_by_name("huggingface")), "adapter_model.safetensors"),
+              Not(HasSubstr("poise.card")));
+  model.vocabulary = example().vocabulary;
+  EXPECT_THAT(losses(model), ElementsAre(HasSubstr("the vocabulary is left out")));
+}
+
+TEST(HuggingFaceWrite, NamesAnAdaptersConfigurationThatIsNone) {
+  Model model = thin_matrices();
+  for (const char* text : {R"({"r": 1,})", "1", "no JSON"}) {
+    model.attributes.set("adapter_config", text);
+    const Error error = support::error_of([&] { (void)prepare(model, WriteOptions{}); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_THAT(error.message(), HasSubstr("adapter_config: JSON"));
+    const auto found = adapter(model, nullptr);
+    ASSERT_TRUE(found);
+    EXPECT_THAT(found->faults, ElementsAre(HasSubstr("adapter_config: JSON")));
+  }
+  model.attributes.erase("adapter_config");
+  EXPECT_FALSE(adapter(model, nullptr));
+}
+
+// Python writes it; a directory's file is read so, too.
+TEST(HuggingFaceWrite, AnAdaptersConfigurationMayHaveNumbersOfPython) {
+  Model model = thin_matrices();
+  model.attributes.set("adapter_config", R"({"peft_type": "LORA", "r": 1, "lora_alpha": 2, "lora_dropout": NaN})");
+  const auto found = adapter(model, nullptr);
+  ASSERT_TRUE(found);
+  EXPECT_THAT(found->faults, IsEmpty());
+  EXPECT_EQ(found->alpha, 2);
+  EXPECT_THAT(found->deviations, Contains("adapter_config: NaN is not JSON: null takes its place"));
+}
+
+TEST(HuggingFaceWrite, OtherAdaptersAreMergedFirst) {
+  Model model;
+  model.attributes = {{"general.type", "adapter"}, {"adapter.type", "lora"}};
+  model.origin.format = "gguf";
+  model.origin.path = "a.gguf";
+  add_numbers(model, "blk.0.attn_q.weight.lora_a", {1, 4}, DType::f32);
+  add_numbers(model, "blk.0.attn_q.weight.lora_b", {4, 1}, DType::f32);
+  const Error error = support::error_of([&] { (void)prepare(model, WriteOptions{}); });
+  EXPECT_THAT(error.message(), HasSubstr("merge it into the base model first"));
 }
 
 TEST(HuggingFaceWrite, LeavesNothingWhenItIsCancelled) {
