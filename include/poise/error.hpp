@@ -38,6 +38,7 @@ struct Remedy {
     model_type,  // Card::model_type: `value`
     convert,     // convert() the file to the format `value`, and use that
     force,       // AttributeChanges::force
+    lora,        // ConvertOptions::lora: convert the base model with the adapter `value`
   };
   Kind kind = Kind::overwrite;
   std::string value = {};

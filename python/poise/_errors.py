@@ -132,6 +132,7 @@ _HELPS = {
     "model_type": 'card={{"model_type": "{value}"}} sets it',
     "convert": "poise.convert() makes it a {value} file",
     "force": "force=True changes it all the same",
+    "lora": 'poise.convert() of the base model with lora="{value}" does',
 }
 
 

@@ -17,6 +17,7 @@ std::string_view name_of(Remedy::Kind kind) {
     case Remedy::Kind::model_type: return "model_type";
     case Remedy::Kind::convert: return "convert";
     case Remedy::Kind::force: return "force";
+    case Remedy::Kind::lora: return "lora";
   }
   return "";
 }

@@ -161,7 +161,8 @@ void require_own_adapter(const Model& model) {
   throw Error(
       ErrorKind::unsupported,
       "this is an adapter in PEFT's form: the names of its matrices in GGUF, and the order of their rows, depend "
-      "on the base model: merge it into the base model first");
+      "on the base model: merge it into the base model first")
+      .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
 class GgufFile final : public PreparedFile {

@@ -78,7 +78,8 @@ Attributes config_of(const Model& model) {
       throw Error(ErrorKind::unsupported, "a Hugging Face directory needs a configuration, and the model has none");
     throw Error(ErrorKind::unsupported,
                 "a Hugging Face directory needs a configuration, and this is an adapter whose names are not PEFT's, "
-                "which depend on the base model: merge it into the base model first");
+                "which depend on the base model: merge it into the base model first")
+        .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
   }
   require_finite(config);
   if (model.config && model.config->vocab_size == 0) {

@@ -200,6 +200,7 @@ TEST(HuggingFaceWrite, OtherAdaptersAreMergedFirst) {
   add_numbers(model, "blk.0.attn_q.weight.lora_b", {4, 1}, DType::f32);
   const Error error = support::error_of([&] { (void)prepare(model, WriteOptions{}); });
   EXPECT_THAT(error.message(), HasSubstr("merge it into the base model first"));
+  EXPECT_EQ(error.remedies(), (std::vector<Remedy>{{Remedy::Kind::lora, "a.gguf", {}}}));
 }
 
 TEST(HuggingFaceWrite, LeavesNothingWhenItIsCancelled) {
