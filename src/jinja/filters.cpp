@@ -41,6 +41,8 @@ Key::Key(Interpreter& in, const Object& attribute, bool with_case) : in_(in), wi
   for (std::size_t begin = 0; begin <= path->size();) {
     const std::size_t end = std::min(path->bytes.find('.', begin), path->size());
     const std::string_view name = path->view().substr(begin, end - begin);
+    in.budget().step(1 + name.size() / 16);
+    in.budget().charge(2 * name.size() + 128);
     const bool is_number =
         !name.empty() && name.size() < 10 && name.find_first_not_of("0123456789") == std::string_view::npos;
     path_.push_back(is_number ? Object(static_cast<std::int64_t>(std::stoll(std::string(name)))) : Object(name));
@@ -51,6 +53,7 @@ Key::Key(Interpreter& in, const Object& attribute, bool with_case) : in_(in), wi
 Object Key::operator()(const Object& item) const {
   Object found = item;
   for (const Object& name : path_) {
+    in_.budget().step();
     found = in_.item(found, name);
     if (otherwise_ && found.is_undefined()) found = *otherwise_;
   }

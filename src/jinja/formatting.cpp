@@ -314,4 +314,10 @@ Text escaped(const Text& text) {
   return out;
 }
 
+Text escaped(Budget& budget, const Text& text) {
+  budget.step(text.size() / 16);
+  budget.charge(text.is_markup ? text.size() : 6 * text.size());
+  return escaped(text);
+}
+
 }  // namespace poise::jinja

@@ -12,6 +12,8 @@ Object brace_formatted(Interpreter& in, const Text& text, Parameters& parameters
 
 // Markup: &, <, >, " and ' as entities; unchanged if it is markup already.
 Text escaped(const Text& text);
+// The same, counted first.
+Text escaped(Budget& budget, const Text& text);
 
 // A format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type]
 struct FormatSpec {

@@ -12,7 +12,8 @@
 namespace poise::jinja {
 namespace {
 
-// Removes each part of a text from `begin` to the next `end`.
+// Removes each part of a text from `begin` to the next `end`, as the regular expressions of markupsafe 2.1.2 do.
+// Later versions look at what is left once more.
 Text without(const Text& text, std::string_view begin, std::string_view end) {
   const std::string_view bytes = text.view();
   Text out;
@@ -59,12 +60,17 @@ Object filter_striptags(Interpreter& in, const Object& value, Parameters& given)
   return unescaped(plain);
 }
 
+// The text of a value, escaped.
+Text escaped_text(Budget& budget, const Object& value) {
+  return value.text() != nullptr ? escaped(budget, *value.text()) : escaped(budget, to_text(budget, value));
+}
+
 // What is true for Python, as an attribute: ' name="value"'.
 Text attribute(Budget& budget, std::string_view name, const Object& value) {
   Text out;
   if (!is_true(value)) return out;
   append(out, fmt::format(" {}=\"", name));
-  append(out, escaped(value.text() != nullptr ? *value.text() : to_text(budget, value)));
+  append(out, escaped_text(budget, value));
   append(out, "\"");
   return out;
 }
@@ -82,8 +88,8 @@ Object filter_xmlattr(Interpreter& in, const Object& value, Parameters& given) {
     if (key.text() == nullptr) fail("names of attributes have to be texts");
     if (key.text()->bytes.find_first_of(" \t\n\r\f\v/>=") != std::string::npos)
       fail(fmt::format("Invalid character in attribute name: {}", repr(in.budget(), key)));
-    const Text name = escaped(*key.text());
-    const Text text = escaped(item.text() != nullptr ? *item.text() : to_text(in.budget(), item));
+    const Text name = escaped(in.budget(), *key.text());
+    const Text text = escaped_text(in.budget(), item);
     in.budget().charge(2 * (name.size() + text.size()) + 8);
     if (has_space || !out.empty()) append(out, " ");
     append(out, name);
@@ -99,7 +105,7 @@ Object filter_xmlattr(Interpreter& in, const Object& value, Parameters& given) {
 struct LinkOptions {
   std::optional<std::int64_t> limit;  // of shown characters
   Text attributes;
-  std::vector<Text> schemes;
+  std::vector<TextPtr> schemes;
 };
 
 std::size_t count_of(std::string_view text, std::string_view what) {
@@ -169,8 +175,9 @@ Text linked(const Text& text, const LinkOptions& options) {
     return link(part(text, 7, text.size()), text, "", {});
   if (!bytes.starts_with("www.") && bytes.find(':') == std::string_view::npos && is_mail_address(bytes))
     return link(text, text, "mailto:", {});
-  const bool has_scheme = std::ranges::any_of(
-      options.schemes, [&](const Text& scheme) { return bytes != scheme.bytes && bytes.starts_with(scheme.bytes); });
+  const bool has_scheme = std::ranges::any_of(options.schemes, [&](const TextPtr& scheme) {
+    return bytes.size() > scheme->size() && bytes.starts_with(scheme->bytes);
+  });
   return has_scheme ? link(text, text, "", options.attributes) : text;
 }
 
@@ -206,9 +213,14 @@ LinkOptions link_options(Budget& budget, Parameters& given) {
   append(options.attributes, attribute(budget, "target", target));
   if (schemes.is_none()) return options;
   for (const Object& scheme : items_of(budget, schemes)) {
-    if (scheme.text() == nullptr || !is_scheme(scheme.text()->view()))
+    const TextPtr* const text = scheme.get_if<TextPtr>();
+    if (text != nullptr) {
+      budget.step(1 + (*text)->size() / 16);
+      budget.charge(6 * (*text)->size());
+    }
+    if (text == nullptr || !is_scheme((*text)->view()))
       fail(fmt::format("{} is not a valid URI scheme prefix.", repr(budget, scheme)));
-    options.schemes.push_back(*scheme.text());
+    options.schemes.push_back(*text);
   }
   if (schemes.is<IteratorPtr>()) options.schemes.clear();  // jinja2 has read it then
   return options;
@@ -216,7 +228,7 @@ LinkOptions link_options(Budget& budget, Parameters& given) {
 
 Object filter_urlize(Interpreter& in, const Object& value, Parameters& given) {
   const LinkOptions options = link_options(in.budget(), given);
-  const Text text = escaped(value.text() != nullptr ? *value.text() : to_text(in.budget(), value));
+  const Text text = escaped_text(in.budget(), value);
   in.budget().charge(2 * text.size());
   Text out;
   for (std::size_t at = 0; at < text.size();) {
@@ -229,7 +241,7 @@ Object filter_urlize(Interpreter& in, const Object& value, Parameters& given) {
       append(out, word);
       continue;
     }
-    in.budget().step(1 + options.schemes.size());
+    in.budget().step(1 + options.schemes.size() * (1 + word.size() / 64));
     in.budget().charge(16 * word.size() + 2 * options.attributes.size());
     const auto [first, last] = middle_of(word.view());
     append(out, word, 0, first);

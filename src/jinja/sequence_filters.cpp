@@ -89,6 +89,7 @@ Object filter_sort(Interpreter& in, const Object& value, Parameters& given) {
     const std::string& names = attribute.text()->bytes;
     for (std::size_t begin = 0; begin <= names.size();) {
       const std::size_t end = std::min(names.find(',', begin), names.size());
+      in.budget().charge(2 * (end - begin) + 128);
       all.emplace_back(in, Text{names.substr(begin, end - begin)}, with_case);
       begin = end + 1;
     }

@@ -160,12 +160,12 @@ Object filter_escape(Interpreter& in, const Object& value, Parameters& given) {
   given.finish();
   in.budget().charge(12);
   const Text* const text = value.text();
-  return escaped(text != nullptr ? *text : to_text(in.budget(), value));
+  return text != nullptr ? escaped(in.budget(), *text) : escaped(in.budget(), to_text(in.budget(), value));
 }
 
 Object filter_forceescape(Interpreter& in, const Object& value, Parameters& given) {
   given.finish();
-  return escaped(to_text(in.budget(), value));
+  return escaped(in.budget(), to_text(in.budget(), value));
 }
 
 Object filter_wordcount(Interpreter& in, const Object& value, Parameters& given) {

@@ -30,6 +30,8 @@ class Line {
   explicit Line(const Text& text) : text_(text), begins_(characters(text.bytes)) {
     codes_.reserve(begins_.size());
     for (std::size_t i = 0; i + 1 < begins_.size(); ++i) codes_.push_back(decode(text.bytes, begins_[i]).code);
+    ink_.resize(codes_.size() + 1, codes_.size());
+    for (std::size_t i = codes_.size(); i > 0; --i) ink_[i - 1] = is_space(codes_[i - 1]) ? ink_[i] : i - 1;
   }
 
   std::vector<Text> wrapped(const WrapOptions& options) const {
@@ -61,10 +63,7 @@ class Line {
            (code < 0x80 && std::string_view("!\"'&.,?").find(static_cast<char>(code)) != std::string_view::npos);
   }
 
-  bool is_blank(const Chunk& chunk) const {
-    return std::all_of(codes_.begin() + static_cast<std::ptrdiff_t>(chunk.begin),
-                       codes_.begin() + static_cast<std::ptrdiff_t>(chunk.end), is_space);
-  }
+  bool is_blank(const Chunk& chunk) const { return ink_[chunk.begin] >= chunk.end; }
 
   std::size_t end_of_space(std::size_t at) const {
     while (at < codes_.size() && is_wrap_space(codes_[at])) ++at;
@@ -144,6 +143,7 @@ class Line {
   const Text& text_;
   std::vector<std::size_t> begins_;
   std::vector<char32_t> codes_;
+  std::vector<std::size_t> ink_;  // for each place the next character that is no space, there or behind it
 };
 
 }  // namespace
@@ -171,7 +171,7 @@ Object filter_wordwrap(Interpreter& in, const Object& value, Parameters& given) 
     if (!columns || *columns <= 0) fail("the width of filter 'wordwrap' has to be an integer above 0");
     options.width = static_cast<std::size_t>(*columns);
     budget.step(1 + line.size() / 16);
-    budget.charge(line.size(), 64);
+    budget.charge(line.size(), 80);
     std::vector<Text> parts = Line(line).wrapped(options);
     if (parts.empty()) parts.emplace_back();
     for (const Text& part : parts) {

@@ -168,6 +168,15 @@ TEST(Template, HasAnEnd) {
   ends("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}");
   ends("{{ ('a ' * 9999)|wordwrap(1, wrapstring='b' * 9999) }}");
   ends("{{ ('a.com ' * 9999)|urlize(rel='x' * 9999) }}");
+  // Large arguments of filters, and large values.
+  const std::string often = "{% set s = '\"' * 100000 %}{% for i in range(100) %}";
+  for (const std::string filter :
+       {"''|urlize(target=s)", "''|urlize(rel=s)", "s|urlize", "{'a': s}|xmlattr", "{s: 1}|xmlattr", "s|striptags",
+        "s|escape", "s|forceescape", "s|wordwrap", "'a\\nb'|wordwrap(wrapstring=s|safe)", "s|pprint", "[]|groupby(s)",
+        "[]|sort(attribute=',' * 100000)", "[]|map(attribute='.' * 100000)", "[{'a': 1}]|groupby('b', default=s)"})
+    ends(often + "{% set x = " + filter + " %}{% endfor %}");
+  ends("{% set s = 'a' * 99999 ~ ':' %}{{ 'x'|urlize(extra_schemes=[s] * 3000) }}");
+  ends("{% set s = 'a' * 9999 ~ ':' %}{{ ('a' * 9999)|urlize(extra_schemes=[s] * 3000) }}");
   ends(
       "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|pprint "
       "}}");
@@ -187,6 +196,11 @@ TEST(Template, HasAnEnd) {
   std::string ifs;
   for (int i = 0; i < 5000; ++i) ifs += "{% if 1 %}";
   EXPECT_THAT(error_of(ifs), HasSubstr("too deep"));
+}
+
+// textwrap splits words at ASCII's white space only, so that these are one word.
+TEST(Template, WrapsManySpacesOfUnicodeInLinearTime) {
+  EXPECT_EQ(render("{{ ('b ' ~ '\u00a0' * 400000 ~ 'x')|wordwrap(1) }}").bytes, "b\nx");
 }
 
 TEST(Template, NamespacesThatHoldEachOtherGo) {
