@@ -13,6 +13,8 @@
 // scales. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -37,16 +39,23 @@ constexpr std::array<DType, 3> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::
 constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_zero_point", ".output_scale", ".k_scale",
                                                       ".v_scale"};
 
-// The objects of config_groups that describe how weights are stored.
-std::vector<const Attributes*> weight_groups(const QuantizationConfig& config) {
-  std::vector<const Attributes*> found;
+// An object of config_groups that describes how weights are stored.
+struct WeightGroup {
+  const Attributes* weights;
+  const Value::Array* targets;  // names of modules, "re:" and an expression, or classes; null: none
+};
+
+std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
+  std::vector<WeightGroup> found;
   const Value* groups = config.keys().find("config_groups");
   const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
   if (map == nullptr) return found;
   for (const auto& [name, group] : *map) {
     const auto* keys = group.get_if<Attributes>();
     const Value* weights = keys == nullptr ? nullptr : keys->find("weights");
-    if (weights != nullptr && weights->get_if<Attributes>() != nullptr) found.push_back(weights->get_if<Attributes>());
+    if (weights == nullptr || weights->get_if<Attributes>() == nullptr) continue;
+    const Value* targets = keys->find("targets");
+    found.push_back({weights->get_if<Attributes>(), targets == nullptr ? nullptr : targets->get_if<Value::Array>()});
   }
   return found;
 }
@@ -83,21 +92,63 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
   matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
 }
 
-// True if the configuration has weights of that many bits.
-bool has_bits(const QuantizationConfig& config, unsigned bits) {
-  const std::vector<const Attributes*> groups = weight_groups(config);
-  return groups.empty() || std::ranges::any_of(groups, [&](const Attributes* weights) {
-           const Value* number = weights->find("num_bits");
-           return number == nullptr || *number == Value(std::uint64_t{bits});
-         });
+// How a group names a module. The library takes the group that is best at that.
+enum class Naming : std::uint8_t { none, by_class, unknown, by_name };
+
+Naming naming_of(const WeightGroup& group, const std::string& module) {
+  if (group.targets == nullptr) return Naming::none;
+  Naming best = Naming::none;
+  for (const Value& target : *group.targets) {
+    const auto* text = target.get_if<std::string>();
+    if (text == nullptr) continue;
+    Naming naming = Naming::none;
+    if (*text == module) naming = Naming::by_name;
+    if (*text == "Linear") naming = Naming::by_class;
+    if (text->starts_with("re:")) naming = Naming::unknown;
+    best = std::max(best, naming);
+  }
+  return best;
+}
+
+// The bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7 and 8, or
+// 3 and 4 in few columns: then the configuration tells, or nothing does.
+unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
+  std::map<Naming, std::set<unsigned>> said;
+  bool says_bits = false;
+  for (const WeightGroup& group : weight_groups(config)) {
+    const Value* number = group.weights->find("num_bits");
+    if (number == nullptr || *number == Value()) continue;
+    says_bits = true;
+    for (const unsigned bits : widths) {
+      if (*number == Value(std::uint64_t{bits})) said[naming_of(group, matrix.name())].insert(bits);
+    }
+  }
+  std::set<unsigned> found;
+  if (!said.empty()) {
+    found = said.rbegin()->second;
+    if (said.rbegin()->first == Naming::unknown) found.merge(said[Naming::by_class]);
+  } else if (!says_bits) {
+    for (const unsigned bits : widths) {
+      if (std::has_single_bit(bits)) found.insert(bits);  // the usual ones
+    }
+    if (found.empty()) found.insert(widths.begin(), widths.end());
+  }
+  if (found.empty()) return 0;
+  if (found.size() > 1) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("matrix {}: its codes may have {} bits, and quantization_config does not tell which: it "
+                            "has to name the matrix, or give num_bits for all",
+                            matrix.name(), fmt::join(found, " or ")));
+  }
+  return *found.begin();
 }
 
 // The grid of blocks that the shape of scales has, if the configuration has such blocks.
 std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, const QuantizationConfig& config) {
-  for (const Attributes* weights : weight_groups(config)) {
-    const Value* strategy = weights->find("strategy");
+  for (const WeightGroup& group : weight_groups(config)) {
+    const Value* strategy = group.weights->find("strategy");
     if (strategy == nullptr || *strategy != Value("block")) continue;
-    const auto sides = block_sides(weights->find("block_structure"), "block_structure");
+    const auto sides = block_sides(group.weights->find("block_structure"), "block_structure");
     const BlockGrid grid = {ceil_div(shape[0], sides[0]), ceil_div(shape[1], sides[1]), sides[0], sides[1]};
     if (scales == Shape{grid.rows, grid.columns}) return grid;
   }
@@ -206,12 +257,11 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   const Part& words = matrix.data(packed, {DType::i32, DType::u32});
   matrix.require_rank(packed, 2);
   const Shape shape = shape_of(matrix, packed);
-  unsigned bits = 0;
-  for (const unsigned width : {3U, 5U, 6U, 7U, 2U, 4U, 8U}) {  // the last that fits: these are the usual ones
-    const std::uint64_t per_word = 32 / width;
-    const bool fits = ceil_div(shape[1], per_word) == packed.shape[1];
-    if (fits && has_bits(config, width)) bits = width;
+  std::vector<unsigned> widths;
+  for (unsigned width = 2; width <= 8; ++width) {
+    if (ceil_div(shape[1], 32 / width) == packed.shape[1]) widths.push_back(width);
   }
+  const unsigned bits = code_bits(matrix, config, widths);
   if (bits == 0) {
     matrix.fail(
         fmt::format("{} has rows of {} words for {} columns, expected codes of 2 to 8 bits, and as many as "

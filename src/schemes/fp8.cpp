@@ -9,6 +9,7 @@
 // value = weight * scale, with either kind of scale.
 #include <algorithm>
 #include <array>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,6 +68,47 @@ void require_known_algorithm(const QuantizationConfig& config) {
                                                     *algorithm, fmt::join(kKnown, ", ")));
 }
 
+namespace {
+
+// The modules that a list names, as they are or by shell patterns.
+class ListedModules {
+ public:
+  explicit ListedModules(const Value::Array& list) {
+    for (const Value& item : list) {
+      const auto* text = item.get_if<std::string>();
+      if (text == nullptr) continue;
+      if (text->find_first_of("*?[") == std::string::npos) {
+        names_.insert(*text);
+      } else {
+        patterns_.push_back(*text);
+      }
+    }
+  }
+
+  // At worst each byte of a pattern is compared with each one of a name.
+  bool takes_long(std::span<const std::string> modules) const {
+    constexpr std::uint64_t kMostComparisons = 10'000'000;
+    constexpr std::uint64_t kMostBytes = 2'000'000'000;
+    std::uint64_t pattern_bytes = 0;
+    for (const std::string_view pattern : patterns_) pattern_bytes += pattern.size();
+    std::uint64_t name_bytes = 0;
+    for (const std::string& module : modules) name_bytes += module.size();
+    return !patterns_.empty() &&
+           (modules.size() > kMostComparisons / patterns_.size() || name_bytes > kMostBytes / pattern_bytes);
+  }
+
+  bool contains(const std::string& module) const {
+    return names_.contains(module) ||
+           std::ranges::any_of(patterns_, [&](std::string_view pattern) { return glob_matches(pattern, module); });
+  }
+
+ private:
+  std::unordered_set<std::string_view> names_;
+  std::vector<std::string_view> patterns_;
+};
+
+}  // namespace
+
 std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
                                              std::span<const std::string_view> algorithms) {
   std::vector<std::string> doubts;
@@ -79,14 +121,15 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
     const Value* value = config.keys().find(key);
     const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
     if (patterns == nullptr) continue;
+    const ListedModules listed(*patterns);
+    if (listed.takes_long(matrices)) {
+      doubts.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
+      continue;
+    }
     const std::string* first = nullptr;
     std::size_t count = 0;
     for (const std::string& matrix : matrices) {
-      const auto lists = [&](const Value& pattern) {
-        const auto* text = pattern.get_if<std::string>();
-        return text != nullptr && glob_matches(*text, matrix);
-      };
-      if (std::none_of(patterns->begin(), patterns->end(), lists)) continue;
+      if (!listed.contains(matrix)) continue;
       first = first == nullptr ? &matrix : first;
       ++count;
     }

@@ -138,13 +138,15 @@ Shape shape_of(const MatrixParts& matrix) {
   return {sizes[0], sizes[1]};
 }
 
+// What HQQ writes, but no layout here has.
+[[noreturn]] void refuse(const MatrixParts& matrix, std::string_view what) {
+  throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
+}
+
 void require_plain_settings(const MatrixParts& matrix) {
-  const auto refuse = [&](std::string_view what) {
-    throw Error(ErrorKind::unsupported, fmt::format("matrix {}: HQQ: {}", matrix.name(), what));
-  };
   for (const std::string_view ending : {".quant_scale", ".quant_zero", ".view_as_float"}) {
     if (matrix.find(ending) != nullptr && setting(matrix, ending) != 0)
-      refuse(fmt::format("{} is true, only false is supported", ending.substr(1)));
+      refuse(matrix, fmt::format("{} is true, only false is supported", ending.substr(1)));
   }
 }
 
@@ -178,8 +180,12 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
   const std::uint64_t along = shape[static_cast<std::size_t>(axis)];
   const std::int64_t size =
       matrix.find(".group_size") == nullptr ? static_cast<std::int64_t>(along) : setting(matrix, ".group_size");
-  if (size < 1 || along % static_cast<std::uint64_t>(size) != 0)
-    matrix.fail(fmt::format("groups of {} do not divide its {} {}", size, along, axis == 0 ? "rows" : "columns"));
+  const auto divides = [&](std::uint64_t number) { return number % static_cast<std::uint64_t>(size) == 0; };
+  if (size < 1 || !divides(shape[0] * shape[1]))
+    matrix.fail(fmt::format("groups of {} do not divide its {} numbers", size, shape[0] * shape[1]));
+  if (!divides(along))
+    refuse(matrix, fmt::format("groups of {} do not divide its {} {}, only those that do are supported", size, along,
+                               axis == 0 ? "rows" : "columns"));
   const auto group_size = static_cast<std::uint64_t>(size);
   const std::uint64_t groups = along / group_size * shape[axis == 0 ? 1 : 0];
   const std::uint64_t lines = axis == 0 ? group_size : groups;  // of codes, of which words have several
@@ -199,7 +205,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
                               to_string(tensor.shape), groups));
   }
   const unsigned stored = stored_bits(packing.bits);
-  if (shape[1] * stored % 8 != 0) matrix.fail(fmt::format("a row of {} codes is not whole bytes", shape[1]));
+  if (shape[1] * stored % 8 != 0)
+    refuse(matrix, fmt::format("a row of {} codes is not whole bytes, only such rows are supported", shape[1]));
   const Tensor& zeros = matrix.require(".zero");
   const Part& zero = zeros.require("data");
   return group_tensor(

@@ -807,10 +807,37 @@ class Tester:
         require(row["layout"] == "poise.quant_group_indexed/1" and row["attributes"]["axis"] == 0, f"{row}")
         tensors[VICTIM + ".group_size"] = np.array(56, np.int32)
         message = self.poise("inspect", self.make("columns", CASES["hqq4-columns"][0][0], tensors), fails=True)
-        require("groups of 56 do not divide its" in message and "rows" in message, message)
+        require("groups of 56 do not divide its" in message and "numbers" in message, message)
+        tensors[VICTIM + ".group_size"] = np.array(2 * MATRICES[VICTIM][0], np.int32)
+        message = self.poise("inspect", self.make("columns", CASES["hqq4-columns"][0][0], tensors), fails=True)
+        require("rows, only those that do are supported" in message, message)
         tensors[VICTIM + ".axis"] = np.array(2, np.int32)
         message = self.poise("inspect", self.make("columns", CASES["hqq4-columns"][0][0], tensors), fails=True)
         require("axis is 2, expected 0 or 1" in message, message)
+
+    def check_widths(self):
+        """Codes of 7 and of 8 bits, four to a word either way: the targets of config_groups tell."""
+        sevens, eights = packed_integers(7, zeros="packed"), packed_integers(8, zeros="packed")
+        names = [name for name in MATRICES if "mlp" in name]
+        tensors, expected = self.stored(lambda name, shape: (sevens if name in names else eights)[1](name, shape))
+
+        def config(seven, eight):
+            groups = {}
+            for bits, targets in ((7, seven), (8, eight)):
+                weights = {"num_bits": bits, "type": "int", "strategy": "group", "group_size": 32}
+                groups[f"group_{bits}"] = {"targets": targets, "weights": weights}
+            return {**sevens[0], "config_groups": groups}
+
+        others = [name for name in MATRICES if name not in names]
+        for targets in ((names, others), (names, ["Linear"]), (names, ["re:.*attn.*"]), (["Linear", *names], others)):
+            self.compare(self.converted(self.make("widths", config(*targets), tensors)), expected, True)
+        for targets in ((["re:.*mlp.*"], ["Linear"]), (["Linear"], ["Linear"]), ([], [])):
+            message = self.poise("inspect", self.make("widths", config(*targets), tensors), fails=True)
+            require("its codes may have 7 or 8 bits" in message and "matrix model." in message, message)
+        # Without num_bits, the usual width.
+        tensors, expected = self.stored(eights[1])
+        unsaid = {key: value for key, value in eights[0].items() if key != "config_groups"}
+        self.compare(self.converted(self.make("widths", unsaid, tensors)), expected, True)
 
     def check_biases(self):
         """AutoGPTQ's biases: zeros are left out, numbers are not."""
@@ -898,6 +925,7 @@ def main():
             ("parts-of-nothing", tester.check_parts_of_nothing),
             ("contradictions", tester.check_contradictions),
             ("columns", tester.check_columns),
+            ("widths", tester.check_widths),
             ("biases", tester.check_biases),
         ):
             if not only or name in only:
