@@ -48,8 +48,7 @@ CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& op
 
 Conversation read_conversation(const ConversationOptions& options) {
   const bool is_input = options.messages == "-";
-  Conversation talk = parse_conversation(is_input ? Input().all() : text_of_file(options.messages),
-                                         is_input ? "standard input" : options.messages);
+  Conversation talk = parse_conversation(is_input ? Input().all() : text_of_file(options.messages), options.name());
   if (options.no_generation_prompt) talk.add_generation_prompt = false;
   return talk;
 }
@@ -69,7 +68,7 @@ ChatText read_chat_text(const ConversationOptions& options, const Vocabulary& vo
     text = chat.render(talk);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::bad_argument) throw;
-    throw Error(ErrorKind::invalid_file, error.message(), error.path());  // the conversation comes from a file
+    throw Error(ErrorKind::invalid_file, error.message(), options.name());  // the conversation comes from a file
   }
   if (options.parse_special) text.from_messages.clear();
   return text;

@@ -17,6 +17,8 @@ struct ConversationOptions {
   bool parse_special = false;
 
   bool is_given() const { return !messages.empty(); }
+  // For messages of errors.
+  std::string name() const { return messages == "-" ? "standard input" : messages; }
 };
 
 // --messages, --template, --parse-special; --no-generation-prompt if the command shows texts. Returns the first.

@@ -174,7 +174,8 @@ class Run {
     if (options_.conversation.is_given()) {
       auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer().vocabulary()));
       if (tokens.empty())
-        throw Error(ErrorKind::invalid_file, "the chat template makes an empty text of the conversation");
+        throw Error(ErrorKind::invalid_file, "the chat template makes an empty text of the conversation",
+                    options_.conversation.name());
       return tokens;
     }
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
