@@ -118,8 +118,9 @@ std::string SentencePieceNormalizer::normalize(std::string_view text, bool first
   const bool space = puts_space(text, first, text.size() < size);
   if (space && !rules_.treat_whitespace_as_suffix) out += space_;
   bool after_space = rules_.remove_extra_whitespaces;
+  std::size_t chunks = 0;
   while (!text.empty()) {
-    if (text.size() % 1024 == 0) EncodingStop::check();
+    if (++chunks % 1024 == 0) EncodingStop::check();
     const Chunk chunk = first_chunk(text);
     append_chunk(chunk.text, after_space, out);
     text.remove_prefix(chunk.length);

@@ -7,10 +7,13 @@
 
 namespace poise {
 
-// For the calling thread, while it exists. Requires: the token outlives it.
+// For the calling thread, while it exists. One whose token never stops leaves an outer one in force. Requires: the
+// token outlives it.
 class EncodingStop {
  public:
-  explicit EncodingStop(const std::stop_token& stop) : before_(current()) { current() = &stop; }
+  explicit EncodingStop(const std::stop_token& stop) : before_(current()) {
+    if (stop.stop_possible()) current() = &stop;
+  }
   ~EncodingStop() { current() = before_; }
   EncodingStop(const EncodingStop&) = delete;
   EncodingStop& operator=(const EncodingStop&) = delete;
