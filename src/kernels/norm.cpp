@@ -2,33 +2,83 @@
 
 #include <cmath>
 
-namespace poise {
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/norm.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
 
-void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
+HWY_BEFORE_NAMESPACE();
+namespace poise::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Doubles = hn::ScalableTag<double>;
+using FloatsOfDoubles = hn::Rebind<float, Doubles>;
+
+// The sum of term(x[i]) in float64.
+template <class Term>
+HWY_INLINE double SumOf(const float* x, std::size_t count, const Term& term) {
+  constexpr std::size_t kSums = 4;  // a sum is sequential: several overlap
+  const std::size_t lanes = hn::Lanes(Doubles());
+  hn::Vec<Doubles> sums[kSums] = {hn::Zero(Doubles()), hn::Zero(Doubles()), hn::Zero(Doubles()), hn::Zero(Doubles())};
+  const auto number = [&](std::size_t i)
+                          HWY_ATTR { return hn::PromoteTo(Doubles(), hn::LoadU(FloatsOfDoubles(), x + i)); };
+  std::size_t i = 0;
+  for (; i + kSums * lanes <= count; i += kSums * lanes) {
+    HWY_UNROLL(4)
+    for (std::size_t v = 0; v < kSums; ++v) sums[v] = hn::Add(sums[v], term(number(i + v * lanes)));
+  }
+  for (; i + lanes <= count; i += lanes) sums[0] = hn::Add(sums[0], term(number(i)));
+  double sum = hn::GetLane(hn::SumOfLanes(Doubles(), hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
+  for (; i < count; ++i) sum += hn::GetLane(term(hn::Set(Doubles(), static_cast<double>(x[i]))));
+  return sum;
+}
+
+void RmsNorm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
   const std::size_t size = weight.size();
   for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
-    double squares = 0;
-    for (std::size_t i = 0; i < size; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    const double squares = SumOf(x, size, [](auto number) HWY_ATTR { return hn::Mul(number, number); });
     const auto factor =
         static_cast<float>(1.0 / std::sqrt(squares / static_cast<double>(size) + static_cast<double>(eps)));
     for (std::size_t i = 0; i < size; ++i) out[i] = x[i] * factor * weight[i];
   }
 }
 
-void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
-                float eps, float* out) {
+void LayerNorm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
+               float eps, float* out) {
   const std::size_t size = weight.size();
   for (std::size_t t = 0; t < tokens; ++t, x += size, out += size) {
-    double sum = 0;
-    for (std::size_t i = 0; i < size; ++i) sum += static_cast<double>(x[i]);
-    const double mean = sum / static_cast<double>(size);
-    double squares = 0;
-    for (std::size_t i = 0; i < size; ++i)
-      squares += (static_cast<double>(x[i]) - mean) * (static_cast<double>(x[i]) - mean);
+    const double mean = SumOf(x, size, [](auto number) HWY_ATTR { return number; }) / static_cast<double>(size);
+    const auto mean_of_all = hn::Set(Doubles(), mean);
+    const double squares = SumOf(x, size, [&](auto number) HWY_ATTR {
+      const auto deviation = hn::Sub(number, mean_of_all);
+      return hn::Mul(deviation, deviation);
+    });
     const double factor = 1.0 / std::sqrt(squares / static_cast<double>(size) + static_cast<double>(eps));
     for (std::size_t i = 0; i < size; ++i)
       out[i] = static_cast<float>((static_cast<double>(x[i]) - mean) * factor) * weight[i] + bias[i];
   }
 }
 
+}  // namespace poise::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace poise {
+namespace {
+
+HWY_EXPORT(RmsNorm);
+HWY_EXPORT(LayerNorm);
+
+}  // namespace
+
+void rms_norm(const float* x, std::size_t tokens, std::span<const float> weight, float eps, float* out) {
+  HWY_DYNAMIC_DISPATCH(RmsNorm)(x, tokens, weight, eps, out);
+}
+
+void layer_norm(const float* x, std::size_t tokens, std::span<const float> weight, std::span<const float> bias,
+                float eps, float* out) {
+  HWY_DYNAMIC_DISPATCH(LayerNorm)(x, tokens, weight, bias, eps, out);
+}
+
 }  // namespace poise
+#endif

@@ -1,4 +1,4 @@
-// Norms: scale each token's numbers to a common size.
+// Norms: scale each token's numbers to a common size. Sums are float64, in an order that depends on the processor.
 #pragma once
 
 #include <cstddef>

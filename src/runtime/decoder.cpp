@@ -13,6 +13,7 @@
 #include "runtime/cancelled.hpp"
 #include "runtime/decoder_weights.hpp"
 #include "runtime/feed_forward.hpp"
+#include "runtime/parallel.hpp"
 
 namespace poise {
 namespace {
@@ -192,15 +193,18 @@ class Decoder final : public Transformer {
                   std::size_t first, Workspace& memory) const {
     const std::optional<std::size_t> rope = weights_.layers[index].plan.rope;
     const std::size_t width = plan_.kv_heads * plan_.head_size;
-    for (std::size_t t = 0; t < count; ++t) {
-      float* const q = memory.q.data() + (first + t) * plan_.heads * plan_.head_size;
-      float* const k = memory.k.data() + (first + t) * width;
-      if (rope) {
-        rotation_of(*rope, s).apply(angles[*rope], t, plan_.heads, q);
-        rotation_of(*rope, s).apply(angles[*rope], t, plan_.kv_heads, k);
-      }
-      s.cache.put(index, s.position + t, k, memory.v.data() + (first + t) * width);
+    if (rope) {
+      constexpr std::size_t kTokensAtOnce = 8;
+      const Rotation& rotation = rotation_of(*rope, s);
+      in_parallel(count, kTokensAtOnce, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t t = begin; t < end; ++t) {
+          rotation.apply(angles[*rope], t, plan_.heads, memory.q.data() + (first + t) * plan_.heads * plan_.head_size);
+          rotation.apply(angles[*rope], t, plan_.kv_heads, memory.k.data() + (first + t) * width);
+        }
+      });
     }
+    for (std::size_t t = 0; t < count; ++t)
+      s.cache.put(index, s.position + t, memory.k.data() + (first + t) * width, memory.v.data() + (first + t) * width);
   }
 
   void add_feed_forward(const DecoderLayer& layer, std::size_t count, Workspace& memory) const {

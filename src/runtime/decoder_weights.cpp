@@ -10,6 +10,7 @@
 
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
+#include "runtime/parallel.hpp"
 #include "runtime/stored_form.hpp"
 
 namespace poise {
@@ -237,8 +238,12 @@ class Loader {
 }  // namespace
 
 void Norm::apply(const float* x, std::size_t rows, float* out) const {
-  if (kind == NormKind::layer) return layer_norm(x, rows, weight, bias, epsilon, out);
-  rms_norm(x, rows, weight, epsilon, out);
+  const std::size_t size = weight.size();
+  in_parallel(rows, std::max<std::size_t>(1, kLeastNumbers / size), [&](std::size_t first, std::size_t last) {
+    const std::size_t at = first * size;
+    if (kind == NormKind::layer) return layer_norm(x + at, last - first, weight, bias, epsilon, out + at);
+    rms_norm(x + at, last - first, weight, epsilon, out + at);
+  });
 }
 
 DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {

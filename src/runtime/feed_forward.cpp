@@ -6,10 +6,10 @@
 #include <limits>
 #include <numeric>
 
-#include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
 #include "kernels/activation.hpp"
+#include "runtime/parallel.hpp"
 
 namespace poise {
 namespace {
@@ -104,13 +104,11 @@ void feed_forward(const FeedForward& network, const float* x, std::size_t tokens
   if (network.gated) memory.up.resize(tokens * inner);
   const std::array parts = {Target{memory.gate.data(), inner}, Target{memory.up.data(), inner}};
   project(network.in, x, tokens, precision, std::span(parts).first(network.gated ? 2 : 1), memory.fused, network.fused);
-  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, memory.gate.size(), 16384),
-                    [&](const tbb::blocked_range<std::size_t>& range) {
-                      float* const gate = memory.gate.data() + range.begin();
-                      if (network.gated)
-                        return activation.product(gate, memory.up.data() + range.begin(), range.size());
-                      activation.alone(gate, range.size());
-                    });
+  in_parallel(memory.gate.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
+    float* const gate = memory.gate.data() + first;
+    if (network.gated) return activation.product(gate, memory.up.data() + first, last - first);
+    activation.alone(gate, last - first);
+  });
   project(network.down, memory.gate.data(), tokens, precision, out);
 }
 

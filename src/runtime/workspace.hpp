@@ -7,6 +7,7 @@
 
 #include "kernels/product.hpp"
 #include "kernels/rotation.hpp"
+#include "runtime/parallel.hpp"
 
 namespace poise {
 
@@ -43,7 +44,9 @@ struct Workspace {
 
   // x += y
   void add(const std::vector<float>& y) {
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+    in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) x[i] += y[i];
+    });
   }
 };
 
