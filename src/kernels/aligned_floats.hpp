@@ -1,6 +1,8 @@
-// Numbers aligned for vectors: a vector that crossed cache lines would be read twice.
+// Numbers and bytes aligned for vectors: a vector that crossed cache lines would be read twice.
 #pragma once
 
+#include <cstddef>
+#include <new>
 #include <vector>
 
 #include <oneapi/tbb/cache_aligned_allocator.h>
@@ -8,5 +10,21 @@
 namespace poise {
 
 using AlignedFloats = std::vector<float, tbb::cache_aligned_allocator<float>>;
+
+// A vector with it leaves new elements uninitialised.
+template <class T>
+struct UninitializedAllocator : tbb::cache_aligned_allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = UninitializedAllocator<U>;
+  };
+
+  using tbb::cache_aligned_allocator<T>::cache_aligned_allocator;
+  template <class U>
+  void construct(U* element) noexcept {
+    ::new (static_cast<void*>(element)) U;
+  }
+};
+using UninitializedBytes = std::vector<std::byte, UninitializedAllocator<std::byte>>;
 
 }  // namespace poise

@@ -15,6 +15,26 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX2
 
+// Where a panel's codes go, in bytes: a vector has 16 columns of each of its rows, whose words, in an order, make four
+// pieces.
+struct CodePlaces {
+  std::size_t row_step;
+  std::size_t column_step;
+  std::size_t to_second;  // from the first piece, and from the third to the fourth
+  std::size_t to_third;   // from the first piece
+  alignas(64) std::uint32_t order[16];
+
+  explicit CodePlaces(const CodePart& part) {
+    constexpr bool kWholeRows = kRowsOfVector == 4;
+    const bool by_row = part.row_bytes != 0;
+    row_step = by_row ? part.row_bytes : 4;
+    column_step = by_row ? 1 : kCodeRows;
+    to_second = by_row ? (kWholeRows ? row_step : 8) : 4 * kCodeRows;
+    to_third = by_row ? (kWholeRows ? 2 : 1) * row_step : 8 * kCodeRows;
+    for (std::uint32_t i = 0; i < 16; ++i) order[i] = by_row ? i : i % kRowsOfVector * 4 + i / kRowsOfVector;
+  }
+};
+
 // Takes the place of the sums of a block of the rows of one vector.
 struct CodePutter {
   struct Sum {
@@ -24,27 +44,25 @@ struct CodePutter {
   const Bytes* rows;
   std::size_t start;
   std::uint8_t* out;  // where the first row's first four columns of the block go
+  const CodePlaces* places;
 
   HWY_INLINE Codes load(std::size_t at) const { return LoadRows(CodeTag(), rows, start + at); }
 
   // The i-th sixteen columns.
   HWY_INLINE void put(Codes codes, std::size_t i) const {
     const hn::Repartition<std::uint32_t, CodeTag> words;
-    std::uint8_t* const to = out + 16 * i * kCodeRows;
+    std::uint8_t* const to = out + 16 * i * places->column_step;
+    const auto ordered = hn::TableLookupLanes(hn::BitCast(words, codes), hn::SetTableIndices(words, places->order));
 #if HWY_TARGET <= HWY_AVX3
-    alignas(64) static constexpr std::uint32_t kTurned[16] = {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15};
-    const auto turned = hn::TableLookupLanes(hn::BitCast(words, codes), hn::SetTableIndices(words, kTurned)).raw;
-    store<0>(turned, to);
-    store<1>(turned, to + 4 * kCodeRows);
-    store<2>(turned, to + 8 * kCodeRows);
-    store<3>(turned, to + 12 * kCodeRows);
+    store<0>(ordered.raw, to);
+    store<1>(ordered.raw, to + places->to_second);
+    store<2>(ordered.raw, to + places->to_third);
+    store<3>(ordered.raw, to + places->to_third + places->to_second);
 #else
-    alignas(32) static constexpr std::uint32_t kTurned[8] = {0, 4, 1, 5, 2, 6, 3, 7};
-    alignas(32) std::uint8_t turned[32];
-    hn::Store(
-        hn::BitCast(CodeTag(), hn::TableLookupLanes(hn::BitCast(words, codes), hn::SetTableIndices(words, kTurned))),
-        CodeTag(), turned);
-    for (std::size_t k = 0; k < 4; ++k) std::memcpy(to + 4 * k * kCodeRows, turned + 8 * k, 8);
+    alignas(32) std::uint8_t pieces[32];
+    hn::Store(hn::BitCast(CodeTag(), ordered), CodeTag(), pieces);
+    for (std::size_t k = 0; k < 4; ++k)
+      std::memcpy(to + k % 2 * places->to_second + k / 2 * places->to_third, pieces + 8 * k, 8);
 #endif
   }
   HWY_INLINE void put_signed(Codes codes, std::size_t i) const { put(hn::Xor(codes, hn::Set(CodeTag(), 128)), i); }
@@ -106,7 +124,7 @@ HWY_INLINE void PutSuperFactors(const Bytes (&rows)[4], std::size_t start, std::
   const Bytes of_rows[4] = {bytes[0], bytes[1], bytes[2], bytes[3]};
   for (std::size_t b = 0; b < blocks; ++b, start += Type::kBytes) {
     for (std::size_t v = 0; v < kVectors; ++v)
-      hn::StoreU(Type::factors(CodePutter{rows + v * kRowsOfVector, start, nullptr}), CodeTag(),
+      hn::StoreU(Type::factors(CodePutter{rows + v * kRowsOfVector, start, nullptr, nullptr}), CodeTag(),
                  bytes[v * kRowsOfVector]);
     const TurnedWords turned(of_rows, 0);
     const auto number = hn::Mul(FourHalves(rows, start + Type::kNumber), hn::Set(FourFloats(), Type::kUnit));
@@ -147,20 +165,24 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
   const std::size_t start = part.begin / kElements * Type::kBytes;
-  // What comes next is asked for: the block behind this one or, at the end of the rows, the first of the next panel.
+  // For vectors, what comes next is asked for: the block behind this one or, at the end of the rows, the first of the
+  // next panel.
   const bool is_last = part.begin + part.count == matrix.columns;
   const std::size_t next = is_last ? kCodeRows * row_bytes - start : blocks * Type::kBytes;
+  const std::size_t asked = part.row_bytes == 0 ? blocks * Type::kBytes : 0;
+  const CodePlaces places(part);
   for (std::size_t r = part.first; r < part.last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, part.last);
     for (const Bytes row : four.rows) {
-      for (std::size_t i = 0; i < blocks * Type::kBytes; i += 64) __builtin_prefetch(row + start + next + i, 0, 2);
+      for (std::size_t i = 0; i < asked; i += 64) __builtin_prefetch(row + start + next + i, 0, 2);
     }
     for (std::size_t v = 0; v < kVectors; ++v) {
-      CodePutter putter = {four.rows + v * kRowsOfVector, start, part.codes + 4 * (r - part.first + v * kRowsOfVector)};
+      CodePutter putter = {four.rows + v * kRowsOfVector, start,
+                           part.codes + (r - part.first + v * kRowsOfVector) * places.row_step, &places};
       for (std::size_t i = 0; i < blocks; ++i) {
         Type::multiply(putter);
         putter.start += Type::kBytes;
-        putter.out += kElements * kCodeRows;
+        putter.out += kElements * places.column_step;
       }
     }
     if constexpr (!kOfMatrix) ExpandFactors<Type>(matrix, part, four, r, start);

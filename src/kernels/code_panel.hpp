@@ -1,9 +1,10 @@
 // Products of several tokens with codes that stay integers: sums of products are exact for the columns that share a
 // scale, and float32 adds them up.
 //
-// A panel has the codes of some rows and columns, one a byte, four columns of a row side by side and then those of the
-// next row: what one instruction multiplies with four columns of a token. x becomes integers of 7 bits and a sign, or
-// of 15 as 256 times one byte and another.
+// A panel has the codes of some rows and columns, one a byte, in one of two orders. For vectors, four columns of a row
+// are side by side and then those of the next row: what one instruction multiplies with four columns of a token. For
+// matrix units, each row is by itself. x becomes integers of 7 bits and a sign, or of 15 as 256 times one byte and
+// another.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +21,19 @@ inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
 inline constexpr std::size_t kMostStep = 128;
 
 // Columns [begin, begin + count) of rows [first, last), up to kCodeRows, and where they go. Requires: `begin` is a
-// multiple of kCodeBlock, and so is the end or it is the matrix's.
+// multiple of kLargestBlock, and so is the end or it is the matrix's.
 struct CodePart {
+  static constexpr std::size_t kLargestBlock = 256;
+
   std::size_t first;
   std::size_t last;
   std::size_t begin;
   std::size_t count;
-  std::size_t step;     // columns that share a scale, in the panel
-  std::uint8_t* codes;  // [count / 4, kCodeRows, 4], without signs
-  float* scales;        // [count / step, kCodeRows]
-  float* mins;          // the same: what is added to each code times scale
+  std::size_t step;           // columns that share a scale, in the panel
+  std::uint8_t* codes;        // without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]
+  float* scales;              // [count / step, kCodeRows]
+  float* mins;                // the same: what is added to each code times scale
+  std::size_t row_bytes = 0;  // 0: the order for vectors
 };
 
 // How a stored type becomes panels.

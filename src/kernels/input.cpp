@@ -28,7 +28,8 @@ KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Preci
 // Where several tokens in float32 are to give what they give among any others, they take the same way.
 bool KernelInput::is_few(std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
-  return precision == Precision::fast && tokens <= kFewTokens && tile_unit() == TileUnit::none;
+  if (precision != Precision::fast) return false;
+  return tokens <= (tile_unit() == TileUnit::none ? kFewTokens : kFewTokensWithTiles);
 }
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision)
@@ -38,15 +39,15 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
       columns_(matrix.columns),
       groups_(rounded_up(tokens, kTogether) / kTogether) {
   const std::size_t block = form_ == Form::panels                          ? kCodeBlock
-                            : form_ == Form::tiles                         ? kTileBlock
                             : form_ == Form::words || form_ == Form::bytes ? kIntegerBlock
                                                                            : kFloatBlock;
   blocks_ = rounded_up(columns_, block) / block;
   if (form_ == Form::panels) {
     code_layout_ = code_layout(matrix);
-    codes_.resize(code_layout_.place(0, blocks_, tokens_));
+    codes_.assign(code_layout_.place(0, blocks_, tokens_), std::byte{0});
   } else if (form_ == Form::tiles) {
     tile_layout_ = tile_layout(matrix);
+    blocks_ = tile_layout_.blocks();
     codes_.resize(tile_layout_.place(0, blocks_, tokens_));
   } else if (form_ == Form::floats) {
     floats_.resize(is_few() ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);

@@ -39,15 +39,17 @@ bool takes_integers(const StoredRows& matrix) {
          (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
 }
 
-std::size_t rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+  const auto rows = [](std::size_t count) { return RowsAtOnce{count, count}; };
   switch (input_form(matrix, tokens, precision)) {
-    case KernelInput::Form::floats: return KernelInput::is_few(tokens, precision) ? rows_of_few(tokens) : kPanelRows;
+    case KernelInput::Form::floats:
+      return rows(KernelInput::is_few(tokens, precision) ? rows_of_few(tokens) : kPanelRows);
     case KernelInput::Form::words:
-    case KernelInput::Form::bytes: return 4;
-    case KernelInput::Form::tiles: return kTileRows;
-    case KernelInput::Form::panels: return kCodeRows;
+    case KernelInput::Form::bytes: return rows(4);
+    case KernelInput::Form::tiles: return {kTileRows, tiled_rows_together(tokens)};
+    case KernelInput::Form::panels: return rows(kCodeRows);
   }
-  return kPanelRows;
+  return rows(kPanelRows);
 }
 
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,

@@ -24,8 +24,6 @@
 #include <cstdint>
 #include <vector>
 
-#include <tbb/cache_aligned_allocator.h>
-
 #include "kernels/aligned_floats.hpp"
 #include "kernels/code_panel.hpp"
 #include "kernels/stored_rows.hpp"
@@ -59,7 +57,9 @@ class KernelInput {
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
+  // Up to so many tokens are multiplied one by one. With a matrix unit fewer: from 9 on, unpacking all weights pays.
   static constexpr std::size_t kFewTokens = 16;
+  static constexpr std::size_t kFewTokensWithTiles = 8;
 
   // Whether each of so many tokens is multiplied as one alone.
   static bool is_few(std::size_t tokens, Precision precision);
@@ -141,7 +141,7 @@ class KernelInput {
   TileLayout tile_layout_;
   CodeLayout code_layout_;
   // As panels or tiles.
-  std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>> codes_;
+  UninitializedBytes codes_;
 
   std::size_t padded_ = 0;
   std::size_t planes_ = 0;
@@ -155,8 +155,12 @@ class KernelInput {
   std::vector<float> block_sums_;
 };
 
-// The best number of rows for one call, or a multiple of it.
-std::size_t rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
+// How rows are divided into calls.
+struct RowsAtOnce {
+  std::size_t least;  // calls begin at multiples of it
+  std::size_t most;   // more rows in a call gain nothing
+};
+RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
 // y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the
 // matrix.

@@ -8,6 +8,7 @@
 
 #include "kernels/aligned_floats.hpp"
 #include "kernels/product.hpp"
+#include "kernels/tiles.hpp"
 
 namespace poise {
 
@@ -80,6 +81,13 @@ void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* co
 // Rows that products of few tokens in float32 take together: the more tokens, the more rows a block of x meets.
 inline constexpr std::size_t kRowsOfFew = 16;  // at most
 constexpr std::size_t rows_of_few(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
+
+// Rows that products on a matrix unit take together: their sums stay near while their weights meet all tokens, a block
+// of columns after the other, and x of a block, which all of them take, stays in the second cache. With few tokens rows
+// are read from their beginning to their end.
+constexpr std::size_t tiled_rows_together(std::size_t tokens) {
+  return tokens <= 2 * kTileTokens ? kTileRows : 8 * kTileRows;
+}
 
 // Rows that products of several tokens convert to float32 at a time.
 inline constexpr std::size_t kPanelRows = 60;

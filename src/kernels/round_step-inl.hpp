@@ -20,6 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET != HWY_SCALAR
 
+constexpr std::int32_t kLargestWord = 32639;  // both bytes of it are below 128
+
 // Of at most sixteen lanes: steps are whole vectors.
 using StepFloats = hn::CappedTag<float, 16>;
 
@@ -39,7 +41,7 @@ HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t*
   const hn::RebindToSigned<StepFloats> integers;
   const hn::Rebind<std::int16_t, StepFloats> words;
   const hn::Rebind<std::int8_t, StepFloats> bytes;
-  constexpr float kLargest = kWords ? 32639 : 127;  // both bytes of it are below 128
+  constexpr float kLargest = kWords ? kLargestWord : 127;
   const std::size_t lanes = hn::Lanes(floats);
   auto most = hn::Zero(bits);  // as bits of a float: NaN and infinity are larger than numbers
   for (std::size_t i = 0; i < count; i += lanes)

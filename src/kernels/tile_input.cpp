@@ -1,9 +1,10 @@
 // How the x of several tokens becomes tiles.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "kernels/stored_type.hpp"
-#include "kernels/tile_layout.hpp"
+#include "kernels/tile_panel.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tile_input.cpp"
@@ -21,30 +22,30 @@ void TakeTileIntegers(const float*, std::size_t, std::size_t, std::size_t, const
 
 #else
 
-// A row of each tile, from `to` on.
-HWY_INLINE void SpreadRows(const std::int8_t* numbers, std::size_t count, std::byte* to) {
-  for (std::size_t i = 0; i < count; i += kTileBytes) std::memcpy(to + i * kTileTokens, numbers + i, kTileBytes);
-}
+// The exact sums of a block (tile_layout.hpp).
+static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::int32_t>::max());
 
 void TakeTileIntegers(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const TileLayout& layout,
                       std::byte* out) {
+  alignas(64) std::int8_t upper[kTileTokens][kTileCodeBlock + 64] = {};
+  alignas(64) std::int8_t lower[kTileTokens][kTileCodeBlock + 64] = {};
   for (std::size_t b = 0; b < layout.blocks(); ++b) {
     const std::size_t columns = layout.columns_of(b);
-    const std::size_t count = std::min(columns, layout.columns - b * kTileBlock);
-    for (std::size_t t = first; t < last; ++t) {
-      alignas(64) std::int8_t upper[kTileBlock];
-      alignas(64) std::int8_t lower[kTileBlock];
-      const RoundedStep rounded = RoundStep<true>(x + t * layout.columns + b * kTileBlock, count, upper, lower);
-      std::fill(upper + count, upper + columns, std::int8_t{0});
-      std::fill(lower + count, lower + columns, std::int8_t{0});
-      std::byte* const group = out + layout.place(t / kTileTokens, b, tokens);
-      const std::size_t row = t % kTileTokens;
-      SpreadRows(upper, columns, group + row * kTileBytes);
-      SpreadRows(lower, columns, group + columns * kTileTokens + row * kTileBytes);
+    const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
+    for (std::size_t g = first; g < last; g += kTileTokens) {
+      std::byte* const group = out + layout.place(g / kTileTokens, b, tokens);
       auto& factors = *reinterpret_cast<CodeFactors*>(group + layout.number_bytes(b));
-      factors.starts[row] = -layout.taken * rounded.sum;
-      factors.scales[row] = rounded.scale;
-      factors.sums[row] = rounded.scale * static_cast<float>(rounded.sum);
+      for (std::size_t t = 0; t < std::min(kTileTokens, last - g); ++t) {
+        const RoundedStep rounded =
+            RoundStep<true>(x + (g + t) * layout.columns + b * kTileCodeBlock, count, upper[t], lower[t]);
+        std::fill(upper[t] + count, upper[t] + columns, std::int8_t{0});
+        std::fill(lower[t] + count, lower[t] + columns, std::int8_t{0});
+        factors.starts[t] = -layout.taken * rounded.sum;
+        factors.scales[t] = rounded.scale;
+        factors.sums[t] = rounded.scale * static_cast<float>(rounded.sum);
+      }
+      put_tile_words(upper, sizeof upper[0], columns / 4, group);
+      put_tile_words(lower, sizeof lower[0], columns / 4, group + columns * kTileTokens);
     }
   }
 }
@@ -63,24 +64,24 @@ HWY_EXPORT(TakeTileIntegers);
 void take_tile_parts(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const TileLayout& layout,
                      std::byte* out) {
   alignas(64) float numbers[kTileBlock];
-  alignas(64) std::uint16_t parts[kMostTileParts][kTileBlock];
-  std::uint16_t* const places[kMostTileParts] = {parts[0], parts[1], parts[2]};
+  alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][kTileBlock + 32] = {};
   for (std::size_t b = 0; b < layout.blocks(); ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileBlock);
-    for (std::size_t t = first; t < last; ++t) {
-      const float* from = x + t * layout.columns + b * kTileBlock;
-      if (count < columns) {
-        std::copy_n(from, count, numbers);
-        std::fill(numbers + count, numbers + columns, 0.0F);
-        from = numbers;
+    for (std::size_t g = first; g < last; g += kTileTokens) {
+      for (std::size_t t = 0; t < std::min(kTileTokens, last - g); ++t) {
+        const float* from = x + (g + t) * layout.columns + b * kTileBlock;
+        if (count < columns) {
+          std::copy_n(from, count, numbers);
+          std::fill(numbers + count, numbers + columns, 0.0F);
+          from = numbers;
+        }
+        std::uint16_t* const places[kMostTileParts] = {parts[0][t], parts[1][t], parts[2][t]};
+        split_floats(from, columns, std::span(places).first(layout.parts));
       }
-      split_floats(from, columns, std::span(places).first(layout.parts));
-      std::byte* const row = out + layout.place(t / kTileTokens, b, tokens) + t % kTileTokens * kTileBytes;
-      for (std::size_t p = 0; p < layout.parts; ++p) {
-        for (std::size_t i = 0; i < columns; i += kTileColumns)
-          std::memcpy(row + 2 * kTileTokens * (p * columns + i), parts[p] + i, kTileBytes);
-      }
+      std::byte* const group = out + layout.place(g / kTileTokens, b, tokens);
+      for (std::size_t p = 0; p < layout.parts; ++p)
+        put_tile_words(parts[p], sizeof parts[p][0], columns / 2, group + 2 * p * columns * kTileTokens);
     }
   }
 }

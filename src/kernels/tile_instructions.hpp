@@ -1,8 +1,8 @@
 // The instructions of Intel's AMX as functions, a class for each way to run them: by the processor, or in ordinary code
-// on any machine, which also counts them. Both have eight tiles of 16 rows of 64 bytes. The first six have as many rows
-// as begin() says; they take x and sums, whose rows are tokens. The last two have all rows; they take weights.
+// on any machine, which also counts them. Both have eight tiles of 16 rows of 64 bytes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -25,15 +25,12 @@ namespace poise {
 inline constexpr std::size_t kRowsOfTile = 16;
 inline constexpr std::size_t kBytesOfRow = 64;
 inline constexpr std::size_t kSumsOfRow = 16;  // float32 or int32
-inline constexpr std::size_t kTilesOfTokens = 6;
 inline constexpr std::size_t kTiles = 8;
 
 // In ordinary code, for tests. Each thread has tiles of its own.
 class PlainTiles {
  public:
-  static void begin(std::size_t tokens) {
-    for (std::size_t i = 0; i < kTiles; ++i) of_thread().rows_[i] = i < kTilesOfTokens ? tokens : kRowsOfTile;
-  }
+  static void begin() {}
   static void end() {}
   static TileCounts& counts() { return of_thread().counts_; }
 
@@ -46,7 +43,7 @@ class PlainTiles {
   static void load(const void* from, std::size_t stride) {
     PlainTiles& unit = of_thread();
     ++unit.counts_.loads;
-    for (std::size_t r = 0; r < unit.rows_[kTile]; ++r)
+    for (std::size_t r = 0; r < kRowsOfTile; ++r)
       std::memcpy(unit.tiles_[kTile].data() + r * kBytesOfRow, static_cast<const std::byte*>(from) + r * stride,
                   kBytesOfRow);
   }
@@ -54,20 +51,20 @@ class PlainTiles {
   static void store(void* to, std::size_t stride) {
     PlainTiles& unit = of_thread();
     ++unit.counts_.stores;
-    for (std::size_t r = 0; r < unit.rows_[kTile]; ++r)
+    for (std::size_t r = 0; r < kRowsOfTile; ++r)
       std::memcpy(static_cast<std::byte*>(to) + r * stride, unit.tiles_[kTile].data() + r * kBytesOfRow, kBytesOfRow);
   }
-  // Adds to each float32 sum the products of two bfloat16 numbers in each of 16 rows of `weights`.
-  template <int kSums, int kX, int kWeights>
+  // Adds to each float32 sum the products of two bfloat16 numbers in each of 16 rows of `x`.
+  template <int kSums, int kWeights, int kX>
   static void multiply_bfloat16() {
     const auto number = [](std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); };
-    multiply<float, std::uint16_t, std::uint16_t>(kSums, kX, kWeights, number, number);
+    multiply<float, std::uint16_t, std::uint16_t>(kSums, kWeights, kX, number);
   }
   // Adds to each int32 sum the products of four bytes in each of 16 rows: of x with a sign, of weights without.
-  template <int kSums, int kX, int kWeights>
+  template <int kSums, int kWeights, int kX>
   static void multiply_bytes() {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
-    multiply<std::int32_t, std::int8_t, std::uint8_t>(kSums, kX, kWeights, number, number);
+    multiply<std::int32_t, std::uint8_t, std::int8_t>(kSums, kWeights, kX, number);
   }
 
  private:
@@ -78,32 +75,31 @@ class PlainTiles {
     return unit;
   }
 
-  template <class Sum, class X, class Weight, class OfX, class OfWeight>
-  static void multiply(std::size_t sums, std::size_t x, std::size_t weights, OfX of_x, OfWeight of_weight) {
+  template <class Sum, class Weight, class X, class Number>
+  static void multiply(std::size_t sums, std::size_t weights, std::size_t x, Number number) {
     constexpr std::size_t kTogether = sizeof(Sum) / sizeof(X);  // columns in four bytes
     PlainTiles& unit = of_thread();
     ++unit.counts_.products;
-    std::array<Weight, kRowsOfTile * kBytesOfRow / sizeof(Weight)> stored;
-    std::memcpy(stored.data(), unit.tiles_[weights].data(), sizeof stored);
+    std::array<X, kRowsOfTile * kBytesOfRow / sizeof(X)> stored;
+    std::memcpy(stored.data(), unit.tiles_[x].data(), sizeof stored);
     std::array<std::array<std::array<Sum, kSumsOfRow>, kTogether>, kRowsOfTile> of_columns;
     for (std::size_t i = 0; i < stored.size(); ++i)
-      of_columns[i / kTogether / kSumsOfRow][i % kTogether][i / kTogether % kSumsOfRow] = of_weight(stored[i]);
-    for (std::size_t t = 0; t < unit.rows_[sums]; ++t) {
+      of_columns[i / kTogether / kSumsOfRow][i % kTogether][i / kTogether % kSumsOfRow] = number(stored[i]);
+    for (std::size_t r = 0; r < kRowsOfTile; ++r) {
       std::array<Sum, kSumsOfRow> row;
-      std::array<X, kBytesOfRow / sizeof(X)> of_token;
-      std::memcpy(row.data(), unit.tiles_[sums].data() + t * kBytesOfRow, kBytesOfRow);
-      std::memcpy(of_token.data(), unit.tiles_[x].data() + t * kBytesOfRow, kBytesOfRow);
-      for (std::size_t i = 0; i < of_token.size(); ++i) {
-        const Sum factor = of_x(of_token[i]);
-        const auto& weights_of_column = of_columns[i / kTogether][i % kTogether];
-        for (std::size_t n = 0; n < kSumsOfRow; ++n) row[n] += factor * weights_of_column[n];
+      std::array<Weight, kBytesOfRow / sizeof(Weight)> of_row;
+      std::memcpy(row.data(), unit.tiles_[sums].data() + r * kBytesOfRow, kBytesOfRow);
+      std::memcpy(of_row.data(), unit.tiles_[weights].data() + r * kBytesOfRow, kBytesOfRow);
+      for (std::size_t i = 0; i < of_row.size(); ++i) {
+        const Sum factor = number(of_row[i]);
+        const auto& x_of_column = of_columns[i / kTogether][i % kTogether];
+        for (std::size_t n = 0; n < kSumsOfRow; ++n) row[n] += factor * x_of_column[n];
       }
-      std::memcpy(unit.tiles_[sums].data() + t * kBytesOfRow, row.data(), kBytesOfRow);
+      std::memcpy(unit.tiles_[sums].data() + r * kBytesOfRow, row.data(), kBytesOfRow);
     }
   }
 
   std::array<Tile, kTiles> tiles_ = {};
-  std::array<std::size_t, kTiles> rows_ = {};
   TileCounts counts_;
 };
 
@@ -113,12 +109,10 @@ class PlainTiles {
 // that they read the whole of a configuration.)
 class AmxTiles {
  public:
-  POISE_AMX static void begin(std::size_t tokens) {
+  POISE_AMX static void begin() {
     Shapes shapes;
-    for (std::size_t i = 0; i < kTiles; ++i) {
-      shapes.row_bytes[i] = kBytesOfRow;
-      shapes.rows[i] = static_cast<std::uint8_t>(i < kTilesOfTokens ? tokens : kRowsOfTile);
-    }
+    std::fill_n(shapes.row_bytes.begin(), kTiles, static_cast<std::uint16_t>(kBytesOfRow));
+    std::fill_n(shapes.rows.begin(), kTiles, static_cast<std::uint8_t>(kRowsOfTile));
     asm volatile("ldtilecfg %0" ::"m"(shapes));
   }
   POISE_AMX static void end() { asm volatile("tilerelease"); }
@@ -135,13 +129,13 @@ class AmxTiles {
   POISE_AMX static void store(void* to, std::size_t stride) {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(stride), "i"(kTile) : "memory");
   }
-  template <int kSums, int kX, int kWeights>
+  template <int kSums, int kWeights, int kX>
   POISE_AMX static void multiply_bfloat16() {
-    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kX), "i"(kWeights));
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kWeights), "i"(kX));
   }
-  template <int kSums, int kX, int kWeights>
+  template <int kSums, int kWeights, int kX>
   POISE_AMX static void multiply_bytes() {
-    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kX), "i"(kWeights));
+    asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kWeights), "i"(kX));
   }
 
  private:

@@ -11,7 +11,9 @@ namespace poise {
 
 struct StoredRows;
 
-inline constexpr std::size_t kTileBlock = 512;  // columns of a panel of weights, at most
+// Columns of a panel of weights, at most: as many as leave half of the first cache to x, which goes by.
+inline constexpr std::size_t kTileBlock = 256;      // bfloat16 numbers
+inline constexpr std::size_t kTileCodeBlock = 512;  // codes
 
 // The x of some tokens for the products with a matrix.
 struct TileLayout {
@@ -21,26 +23,25 @@ struct TileLayout {
 
   bool operator==(const TileLayout&) const = default;
 
-  std::size_t blocks() const { return (columns + kTileBlock - 1) / kTileBlock; }
+  std::size_t block() const { return parts == 0 ? kTileCodeBlock : kTileBlock; }
+  std::size_t blocks() const { return (columns + block() - 1) / block(); }
   // Of a block, padded with zeros to whole tiles.
-  std::size_t columns_of(std::size_t block) const {
+  std::size_t columns_of(std::size_t b) const {
     const std::size_t whole = parts == 0 ? kTileBytes : kTileColumns;
-    return std::min(kTileBlock, (columns - block * kTileBlock + whole - 1) / whole * whole);
+    return std::min(block(), (columns - b * block() + whole - 1) / whole * whole);
   }
   static std::size_t groups(std::size_t tokens) { return (tokens + kTileTokens - 1) / kTileTokens; }
 
-  // Bytes of the numbers of kTileTokens tokens in a block: parts [parts, columns / kTileColumns, kTileTokens,
-  // kTileColumns], or integers [2, columns / kTileBytes, kTileTokens, kTileBytes], the upper bytes first.
-  std::size_t number_bytes(std::size_t block) const {
-    return (parts == 0 ? 2 : 2 * parts) * columns_of(block) * kTileTokens;
-  }
+  // Bytes of the numbers of kTileTokens tokens in a block: parts [parts, columns / 2, kTileTokens, 2], or integers [2,
+  // columns / 4, kTileTokens, 4], the upper bytes first.
+  std::size_t number_bytes(std::size_t b) const { return (parts == 0 ? 2 : 2 * parts) * columns_of(b) * kTileTokens; }
   // Integers have CodeFactors behind them.
-  std::size_t group_bytes(std::size_t block) const;
-  // Where a block of the g-th kTileTokens tokens begins. `block` may be the number of blocks: the end.
-  std::size_t place(std::size_t g, std::size_t block, std::size_t tokens) const {
-    const std::size_t before = block == 0 ? 0 : block * groups(tokens) * group_bytes(0);
-    if (block < blocks()) return before + g * group_bytes(block);
-    return before - groups(tokens) * (group_bytes(0) - group_bytes(block - 1));
+  std::size_t group_bytes(std::size_t b) const;
+  // Where a block of the g-th kTileTokens tokens begins. `b` may be the number of blocks: the end.
+  std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
+    const std::size_t before = b == 0 ? 0 : b * groups(tokens) * group_bytes(0);
+    if (b < blocks()) return before + g * group_bytes(b);
+    return before - groups(tokens) * (group_bytes(0) - group_bytes(b - 1));
   }
 };
 
@@ -51,16 +52,16 @@ struct CodeFactors {
   float sums[kTileTokens];  // of the integers, times the scale
 };
 
-inline std::size_t TileLayout::group_bytes(std::size_t block) const {
-  return number_bytes(block) + (parts == 0 ? sizeof(CodeFactors) : 0);
+inline std::size_t TileLayout::group_bytes(std::size_t b) const {
+  return number_bytes(b) + (parts == 0 ? sizeof(CodeFactors) : 0);
 }
 
-// The layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileBlock times the largest
-// integer times the largest code, of which what is taken off makes at most 128.
+// The layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileCodeBlock times the
+// largest integer times the largest code, of which what is taken off makes at most 128.
 TileLayout tile_layout(const StoredRows& matrix);
 
-// Takes tokens [first, last) of x [tokens, columns]. Requires: `first` is a multiple of kTileTokens; `out` has zeros
-// where there are no tokens and no columns.
+// Takes tokens [first, last) of x [tokens, columns]. Where there are no tokens, what `out` gets does not matter.
+// Requires: `first` is a multiple of kTileTokens.
 void take_tile_numbers(const float* x, std::size_t first, std::size_t last, std::size_t tokens,
                        const TileLayout& layout, std::byte* out);
 

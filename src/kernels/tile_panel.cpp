@@ -1,6 +1,9 @@
 #include "kernels/tile_panel.hpp"
 
+#include <algorithm>
 #include <limits>
+
+#include "kernels/processor.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tile_panel.cpp"
@@ -12,87 +15,245 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-static_assert(kCodeRows == kTileRows && kTileRows % kMaxLanes == 0);
+static_assert(kCodeRows == kTileRows && kTileTokens == 16);
 
-// Lanes are rows.
-void RoundCodes(const CodePart& part, const CodeForm& form, std::uint16_t* out) {
-  const hn::RebindToUnsigned<Floats> words;
-  const hn::RebindToSigned<Floats> integers;
-  const auto byte = hn::Set(words, 255);
-  const auto taken = hn::Set(Floats(), static_cast<float>(-form.offset));
+// At most as many as columns share a scale, and as a tile has tokens.
+using Numbers = hn::CappedTag<float, 16>;
+
+// What codes of a row are multiplied with, and what a code of 0 comes to.
+struct Factors {
+  hn::Vec<Numbers> scale;
+  hn::Vec<Numbers> start;
+
+  HWY_INLINE Factors(const CodePart& part, std::size_t step, std::size_t row)
+      : scale(hn::Set(Numbers(), part.scales[step * kTileRows + row])),
+        start(hn::Set(Numbers(), part.mins[step * kTileRows + row])) {}
+};
+
+// Makes `mins` what a code of 0 comes to. Lanes are rows.
+void PrepareFactors(const CodePart& part, const CodeForm& form) {
   // The upper half of its bits is NaN, too, with something added for rounding.
-  const auto nan = hn::Set(Floats(), std::numeric_limits<float>::quiet_NaN());
-  const auto factor = [&](const float* from) HWY_ATTR {
-    const auto loaded = Load(from);
-    return hn::IfThenElse(hn::Eq(loaded, loaded), loaded, nan);
-  };
+  const auto nan = hn::Set(Numbers(), std::numeric_limits<float>::quiet_NaN());
+  const auto quiet = [&](auto number) HWY_ATTR { return hn::IfThenElse(hn::Eq(number, number), number, nan); };
+  const auto taken = hn::Set(Numbers(), static_cast<float>(-form.offset));
   for (std::size_t s = 0; s < part.count / part.step; ++s) {
-    for (std::size_t r = 0; r < kTileRows; r += hn::Lanes(Floats())) {
-      const auto scale = factor(part.scales + s * kTileRows + r);
-      const auto min = form.has_mins ? factor(part.mins + s * kTileRows + r) : hn::Zero(Floats());
-      const auto start = hn::MulAdd(taken, scale, min);  // what a code of 0 comes to
-      const auto rounded = [&](auto code) HWY_ATTR {
-        const auto number = hn::ConvertTo(Floats(), hn::BitCast(integers, code));
-        return hn::Add(hn::BitCast(words, hn::MulAdd(number, scale, start)), hn::Set(words, 0x8000));
+    for (std::size_t r = 0; r < part.last - part.first; r += hn::Lanes(Numbers())) {
+      const std::size_t at = s * kTileRows + r;
+      const auto scale = quiet(hn::LoadU(Numbers(), part.scales + at));
+      const auto min = form.has_mins ? quiet(hn::LoadU(Numbers(), part.mins + at)) : hn::Zero(Numbers());
+      hn::StoreU(scale, Numbers(), part.scales + at);
+      hn::StoreU(hn::MulAdd(taken, scale, min), Numbers(), part.mins + at);
+    }
+  }
+}
+
+HWY_INLINE auto NumbersOf(const std::uint8_t* codes, const Factors& factors) {
+  const hn::RebindToSigned<Numbers> integers;
+  const hn::Rebind<std::uint8_t, Numbers> bytes;
+  return hn::MulAdd(hn::ConvertTo(Numbers(), hn::PromoteTo(integers, hn::LoadU(bytes, codes))), factors.scale,
+                    factors.start);
+}
+
+// How a vector of codes, or two, become bfloat16.
+struct InWords {
+  static constexpr std::size_t kAtOnce = 1;
+
+  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& factors, std::uint16_t* to) {
+    const hn::RebindToUnsigned<Numbers> words;
+    const hn::Rebind<std::uint16_t, Numbers> halves;
+    const auto number = hn::BitCast(words, NumbersOf(codes, factors));
+    const auto even = hn::And(hn::ShiftRight<16>(number), hn::Set(words, 1));
+    const auto rounded = hn::Add(hn::Add(number, hn::Set(words, 0x7fff)), even);
+    hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(rounded)), halves, to);
+  }
+};
+
+#if HWY_TARGET <= HWY_AVX3
+// Highway has no names for these instructions.
+HWY_INLINE __m512i RoundTwo(hn::Vec<Numbers> first, hn::Vec<Numbers> second) {
+  __m512i halves;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first.raw), "v"(second.raw));
+  return halves;
+}
+
+struct ByProcessor {
+  static constexpr std::size_t kAtOnce = 2;
+
+  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& factors, std::uint16_t* to) {
+    _mm512_storeu_si512(to, RoundTwo(NumbersOf(codes, factors), NumbersOf(codes + 16, factors)));
+  }
+  // Of two steps.
+  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
+                               std::uint16_t* to) {
+    _mm512_storeu_si512(to, RoundTwo(NumbersOf(codes, first), NumbersOf(codes + 16, second)));
+  }
+};
+
+// Of codes below 16, whose numbers are a table.
+struct ByTable {
+  static constexpr std::size_t kAtOnce = 2;
+
+  static HWY_INLINE __m512i table(const Factors& factors) {
+    const auto numbers = hn::MulAdd(hn::Iota(Numbers(), 0), factors.scale, factors.start);
+    return RoundTwo(numbers, numbers);
+  }
+  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& factors, std::uint16_t* to) {
+    put(codes, table(factors), to);
+  }
+  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
+                               std::uint16_t* to) {
+    // The second table is behind the first one.
+    const __m512i tables = RoundTwo(hn::MulAdd(hn::Iota(Numbers(), 0), first.scale, first.start),
+                                    hn::MulAdd(hn::Iota(Numbers(), 0), second.scale, second.start));
+    const __m512i behind = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
+    const __m512i at = _mm512_or_si512(words(codes), behind);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(at, tables));
+  }
+
+ private:
+  static HWY_INLINE __m512i words(const std::uint8_t* codes) {
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+  }
+  static HWY_INLINE void put(const std::uint8_t* codes, __m512i numbers, std::uint16_t* to) {
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(words(codes), numbers));
+  }
+};
+#endif
+
+template <class How>
+void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
+  const std::size_t lanes = hn::Lanes(Numbers());
+  const std::size_t at_once = How::kAtOnce * lanes;
+  for (std::size_t r = 0; r < part.last - part.first; ++r) {
+    const std::uint8_t* const codes = part.codes + r * part.row_bytes;
+    std::uint16_t* const to = out + r * stride;
+    if (part.step % at_once == 0) {
+      for (std::size_t s = 0, i = 0; i < part.count; ++s) {
+        const Factors factors(part, s, r);
+        for (const std::size_t end = i + part.step; i < end; i += at_once) How::round(codes + i, factors, to + i);
+      }
+    } else if constexpr (How::kAtOnce == 2) {
+      // A vector may have the last codes of a step and the first of the next.
+      std::size_t s = 0;
+      std::size_t end = part.step;
+      const auto next = [&](std::size_t i) HWY_ATTR {
+        if (i == end) {
+          ++s;
+          end += part.step;
+        }
+        return Factors(part, s, r);
       };
-      const auto put = [&](auto first, auto second, std::size_t column) HWY_ATTR {
-        const auto upper = hn::And(rounded(second), hn::Set(words, 0xffff0000));
-        hn::StoreU(hn::Or(hn::ShiftRight<16>(rounded(first)), upper), words,
-                   reinterpret_cast<std::uint32_t*>(out + column * kTileRows) + r);
-      };
-      for (std::size_t i = s * part.step; i < (s + 1) * part.step; i += 4) {
-        const auto four = hn::LoadU(words, reinterpret_cast<const std::uint32_t*>(part.codes + i * kTileRows) + r);
-        put(hn::And(four, byte), hn::And(hn::ShiftRight<8>(four), byte), i);
-        put(hn::And(hn::ShiftRight<16>(four), byte), hn::ShiftRight<24>(four), i + 2);
+      for (std::size_t i = 0; i < part.count; i += at_once) {
+        const Factors first = next(i);
+        How::round(codes + i, first, next(i + lanes), to + i);
       }
     }
   }
 }
 
-// Turns four pairs of four rows.
-HWY_INLINE void TurnPairs(const std::uint16_t* rows, std::size_t stride, std::uint16_t* out) {
+void RoundCodes(const CodePart& part, const CodeForm& form, std::uint16_t* out, std::size_t stride) {
+  PrepareFactors(part, form);
+#if HWY_TARGET <= HWY_AVX3
+  if (has_bfloat16())
+    return form.largest < 16 ? RoundRows<ByTable>(part, out, stride) : RoundRows<ByProcessor>(part, out, stride);
+#endif
+  RoundRows<InWords>(part, out, stride);
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Four words of each of as many rows as fill a vector. The rows are four apart; strides are in words.
+template <class D>
+HWY_INLINE hn::Vec<D> EveryFourthRow(D tag, const std::uint32_t* from, std::size_t stride) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return hn::LoadU(tag, from);
+  } else {
+    const hn::Half<D> half;
+    const std::size_t upper = hn::MaxLanes(half) * stride;
+    return hn::Combine(tag, EveryFourthRow(half, from + upper, stride), EveryFourthRow(half, from, stride));
+  }
+}
+#endif
+
+// Turns 16 rows of 16 words. Strides are in words. Rows of the output are written whole, one after the other.
+void TurnWords(const std::uint32_t* from, std::size_t stride, std::uint32_t* to, std::size_t to_stride) {
 #if HWY_TARGET == HWY_SCALAR
-  for (std::size_t i = 0; i < 4; ++i) {
-    for (std::size_t r = 0; r < 4; ++r) std::memcpy(out + 2 * (i * kTileRows + r), rows + r * stride + 2 * i, 4);
+  for (std::size_t r = 0; r < 16; ++r) {
+    for (std::size_t c = 0; c < 16; ++c) to[c * to_stride + r] = from[r * stride + c];
   }
 #else
-  const hn::FixedTag<std::uint32_t, 4> pairs;
-  const hn::FixedTag<std::uint64_t, 2> two;
-  const auto row = [&](std::size_t r)
-                       HWY_ATTR { return hn::LoadU(pairs, reinterpret_cast<const std::uint32_t*>(rows + r * stride)); };
-  const auto put = [&](auto turned, std::size_t i) HWY_ATTR {
-    hn::StoreU(hn::BitCast(pairs, turned), pairs, reinterpret_cast<std::uint32_t*>(out) + i * kTileRows);
-  };
-  const auto low01 = hn::BitCast(two, hn::InterleaveLower(pairs, row(0), row(1)));
-  const auto low23 = hn::BitCast(two, hn::InterleaveLower(pairs, row(2), row(3)));
-  const auto high01 = hn::BitCast(two, hn::InterleaveUpper(pairs, row(0), row(1)));
-  const auto high23 = hn::BitCast(two, hn::InterleaveUpper(pairs, row(2), row(3)));
-  put(hn::InterleaveLower(two, low01, low23), 0);
-  put(hn::InterleaveUpper(two, low01, low23), 1);
-  put(hn::InterleaveLower(two, high01, high23), 2);
-  put(hn::InterleaveUpper(two, high01, high23), 3);
+  const hn::CappedTag<std::uint32_t, 16> words;
+  const hn::Repartition<std::uint64_t, decltype(words)> pairs;
+  for (std::size_t c = 0; c < 16; c += 4) {
+    for (std::size_t r = 0; r < 16; r += hn::Lanes(words)) {
+      const auto rows = [&](std::size_t i)
+                            HWY_ATTR { return EveryFourthRow(words, from + (r + i) * stride + c, stride); };
+      const auto a0 = rows(0);
+      const auto a1 = rows(1);
+      const auto a2 = rows(2);
+      const auto a3 = rows(3);
+      const auto low01 = hn::BitCast(pairs, hn::InterleaveLower(words, a0, a1));
+      const auto low23 = hn::BitCast(pairs, hn::InterleaveLower(words, a2, a3));
+      const auto high01 = hn::BitCast(pairs, hn::InterleaveUpper(words, a0, a1));
+      const auto high23 = hn::BitCast(pairs, hn::InterleaveUpper(words, a2, a3));
+      const auto put = [&](auto turned, std::size_t i)
+                           HWY_ATTR { hn::StoreU(hn::BitCast(words, turned), words, to + (c + i) * to_stride + r); };
+      put(hn::InterleaveLower(pairs, low01, low23), 0);
+      put(hn::InterleaveUpper(pairs, low01, low23), 1);
+      put(hn::InterleaveLower(pairs, high01, high23), 2);
+      put(hn::InterleaveUpper(pairs, high01, high23), 3);
+    }
+  }
 #endif
 }
 
-void PutPairs(const std::uint16_t* rows, std::size_t stride, std::size_t columns, std::uint16_t* out) {
-  for (std::size_t i = 0; i < columns; i += 8) {
-    for (std::size_t r = 0; r < kPairedRows; r += 4)
-      TurnPairs(rows + r * stride + i, stride, out + i * kTileRows + 2 * r);
+void PutTilePairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                  std::size_t step) {
+#if HWY_TARGET == HWY_SCALAR
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint16_t* const to = out + i / kTileTokens * step + i % kTileTokens * 2;
+    to[0] = first[i];
+    to[1] = second[i];
   }
+#else
+  const hn::FixedTag<std::uint16_t, 8> eight;
+  for (std::size_t i = 0; i < count; i += kTileTokens, out += step) {
+    for (std::size_t half = 0; half < kTileTokens; half += 8) {
+      const auto a = hn::LoadU(eight, first + i + half);
+      const auto b = hn::LoadU(eight, second + i + half);
+      hn::StoreU(hn::InterleaveLower(eight, a, b), eight, out + 2 * half);
+      hn::StoreU(hn::InterleaveUpper(eight, a, b), eight, out + 2 * half + 8);
+    }
+  }
+#endif
 }
 
-void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, std::size_t tokens,
+// Lanes are tokens, here and below.
+void AddCodeSums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                  float* sums) {
-  const hn::RebindToSigned<Floats> integers;
-  for (std::size_t t = 0; t < tokens; ++t) {
-    const auto start = hn::Set(integers, factors.starts[t]);
-    const auto scale = hn::Set(Floats(), factors.scales[t]);
-    for (std::size_t r = 0; r < kTileRows; r += hn::Lanes(Floats())) {
-      const std::size_t at = t * kTileRows + r;
+  const Numbers numbers;
+  const hn::RebindToSigned<Numbers> integers;
+  for (std::size_t t = 0; t < kTileTokens; t += hn::Lanes(numbers)) {
+    const auto start = hn::LoadU(integers, factors.starts + t);
+    const auto scale = hn::LoadU(numbers, factors.scales + t);
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      const std::size_t at = r * kTileTokens + t;
       // 32 bits hold the sum of all three, and the rest does not matter.
       const auto sum =
           hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(integers, upper + at)), start), hn::LoadU(integers, lower + at));
-      hn::StoreU(hn::MulAdd(hn::ConvertTo(Floats(), sum), scale, Load(sums + at)), Floats(), sums + at);
+      const auto before = is_first ? hn::Zero(numbers) : hn::LoadU(numbers, sums + at);
+      hn::StoreU(hn::MulAdd(hn::ConvertTo(numbers, sum), scale, before), numbers, sums + at);
+    }
+  }
+}
+
+void ScaleSums(float scale, const float* added, float* sums) {
+  const Numbers numbers;
+  const auto factor = hn::Set(numbers, scale);
+  for (std::size_t t = 0; t < kTileTokens; t += hn::Lanes(numbers)) {
+    const auto term = hn::LoadU(numbers, added + t);
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      float* const at = sums + r * kTileTokens + t;
+      hn::StoreU(hn::MulAdd(factor, hn::LoadU(numbers, at), term), numbers, at);
     }
   }
 }
@@ -105,22 +266,50 @@ namespace poise {
 namespace {
 
 HWY_EXPORT(RoundCodes);
-HWY_EXPORT(PutPairs);
+HWY_EXPORT(TurnWords);
+HWY_EXPORT(PutTilePairs);
 HWY_EXPORT(AddCodeSums);
+HWY_EXPORT(ScaleSums);
 
 }  // namespace
 
-void round_codes(const CodePart& part, const CodeForm& form, std::uint16_t* out) {
-  HWY_DYNAMIC_DISPATCH(RoundCodes)(part, form, out);
+void round_codes(const CodePart& part, const CodeForm& form, std::uint16_t* out, std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(RoundCodes)(part, form, out, stride);
 }
 
-void put_pairs(const std::uint16_t* rows, std::size_t stride, std::size_t columns, std::uint16_t* out) {
-  HWY_DYNAMIC_DISPATCH(PutPairs)(rows, stride, columns, out);
+void put_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out) {
+  const auto* const from = static_cast<const std::uint32_t*>(tokens);
+  auto* const to = static_cast<std::uint32_t*>(out);
+  const auto turn = HWY_DYNAMIC_DISPATCH(TurnWords);
+  for (std::size_t i = 0; i < words; i += 16) turn(from + i, stride / 4, to + i * kTileTokens, kTileTokens);
 }
 
-void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, std::size_t tokens,
+void put_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                    std::size_t step) {
+  HWY_DYNAMIC_DISPATCH(PutTilePairs)(first, second, count, out, step);
+}
+
+void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                    float* sums) {
-  HWY_DYNAMIC_DISPATCH(AddCodeSums)(upper, lower, factors, tokens, sums);
+  HWY_DYNAMIC_DISPATCH(AddCodeSums)(upper, lower, factors, is_first, sums);
+}
+
+void scale_sums(float scale, const float* added, float* sums) { HWY_DYNAMIC_DISPATCH(ScaleSums)(scale, added, sums); }
+
+void put_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride) {
+  constexpr std::size_t kWords = 16;
+  const auto turn = HWY_DYNAMIC_DISPATCH(TurnWords);
+  for (std::size_t r = 0; r < rows; r += kWords) {
+    const auto* const from = reinterpret_cast<const std::uint32_t*>(sums + r * kTileTokens);
+    if (tokens == kTileTokens && rows - r >= kWords) {
+      turn(from, kTileTokens, reinterpret_cast<std::uint32_t*>(y + r), stride);
+      continue;
+    }
+    float turned[kTileTokens * kWords];
+    turn(from, kTileTokens, reinterpret_cast<std::uint32_t*>(turned), kWords);
+    for (std::size_t t = 0; t < tokens; ++t)
+      std::copy_n(turned + t * kWords, std::min(kWords, rows - r), y + t * stride + r);
+  }
 }
 
 }  // namespace poise

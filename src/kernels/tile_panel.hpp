@@ -9,18 +9,29 @@
 
 namespace poise {
 
-// Codes of an expanded part of rows, times their scales, rounded to bfloat16: out [part.count / 2, kTileRows, 2].
-// Where they are half way, they are rounded away from zero. NaN stays NaN.
-void round_codes(const CodePart& part, const CodeForm& form, std::uint16_t* out);
+// Codes of an expanded part of rows, times their scales, rounded to bfloat16: out [kTileRows, stride]. NaN stays NaN,
+// and an infinite scale makes its numbers NaN. Overwrites part.scales and part.mins.
+// A count that is a multiple of 16 only is rounded up; codes and scales are read as far, whatever they are.
+void round_codes(const CodePart& part, const CodeForm& form, std::uint16_t* out, std::size_t stride);
 
-inline constexpr std::size_t kPairedRows = 16;
+// Turns the words of four bytes of kTileTokens tokens, which are `stride` bytes apart, into out [words, kTileTokens].
+// Requires: `words` is a multiple of 16.
+void put_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out);
 
-// Turns kPairedRows rows of bfloat16 numbers, which are `stride` numbers apart, into half of the rows of out [columns /
-// 2, kTileRows, 2]. Requires: `columns` is a multiple of kTileColumns.
-void put_pairs(const std::uint16_t* rows, std::size_t stride, std::size_t columns, std::uint16_t* out);
+// Puts two rows of bfloat16 numbers side by side: the i-th kTileTokens of both go to out + i * step. Requires: `count`
+// is a multiple of kTileTokens.
+void put_tile_pairs(const std::uint16_t* first, const std::uint16_t* second, std::size_t count, std::uint16_t* out,
+                    std::size_t step);
 
-// Adds what sums of codes and integers of tokens come to, without the weights' scale: to sums [tokens, kTileRows].
-void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, std::size_t tokens,
+// Adds what sums of codes and integers of tokens come to, without the weights' scale: to sums [kTileRows, kTileTokens],
+// or to zero.
+void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const CodeFactors& factors, bool is_first,
                    float* sums);
+
+// sums [kTileRows, kTileTokens] = scale * sums + added [kTileTokens]
+void scale_sums(float scale, const float* added, float* sums);
+
+// y[t * stride + r] = sums [kTileRows, kTileTokens] of row r and token t, for so many of each.
+void put_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride);
 
 }  // namespace poise

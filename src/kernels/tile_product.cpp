@@ -1,7 +1,5 @@
 // Products of several tokens on a matrix unit.
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -13,10 +11,11 @@
 namespace poise {
 namespace {
 
-constexpr std::size_t kPanelsTogether = 4;           // they take turns with the x of some tokens while that is near
-constexpr std::size_t kRowStride = kTileBlock + 32;  // a power of two as row distance would cause cache conflicts
+// Numbers from row to row in a panel: rows a power of two apart would share lines of the cache.
+constexpr std::size_t kRowStride = kTileBlock + 32;
+constexpr std::size_t kRowBytes = 2 * kRowStride;
 constexpr std::size_t kPanelSums = kTileTokens * kTileRows;
-static_assert(kTileBlock == kCodeBlock && kTileRows % kPairedRows == 0);
+static_assert(kRowBytes == kTileCodeBlock + 64 && kTileBlock % CodePart::kLargestBlock == 0);
 
 // How weights become tiles.
 struct TileWeights {
@@ -25,6 +24,8 @@ struct TileWeights {
     if (step == 0 && form == TileForm::codes) form = TileForm::two_parts;
   }
   bool are_codes() const { return form == TileForm::codes; }
+  std::size_t block() const { return are_codes() ? kTileCodeBlock : kTileBlock; }  // columns of a panel
+  std::size_t groups_at_once() const { return are_codes() ? 1 : 2; }               // of tokens
   std::size_t parts() const { return form == TileForm::three_parts ? 3 : form == TileForm::two_parts ? 2 : 1; }
   std::size_t parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
@@ -41,143 +42,175 @@ struct TileWeights {
 template <class T>
 using Aligned = std::vector<T, tbb::cache_aligned_allocator<T>>;
 
+struct RowRange {
+  std::size_t first;
+  std::size_t last;
+};
+
 // A block of the columns of kTileRows rows, as tiles.
-struct TilePanel {
-  // Rows [first, last), from a column on. Missing rows keep old numbers: a row's sums depend on that row only.
-  void take(const TileWeights& weights, std::size_t first, std::size_t last, std::size_t column) {
-    const std::size_t count = std::min(kTileBlock, weights.matrix.columns - column);
-    if (weights.are_codes()) {
-      // One scale, which is not used, for all columns.
-      expand(weights, {first, last, column, count, count, nullptr, nullptr, nullptr});
-    } else if (weights.form == TileForm::rounded && weights.step > 0) {
-      reserve(1);
-      round_codes(expand(weights, {first, last, column, count, weights.step, nullptr, nullptr, nullptr}),
-                  weights.panels(), parts[0].data());
-      pad(count);
-    } else {
-      reserve(weights.parts());
-      for (std::size_t r = first; r < last; r += kPairedRows)
-        take_rows(weights, r, std::min(r + kPairedRows, last), column, count, 2 * (r - first));
+class TilePanel {
+ public:
+  // Takes up to kTileRows rows from a column on. Missing rows keep old numbers: a row's sums depend on that row only.
+  void take(const TileWeights& weights, const RowRange& rows, std::size_t column) {
+    const std::size_t count = std::min(weights.block(), weights.matrix.columns - column);
+    CodePart part = {rows.first,    rows.last,      column,       count,    count,
+                     codes_.data(), scales_.data(), mins_.data(), kRowBytes};
+    // All columns have one scale, which put() takes into account.
+    if (weights.are_codes()) return weights.panels().expand(weights.matrix, part);
+    if (weights.form == TileForm::rounded && weights.step > 0) {
+      part.step = weights.step;
+      weights.panels().expand(weights.matrix, part);
+      round_codes(part, weights.panels(), parts_.data(), kRowStride);
+      for (std::size_t r = 0; r < rows.last - rows.first; ++r) pad(parts_.data() + r * kRowStride, count);
+      return;
     }
+    for (std::size_t r = rows.first; r < rows.last; ++r) take_row(weights, r, r - rows.first, column, count);
   }
 
-  Aligned<std::uint8_t> codes;                                    // [kTileBlock / 4, kTileRows, 4]
-  std::array<Aligned<std::uint16_t>, kMostTileParts> parts = {};  // each [kTileBlock / 2, kTileRows, 2]
+  const std::uint8_t* codes() const { return codes_.data(); }
+  const std::uint16_t* part(std::size_t p) const { return parts_.data() + p * kNumbers; }
 
  private:
-  static constexpr std::size_t kNumbers = kTileRows * kTileBlock;
-
-  void reserve(std::size_t count) {
-    for (std::size_t p = 0; p < count; ++p) {
-      if (parts[p].empty()) parts[p].resize(kNumbers);
-    }
-  }
-
-  CodePart expand(const TileWeights& weights, CodePart part) {
-    thread_local Aligned<float> scales(kNumbers / kLeastStep);
-    thread_local Aligned<float> mins(kNumbers / kLeastStep);
-    if (codes.empty()) codes.resize(kNumbers);
-    part.codes = codes.data();
-    part.scales = scales.data();
-    part.mins = mins.data();
-    weights.panels().expand(weights.matrix, part);
-    // It asks for the next columns itself, and at their end for rows that are taken already.
-    if (part.begin + part.count == weights.matrix.columns) {
-      for (std::size_t r = part.first; r < part.last; ++r) prefetch_next(weights.matrix, r, part.begin, part.count);
-    }
-    return part;
-  }
+  static constexpr std::size_t kNumbers = kTileRows * kRowStride;
 
   static std::size_t whole_tiles(std::size_t columns) {
     return (columns + kTileColumns - 1) / kTileColumns * kTileColumns;
   }
-  void pad(std::size_t columns) {
-    std::fill(parts[0].data() + columns * kTileRows, parts[0].data() + whole_tiles(columns) * kTileRows, 0);
-  }
+  static void pad(std::uint16_t* row, std::size_t columns) { std::fill(row + columns, row + whole_tiles(columns), 0); }
 
-  // What is taken after these columns of a row: the next ones or, at its end, those of the row that takes its place.
-  static void prefetch_next(const StoredRows& matrix, std::size_t row, std::size_t column, std::size_t count) {
-    const bool is_last = column + count == matrix.columns;
-    const std::size_t next =
-        is_last ? (row + kPanelsTogether * kTileRows) * matrix.columns : row * matrix.columns + column + count;
-    const std::byte* const from = matrix.data + stored_bytes(matrix, next);
-    for (std::uint64_t i = 0; i < stored_bytes(matrix, count); i += 64) __builtin_prefetch(from + i, 0, 2);
-  }
-
-  // Up to kPairedRows rows, to `place` of each pair of columns.
-  void take_rows(const TileWeights& weights, std::size_t first, std::size_t last, std::size_t column, std::size_t count,
-                 std::size_t place) {
-    thread_local Aligned<float> floats(kTileBlock);
-    thread_local std::array<Aligned<std::uint16_t>, kMostTileParts> rows = {
-        Aligned<std::uint16_t>(kPairedRows * kRowStride), Aligned<std::uint16_t>(kPairedRows * kRowStride),
-        Aligned<std::uint16_t>(kPairedRows * kRowStride)};
-    const StoredRows& matrix = weights.matrix;
-    const auto split = stored_type(matrix).kernels().split;
-    const std::size_t columns = whole_tiles(count);
-    for (std::size_t r = first; r < last; ++r) {
-      std::uint16_t* places[kMostTileParts];
-      for (std::size_t p = 0; p < kMostTileParts; ++p) places[p] = rows[p].data() + (r - first) * kRowStride;
-      if (split != nullptr) {
-        split(matrix, {r, column, count, places});
-        for (std::size_t p = 0; p < weights.parts(); ++p) std::fill(places[p] + count, places[p] + columns, 0);
-      } else {
-        decode_part(matrix, {r, r + 1, column, count, floats.data(), kTileBlock});
-        std::fill(floats.data() + count, floats.data() + columns, 0.0F);
-        split_floats(floats.data(), columns, std::span(places).first(weights.parts()));
-      }
-      prefetch_next(matrix, r, column, count);
+  void take_row(const TileWeights& weights, std::size_t row, std::size_t place, std::size_t column, std::size_t count) {
+    std::uint16_t* places[kMostTileParts];
+    for (std::size_t p = 0; p < kMostTileParts; ++p) places[p] = parts_.data() + p * kNumbers + place * kRowStride;
+    const auto split = stored_type(weights.matrix).kernels().split;
+    if (split != nullptr) {
+      split(weights.matrix, {row, column, count, places});
+      for (std::size_t p = 0; p < weights.parts(); ++p) pad(places[p], count);
+      return;
     }
-    for (std::size_t p = 0; p < weights.parts(); ++p)
-      put_pairs(rows[p].data(), kRowStride, columns, parts[p].data() + place);
-  }
-};
-
-// The panels of a thread and the sums of their rows, [panels, tokens, kTileRows]. A thread keeps their memory.
-struct TilePanels {
-  static TilePanels& of_thread() {
-    thread_local TilePanels panels;
-    return panels;
+    alignas(64) float numbers[kTileBlock];
+    decode_part(weights.matrix, {row, row + 1, column, count, numbers, kTileBlock});
+    const std::size_t columns = whole_tiles(count);
+    std::fill(numbers + count, numbers + columns, 0.0F);
+    split_floats(numbers, columns, std::span(places).first(weights.parts()));
   }
 
-  std::array<TilePanel, kPanelsTogether> panels;
-  Aligned<float> sums;
+  Aligned<std::uint8_t> codes_ = Aligned<std::uint8_t>(kTileRows * kRowBytes);        // [kTileRows, kRowBytes]
+  Aligned<std::uint16_t> parts_ = Aligned<std::uint16_t>(kMostTileParts * kNumbers);  // each [kTileRows, kRowStride]
+  // Of the codes.
+  Aligned<float> scales_ = Aligned<float>(kTileRows * kTileCodeBlock / kLeastStep);
+  Aligned<float> mins_ = Aligned<float>(kTileRows * kTileCodeBlock / kLeastStep);
 };
 
 void add_code_products(const TilePanel& panel, const KernelInput& in, std::size_t g, std::size_t block, float* sums) {
   const TileLayout& layout = in.tiles();
   const std::size_t columns = layout.columns_of(block);
-  const std::byte* const x = in.tile_group(g, block);
-  const auto* const upper = reinterpret_cast<const std::int8_t*>(x);
+  const auto* const upper = reinterpret_cast<const std::int8_t*>(in.tile_group(g, block));
   alignas(64) std::int32_t upper_sums[kPanelSums];
   alignas(64) std::int32_t lower_sums[kPanelSums];
-  multiply_code_tiles({panel.codes.data(), upper, upper + columns * kTileTokens, columns}, upper_sums, lower_sums);
-  add_code_sums(upper_sums, lower_sums, in.code_factors(g, block), std::min(kTileTokens, in.tokens() - g * kTileTokens),
-                sums);
+  multiply_code_tiles({panel.codes(), kRowBytes, upper, upper + columns * kTileTokens, columns}, upper_sums,
+                      lower_sums);
+  add_code_sums(upper_sums, lower_sums, in.code_factors(g, block), block == 0, sums);
 }
 
+// Of one or two tiles of tokens.
 void add_number_products(const TilePanel& panel, const TileWeights& weights, const KernelInput& in, std::size_t g,
                          std::size_t block, float* sums) {
   const TileLayout& layout = in.tiles();
-  TileBlock tiles = {.columns = layout.columns_of(block)};
-  if (g + 1 < TileLayout::groups(in.tokens())) tiles.next = layout.group_bytes(block) / sizeof(std::uint16_t);
+  TileBlock tiles = {.stride = kRowStride, .columns = layout.columns_of(block), .is_first = block == 0};
+  const std::size_t groups = TileLayout::groups(in.tokens());
+  if (g + 1 < groups) tiles.next = layout.group_bytes(block) / sizeof(std::uint16_t);
+  if (g + 3 < groups) tiles.next_sums = sums + 2 * kPanelSums;
   const auto* const x = reinterpret_cast<const std::uint16_t*>(in.tile_group(g, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
-  for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.parts[p].data();
+  for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.part(p);
   multiply_tiles(tiles, sums);
 }
 
 // Codes times their scale, and what is added to each.
-void put_code_rows(const TileWeights& weights, const KernelInput& in, const float* sums, std::size_t rows, float* y,
-                   std::size_t stride) {
+void finish_code_sums(const TileWeights& weights, const KernelInput& in, std::size_t g, float* sums) {
   const StoredRows& matrix = weights.matrix;
   const float min = matrix.offset + static_cast<float>(weights.taken() - weights.panels().offset) * matrix.scale;
-  for (std::size_t t = 0; t < in.tokens(); ++t) {
-    float sum_of_x = 0;
-    for (std::size_t b = 0; b < in.blocks(); ++b) sum_of_x += in.code_factors(t / kTileTokens, b).sums[t % kTileTokens];
-    const float added = min == 0 ? 0 : min * sum_of_x;
-    for (std::size_t i = 0; i < rows; ++i) y[t * stride + i] = matrix.scale * sums[t * kTileRows + i] + added;
+  float added[kTileTokens] = {};
+  for (std::size_t t = 0; min != 0 && t < kTileTokens; ++t) {
+    for (std::size_t b = 0; b < in.blocks(); ++b) added[t] += in.code_factors(g, b).sums[t];
+    added[t] *= min;
   }
+  scale_sums(matrix.scale, added, sums);
 }
+
+// The products of some rows. A thread keeps its memory.
+class TiledRows {
+ public:
+  static TiledRows& of_thread() {
+    thread_local TiledRows rows;
+    return rows;
+  }
+
+  struct Output {
+    float* y;
+    std::size_t stride;
+  };
+
+  void multiply(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
+                const Output& out) {
+    const TileWeights weights(matrix);
+    const std::size_t together = tiled_rows_together(in.tokens());
+    const std::size_t groups = TileLayout::groups(in.tokens());
+    sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kPanelSums));
+    const TileScope scope;
+    for (std::size_t r = first; r < last; r += together)
+      multiply_together(weights, {r, std::min(r + together, last)}, in, out);
+  }
+
+ private:
+  void multiply_together(const TileWeights& weights, const RowRange& rows, const KernelInput& in, const Output& out) {
+    const std::size_t groups = TileLayout::groups(in.tokens());
+    for (std::size_t b = 0; b < in.blocks(); ++b) {
+      for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
+        panel_.take(weights, {row, std::min(row + kTileRows, rows.last)}, b * weights.block());
+        prefetch_next(weights, {row, std::min(row + kTileRows, rows.last)}, b, rows.last - rows.first);
+        for (std::size_t g = 0; g < groups; g += weights.groups_at_once()) {
+          if (weights.are_codes()) {
+            add_code_products(panel_, in, g, b, sums_of(row - rows.first, g, groups));
+          } else {
+            add_number_products(panel_, weights, in, g, b, sums_of(row - rows.first, g, groups));
+          }
+        }
+      }
+    }
+    for (std::size_t g = 0; g < groups; ++g) {
+      for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
+        float* const sums = sums_of(row - rows.first, g, groups);
+        if (weights.are_codes()) finish_code_sums(weights, in, g, sums);
+        put_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens() - g * kTileTokens),
+                 out.y + g * kTileTokens * out.stride + row, out.stride);
+      }
+    }
+  }
+
+  // Asks for what is taken after a block of columns of each row: the next ones or, at their end, those of the row that
+  // comes in its place, `count` rows further.
+  static void prefetch_next(const TileWeights& weights, const RowRange& rows, std::size_t block, std::size_t count) {
+    const StoredRows& matrix = weights.matrix;
+    const std::size_t column = (block + 1) * weights.block();
+    const bool is_end = column >= matrix.columns;
+    const std::size_t from = is_end ? 0 : column;
+    const std::size_t row = is_end ? rows.first + count : rows.first;
+    const std::uint64_t row_bytes = stored_bytes(matrix, matrix.columns);
+    const std::uint64_t bytes = stored_bytes(matrix, std::min(weights.block(), matrix.columns - from));
+    const std::byte* at = matrix.data + stored_bytes(matrix, row * matrix.columns + from);
+    for (std::size_t r = rows.first; r < rows.last; ++r, at += row_bytes) {
+      for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
+    }
+  }
+
+  float* sums_of(std::size_t row, std::size_t g, std::size_t groups) {
+    return sums_.data() + (row / kTileRows * groups + g) * kPanelSums;
+  }
+
+  TilePanel panel_;
+  Aligned<float> sums_;  // [panels, groups, kTileRows, kTileTokens]
+};
 
 }  // namespace
 
@@ -188,40 +221,7 @@ TileLayout tile_layout(const StoredRows& matrix) {
 
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
                          std::size_t stride) {
-  auto& [panels, sums] = TilePanels::of_thread();
-  const TileWeights weights(matrix);
-  const std::size_t groups = TileLayout::groups(in.tokens());
-  const std::size_t at_once = weights.are_codes() ? 1 : 2;  // groups
-  sums.resize(std::max(sums.size(), kPanelsTogether * groups * kPanelSums));
-  const TileScope scope(in.tokens());
-  for (std::size_t r = first; r < last; r += kPanelsTogether * kTileRows) {
-    const std::size_t end = std::min(r + kPanelsTogether * kTileRows, last);
-    std::fill_n(sums.begin(), kPanelsTogether * groups * kPanelSums, 0.0F);
-    for (std::size_t b = 0; b < in.blocks(); ++b) {
-      for (std::size_t from = r; from < end; from += kTileRows)
-        panels[(from - r) / kTileRows].take(weights, from, std::min(from + kTileRows, end), b * kTileBlock);
-      for (std::size_t g = 0; g < groups; g += at_once) {
-        for (std::size_t p = 0; p < (end - r + kTileRows - 1) / kTileRows; ++p) {
-          float* const to = sums.data() + (p * groups + g) * kPanelSums;
-          if (weights.are_codes()) {
-            add_code_products(panels[p], in, g, b, to);
-          } else {
-            add_number_products(panels[p], weights, in, g, b, to);
-          }
-        }
-      }
-    }
-    for (std::size_t from = r; from < end; from += kTileRows) {
-      const float* const of_panel = sums.data() + (from - r) / kTileRows * groups * kPanelSums;
-      const std::size_t rows = std::min(kTileRows, end - from);
-      if (weights.are_codes()) {
-        put_code_rows(weights, in, of_panel, rows, y + from, stride);
-      } else {
-        for (std::size_t t = 0; t < in.tokens(); ++t)
-          std::copy_n(of_panel + t * kTileRows, rows, y + t * stride + from);
-      }
-    }
-  }
+  TiledRows::of_thread().multiply(matrix, first, last, in, {y, stride});
 }
 
 }  // namespace poise

@@ -1,5 +1,6 @@
 #include "kernels/tiles.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <vector>
@@ -18,8 +19,8 @@ namespace {
 static_assert(kTileRows == 2 * kRowsOfTile && kTileTokens == kRowsOfTile && 2 * kTileColumns == kBytesOfRow &&
               kTileBytes == kBytesOfRow);
 
-constexpr std::size_t kRowBytes = 4 * kTileRows;  // of weights: four bytes of each row
-constexpr std::size_t kSumBytes = sizeof(float) * kTileRows;
+constexpr std::size_t kSumsOfTile = kRowsOfTile * kSumsOfRow;
+constexpr std::size_t kSumsOfBlock = 2 * kSumsOfTile;  // of kTileRows rows and kTileTokens tokens
 
 // The pairs of parts of weights and x to multiply, for three of each, smallest products first.
 struct TilePair {
@@ -28,72 +29,113 @@ struct TilePair {
 };
 constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 1}, {1, 0}, {0, 0}}};
 
-// Products of bfloat16. Tiles 0 and 1 hold the sums of the first tokens with the upper and the lower rows, 2 and 3
-// those of the next tokens (kWide). 4 and 5 hold x of both, 6 and 7 weights of the upper and the lower rows: four loads
-// for four products.
+// Products of bfloat16. Tiles 0 and 1 hold the sums of the upper and the lower rows with the first tokens, 2 and 3
+// those with the next tokens (kWide). 4 and 5 hold weights of the upper and the lower rows, 6 and 7 x of both: four
+// loads for four products. A tile is loaded right before the first product that takes it.
 template <class Unit, bool kWide>
 struct NumberTiles {
   const TileBlock& block;
 
-  POISE_AMX void load_x(const std::uint16_t* x, std::size_t column) const {
-    Unit::template load<4>(x + column * kTileTokens, kBytesOfRow);
-    if constexpr (kWide) Unit::template load<5>(x + block.next + column * kTileTokens, kBytesOfRow);
-  }
+  template <bool kLower>
   POISE_AMX void load_weights(const std::uint16_t* weights, std::size_t column) const {
-    Unit::template load<6>(weights + column * kTileRows, kRowBytes);
-    Unit::template load<7>(weights + column * kTileRows + 2 * kSumsOfRow, kRowBytes);
+    Unit::template load<kLower ? 5 : 4>(weights + (kLower ? kRowsOfTile * block.stride : 0) + column, 2 * block.stride);
   }
-  POISE_AMX void add_products() const {
+  template <bool kNext>
+  POISE_AMX void load_x(const std::uint16_t* x, std::size_t column) const {
+    Unit::template load<kNext ? 7 : 6>(x + (kNext ? block.next : 0) + column * kTileTokens, kBytesOfRow);
+  }
+  POISE_AMX void multiply(const std::uint16_t* weights, const std::uint16_t* x, std::size_t column) const {
+    load_weights<false>(weights, column);
+    load_x<false>(x, column);
     Unit::template multiply_bfloat16<0, 4, 6>();
-    Unit::template multiply_bfloat16<1, 4, 7>();
     if constexpr (kWide) {
-      Unit::template multiply_bfloat16<2, 5, 6>();
+      load_x<true>(x, column);
+      Unit::template multiply_bfloat16<2, 4, 7>();
+    }
+    load_weights<true>(weights, column);
+    Unit::template multiply_bfloat16<1, 5, 6>();
+    if constexpr (kWide) Unit::template multiply_bfloat16<3, 5, 7>();
+  }
+  // The weights are loaded already.
+  POISE_AMX void multiply_loaded_weights(const std::uint16_t* x, std::size_t column) const {
+    load_x<false>(x, column);
+    Unit::template multiply_bfloat16<0, 4, 6>();
+    Unit::template multiply_bfloat16<1, 5, 6>();
+    if constexpr (kWide) {
+      load_x<true>(x, column);
+      Unit::template multiply_bfloat16<2, 4, 7>();
       Unit::template multiply_bfloat16<3, 5, 7>();
     }
+  }
+  // x is loaded already.
+  POISE_AMX void multiply_loaded_x(const std::uint16_t* weights, std::size_t column) const {
+    load_weights<false>(weights, column);
+    Unit::template multiply_bfloat16<0, 4, 6>();
+    if constexpr (kWide) Unit::template multiply_bfloat16<2, 4, 7>();
+    load_weights<true>(weights, column);
+    Unit::template multiply_bfloat16<1, 5, 6>();
+    if constexpr (kWide) Unit::template multiply_bfloat16<3, 5, 7>();
+  }
+
+  // Prefetches a part of the next sums: 256 columns prefetch all.
+  POISE_AMX void prefetch_next(std::size_t column) const {
+    constexpr std::size_t kCount = (kWide ? 2 : 1) * kSumsOfBlock;
+    constexpr std::size_t kOfStep = 4 * kTileColumns;
+    const std::size_t begin = 4 * column;
+    if (block.next_sums == nullptr || begin + kOfStep > kCount) return;
+    for (std::size_t i = begin; i < begin + kOfStep; i += kSumsOfRow) __builtin_prefetch(block.next_sums + i, 1);
   }
 
   // One part of each.
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
-    for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-      load_weights(weights, i);
-      load_x(x, i);
-      add_products();
-    }
+    for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
   }
   // Two parts of x, one or two of weights.
   POISE_AMX void add_two_parts() const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-      load_weights(block.weights[0], i);
-      load_x(block.x[1], i);
-      add_products();
-      load_x(block.x[0], i);
-      add_products();
-      if (block.weights[1] == nullptr) continue;
-      load_weights(block.weights[1], i);
-      add_products();
+      prefetch_next(i);
+      multiply(block.weights[0], block.x[1], i);
+      multiply_loaded_weights(block.x[0], i);
+      if (block.weights[1] != nullptr) multiply_loaded_x(block.weights[1], i);
     }
   }
 
   POISE_AMX void add_to(float* sums) const {
-    constexpr std::size_t kNext = kTileTokens * kTileRows;
-    Unit::template load<0>(sums, kSumBytes);
-    Unit::template load<1>(sums + kSumsOfRow, kSumBytes);
-    if constexpr (kWide) {
-      Unit::template load<2>(sums + kNext, kSumBytes);
-      Unit::template load<3>(sums + kNext + kSumsOfRow, kSumBytes);
-    }
+    begin_sums(sums);
     if (block.x[2] != nullptr) {
       for (const TilePair& pair : kPairsOfThree) add_one_part(block.weights[pair.weights], block.x[pair.x]);
     } else if (block.x[1] != nullptr) {
       add_two_parts();
     } else {
-      add_one_part(block.weights[0], block.x[0]);
+      for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
+        prefetch_next(i);
+        multiply(block.weights[0], block.x[0], i);
+      }
     }
-    Unit::template store<0>(sums, kSumBytes);
-    Unit::template store<1>(sums + kSumsOfRow, kSumBytes);
+    Unit::template store<0>(sums, kBytesOfRow);
+    Unit::template store<1>(sums + kSumsOfTile, kBytesOfRow);
     if constexpr (kWide) {
-      Unit::template store<2>(sums + kNext, kSumBytes);
-      Unit::template store<3>(sums + kNext + kSumsOfRow, kSumBytes);
+      Unit::template store<2>(sums + kSumsOfBlock, kBytesOfRow);
+      Unit::template store<3>(sums + kSumsOfBlock + kSumsOfTile, kBytesOfRow);
+    }
+  }
+
+ private:
+  POISE_AMX void begin_sums(const float* sums) const {
+    if (block.is_first) {
+      Unit::template clear<0>();
+      Unit::template clear<1>();
+      if constexpr (kWide) {
+        Unit::template clear<2>();
+        Unit::template clear<3>();
+      }
+      return;
+    }
+    Unit::template load<0>(sums, kBytesOfRow);
+    Unit::template load<1>(sums + kSumsOfTile, kBytesOfRow);
+    if constexpr (kWide) {
+      Unit::template load<2>(sums + kSumsOfBlock, kBytesOfRow);
+      Unit::template load<3>(sums + kSumsOfBlock + kSumsOfTile, kBytesOfRow);
     }
   }
 };
@@ -104,8 +146,8 @@ void add_numbers(const TileBlock& block, float* sums) {
   NumberTiles<Unit, true>{block}.add_to(sums);
 }
 
-// Tiles 0 and 1 hold the sums of the upper bytes with the upper and the lower rows, 2 and 3 those of the lower bytes. 4
-// and 5 hold both bytes of x, 6 and 7 codes of the upper and the lower rows.
+// Tiles 0 and 1 hold the sums of the upper and the lower rows with the upper bytes, 2 and 3 those with the lower bytes.
+// 4 and 5 hold codes of the upper and the lower rows, 6 and 7 both bytes of x.
 template <class Unit>
 POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
   Unit::template clear<0>();
@@ -113,19 +155,19 @@ POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::
   Unit::template clear<2>();
   Unit::template clear<3>();
   for (std::size_t i = 0; i < block.columns; i += kTileBytes) {
-    Unit::template load<6>(block.codes + i * kTileRows, kRowBytes);
-    Unit::template load<7>(block.codes + i * kTileRows + 4 * kSumsOfRow, kRowBytes);
-    Unit::template load<4>(block.upper + i * kTileTokens, kBytesOfRow);
+    Unit::template load<4>(block.codes + i, block.stride);
+    Unit::template load<6>(block.upper + i * kTileTokens, kBytesOfRow);
     Unit::template multiply_bytes<0, 4, 6>();
-    Unit::template multiply_bytes<1, 4, 7>();
-    Unit::template load<5>(block.lower + i * kTileTokens, kBytesOfRow);
-    Unit::template multiply_bytes<2, 5, 6>();
+    Unit::template load<7>(block.lower + i * kTileTokens, kBytesOfRow);
+    Unit::template multiply_bytes<2, 4, 7>();
+    Unit::template load<5>(block.codes + kRowsOfTile * block.stride + i, block.stride);
+    Unit::template multiply_bytes<1, 5, 6>();
     Unit::template multiply_bytes<3, 5, 7>();
   }
-  Unit::template store<0>(upper_sums, kSumBytes);
-  Unit::template store<1>(upper_sums + kSumsOfRow, kSumBytes);
-  Unit::template store<2>(lower_sums, kSumBytes);
-  Unit::template store<3>(lower_sums + kSumsOfRow, kSumBytes);
+  Unit::template store<0>(upper_sums, kBytesOfRow);
+  Unit::template store<1>(upper_sums + kSumsOfTile, kBytesOfRow);
+  Unit::template store<2>(lower_sums, kBytesOfRow);
+  Unit::template store<3>(lower_sums + kSumsOfTile, kBytesOfRow);
 }
 
 #if POISE_HAS_AMX
@@ -157,9 +199,9 @@ constexpr std::size_t kFirstColumns = 2 * kTileBytes;
 
 // The result of `multiply` by one unit.
 template <class Unit, class Sum, class Multiply>
-std::vector<Sum> first_sums(std::size_t tokens, Multiply&& multiply) {
-  std::vector<Sum> sums(2 * kTileTokens * kTileRows);
-  Unit::begin(tokens);
+std::vector<Sum> first_sums(Multiply&& multiply) {
+  std::vector<Sum> sums(2 * kSumsOfBlock, Sum{3});
+  Unit::begin();
   multiply(sums.data());
   Unit::end();
   return sums;
@@ -182,12 +224,12 @@ bool first_numbers_are_right() {
   constexpr std::array<TilePair, 4> kForms = {{{1, 1}, {1, 2}, {2, 2}, {3, 3}}};
   for (const TilePair& parts : kForms) {
     for (const std::size_t next : {kNext, std::size_t{0}}) {
-      for (const std::size_t tokens : {kTileTokens, std::size_t{3}}) {
-        TileBlock block = {.next = next, .columns = kFirstColumns};
+      for (const bool is_first : {true, false}) {
+        TileBlock block = {.stride = kFirstColumns, .next = next, .columns = kFirstColumns, .is_first = is_first};
         for (std::size_t p = 0; p < parts.weights; ++p) block.weights[p] = weights[p].data();
         for (std::size_t p = 0; p < parts.x; ++p) block.x[p] = x[p].data();
-        if (first_sums<AmxTiles, float>(tokens, [&](float* sums) { add_numbers<AmxTiles>(block, sums); }) !=
-            first_sums<PlainTiles, float>(tokens, [&](float* sums) { add_numbers<PlainTiles>(block, sums); }))
+        if (first_sums<AmxTiles, float>([&](float* sums) { add_numbers<AmxTiles>(block, sums); }) !=
+            first_sums<PlainTiles, float>([&](float* sums) { add_numbers<PlainTiles>(block, sums); }))
           return false;
       }
     }
@@ -201,11 +243,10 @@ bool first_codes_are_right() {
   std::vector<std::int8_t> x(2 * kTileTokens * kFirstColumns);
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 37);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int8_t>(i * 29);
-  const CodeTiles block = {codes.data(), x.data(), x.data() + x.size() / 2, kFirstColumns};
+  const CodeTiles block = {codes.data(), kFirstColumns, x.data(), x.data() + x.size() / 2, kFirstColumns};
   const auto multiply = [&](auto unit) {
-    return first_sums<decltype(unit), std::int32_t>(kTileTokens, [&](std::int32_t* sums) {
-      sum_codes<decltype(unit)>(block, sums, sums + kTileTokens * kTileRows);
-    });
+    return first_sums<decltype(unit), std::int32_t>(
+        [&](std::int32_t* sums) { sum_codes<decltype(unit)>(block, sums, sums + kSumsOfBlock); });
   };
   return multiply(AmxTiles()) == multiply(PlainTiles());
 }
@@ -233,19 +274,18 @@ TileUnit& chosen_unit() {
 TileUnit tile_unit() { return chosen_unit(); }
 void choose_tile_unit(TileUnit unit) { chosen_unit() = unit; }
 
-TileScope::TileScope(std::size_t tokens) {
-  const std::size_t rows = tokens < kTileTokens ? tokens : kTileTokens;
-  tile_unit() == TileUnit::amx ? AmxTiles::begin(rows) : PlainTiles::begin(rows);
-}
+TileScope::TileScope() { tile_unit() == TileUnit::amx ? AmxTiles::begin() : PlainTiles::begin(); }
 
 TileScope::~TileScope() { tile_unit() == TileUnit::amx ? AmxTiles::end() : PlainTiles::end(); }
 
 void multiply_tiles(const TileBlock& block, float* sums) {
   const auto add = tile_unit() == TileUnit::amx ? add_numbers<AmxTiles> : add_numbers<PlainTiles>;
-  if (block.x[2] == nullptr) return add(block, sums);
-  alignas(64) std::array<float, 2 * kTileTokens* kTileRows> of_block = {};
-  add(block, of_block.data());
-  const std::size_t count = block.next == 0 ? of_block.size() / 2 : of_block.size();
+  if (block.x[2] == nullptr || block.is_first) return add(block, sums);
+  alignas(64) std::array<float, 2 * kSumsOfBlock> of_block;
+  TileBlock apart = block;
+  apart.is_first = true;
+  add(apart, of_block.data());
+  const std::size_t count = block.next == 0 ? kSumsOfBlock : 2 * kSumsOfBlock;
   for (std::size_t i = 0; i < count; ++i) sums[i] += of_block[i];
 }
 

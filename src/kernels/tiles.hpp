@@ -1,8 +1,8 @@
 // Sums of products on the matrix unit of a processor: Intel's AMX, whose registers are tiles of 16 rows of 64 bytes.
 //
 // The unit multiplies bfloat16 numbers with sums in float32, and bytes with exact sums in 32 bits. Of a product, which
-// has rows of weights and x of tokens, x is the first factor: a tile has a token in each row. Tiles of weights have
-// four bytes of neighbouring columns side by side, then those of the next row.
+// has rows of weights and x of tokens, weights are the first factor: a tile has a row of weights in each row, as files
+// have them. Tiles of x have four bytes of neighbouring columns side by side, then those of the next token.
 //
 // As bfloat16, a number is a sum of parts: the first is the number rounded to bfloat16, the next the remainder,
 // rounded, too. The largest error of a product, relative to it:
@@ -41,14 +41,14 @@ void choose_tile_unit(TileUnit unit);
 
 inline constexpr std::size_t kTileRows = 32;     // of weights, multiplied at once
 inline constexpr std::size_t kTileTokens = 16;   // of a tile
-inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile of x
+inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile of weights
 inline constexpr std::size_t kTileBytes = 64;    // bytes in it
 inline constexpr std::size_t kMostTileParts = 3;
 
-// Prepares the unit for this thread, and releases it. Tiles get no more rows than there are tokens.
+// Prepares the unit for this thread, and releases it.
 class TileScope {
  public:
-  explicit TileScope(std::size_t tokens);
+  TileScope();
   ~TileScope();
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;
@@ -60,14 +60,16 @@ using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
 
 // Some columns, a multiple of kTileColumns, of kTileRows rows and of one or two tiles of tokens, as bfloat16.
 struct TileBlock {
-  TileParts weights = {};  // each [columns / 2, kTileRows, 2]
-  TileParts x = {};        // each [columns / kTileColumns, kTileTokens, kTileColumns]. As many parts as of weights, or
-                           // two if these have one
+  TileParts weights = {};  // each [kTileRows, stride]
+  std::size_t stride = 0;  // numbers
+  TileParts x = {};        // each [columns / 2, kTileTokens, 2]. As many parts as of weights, or two if these have one
   std::size_t next = 0;    // how many numbers behind x that of the next kTileTokens tokens begins; 0: there are none
   std::size_t columns = 0;
+  bool is_first = false;             // there are no sums yet: what is in their place does not count
+  const float* next_sums = nullptr;  // as many sums as these, which are needed next; null: none
 };
 
-// Adds the products of a block to sums [one or two times kTileTokens, kTileRows]. Sums those of three parts separately
+// Adds the products of a block to sums [one or two, kTileRows, kTileTokens]. Sums those of three parts separately
 // first, the smallest before the others: rounding then costs no more than for whole numbers. Requires: a TileScope of
 // this thread.
 void multiply_tiles(const TileBlock& block, float* sums);
@@ -75,13 +77,14 @@ void multiply_tiles(const TileBlock& block, float* sums);
 // The same of one tile of tokens, as codes and the upper and the lower bytes of integers. `columns` is a multiple of
 // kTileBytes.
 struct CodeTiles {
-  const std::uint8_t* codes = nullptr;  // [columns / 4, kTileRows, 4]
-  const std::int8_t* upper = nullptr;   // [columns / kTileBytes, kTileTokens, kTileBytes]
-  const std::int8_t* lower = nullptr;   // the same
+  const std::uint8_t* codes = nullptr;  // [kTileRows, stride]
+  std::size_t stride = 0;
+  const std::int8_t* upper = nullptr;  // [columns / 4, kTileTokens, 4]
+  const std::int8_t* lower = nullptr;  // the same
   std::size_t columns = 0;
 };
 
-// Sums of products with both bytes, each [kTileTokens, kTileRows]: exact where 32 bits hold them.
+// Sums of products with both bytes, each [kTileRows, kTileTokens]: exact where 32 bits hold them.
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums);
 
 // How many instructions this thread has run with TileUnit::plain: the unit of a processor runs the same.

@@ -3,6 +3,7 @@
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 #include "kernels/aligned_floats.hpp"
 #include "runtime/matrix.hpp"
@@ -15,6 +16,7 @@ class Work {
  public:
   Work(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision)
       : products_(products), x_(x), tokens_(tokens), precision_(precision) {
+    for (const Product& product : products) outputs_ += product.matrix->outputs();
     for (const Product& product : products) {
       units_ += units_of(*product.matrix);
       summed_ += sums_of(*product.matrix);
@@ -67,8 +69,11 @@ class Work {
   bool is_summed(const Matrix& matrix) const { return tokens_ == 1 && matrix.orientation() == Orientation::in_out; }
   std::size_t unit_of(const Matrix& matrix) const {
     if (is_summed(matrix)) return kRowsAdded;
-    return matrix.orientation() == Orientation::out_in ? rows_at_once(matrix.stored(), tokens_, precision_)
-                                                       : kColumnsAtOnce;
+    if (matrix.orientation() == Orientation::in_out) return kColumnsAtOnce;
+    const RowsAtOnce rows = rows_at_once(matrix.stored(), tokens_, precision_);
+    std::size_t unit = rows.least;
+    while (2 * unit <= rows.most && 2 * unit * kUnitsOfThread * threads_ <= outputs_) unit *= 2;
+    return unit;
   }
   std::size_t length_of(const Matrix& matrix) const { return is_summed(matrix) ? matrix.inputs() : matrix.outputs(); }
   std::size_t units_of(const Matrix& matrix) const {
@@ -119,10 +124,14 @@ class Work {
     }
   }
 
+  static constexpr std::size_t kUnitsOfThread = 4;  // so that all end at about the same time
+
   std::span<const Product> products_;
   const float* x_;
   std::size_t tokens_;
   Precision precision_;
+  std::size_t threads_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+  std::size_t outputs_ = 0;  // of all matrices
   std::size_t units_ = 0;
   std::size_t summed_ = 0;  // partial sums of all matrices
   AlignedFloats sums_;

@@ -208,7 +208,7 @@ struct Expected {
     const bool integers = words || bytes || panels || code_tiles;
     const std::size_t block = panels       ? input.codes().step
                               : bytes      ? KernelInput::kByteBlock
-                              : code_tiles ? kTileBlock
+                              : code_tiles ? kTileCodeBlock
                                            : KernelInput::kIntegerBlock;
     const double half_steps = panels ? (input.codes().words ? 65278 : 254) : bytes ? 254 : code_tiles ? 65278 : 65534;
     for (std::size_t begin = 0; begin < matrix.columns; begin += block) {

@@ -146,12 +146,24 @@ TEST(Tiles, AreNoLessExactThanIntegersOfSevenBits) {
   }
 }
 
+// More rows than are taken together, and more tokens than are multiplied at once, with a rest of each.
+TEST(Tiles, RowsInSeveralTurns) {
+  const ChosenUnit tiles(best_unit(TileUnit::plain));
+  std::mt19937 random(5);
+  const std::vector<float> x = normal_numbers(50 * 768, random);
+  for (const StoredMatrix& matrix : matrices(290, 768)) {
+    if (matrix.rows.blocks != nullptr && matrix.name != "q4_k") continue;
+    ASSERT_EQ(KernelInput(matrix.rows, 50).form(), KernelInput::Form::tiles);
+    EXPECT_LT(error_of_products(matrix.rows, 290, x), 2.7e-3) << matrix.name;
+  }
+}
+
 // Codes have no sign, x has; sums are exact. (In 64 bits, one by one.)
 TEST(Tiles, SumsOfCodesAreExact) {
   const ChosenUnit unit(best_unit(TileUnit::plain));
   std::mt19937 random(3);
-  std::vector<std::uint8_t> codes(kTileBlock * kTileRows);
-  std::vector<std::int8_t> upper(kTileBlock * kTileTokens);
+  std::vector<std::uint8_t> codes(kTileCodeBlock * kTileRows);
+  std::vector<std::int8_t> upper(kTileCodeBlock * kTileTokens);
   std::vector<std::int8_t> lower(upper.size());
   for (const bool largest : {false, true}) {
     for (std::uint8_t& code : codes) code = largest ? 255 : static_cast<std::uint8_t>(random());
@@ -159,32 +171,33 @@ TEST(Tiles, SumsOfCodesAreExact) {
     for (std::int8_t& number : lower) number = largest ? -128 : static_cast<std::int8_t>(random());
     std::vector<std::int32_t> sums[2];
     for (auto& of_bytes : sums) of_bytes.resize(kTileTokens * kTileRows, -1);
-    const TileScope scope(kTileTokens);
-    multiply_code_tiles({codes.data(), upper.data(), lower.data(), kTileBlock}, sums[0].data(), sums[1].data());
+    const TileScope scope;
+    multiply_code_tiles({codes.data(), kTileCodeBlock, upper.data(), lower.data(), kTileCodeBlock}, sums[0].data(),
+                        sums[1].data());
     for (std::size_t t = 0; t < kTileTokens; ++t) {
       for (std::size_t r = 0; r < kTileRows; ++r) {
         std::int64_t expected[2] = {};
-        for (std::size_t c = 0; c < kTileBlock; ++c) {
-          const std::int64_t code = codes[c / 4 * 4 * kTileRows + 4 * r + c % 4];
-          const std::size_t place = c / kTileBytes * kTileBytes * kTileTokens + t * kTileBytes + c % kTileBytes;
+        for (std::size_t c = 0; c < kTileCodeBlock; ++c) {
+          const std::int64_t code = codes[r * kTileCodeBlock + c];
+          const std::size_t place = c / 4 * 4 * kTileTokens + 4 * t + c % 4;
           expected[0] += code * upper[place];
           expected[1] += code * lower[place];
         }
-        ASSERT_EQ(sums[0][t * kTileRows + r], expected[0]) << t << " " << r;
-        ASSERT_EQ(sums[1][t * kTileRows + r], expected[1]) << t << " " << r;
+        ASSERT_EQ(sums[0][r * kTileTokens + t], expected[0]) << t << " " << r;
+        ASSERT_EQ(sums[1][r * kTileTokens + t], expected[1]) << t << " " << r;
       }
     }
   }
 }
 
-// Fewer tokens than a tile has rows leave the others alone, and have the same bits as in a whole tile.
-TEST(Tiles, HaveAsManyRowsAsTokens) {
+// Fewer tokens than a tile takes leave the others alone, and have the same bits as in a whole tile.
+TEST(Tiles, TakeAnyNumberOfTokens) {
   const ChosenUnit unit(best_unit(TileUnit::plain));
   std::mt19937 random(4);
   for (const StoredMatrix& matrix : matrices(3, 256)) {
     const std::vector<float> x = normal_numbers(40 * 256, random);
     const std::vector<float> all = products(matrix.rows, 3, x);
-    for (const std::size_t tokens : {2U, 5U, 15U, 16U, 17U, 31U, 33U}) {
+    for (const std::size_t tokens : {9U, 15U, 16U, 17U, 31U, 33U}) {
       const std::vector<float> first(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(tokens * 256));
       const std::vector<float> y = products(matrix.rows, 3, first);
       EXPECT_TRUE(std::equal(y.begin(), y.end(), all.begin())) << matrix.name << " " << tokens;
@@ -215,7 +228,7 @@ TEST(Tiles, InstructionsOfAToken) {
     const double stores = of_token(after.stores - before.stores);
     const std::size_t parts = matrix.name == "f32" ? 6 : matrix.name == "f16" ? 3 : matrix.name == "bf16" ? 2 : 1;
     EXPECT_NEAR(made, static_cast<double>(parts) * kProducts, 1) << matrix.name;
-    EXPECT_LE(loads, 1.07 * made) << matrix.name;
+    EXPECT_LE(loads, 1.12 * made) << matrix.name;
     EXPECT_LE(stores, 0.13 * made) << matrix.name;
   }
 }

@@ -118,10 +118,10 @@ TEST(Embedder, IsCancelledByProgressAndByRequest) {
   const auto once = [&](const ProgressEvent& event) {
     EXPECT_EQ(event.total, 577U);
     done.push_back(event.done);
-    return done.size() < 2;
+    return false;
   };
   EXPECT_EQ(support::error_of([&] { (void)embedder.embed(texts, once); }).kind(), ErrorKind::cancelled);
-  EXPECT_EQ(done, (std::vector<std::uint64_t>{Transformer::kMaxBatch, 2 * Transformer::kMaxBatch}));
+  EXPECT_EQ(done, std::vector<std::uint64_t>{Transformer::kMaxBatch});
   std::stop_source source;
   source.request_stop();
   EXPECT_EQ(support::error_of([&] { (void)embedder.embed(texts, {}, source.get_token()); }).kind(),

@@ -34,7 +34,7 @@ inline Config small_config() {
 // For texts that take several computations.
 inline Config long_config() {
   Config config = small_config();
-  config.max_position_embeddings = 600;
+  config.max_position_embeddings = 1200;
   return config;
 }
 

@@ -52,13 +52,13 @@ double worst_difference(const std::vector<float>& actual, const std::vector<doub
   return worst;
 }
 
-void expect_as_reference(const Config& config, std::size_t length) {
+void expect_as_reference(const Config& config, std::size_t length, double most = 1e-4) {
   const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(length, config.vocab_size);
   const auto expected = Reference(config, weights).logits(tokens);
   const auto actual = run(make_model(config, weights), tokens, 1);
   for (std::size_t i = 0; i < length; ++i)
-    ASSERT_LT(worst_difference(actual[i], expected[i]), 1e-4) << "position " << i;
+    ASSERT_LT(worst_difference(actual[i], expected[i]), most) << "position " << i;
 }
 
 TEST(Session, ComputesWhatTheReferenceComputes) { expect_as_reference(small_config(), 40); }
@@ -81,8 +81,9 @@ TEST(Session, ASlidingWindowMuchShorterThanThePrompt) {
     SCOPED_TRACE(window);
     Config config = small_config();
     config.sliding_window = window;
-    config.max_position_embeddings = 600;
-    expect_as_reference(config, 2 * Transformer::kMaxBatch + 70);  // the ring of keys and values comes round
+    config.max_position_embeddings = 1200;
+    // The ring of keys and values comes round. Angles of a thousand are rounded by 6e-5 in float32.
+    expect_as_reference(config, 2 * Transformer::kMaxBatch + 70, 2e-4);
   }
 }
 
@@ -92,7 +93,7 @@ TEST(Session, BatchesOfAnySizeGiveTheSameBits) {
   for (const std::int64_t window : {0, 5, 100}) {
     Config config = small_config();
     config.sliding_window = window;
-    config.max_position_embeddings = 600;
+    config.max_position_embeddings = 1200;
     const Model model = make_model(config, random_weights(config));
     const auto tokens = some_tokens(2 * kBatch + 64);  // no size below leaves few
     const auto alone = run(model, tokens, 1);
@@ -125,7 +126,7 @@ TEST(Session, OtherCachesAreNearTheReference) {
     const auto expected = Reference(config, weights).logits(tokens).back();
     const double largest = std::abs(*std::ranges::max_element(expected, {}, [](double x) { return std::abs(x); }));
     for (const auto& [type, most] :
-         {std::pair{CacheType::f32, 1e-5}, std::pair{CacheType::f16, 3e-3}, std::pair{CacheType::q8, 4e-2}}) {
+         {std::pair{CacheType::f32, 2e-5}, std::pair{CacheType::f16, 3e-3}, std::pair{CacheType::q8, 4e-2}}) {
       Session session(model, {.cache = type});
       session.feed(tokens);
       const double worst = worst_difference({session.logits().begin(), session.logits().end()}, expected);
@@ -303,7 +304,7 @@ TEST(Session, TheModelMayGo) {
 
 TEST(Session, LogProbabilitiesOfEveryPosition) {
   Config config = small_config();
-  config.max_position_embeddings = 600;
+  config.max_position_embeddings = 1200;
   const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(Transformer::kMaxBatch + 50);  // more than a batch
   const auto expected = Reference(config, weights).logits(tokens);
@@ -323,7 +324,7 @@ TEST(Session, LogProbabilitiesOfEveryPosition) {
 
 TEST(Session, HiddenStatesOfEachLayer) {
   Config config = small_config();
-  config.max_position_embeddings = 600;
+  config.max_position_embeddings = 1200;
   const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(Transformer::kMaxBatch + 50);  // more than a batch
   const auto expected = Reference(config, weights).hidden_states(tokens);
@@ -499,7 +500,7 @@ TEST(Session, TruncatedItGoesOnAsIfTheRestHadNeverBeen) {
   for (const std::int64_t window : {0, 5, 100}) {
     Config config = small_config();
     config.sliding_window = window;
-    config.max_position_embeddings = 900;
+    config.max_position_embeddings = 1200;
     const Model model = make_model(config, random_weights(config));
     const std::vector<TokenId> all = some_tokens(800);
     const std::vector<TokenId> others = {9, 8, 7, 6, 5};
@@ -547,22 +548,23 @@ TEST(Session, AForkGoesOnByItself) {
 
 TEST(Session, FeedingTellsHowFarItIsAndCanBeEnded) {
   Config config = small_config();
-  config.max_position_embeddings = 900;
+  config.max_position_embeddings = 1200;
   const Model model = make_model(config, random_weights(config));
   Session session(model);
   session.feed(some_tokens(3));
   std::vector<std::uint64_t> seen;
-  session.feed(some_tokens(600), {}, [&](const ProgressEvent& event) {
-    EXPECT_EQ(event.total, 600U);
+  session.feed(some_tokens(1100), {}, [&](const ProgressEvent& event) {
+    EXPECT_EQ(event.total, 1100U);
     seen.push_back(event.done);
     return true;
   });
-  EXPECT_THAT(seen, ElementsAreArray({256U, 512U, 600U}));
+  EXPECT_THAT(seen, ElementsAreArray({512U, 1024U, 1100U}));
   session.reset();
-  EXPECT_THROW(session.feed(some_tokens(600), {}, [](const ProgressEvent& event) { return event.done < 512; }), Error);
-  EXPECT_EQ(session.position(), 512U);
-  const std::vector<TokenId> all = some_tokens(600);
-  session.feed(std::span(all).subspan(512));
+  EXPECT_THROW(session.feed(some_tokens(1100), {}, [](const ProgressEvent& event) { return event.done < 1024; }),
+               Error);
+  EXPECT_EQ(session.position(), 1024U);
+  const std::vector<TokenId> all = some_tokens(1100);
+  session.feed(std::span(all).subspan(1024));
   EXPECT_THAT(session.logits(), ElementsAreArray(scores_of(model, all)));
 }
 

@@ -60,14 +60,20 @@ std::vector<Unit> every_unit() {
 }
 
 ChosenUnit::ChosenUnit(const Unit& unit)
-    : instructions_(unit.target), tiles_before_(tile_unit()), vnni_before_(has_vnni()) {
+    : instructions_(unit.target),
+      tiles_before_(tile_unit()),
+      vnni_before_(has_vnni()),
+      bfloat16_before_(has_bfloat16()) {
   choose_tile_unit(unit.tiles);
   choose_vnni(vnni_before_ && unit.vnni);
+  // Tiles in ordinary code are filled by ordinary code, as they are on machines without either.
+  choose_bfloat16(bfloat16_before_ && unit.tiles == TileUnit::amx);
 }
 
 ChosenUnit::~ChosenUnit() {
   choose_tile_unit(tiles_before_);
   choose_vnni(vnni_before_);
+  choose_bfloat16(bfloat16_before_);
 }
 
 }  // namespace poise

@@ -37,6 +37,7 @@ class ChosenUnit {
   InstructionSet instructions_;
   TileUnit tiles_before_;
   bool vnni_before_;
+  bool bfloat16_before_;
 };
 
 }  // namespace poise
