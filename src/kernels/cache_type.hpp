@@ -35,6 +35,10 @@ struct CacheKernels {
                  std::size_t stride);
   // out[q * size + j] += sum of weights[q][i] * values[i][j], in the order of i
   void (*add_values)(const FloatRows& weights, const CachedRun& values, std::size_t size, float* out);
+  // All numbers of a block: of keys [size, kBlockPositions], of values [kBlockPositions, size]. Returns whether all are
+  // finite.
+  bool (*decode_keys)(const std::byte* block, std::size_t size, float* out);
+  bool (*decode_values)(const std::byte* block, std::size_t size, float* out);
 };
 
 struct CacheTypeRow {

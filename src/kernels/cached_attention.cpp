@@ -178,9 +178,52 @@ void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size,
   AddWeightedRows(weights, Blocks::values(run.block, run.first, size), run.count, size, out);
 }
 
+// Sees whether all of some numbers are finite: zero times one that is not is NaN.
+struct Finite {
+  hn::Vec<Floats> products;
+
+  HWY_INLINE Finite() : products(hn::Zero(Floats())) {}
+  template <typename V>
+  HWY_INLINE V operator()(V numbers) {
+    products = hn::MulAdd(hn::Zero(Floats()), numbers, products);
+    return numbers;
+  }
+  HWY_INLINE bool all() const { return Sum(products) == 0; }
+};
+
+template <typename Blocks>
+bool DecodeKeys(const std::byte* block, std::size_t size, float* out) {
+  const typename Blocks::Keys keys(block, size);
+  Finite seen;
+  for (std::size_t e = 0; e < size; ++e) {
+    for (std::size_t at = 0; at < kBlockPositions; at += hn::Lanes(Floats()))
+      hn::StoreU(seen(keys.add(e, at, keys.load(e, at), hn::Zero(Floats()))), Floats(), out + e * kBlockPositions + at);
+  }
+  return seen.all();
+}
+
+template <typename Blocks>
+bool DecodeValues(const std::byte* block, std::size_t size, float* out) {
+  const auto values = Blocks::values(block, 0, size);
+  const std::size_t lanes = hn::Lanes(Floats());
+  Finite seen;
+  for (std::size_t i = 0; i < kBlockPositions; ++i, out += size) {
+    std::size_t at = 0;
+    for (; at + lanes <= size; at += lanes) hn::StoreU(seen(values.load(i, at)), Floats(), out + at);
+    if (at == size) continue;
+    HWY_ALIGN float rest[kMaxLanes];
+    hn::Store(seen(values.load_tail(i, at, size - at)), Floats(), rest);
+    std::memcpy(out + at, rest, sizeof(float) * (size - at));
+  }
+  return seen.all();
+}
+
 template <typename Blocks>
 const CacheKernels& KernelsOf() {
-  static constexpr CacheKernels kKernels = {.scores = &Scores<Blocks>, .add_values = &AddValues<Blocks>};
+  static constexpr CacheKernels kKernels = {.scores = &Scores<Blocks>,
+                                            .add_values = &AddValues<Blocks>,
+                                            .decode_keys = &DecodeKeys<Blocks>,
+                                            .decode_values = &DecodeValues<Blocks>};
   return kKernels;
 }
 

@@ -9,35 +9,17 @@
 #include <tbb/task_arena.h>
 
 #include "kernels/activation.hpp"
+#include "runtime/tiled_attention.hpp"
 
 namespace poise {
 namespace {
 
-// The positions [first, last) that a token sees.
-struct Seen {
-  std::size_t first;
-  std::size_t last;
-
-  Seen in_block(std::size_t begin) const { return {std::max(first, begin), std::min(last, begin + kBlockPositions)}; }
-};
-
-Seen seen_by(const AttentionToken& token, std::size_t window) {
-  const std::size_t last = token.position + 1;
-  return {window == 0 || last <= window ? 0 : last - window, last};
+SeenPositions in_block(const SeenPositions& seen, std::size_t begin) {
+  return {std::max(seen.first, begin), std::min(seen.last, begin + kBlockPositions)};
 }
 
-// Consecutive tokens of a sequence and query heads that share a head of keys and values: they read each block of it
-// once.
-struct Task {
-  std::span<const AttentionToken> tokens;
-  std::size_t layer;
-  std::size_t kv_head;
-  std::size_t head;   // the first query head
-  std::size_t count;  // of query heads
-};
-
 // Queries and out begin with the first token's first head.
-void attend_to(const Task& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
+void attend_to(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
   thread_local std::vector<float> scores;
   const KvCache& cache = *task.tokens.front().cache;
   const CacheKernels& kernels = cache.type().kernels();
@@ -50,8 +32,8 @@ void attend_to(const Task& task, const AttentionHeads& heads, float scale, const
   const auto each_run = [&](Cached what, const auto& use) {
     for (std::size_t block = begin / kBlockPositions * kBlockPositions; block < end; block += kBlockPositions) {
       for (std::size_t t = 0; t < task.tokens.size(); ++t) {
-        const Seen seen = seen_by(task.tokens[t], heads.window);
-        const Seen here = seen.in_block(block);
+        const SeenPositions seen = seen_by(task.tokens[t], heads.window);
+        const SeenPositions here = in_block(seen, block);
         if (here.first >= here.last) continue;
         use(t, cache.run(what, task.layer, task.kv_head, here.first, here.last),
             scores.data() + t * task.count * stride + here.first - seen.first);
@@ -62,14 +44,9 @@ void attend_to(const Task& task, const AttentionHeads& heads, float scale, const
     kernels.scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
   });
   for (std::size_t t = 0; t < task.tokens.size(); ++t) {
-    const Seen seen = seen_by(task.tokens[t], heads.window);
-    const std::size_t positions = seen.last - seen.first;
-    for (std::size_t q = 0; q < task.count; ++q) {
-      float* const row = scores.data() + (t * task.count + q) * stride;
-      if (heads.cap != 0.0F) soft_cap(row, positions, heads.cap);
-      if (heads.sinks != nullptr) row[positions] = heads.sinks[task.head + q];
-      softmax(row, positions + (heads.sinks == nullptr ? 0 : 1));
-    }
+    const SeenPositions seen = seen_by(task.tokens[t], heads.window);
+    for (std::size_t q = 0; q < task.count; ++q)
+      weigh(scores.data() + (t * task.count + q) * stride, seen.last - seen.first, heads, task.head + q);
     std::fill_n(out + t * apart, task.count * heads.size, 0.0F);
   }
   each_run(Cached::values, [&](std::size_t t, const CachedRun& values, const float* weights) {
@@ -77,38 +54,62 @@ void attend_to(const Task& task, const AttentionHeads& heads, float scale, const
   });
 }
 
-// How tasks divide the tokens and the query heads that share one of keys and values.
+// How tasks divide the tokens of a sequence and the query heads that share one of keys and values.
 struct Division {
   std::size_t tokens;  // of a task, at most
   std::size_t heads;
+  bool on_tiles;
 
   // As few tasks as keep all threads busy, so that few read the same keys.
-  Division(std::size_t count, const AttentionHeads& all) : tokens(1), heads(all.count / all.kv_count) {
-    constexpr std::size_t kRows = 16;  // whose scores a task keeps, at most
+  Division(std::size_t count, const AttentionHeads& all, Precision precision)
+      : tokens(1),
+        heads(all.count / all.kv_count),
+        on_tiles(precision == Precision::fast && !KernelInput::is_few(count, precision) &&
+                 tile_unit() != TileUnit::none && takes_tiles(all.size)) {
+    // Rows whose scores a task keeps or, on tiles, that share what keys and values are turned into.
+    const std::size_t rows = on_tiles ? 512 : 16;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, kRows / heads));
+    tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, rows / heads));
     if (count * all.kv_count < threads) heads = std::min(heads, kQueriesTogether);
   }
 };
 
 }  // namespace
 
-void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
+SeenPositions seen_by(const AttentionToken& token, std::size_t window) {
+  const std::size_t last = token.position + 1;
+  return {window == 0 || last <= window ? 0 : last - window, last};
+}
+
+void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head) {
+  if (heads.cap != 0.0F) soft_cap(scores, count, heads.cap);
+  if (heads.sinks != nullptr) scores[count] = heads.sinks[head];
+  softmax(scores, count + (heads.sinks == nullptr ? 0 : 1));
+}
+
+void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out) {
-  const Division division(tokens.size(), heads);
   const std::size_t sharing = heads.count / heads.kv_count;
   const float scale = heads.scale != 0.0F ? heads.scale : 1.0F / std::sqrt(static_cast<float>(heads.size));
+  struct Task : AttentionTask {
+    bool on_tiles;
+  };
   std::vector<Task> tasks;
-  for (std::size_t first = 0, count = 0; first < tokens.size(); first += count) {
-    count = 1;
-    while (count < division.tokens && first + count < tokens.size() &&
-           tokens[first + count].cache == tokens[first].cache)
-      ++count;
-    for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {
-      for (std::size_t head = 0; head < sharing; head += division.heads)
-        tasks.push_back({tokens.subspan(first, count), layer, kv_head, kv_head * sharing + head,
-                         std::min(division.heads, sharing - head)});
+  for (std::size_t begin = 0; begin < tokens.size();) {
+    std::size_t end = begin + 1;
+    while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
+    // Without tiles, tasks of all sequences keep threads busy together.
+    const Division of_sequence(end - begin, heads, precision);
+    const Division division = of_sequence.on_tiles ? of_sequence : Division(tokens.size(), heads, Precision::exact);
+    for (std::size_t first = begin; first < end; first += division.tokens) {
+      for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {
+        for (std::size_t head = 0; head < sharing; head += division.heads)
+          tasks.push_back({{tokens.subspan(first, std::min(division.tokens, end - first)), layer, kv_head,
+                            kv_head * sharing + head, std::min(division.heads, sharing - head)},
+                           division.on_tiles});
+      }
     }
+    begin = end;
   }
   tbb::parallel_for(tbb::blocked_range<std::size_t>(0, tasks.size()),
                     [&](const tbb::blocked_range<std::size_t>& range) {
@@ -116,6 +117,7 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
                         const Task& task = tasks[i];
                         const auto token = static_cast<std::size_t>(task.tokens.data() - tokens.data());
                         const std::size_t at = (token * heads.count + task.head) * heads.size;
+                        if (task.on_tiles && attend_on_tiles(task, heads, scale, queries + at, out + at)) continue;
                         attend_to(task, heads, scale, queries + at, out + at);
                       }
                     });

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "kernels/product.hpp"
 #include "runtime/kv_cache.hpp"
 
 namespace poise {
@@ -26,9 +27,10 @@ struct AttentionToken {
 };
 
 // out[t, h] = softmax(queries[t, h] . keys * scale) values; queries and out [tokens, heads.count, heads.size]. Each
-// result is the same to the bit for any other tokens and heads, and any number of threads. Requires: tokens of a
+// result is the same to the bit for any other tokens and heads, and any number of threads; but many tokens of a
+// sequence may be summed in another order than few (KernelInput::is_few()), on a matrix unit. Requires: tokens of a
 // sequence have consecutive positions.
-void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads,
+void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out);
 
 }  // namespace poise

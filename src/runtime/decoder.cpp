@@ -183,7 +183,9 @@ class Decoder final : public Transformer {
                                   .scale = plan_.attention_scale,
                                   .cap = plan_.attention_cap,
                                   .sinks = layer.sinks.empty() ? nullptr : layer.sinks.data()};
-    attend(tokens, index, heads, memory.q.data(), memory.attended.data());
+    const bool is_float32 = layer.o.matrix->stored().storage == Storage::f32;
+    attend(tokens, index, heads, is_float32 ? Precision::exact : memory.precision, memory.q.data(),
+           memory.attended.data());
     project(layer.o, memory.attended.data(), count, memory.precision, memory.projected.data());
     add_projected(layer.attention_post_norm, count, memory);
   }

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <span>
 #include <vector>
 
 #include <tbb/task_arena.h>
+
+#include "support/units.hpp"
 
 namespace poise {
 namespace {
@@ -40,7 +43,8 @@ struct Tokens {
     std::vector<float> out(batch * heads.count * heads.size);
     std::vector<AttentionToken> tokens;
     for (std::size_t t = 0; t < batch; ++t) tokens.push_back({&cache, kPositions - batch + t});
-    attend(tokens, 0, heads, queries.data() + (kPositions - batch) * heads.count * heads.size, out.data());
+    attend(tokens, 0, heads, Precision::fast, queries.data() + (kPositions - batch) * heads.count * heads.size,
+           out.data());
     return out;
   }
 
@@ -144,12 +148,13 @@ TEST(Attention, ATokenAttendsAsItWouldAloneAmongThoseOfOtherSequences) {
     const std::size_t row = heads.count * heads.size;
     const std::vector<float> queries = random_floats(tokens.size() * row, random);
     std::vector<float> out(queries.size());
-    attend(tokens, 0, heads, queries.data(), out.data());
+    attend(tokens, 0, heads, Precision::fast, queries.data(), out.data());
     std::vector<float> again(queries.size());
-    tbb::task_arena(1).execute([&] { attend(tokens, 0, heads, queries.data(), again.data()); });
+    tbb::task_arena(1).execute([&] { attend(tokens, 0, heads, Precision::fast, queries.data(), again.data()); });
     EXPECT_EQ(out, again) << type.name;
     for (std::size_t t = 0; t < tokens.size(); ++t)
-      attend(std::span(tokens).subspan(t, 1), 0, heads, queries.data() + t * row, again.data() + t * row);
+      attend(std::span(tokens).subspan(t, 1), 0, heads, Precision::fast, queries.data() + t * row,
+             again.data() + t * row);
     EXPECT_EQ(out, again) << type.name;
   }
 }
@@ -171,6 +176,85 @@ TEST(Attention, ScoresAreScaledAndCappedAndHeadsMayHaveSinks) {
           << i << " " << heads.cap;
     }
   }
+}
+
+// Calls test() with each matrix unit that this machine has, and with one in ordinary code.
+template <class Test>
+void with_matrix_units(const Test& test) {
+  for (const Unit& unit : every_unit()) {
+    if (unit.tiles == TileUnit::none) continue;
+    SCOPED_TRACE(unit);
+    const ChosenUnit chosen(unit);
+    test();
+  }
+}
+
+TEST(Attention, ManyTokensOnAMatrixUnit) {
+  with_matrix_units([] {
+    std::mt19937 random(11);
+    const std::vector<float> sinks = random_floats(8, random);
+    for (const AttentionHeads& heads :
+         {AttentionHeads{8, 1, 64}, AttentionHeads{2, 2, 32, 70}, AttentionHeads{6, 2, 96, 7, 0.3F},
+          AttentionHeads{8, 2, 32, 0, 0, 1.5F, sinks.data()}, AttentionHeads{4, 2, 128, 64, 0, 0, sinks.data()}}) {
+      const Tokens tokens(heads, random);
+      constexpr std::size_t kBatch = 40;
+      // Errors of weights are those of scores, which are as large as their scale and the square root of the size.
+      const double spread =
+          heads.scale == 0 ? 1 : static_cast<double>(heads.scale) * std::sqrt(static_cast<double>(heads.size));
+      const double most = 3e-5 * std::max(1.0, spread);
+      const std::vector<float> out = tokens.attended(kBatch, kPositions);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t token = kPositions - kBatch + i / (heads.count * heads.size);
+        ASSERT_NEAR(static_cast<double>(out[i]), tokens.expected(token, i / heads.size % heads.count, i % heads.size),
+                    most)
+            << i << " " << heads.size;
+      }
+      // The same bits among any many.
+      const std::vector<float> fewer = tokens.attended(11, kPositions);
+      EXPECT_TRUE(std::ranges::equal(fewer, std::span(out).last(fewer.size())));
+      if (heads.window != 0) {
+        EXPECT_EQ(out, tokens.attended(kBatch, heads.window + kBatch)) << "in a ring that wraps elsewhere";
+      }
+    }
+  });
+}
+
+TEST(Attention, OtherCachesOnAMatrixUnit) {
+  with_matrix_units([] {
+    std::mt19937 random(12);
+    for (const auto& [type, most] : {std::pair{CacheType::f16, 3e-3}, std::pair{CacheType::q8, 5e-2}}) {
+      const Tokens tokens({4, 2, 64, 70}, random);
+      const std::vector<float> out = tokens.attended(20, kPositions, type);
+      double worst = 0;
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::size_t token = kPositions - 20 + i / (4 * 64);
+        worst = std::max(worst, std::abs(static_cast<double>(out[i]) - tokens.expected(token, i / 64 % 4, i % 64)));
+      }
+      EXPECT_LT(worst, most) << to_string(type);
+      EXPECT_GT(worst, most / 100) << "it is another type";
+    }
+  });
+}
+
+// Zero times a number that is not finite is NaN: a token must not meet what it does not see.
+TEST(Attention, ValuesThatAreNotFiniteSpoilOnlyTokensThatSeeThem) {
+  with_matrix_units([] {
+    std::mt19937 random(13);
+    for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      Tokens tokens({2, 1, 32}, random);
+      constexpr std::size_t kBatch = 20;
+      const std::vector<float> sound = tokens.attended(kBatch, kPositions);
+      tokens.values[(kPositions - 5) * 32] = bad;
+      const std::vector<float> out = tokens.attended(kBatch, kPositions);
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        if (i / 64 >= kBatch - 5 && i % 32 == 0) {
+          EXPECT_FALSE(std::isfinite(out[i])) << i;
+        } else {
+          EXPECT_NEAR(out[i], sound[i], 1e-5F) << i;
+        }
+      }
+    }
+  });
 }
 
 }  // namespace

@@ -1,0 +1,205 @@
+#include "runtime/tiled_attention.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <oneapi/tbb/cache_aligned_allocator.h>
+
+#include "kernels/product_kernels.hpp"
+#include "kernels/tile_panel.hpp"
+#include "kernels/tiles.hpp"
+
+namespace poise {
+namespace {
+
+template <class T>
+using Aligned = std::vector<T, tbb::cache_aligned_allocator<T>>;
+
+constexpr std::size_t kParts = 2;
+constexpr std::size_t kPanelSums = kTileRows * kTileTokens;
+static_assert(kBlockPositions % (2 * kTileTokens) == 0 && kBlockPositions % kTileColumns == 0);
+
+// Numbers as two parts, of which the second begins `apart` numbers after the first.
+struct Parts {
+  std::uint16_t* data;
+  std::size_t apart;
+
+  TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
+};
+
+// Puts two rows of numbers side by side: the i-th kTileTokens numbers of both go to `step` numbers times i behind
+// `out`.
+void put_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
+  alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
+  for (std::size_t from = 0; from < count; from += kBlockPositions) {
+    const std::size_t numbers = std::min(kBlockPositions, count - from);
+    split_floats(first + from, numbers, std::array<std::uint16_t*, kParts>{parts[0][0], parts[0][1]});
+    split_floats(second + from, numbers, std::array<std::uint16_t*, kParts>{parts[1][0], parts[1][1]});
+    for (std::size_t p = 0; p < kParts; ++p)
+      put_tile_pairs(parts[0][p], parts[1][p], numbers, out.data + p * out.apart + from / kTileTokens * step, step);
+  }
+}
+
+// Some rows of queries, keys, values and weights as tiles. A thread keeps its memory.
+class TiledAttention {
+ public:
+  static TiledAttention& of_thread() {
+    thread_local TiledAttention attention;
+    return attention;
+  }
+
+  bool attend(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries, float* out) {
+    begin_ = seen_by(task.tokens.front(), heads.window).first / kBlockPositions * kBlockPositions;
+    const std::size_t end = task.tokens.back().position + 1;
+    size_ = heads.size;
+    positions_ = (end - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
+    if (!take_cached(task, end)) return false;
+    const TileScope scope;
+    const std::size_t rows = task.tokens.size() * task.count;
+    for (std::size_t row = 0; row < rows; row += kTileRows)
+      attend_rows(task, heads, scale, {row, std::min(rows, row + kTileRows)}, queries, out);
+    return true;
+  }
+
+ private:
+  struct Rows {
+    std::size_t first;
+    std::size_t last;
+  };
+
+  // Keys are tiles of kTileTokens positions, [size / 2, kTileTokens, 2] for each part; values are tiles of kTileTokens
+  // numbers of a head, [positions / 2, kTileTokens, 2].
+  Parts keys(std::size_t position) {
+    const std::size_t numbers = size_ * kTileTokens;
+    return {keys_.data() + position / kTileTokens * kParts * numbers, numbers};
+  }
+  Parts values(std::size_t number) {
+    const std::size_t numbers = positions_ * kTileTokens;
+    return {values_.data() + number / kTileTokens * kParts * numbers, numbers};
+  }
+
+  // Slots of positions that are not there have zeros or older numbers, which get no weight.
+  bool take_cached(const AttentionTask& task, std::size_t end) {
+    const KvCache& cache = *task.tokens.front().cache;
+    const CacheKernels& kernels = cache.type().kernels();
+    keys_.resize(std::max(keys_.size(), positions_ * size_ * kParts));
+    values_.resize(std::max(values_.size(), positions_ * size_ * kParts));
+    numbers_.resize(std::max(numbers_.size(), kBlockPositions * size_));
+    for (std::size_t at = 0; at < positions_; at += kBlockPositions) {
+      const auto block = [&](Cached what) {
+        return cache.run(what, task.layer, task.kv_head, begin_ + at, std::min(end, begin_ + at + kBlockPositions))
+            .block;
+      };
+      if (!kernels.decode_keys(block(Cached::keys), size_, numbers_.data())) return false;
+      for (std::size_t i = 0; i < size_; i += 2) {
+        const float* const row = numbers_.data() + i * kBlockPositions;
+        Parts to = keys(at);
+        to.data += i * kTileTokens;
+        put_pairs(row, row + kBlockPositions, kBlockPositions, to, kParts * size_ * kTileTokens);
+      }
+      if (!kernels.decode_values(block(Cached::values), size_, numbers_.data())) return false;
+      for (std::size_t i = 0; i < kBlockPositions; i += 2) {
+        const float* const row = numbers_.data() + i * size_;
+        Parts to = values(0);
+        to.data += (at + i) * kTileTokens;
+        put_pairs(row, row + size_, size_, to, kParts * positions_ * kTileTokens);
+      }
+    }
+    return true;
+  }
+
+  void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const Rows& rows,
+                   const float* queries, float* out) {
+    const std::size_t apart = heads.count * size_;  // numbers between two tokens
+    const auto place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
+    const auto token = [&](std::size_t row) -> const AttentionToken& { return task.tokens[row / task.count]; };
+    // Blocks that one of the rows sees.
+    const std::size_t first =
+        (seen_by(token(rows.first), heads.window).first - begin_) / kBlockPositions * kBlockPositions;
+    const std::size_t last =
+        (token(rows.last - 1).position - begin_ + kBlockPositions) / kBlockPositions * kBlockPositions;
+
+    const Parts of_queries = begin_rows(query_parts_, size_);
+    for (std::size_t row = rows.first; row < rows.last; ++row)
+      take_row(queries + place(row), size_, row - rows.first, of_queries);
+    const std::size_t stride = last - first + kTileTokens;  // a sink may follow the scores
+    scores_.resize(std::max(scores_.size(), kTileRows * stride));
+    for (std::size_t at = first; at < last; at += 2 * kTileTokens) {
+      TileBlock block = {.weights = of_queries.at(0),
+                         .stride = row_stride(size_),
+                         .x = keys(at).at(0),
+                         .next = kParts * size_ * kTileTokens,
+                         .columns = size_,
+                         .is_first = true};
+      multiply_tiles(block, sums_);
+      for (std::size_t g = 0; g < 2; ++g) {
+        for (std::size_t r = 0; r < kTileRows; ++r) {
+          float* const to = scores_.data() + r * stride + at - first + g * kTileTokens;
+          const float* const from = sums_ + g * kPanelSums + r * kTileTokens;
+          for (std::size_t i = 0; i < kTileTokens; ++i) to[i] = from[i] * scale;
+        }
+      }
+    }
+
+    const Parts of_weights = begin_rows(weight_parts_, last - first);
+    for (std::size_t row = rows.first; row < rows.last; ++row) {
+      const SeenPositions seen = seen_by(token(row), heads.window);
+      float* const scores = scores_.data() + (row - rows.first) * stride;
+      float* const begin = scores + seen.first - begin_ - first;
+      float* const end = scores + seen.last - begin_ - first;
+      weigh(begin, seen.last - seen.first, heads, task.head + row % task.count);
+      std::fill(scores, begin, 0.0F);
+      std::fill(end, scores + last - first, 0.0F);
+      take_row(scores, last - first, row - rows.first, of_weights);
+    }
+    for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
+      const TileBlock block = {.weights = of_weights.at(0),
+                               .stride = row_stride(last - first),
+                               .x = values(number).at(first * kTileTokens),
+                               .next = kParts * positions_ * kTileTokens,
+                               .columns = last - first,
+                               .is_first = true};
+      multiply_tiles(block, sums_);
+      for (std::size_t row = rows.first; row < rows.last; ++row) {
+        for (std::size_t g = 0; g < 2; ++g)
+          std::copy_n(sums_ + g * kPanelSums + (row - rows.first) * kTileTokens, kTileTokens,
+                      out + place(row) + number + g * kTileTokens);
+      }
+    }
+  }
+
+  // Numbers from row to row: rows a power of two apart would share lines of the cache.
+  static std::size_t row_stride(std::size_t columns) { return columns + kTileColumns; }
+  static Parts begin_rows(Aligned<std::uint16_t>& memory, std::size_t columns) {
+    const std::size_t apart = kTileRows * row_stride(columns);
+    memory.resize(std::max(memory.size(), kParts * apart));
+    return {memory.data(), apart};
+  }
+  static void take_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
+    std::uint16_t* const to = out.data + row * row_stride(columns);
+    split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
+  }
+
+  std::size_t begin_ = 0;      // the first position, that of a block
+  std::size_t positions_ = 0;  // whole blocks
+  std::size_t size_ = 0;
+  Aligned<std::uint16_t> keys_;
+  Aligned<std::uint16_t> values_;
+  Aligned<std::uint16_t> query_parts_;   // [parts, kTileRows, row_stride]
+  Aligned<std::uint16_t> weight_parts_;  // the same
+  Aligned<float> numbers_;
+  Aligned<float> scores_;
+  alignas(64) float sums_[2 * kPanelSums];
+};
+
+}  // namespace
+
+bool takes_tiles(std::size_t size) { return size % kTileColumns == 0; }
+
+bool attend_on_tiles(const AttentionTask& task, const AttentionHeads& heads, float scale, const float* queries,
+                     float* out) {
+  return TiledAttention::of_thread().attend(task, heads, scale, queries, out);
+}
+
+}  // namespace poise
