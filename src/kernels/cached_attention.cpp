@@ -188,7 +188,8 @@ struct Finite {
     products = hn::MulAdd(hn::Zero(Floats()), numbers, products);
     return numbers;
   }
-  HWY_INLINE bool all() const { return Sum(products) == 0; }
+  // Zero, or NaN.
+  HWY_INLINE float sum() const { return Sum(products); }
 };
 
 template <typename Blocks>
@@ -199,7 +200,7 @@ bool DecodeKeys(const std::byte* block, std::size_t size, float* out) {
     for (std::size_t at = 0; at < kBlockPositions; at += hn::Lanes(Floats()))
       hn::StoreU(seen(keys.add(e, at, keys.load(e, at), hn::Zero(Floats()))), Floats(), out + e * kBlockPositions + at);
   }
-  return seen.all();
+  return seen.sum() == 0;
 }
 
 template <typename Blocks>
@@ -215,7 +216,7 @@ bool DecodeValues(const std::byte* block, std::size_t size, float* out) {
     hn::Store(seen(values.load_tail(i, at, size - at)), Floats(), rest);
     std::memcpy(out + at, rest, sizeof(float) * (size - at));
   }
-  return seen.all();
+  return seen.sum() == 0;
 }
 
 template <typename Blocks>
@@ -235,13 +236,9 @@ const CacheKernels& Q8Cache() { return KernelsOf<Q8Blocks>(); }
 HWY_INLINE void EncodeGroup(const float* numbers, std::int8_t* codes, float* scale) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Zero(Floats());
-  auto not_finite = hn::Zero(Floats());  // zero times such a number is NaN
-  for (std::size_t i = 0; i < kCodeGroup; i += lanes) {
-    const auto x = Load(numbers + i);
-    largest = hn::Max(largest, hn::Abs(x));
-    not_finite = hn::MulAdd(hn::Zero(Floats()), x, not_finite);
-  }
-  *scale = hn::GetLane(hn::MaxOfLanes(Floats(), largest)) / 127.0F + Sum(not_finite);
+  Finite seen;
+  for (std::size_t i = 0; i < kCodeGroup; i += lanes) largest = hn::Max(largest, hn::Abs(seen(Load(numbers + i))));
+  *scale = hn::GetLane(hn::MaxOfLanes(Floats(), largest)) / 127.0F + seen.sum();
   if (!(*scale > 0)) {  // zeros, or so small that the scale is 0; or no numbers
     std::memset(codes, 0, kCodeGroup);
     return;

@@ -165,8 +165,8 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
   const std::size_t start = part.begin / kElements * Type::kBytes;
-  // For vectors, what comes next is asked for: the block behind this one or, at the end of the rows, the first of the
-  // next panel.
+  // The order for vectors has what comes next prefetched here: the block behind this one or, at the end of the rows,
+  // the first one of the next panel.
   const bool is_last = part.begin + part.count == matrix.columns;
   const std::size_t next = is_last ? kCodeRows * row_bytes - start : blocks * Type::kBytes;
   const std::size_t asked = part.row_bytes == 0 ? blocks * Type::kBytes : 0;

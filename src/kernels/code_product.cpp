@@ -3,8 +3,6 @@
 #include <cstring>
 #include <vector>
 
-#include <oneapi/tbb/cache_aligned_allocator.h>
-
 #include "kernels/code_panel.hpp"
 #include "kernels/processor.hpp"
 #include "kernels/stored_type.hpp"
@@ -212,8 +210,6 @@ MultiplyGroup ChosenGroup(const CodeForm& form) {
   return GroupOf<InPairs<1> >(form);
 }
 
-using AlignedBytes = std::vector<std::uint8_t, tbb::cache_aligned_allocator<std::uint8_t> >;
-
 // A panel, and the sums of its rows for all tokens, [tokens, kCodeRows]. A thread keeps its memory.
 struct PanelOfCodes {
   static PanelOfCodes& of_thread() {
@@ -221,7 +217,7 @@ struct PanelOfCodes {
     return panel;
   }
 
-  AlignedBytes codes = AlignedBytes(kCodeRows * kCodeBlock);
+  AlignedVector<std::uint8_t> codes = AlignedVector<std::uint8_t>(kCodeRows * kCodeBlock);
   AlignedFloats scales = AlignedFloats(kCodeRows * kCodeBlock / kLeastStep);
   AlignedFloats mins = AlignedFloats(kCodeRows * kCodeBlock / kLeastStep);
   AlignedFloats sums;

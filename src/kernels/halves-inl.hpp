@@ -32,6 +32,14 @@ HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 #endif
 }
 
+// The upper halves of words, rounded to the nearest, or to the even one: float32 numbers as bfloat16. Requires: none is
+// NaN with only lower bits.
+template <class D, class V>
+HWY_INLINE V NearestUpperHalf(D words, V word) {
+  const auto odd = hn::And(hn::ShiftRight<16>(word), hn::Set(words, 1));
+  return hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(words, 0x7fff), odd)));
+}
+
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

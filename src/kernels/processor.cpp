@@ -5,30 +5,27 @@
 namespace poise {
 namespace {
 
-bool& vnni() {
+struct Features {
 #if HWY_ARCH_X86
-  static bool is_there = __builtin_cpu_supports("avx512vnni") != 0;
+  bool vnni = __builtin_cpu_supports("avx512vnni") != 0;
+  bool bfloat16 = __builtin_cpu_supports("avx512bf16") != 0;
 #else
-  static bool is_there = false;
+  bool vnni = false;
+  bool bfloat16 = false;
 #endif
-  return is_there;
-}
+};
 
-bool& bfloat16() {
-#if HWY_ARCH_X86
-  static bool is_there = __builtin_cpu_supports("avx512bf16") != 0;
-#else
-  static bool is_there = false;
-#endif
-  return is_there;
+Features& features() {
+  static Features of_processor;
+  return of_processor;
 }
 
 }  // namespace
 
-bool has_vnni() { return vnni(); }
-void choose_vnni(bool on) { vnni() = on; }
+bool has_vnni() { return features().vnni; }
+void choose_vnni(bool on) { features().vnni = on; }
 
-bool has_bfloat16() { return bfloat16(); }
-void choose_bfloat16(bool on) { bfloat16() = on; }
+bool has_bfloat16() { return features().bfloat16; }
+void choose_bfloat16(bool on) { features().bfloat16 = on; }
 
 }  // namespace poise

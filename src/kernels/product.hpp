@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/aligned_floats.hpp"
+#include "kernels/aligned_vector.hpp"
 #include "kernels/code_panel.hpp"
 #include "kernels/stored_rows.hpp"
 #include "kernels/tile_layout.hpp"

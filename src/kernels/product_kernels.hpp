@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/aligned_floats.hpp"
+#include "kernels/aligned_vector.hpp"
 #include "kernels/product.hpp"
 #include "kernels/tiles.hpp"
 

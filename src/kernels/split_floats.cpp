@@ -6,6 +6,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/halves-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,24 +16,20 @@ void Split(const float* x, std::size_t count, std::span<std::uint16_t* const> pa
   const hn::RebindToSigned<Floats> words;
   const hn::RebindToUnsigned<Floats> bits;
   const hn::Rebind<std::uint16_t, Floats> halves;
-  const auto rounded = [&](auto value) {
-    const auto half = hn::Set(words, 0x7fff);
-    const auto odd = hn::And(hn::BitCast(words, hn::ShiftRight<16>(hn::BitCast(bits, value))), hn::Set(words, 1));
-    return hn::Add(value, hn::Add(half, odd));
-  };
-  const auto upper = [&](auto value) { return hn::ShiftRight<16>(hn::BitCast(bits, value)); };
   for (std::size_t i = 0; i < count; i += hn::Lanes(Floats())) {
     const auto number = Load(x + i);
     const auto word = hn::BitCast(words, number);
     const auto magnitude = hn::And(word, hn::Set(words, 0x7fffffff));
     const auto is_cut = hn::Gt(magnitude, hn::Set(words, 0x7f7f7fff));
     const auto quiet = hn::IfThenElseZero(hn::Gt(magnitude, hn::Set(words, 0x7f800000)), hn::Set(words, 0x400000));
-    const auto first = upper(hn::IfThenElse(is_cut, hn::Or(word, quiet), rounded(word)));
+    const auto first =
+        hn::IfThenElse(hn::RebindMask(bits, is_cut), hn::ShiftRight<16>(hn::BitCast(bits, hn::Or(word, quiet))),
+                       NearestUpperHalf(bits, hn::BitCast(bits, word)));
     hn::StoreU(hn::TruncateTo(halves, first), halves, parts.front() + i);
     const auto has_rest = hn::RebindMask(Floats(), hn::Lt(magnitude, hn::Set(words, 0x7f800000)));
     auto rest = hn::IfThenElseZero(has_rest, hn::Sub(number, hn::BitCast(Floats(), hn::ShiftLeft<16>(first))));
     for (std::uint16_t* const part : parts.subspan(1)) {
-      const auto next = upper(rounded(hn::BitCast(words, rest)));
+      const auto next = NearestUpperHalf(bits, hn::BitCast(bits, rest));
       hn::StoreU(hn::TruncateTo(halves, next), halves, part + i);
       rest = hn::Sub(rest, hn::BitCast(Floats(), hn::ShiftLeft<16>(next)));
     }

@@ -8,6 +8,14 @@ namespace poise {
 
 struct BlockType;  // codec/block_type.hpp
 
+// Numbers, rows, ... [first, last).
+struct IndexRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+
+  std::size_t size() const { return last - first; }
+};
+
 // How a weight is stored.
 enum class Storage : std::uint8_t {
   f32,

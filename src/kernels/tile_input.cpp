@@ -27,8 +27,8 @@ static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::in
 
 void TakeTileIntegers(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const TileLayout& layout,
                       std::byte* out) {
-  alignas(64) std::int8_t upper[kTileTokens][kTileCodeBlock + 64] = {};
-  alignas(64) std::int8_t lower[kTileTokens][kTileCodeBlock + 64] = {};
+  alignas(64) std::int8_t upper[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
+  alignas(64) std::int8_t lower[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = 0; b < layout.blocks(); ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
@@ -64,7 +64,7 @@ HWY_EXPORT(TakeTileIntegers);
 void take_tile_parts(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const TileLayout& layout,
                      std::byte* out) {
   alignas(64) float numbers[kTileBlock];
-  alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][kTileBlock + 32] = {};
+  alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][tile_row_stride(kTileBlock)] = {};
   for (std::size_t b = 0; b < layout.blocks(); ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileBlock);

@@ -12,8 +12,8 @@ namespace poise {
 struct StoredRows;
 
 // Columns of a panel of weights, at most: as many as leave half of the first cache to x, which goes by.
-inline constexpr std::size_t kTileBlock = 256;      // bfloat16 numbers
-inline constexpr std::size_t kTileCodeBlock = 512;  // codes
+inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
+inline constexpr std::size_t kTileCodeBlock = 2 * kTileBlock;  // codes
 
 // The x of some tokens for the products with a matrix.
 struct TileLayout {
@@ -57,7 +57,7 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
 }
 
 // The layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileCodeBlock times the
-// largest integer times the largest code, of which what is taken off makes at most 128.
+// largest integer times 128, which no code exceeds once something is taken off it.
 TileLayout tile_layout(const StoredRows& matrix);
 
 // Takes tokens [first, last) of x [tokens, columns]. Where there are no tokens, what `out` gets does not matter.

@@ -10,6 +10,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/halves-inl.hpp"
 #include "kernels/vectors-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,22 +55,24 @@ HWY_INLINE auto NumbersOf(const std::uint8_t* codes, const Factors& factors) {
                     factors.start);
 }
 
-// How a vector of codes, or two, become bfloat16.
+// How two vectors of codes, each with its factors, become bfloat16.
 struct InWords {
-  static constexpr std::size_t kAtOnce = 1;
+  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
+                               std::uint16_t* to) {
+    put(NumbersOf(codes, first), to);
+    put(NumbersOf(codes + hn::Lanes(Numbers()), second), to + hn::Lanes(Numbers()));
+  }
 
-  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& factors, std::uint16_t* to) {
+ private:
+  static HWY_INLINE void put(hn::Vec<Numbers> numbers, std::uint16_t* to) {
     const hn::RebindToUnsigned<Numbers> words;
     const hn::Rebind<std::uint16_t, Numbers> halves;
-    const auto number = hn::BitCast(words, NumbersOf(codes, factors));
-    const auto even = hn::And(hn::ShiftRight<16>(number), hn::Set(words, 1));
-    const auto rounded = hn::Add(hn::Add(number, hn::Set(words, 0x7fff)), even);
-    hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(rounded)), halves, to);
+    hn::StoreU(hn::TruncateTo(halves, NearestUpperHalf(words, hn::BitCast(words, numbers))), halves, to);
   }
 };
 
 #if HWY_TARGET <= HWY_AVX3
-// Highway has no names for these instructions.
+// Highway has no name for the instruction.
 HWY_INLINE __m512i RoundTwo(hn::Vec<Numbers> first, hn::Vec<Numbers> second) {
   __m512i halves;
   asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first.raw), "v"(second.raw));
@@ -77,45 +80,22 @@ HWY_INLINE __m512i RoundTwo(hn::Vec<Numbers> first, hn::Vec<Numbers> second) {
 }
 
 struct ByProcessor {
-  static constexpr std::size_t kAtOnce = 2;
-
-  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& factors, std::uint16_t* to) {
-    _mm512_storeu_si512(to, RoundTwo(NumbersOf(codes, factors), NumbersOf(codes + 16, factors)));
-  }
-  // Of two steps.
   static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
                                std::uint16_t* to) {
     _mm512_storeu_si512(to, RoundTwo(NumbersOf(codes, first), NumbersOf(codes + 16, second)));
   }
 };
 
-// Of codes below 16, whose numbers are a table.
+// Of codes below 16, whose numbers are a table: that of the second vector follows that of the first.
 struct ByTable {
-  static constexpr std::size_t kAtOnce = 2;
-
-  static HWY_INLINE __m512i table(const Factors& factors) {
-    const auto numbers = hn::MulAdd(hn::Iota(Numbers(), 0), factors.scale, factors.start);
-    return RoundTwo(numbers, numbers);
-  }
-  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& factors, std::uint16_t* to) {
-    put(codes, table(factors), to);
-  }
   static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
                                std::uint16_t* to) {
-    // The second table is behind the first one.
-    const __m512i tables = RoundTwo(hn::MulAdd(hn::Iota(Numbers(), 0), first.scale, first.start),
-                                    hn::MulAdd(hn::Iota(Numbers(), 0), second.scale, second.start));
-    const __m512i behind = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
-    const __m512i at = _mm512_or_si512(words(codes), behind);
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(at, tables));
-  }
-
- private:
-  static HWY_INLINE __m512i words(const std::uint8_t* codes) {
-    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
-  }
-  static HWY_INLINE void put(const std::uint8_t* codes, __m512i numbers, std::uint16_t* to) {
-    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(words(codes), numbers));
+    const auto all = hn::Iota(Numbers(), 0);
+    const __m512i tables =
+        RoundTwo(hn::MulAdd(all, first.scale, first.start), hn::MulAdd(all, second.scale, second.start));
+    const __m512i begins = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
+    const __m512i words = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_or_si512(words, begins), tables));
   }
 };
 #endif
@@ -123,30 +103,21 @@ struct ByTable {
 template <class How>
 void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
   const std::size_t lanes = hn::Lanes(Numbers());
-  const std::size_t at_once = How::kAtOnce * lanes;
   for (std::size_t r = 0; r < part.last - part.first; ++r) {
     const std::uint8_t* const codes = part.codes + r * part.row_bytes;
     std::uint16_t* const to = out + r * stride;
-    if (part.step % at_once == 0) {
-      for (std::size_t s = 0, i = 0; i < part.count; ++s) {
-        const Factors factors(part, s, r);
-        for (const std::size_t end = i + part.step; i < end; i += at_once) How::round(codes + i, factors, to + i);
+    std::size_t s = 0;
+    std::size_t end = part.step;
+    const auto factors = [&](std::size_t i) HWY_ATTR {
+      if (i == end) {
+        ++s;
+        end += part.step;
       }
-    } else if constexpr (How::kAtOnce == 2) {
-      // A vector may have the last codes of a step and the first of the next.
-      std::size_t s = 0;
-      std::size_t end = part.step;
-      const auto next = [&](std::size_t i) HWY_ATTR {
-        if (i == end) {
-          ++s;
-          end += part.step;
-        }
-        return Factors(part, s, r);
-      };
-      for (std::size_t i = 0; i < part.count; i += at_once) {
-        const Factors first = next(i);
-        How::round(codes + i, first, next(i + lanes), to + i);
-      }
+      return Factors(part, s, r);
+    };
+    for (std::size_t i = 0; i < part.count; i += 2 * lanes) {
+      const Factors first = factors(i);
+      How::round(codes + i, first, factors(i + lanes), to + i);
     }
   }
 }

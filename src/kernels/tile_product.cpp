@@ -1,9 +1,8 @@
 // Products of several tokens on a matrix unit.
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
-
-#include <oneapi/tbb/cache_aligned_allocator.h>
 
 #include "kernels/stored_type.hpp"
 #include "kernels/tile_panel.hpp"
@@ -11,16 +10,19 @@
 namespace poise {
 namespace {
 
-// Numbers from row to row in a panel: rows a power of two apart would share lines of the cache.
-constexpr std::size_t kRowStride = kTileBlock + 32;
+// From row to row in a panel: numbers, and bytes, of which codes have as many.
+constexpr std::size_t kRowStride = tile_row_stride(kTileBlock);
 constexpr std::size_t kRowBytes = 2 * kRowStride;
-constexpr std::size_t kPanelSums = kTileTokens * kTileRows;
-static_assert(kRowBytes == kTileCodeBlock + 64 && kTileBlock % CodePart::kLargestBlock == 0);
+static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock == 0);
 
 // How weights become tiles.
 struct TileWeights {
-  explicit TileWeights(const StoredRows& rows) : matrix(rows), form(stored_type(rows).tiles) {
-    step = panel_step(rows, kMostStep);
+  explicit TileWeights(const StoredRows& rows)
+      : matrix(rows),
+        kernels(stored_type(rows).kernels()),
+        panels(kernels.panels),
+        form(stored_type(rows).tiles),
+        step(panel_step(rows, kMostStep)) {
     if (step == 0 && form == TileForm::codes) form = TileForm::two_parts;
   }
   bool are_codes() const { return form == TileForm::codes; }
@@ -30,38 +32,31 @@ struct TileWeights {
   std::size_t parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
   }
-  const CodeForm& panels() const { return stored_type(matrix).kernels().panels; }
   // What is taken off each code: no code is then larger than 128.
-  std::int32_t taken() const { return panels().offset == 0 && panels().largest > 128 ? 128 : panels().offset; }
+  std::int32_t taken() const { return panels.offset == 0 && panels.largest > 128 ? 128 : panels.offset; }
 
   const StoredRows& matrix;
+  const TypeKernels& kernels;
+  const CodeForm& panels;
   TileForm form;
   std::size_t step;  // columns of a panel of codes that share a scale; 0: they become no panel
-};
-
-template <class T>
-using Aligned = std::vector<T, tbb::cache_aligned_allocator<T>>;
-
-struct RowRange {
-  std::size_t first;
-  std::size_t last;
 };
 
 // A block of the columns of kTileRows rows, as tiles.
 class TilePanel {
  public:
   // Takes up to kTileRows rows from a column on. Missing rows keep old numbers: a row's sums depend on that row only.
-  void take(const TileWeights& weights, const RowRange& rows, std::size_t column) {
+  void take(const TileWeights& weights, const IndexRange& rows, std::size_t column) {
     const std::size_t count = std::min(weights.block(), weights.matrix.columns - column);
     CodePart part = {rows.first,    rows.last,      column,       count,    count,
                      codes_.data(), scales_.data(), mins_.data(), kRowBytes};
-    // All columns have one scale, which put() takes into account.
-    if (weights.are_codes()) return weights.panels().expand(weights.matrix, part);
+    // All columns have one scale, which scale_sums() applies.
+    if (weights.are_codes()) return weights.panels.expand(weights.matrix, part);
     if (weights.form == TileForm::rounded && weights.step > 0) {
       part.step = weights.step;
-      weights.panels().expand(weights.matrix, part);
-      round_codes(part, weights.panels(), parts_.data(), kRowStride);
-      for (std::size_t r = 0; r < rows.last - rows.first; ++r) pad(parts_.data() + r * kRowStride, count);
+      weights.panels.expand(weights.matrix, part);
+      round_codes(part, weights.panels, parts_.data(), kRowStride);
+      for (std::size_t r = 0; r < rows.size(); ++r) pad(parts_.data() + r * kRowStride, count);
       return;
     }
     for (std::size_t r = rows.first; r < rows.last; ++r) take_row(weights, r, r - rows.first, column, count);
@@ -81,32 +76,32 @@ class TilePanel {
   void take_row(const TileWeights& weights, std::size_t row, std::size_t place, std::size_t column, std::size_t count) {
     std::uint16_t* places[kMostTileParts];
     for (std::size_t p = 0; p < kMostTileParts; ++p) places[p] = parts_.data() + p * kNumbers + place * kRowStride;
-    const auto split = stored_type(weights.matrix).kernels().split;
-    if (split != nullptr) {
-      split(weights.matrix, {row, column, count, places});
+    if (weights.kernels.split != nullptr) {
+      weights.kernels.split(weights.matrix, {row, column, count, places});
       for (std::size_t p = 0; p < weights.parts(); ++p) pad(places[p], count);
       return;
     }
     alignas(64) float numbers[kTileBlock];
-    decode_part(weights.matrix, {row, row + 1, column, count, numbers, kTileBlock});
+    weights.kernels.decode(weights.matrix, {row, row + 1, column, count, numbers, kTileBlock});
     const std::size_t columns = whole_tiles(count);
     std::fill(numbers + count, numbers + columns, 0.0F);
     split_floats(numbers, columns, std::span(places).first(weights.parts()));
   }
 
-  Aligned<std::uint8_t> codes_ = Aligned<std::uint8_t>(kTileRows * kRowBytes);        // [kTileRows, kRowBytes]
-  Aligned<std::uint16_t> parts_ = Aligned<std::uint16_t>(kMostTileParts * kNumbers);  // each [kTileRows, kRowStride]
+  AlignedVector<std::uint8_t> codes_ = AlignedVector<std::uint8_t>(kTileRows * kRowBytes);  // [kTileRows, kRowBytes]
+  AlignedVector<std::uint16_t> parts_ =
+      AlignedVector<std::uint16_t>(kMostTileParts * kNumbers);  // each [kTileRows, kRowStride]
   // Of the codes.
-  Aligned<float> scales_ = Aligned<float>(kTileRows * kTileCodeBlock / kLeastStep);
-  Aligned<float> mins_ = Aligned<float>(kTileRows * kTileCodeBlock / kLeastStep);
+  AlignedVector<float> scales_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
+  AlignedVector<float> mins_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
 };
 
 void add_code_products(const TilePanel& panel, const KernelInput& in, std::size_t g, std::size_t block, float* sums) {
   const TileLayout& layout = in.tiles();
   const std::size_t columns = layout.columns_of(block);
   const auto* const upper = reinterpret_cast<const std::int8_t*>(in.tile_group(g, block));
-  alignas(64) std::int32_t upper_sums[kPanelSums];
-  alignas(64) std::int32_t lower_sums[kPanelSums];
+  alignas(64) std::int32_t upper_sums[kTileSums];
+  alignas(64) std::int32_t lower_sums[kTileSums];
   multiply_code_tiles({panel.codes(), kRowBytes, upper, upper + columns * kTileTokens, columns}, upper_sums,
                       lower_sums);
   add_code_sums(upper_sums, lower_sums, in.code_factors(g, block), block == 0, sums);
@@ -119,23 +114,23 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
   TileBlock tiles = {.stride = kRowStride, .columns = layout.columns_of(block), .is_first = block == 0};
   const std::size_t groups = TileLayout::groups(in.tokens());
   if (g + 1 < groups) tiles.next = layout.group_bytes(block) / sizeof(std::uint16_t);
-  if (g + 3 < groups) tiles.next_sums = sums + 2 * kPanelSums;
+  if (g + 3 < groups) tiles.next_sums = sums + 2 * kTileSums;
   const auto* const x = reinterpret_cast<const std::uint16_t*>(in.tile_group(g, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
   for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.part(p);
   multiply_tiles(tiles, sums);
 }
 
-// Codes times their scale, and what is added to each.
-void finish_code_sums(const TileWeights& weights, const KernelInput& in, std::size_t g, float* sums) {
+// What is added to the sums of codes times their scale, for each token of a group.
+std::array<float, kTileTokens> added_to_codes(const TileWeights& weights, const KernelInput& in, std::size_t g) {
   const StoredRows& matrix = weights.matrix;
-  const float min = matrix.offset + static_cast<float>(weights.taken() - weights.panels().offset) * matrix.scale;
-  float added[kTileTokens] = {};
+  const float min = matrix.offset + static_cast<float>(weights.taken() - weights.panels.offset) * matrix.scale;
+  std::array<float, kTileTokens> added = {};
   for (std::size_t t = 0; min != 0 && t < kTileTokens; ++t) {
     for (std::size_t b = 0; b < in.blocks(); ++b) added[t] += in.code_factors(g, b).sums[t];
     added[t] *= min;
   }
-  scale_sums(matrix.scale, added, sums);
+  return added;
 }
 
 // The products of some rows. A thread keeps its memory.
@@ -156,41 +151,44 @@ class TiledRows {
     const TileWeights weights(matrix);
     const std::size_t together = tiled_rows_together(in.tokens());
     const std::size_t groups = TileLayout::groups(in.tokens());
-    sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kPanelSums));
+    sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kTileSums));
     const TileScope scope;
     for (std::size_t r = first; r < last; r += together)
       multiply_together(weights, {r, std::min(r + together, last)}, in, out);
   }
 
  private:
-  void multiply_together(const TileWeights& weights, const RowRange& rows, const KernelInput& in, const Output& out) {
+  void multiply_together(const TileWeights& weights, const IndexRange& rows, const KernelInput& in, const Output& out) {
     const std::size_t groups = TileLayout::groups(in.tokens());
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
-        panel_.take(weights, {row, std::min(row + kTileRows, rows.last)}, b * weights.block());
-        prefetch_next(weights, {row, std::min(row + kTileRows, rows.last)}, b, rows.last - rows.first);
+        const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
+        panel_.take(weights, of_panel, b * weights.block());
+        prefetch_next(weights, of_panel, b, rows.size());
         for (std::size_t g = 0; g < groups; g += weights.groups_at_once()) {
+          float* const sums = sums_of(row - rows.first, g, groups);
           if (weights.are_codes()) {
-            add_code_products(panel_, in, g, b, sums_of(row - rows.first, g, groups));
+            add_code_products(panel_, in, g, b, sums);
           } else {
-            add_number_products(panel_, weights, in, g, b, sums_of(row - rows.first, g, groups));
+            add_number_products(panel_, weights, in, g, b, sums);
           }
         }
       }
     }
     for (std::size_t g = 0; g < groups; ++g) {
+      const auto added = weights.are_codes() ? added_to_codes(weights, in, g) : std::array<float, kTileTokens>();
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         float* const sums = sums_of(row - rows.first, g, groups);
-        if (weights.are_codes()) finish_code_sums(weights, in, g, sums);
+        if (weights.are_codes()) scale_sums(weights.matrix.scale, added.data(), sums);
         put_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens() - g * kTileTokens),
                  out.y + g * kTileTokens * out.stride + row, out.stride);
       }
     }
   }
 
-  // Asks for what is taken after a block of columns of each row: the next ones or, at their end, those of the row that
-  // comes in its place, `count` rows further.
-  static void prefetch_next(const TileWeights& weights, const RowRange& rows, std::size_t block, std::size_t count) {
+  // Prefetches what follows a block of columns of each row: the next columns or, at their end, the first ones of the
+  // row that comes in its place, `count` rows further.
+  static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t block, std::size_t count) {
     const StoredRows& matrix = weights.matrix;
     const std::size_t column = (block + 1) * weights.block();
     const bool is_end = column >= matrix.columns;
@@ -205,11 +203,11 @@ class TiledRows {
   }
 
   float* sums_of(std::size_t row, std::size_t g, std::size_t groups) {
-    return sums_.data() + (row / kTileRows * groups + g) * kPanelSums;
+    return sums_.data() + (row / kTileRows * groups + g) * kTileSums;
   }
 
   TilePanel panel_;
-  Aligned<float> sums_;  // [panels, groups, kTileRows, kTileTokens]
+  AlignedVector<float> sums_;  // [panels, groups, kTileRows, kTileTokens]
 };
 
 }  // namespace

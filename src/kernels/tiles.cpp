@@ -20,7 +20,7 @@ static_assert(kTileRows == 2 * kRowsOfTile && kTileTokens == kRowsOfTile && 2 * 
               kTileBytes == kBytesOfRow);
 
 constexpr std::size_t kSumsOfTile = kRowsOfTile * kSumsOfRow;
-constexpr std::size_t kSumsOfBlock = 2 * kSumsOfTile;  // of kTileRows rows and kTileTokens tokens
+static_assert(kTileSums == 2 * kSumsOfTile);
 
 // The pairs of parts of weights and x to multiply, for three of each, smallest products first.
 struct TilePair {
@@ -79,7 +79,7 @@ struct NumberTiles {
 
   // Prefetches a part of the next sums: 256 columns prefetch all.
   POISE_AMX void prefetch_next(std::size_t column) const {
-    constexpr std::size_t kCount = (kWide ? 2 : 1) * kSumsOfBlock;
+    constexpr std::size_t kCount = (kWide ? 2 : 1) * kTileSums;
     constexpr std::size_t kOfStep = 4 * kTileColumns;
     const std::size_t begin = 4 * column;
     if (block.next_sums == nullptr || begin + kOfStep > kCount) return;
@@ -115,8 +115,8 @@ struct NumberTiles {
     Unit::template store<0>(sums, kBytesOfRow);
     Unit::template store<1>(sums + kSumsOfTile, kBytesOfRow);
     if constexpr (kWide) {
-      Unit::template store<2>(sums + kSumsOfBlock, kBytesOfRow);
-      Unit::template store<3>(sums + kSumsOfBlock + kSumsOfTile, kBytesOfRow);
+      Unit::template store<2>(sums + kTileSums, kBytesOfRow);
+      Unit::template store<3>(sums + kTileSums + kSumsOfTile, kBytesOfRow);
     }
   }
 
@@ -134,8 +134,8 @@ struct NumberTiles {
     Unit::template load<0>(sums, kBytesOfRow);
     Unit::template load<1>(sums + kSumsOfTile, kBytesOfRow);
     if constexpr (kWide) {
-      Unit::template load<2>(sums + kSumsOfBlock, kBytesOfRow);
-      Unit::template load<3>(sums + kSumsOfBlock + kSumsOfTile, kBytesOfRow);
+      Unit::template load<2>(sums + kTileSums, kBytesOfRow);
+      Unit::template load<3>(sums + kTileSums + kSumsOfTile, kBytesOfRow);
     }
   }
 };
@@ -200,7 +200,7 @@ constexpr std::size_t kFirstColumns = 2 * kTileBytes;
 // The result of `multiply` by one unit.
 template <class Unit, class Sum, class Multiply>
 std::vector<Sum> first_sums(Multiply&& multiply) {
-  std::vector<Sum> sums(2 * kSumsOfBlock, Sum{3});
+  std::vector<Sum> sums(2 * kTileSums, Sum{3});
   Unit::begin();
   multiply(sums.data());
   Unit::end();
@@ -246,7 +246,7 @@ bool first_codes_are_right() {
   const CodeTiles block = {codes.data(), kFirstColumns, x.data(), x.data() + x.size() / 2, kFirstColumns};
   const auto multiply = [&](auto unit) {
     return first_sums<decltype(unit), std::int32_t>(
-        [&](std::int32_t* sums) { sum_codes<decltype(unit)>(block, sums, sums + kSumsOfBlock); });
+        [&](std::int32_t* sums) { sum_codes<decltype(unit)>(block, sums, sums + kTileSums); });
   };
   return multiply(AmxTiles()) == multiply(PlainTiles());
 }
@@ -281,11 +281,11 @@ TileScope::~TileScope() { tile_unit() == TileUnit::amx ? AmxTiles::end() : Plain
 void multiply_tiles(const TileBlock& block, float* sums) {
   const auto add = tile_unit() == TileUnit::amx ? add_numbers<AmxTiles> : add_numbers<PlainTiles>;
   if (block.x[2] == nullptr || block.is_first) return add(block, sums);
-  alignas(64) std::array<float, 2 * kSumsOfBlock> of_block;
+  alignas(64) std::array<float, 2 * kTileSums> of_block;
   TileBlock apart = block;
   apart.is_first = true;
   add(apart, of_block.data());
-  const std::size_t count = block.next == 0 ? kSumsOfBlock : 2 * kSumsOfBlock;
+  const std::size_t count = block.next == 0 ? kTileSums : 2 * kTileSums;
   for (std::size_t i = 0; i < count; ++i) sums[i] += of_block[i];
 }
 

@@ -44,6 +44,10 @@ inline constexpr std::size_t kTileTokens = 16;   // of a tile
 inline constexpr std::size_t kTileColumns = 32;  // bfloat16 numbers in a row of a tile of weights
 inline constexpr std::size_t kTileBytes = 64;    // bytes in it
 inline constexpr std::size_t kMostTileParts = 3;
+inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRows rows and kTileTokens tokens
+
+// Numbers from row to row where rows become tiles: rows a power of two apart would share lines of the cache.
+constexpr std::size_t tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
 
 // Prepares the unit for this thread, and releases it.
 class TileScope {

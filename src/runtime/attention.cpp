@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-SeenPositions in_block(const SeenPositions& seen, std::size_t begin) {
+IndexRange in_block(const IndexRange& seen, std::size_t begin) {
   return {std::max(seen.first, begin), std::min(seen.last, begin + kBlockPositions)};
 }
 
@@ -32,8 +32,8 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
   const auto each_run = [&](Cached what, const auto& use) {
     for (std::size_t block = begin / kBlockPositions * kBlockPositions; block < end; block += kBlockPositions) {
       for (std::size_t t = 0; t < task.tokens.size(); ++t) {
-        const SeenPositions seen = seen_by(task.tokens[t], heads.window);
-        const SeenPositions here = in_block(seen, block);
+        const IndexRange seen = seen_by(task.tokens[t], heads.window);
+        const IndexRange here = in_block(seen, block);
         if (here.first >= here.last) continue;
         use(t, cache.run(what, task.layer, task.kv_head, here.first, here.last),
             scores.data() + t * task.count * stride + here.first - seen.first);
@@ -44,9 +44,9 @@ void attend_to(const AttentionTask& task, const AttentionHeads& heads, float sca
     kernels.scores({queries + t * apart, heads.size, task.count}, keys, heads.size, scale, to, stride);
   });
   for (std::size_t t = 0; t < task.tokens.size(); ++t) {
-    const SeenPositions seen = seen_by(task.tokens[t], heads.window);
+    const IndexRange seen = seen_by(task.tokens[t], heads.window);
     for (std::size_t q = 0; q < task.count; ++q)
-      weigh(scores.data() + (t * task.count + q) * stride, seen.last - seen.first, heads, task.head + q);
+      weigh(scores.data() + (t * task.count + q) * stride, seen.size(), heads, task.head + q);
     std::fill_n(out + t * apart, task.count * heads.size, 0.0F);
   }
   each_run(Cached::values, [&](std::size_t t, const CachedRun& values, const float* weights) {
@@ -61,11 +61,8 @@ struct Division {
   bool on_tiles;
 
   // As few tasks as keep all threads busy, so that few read the same keys.
-  Division(std::size_t count, const AttentionHeads& all, Precision precision)
-      : tokens(1),
-        heads(all.count / all.kv_count),
-        on_tiles(precision == Precision::fast && !KernelInput::is_few(count, precision) &&
-                 tile_unit() != TileUnit::none && takes_tiles(all.size)) {
+  Division(std::size_t count, const AttentionHeads& all, bool are_on_tiles)
+      : tokens(1), heads(all.count / all.kv_count), on_tiles(are_on_tiles) {
     // Rows whose scores a task keeps or, on tiles, that share what keys and values are turned into.
     const std::size_t rows = on_tiles ? 512 : 16;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
@@ -76,7 +73,7 @@ struct Division {
 
 }  // namespace
 
-SeenPositions seen_by(const AttentionToken& token, std::size_t window) {
+IndexRange seen_by(const AttentionToken& token, std::size_t window) {
   const std::size_t last = token.position + 1;
   return {window == 0 || last <= window ? 0 : last - window, last};
 }
@@ -98,9 +95,10 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
   for (std::size_t begin = 0; begin < tokens.size();) {
     std::size_t end = begin + 1;
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
+    const bool on_tiles = precision == Precision::fast && !KernelInput::is_few(end - begin, precision) &&
+                          tile_unit() != TileUnit::none && takes_tiles(heads.size);
     // Without tiles, tasks of all sequences keep threads busy together.
-    const Division of_sequence(end - begin, heads, precision);
-    const Division division = of_sequence.on_tiles ? of_sequence : Division(tokens.size(), heads, Precision::exact);
+    const Division division(on_tiles ? end - begin : tokens.size(), heads, on_tiles);
     for (std::size_t first = begin; first < end; first += division.tokens) {
       for (std::size_t kv_head = 0; kv_head < heads.kv_count; ++kv_head) {
         for (std::size_t head = 0; head < sharing; head += division.heads)

@@ -8,8 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <oneapi/tbb/cache_aligned_allocator.h>
-
+#include "kernels/aligned_vector.hpp"
 #include "kernels/cache_type.hpp"
 
 namespace poise {
@@ -59,7 +58,7 @@ class KvCache {
   CachedRun run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
 
  private:
-  using Bytes = std::vector<std::byte, tbb::cache_aligned_allocator<std::byte>>;
+  using Bytes = AlignedVector<std::byte>;
 
   struct Layer {
     std::size_t capacity = 0;  // a multiple of kBlockPositions

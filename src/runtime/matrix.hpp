@@ -22,14 +22,6 @@ enum class Orientation : std::uint8_t {
   in_out,  // those that meet one input
 };
 
-// Numbers, rows, ... [first, last).
-struct IndexRange {
-  std::size_t first = 0;
-  std::size_t last = 0;
-
-  std::size_t size() const { return last - first; }
-};
-
 // Some outputs or inputs of a matrix.
 struct MatrixPart {
   enum class Of : std::uint8_t { all, outputs, inputs } of = Of::all;

@@ -5,7 +5,7 @@
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
-#include "kernels/aligned_floats.hpp"
+#include "kernels/aligned_vector.hpp"
 #include "runtime/matrix.hpp"
 
 namespace poise {

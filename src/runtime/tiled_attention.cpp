@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
-#include <oneapi/tbb/cache_aligned_allocator.h>
-
+#include "kernels/aligned_vector.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tile_panel.hpp"
 #include "kernels/tiles.hpp"
@@ -13,23 +11,19 @@
 namespace poise {
 namespace {
 
-template <class T>
-using Aligned = std::vector<T, tbb::cache_aligned_allocator<T>>;
-
 constexpr std::size_t kParts = 2;
-constexpr std::size_t kPanelSums = kTileRows * kTileTokens;
 static_assert(kBlockPositions % (2 * kTileTokens) == 0 && kBlockPositions % kTileColumns == 0);
 
-// Numbers as two parts, of which the second begins `apart` numbers after the first.
+// Numbers as two parts. The second begins `apart` numbers after the first.
 struct Parts {
   std::uint16_t* data;
   std::size_t apart;
 
+  Parts from(std::size_t place) const { return {data + place, apart}; }
   TileParts at(std::size_t place) const { return {data + place, data + apart + place, nullptr}; }
 };
 
-// Puts two rows of numbers side by side: the i-th kTileTokens numbers of both go to `step` numbers times i behind
-// `out`.
+// Puts two rows of numbers side by side. The i-th kTileTokens numbers of both go to out.from(i * step).
 void put_pairs(const float* first, const float* second, std::size_t count, const Parts& out, std::size_t step) {
   alignas(64) std::uint16_t parts[2][kParts][kBlockPositions];
   for (std::size_t from = 0; from < count; from += kBlockPositions) {
@@ -63,11 +57,6 @@ class TiledAttention {
   }
 
  private:
-  struct Rows {
-    std::size_t first;
-    std::size_t last;
-  };
-
   // Keys are tiles of kTileTokens positions, [size / 2, kTileTokens, 2] for each part; values are tiles of kTileTokens
   // numbers of a head, [positions / 2, kTileTokens, 2].
   Parts keys(std::size_t position) {
@@ -94,22 +83,19 @@ class TiledAttention {
       if (!kernels.decode_keys(block(Cached::keys), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < size_; i += 2) {
         const float* const row = numbers_.data() + i * kBlockPositions;
-        Parts to = keys(at);
-        to.data += i * kTileTokens;
-        put_pairs(row, row + kBlockPositions, kBlockPositions, to, kParts * size_ * kTileTokens);
+        put_pairs(row, row + kBlockPositions, kBlockPositions, keys(at).from(i * kTileTokens),
+                  kParts * size_ * kTileTokens);
       }
       if (!kernels.decode_values(block(Cached::values), size_, numbers_.data())) return false;
       for (std::size_t i = 0; i < kBlockPositions; i += 2) {
         const float* const row = numbers_.data() + i * size_;
-        Parts to = values(0);
-        to.data += (at + i) * kTileTokens;
-        put_pairs(row, row + size_, size_, to, kParts * positions_ * kTileTokens);
+        put_pairs(row, row + size_, size_, values(0).from((at + i) * kTileTokens), kParts * positions_ * kTileTokens);
       }
     }
     return true;
   }
 
-  void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const Rows& rows,
+  void attend_rows(const AttentionTask& task, const AttentionHeads& heads, float scale, const IndexRange& rows,
                    const float* queries, float* out) {
     const std::size_t apart = heads.count * size_;  // numbers between two tokens
     const auto place = [&](std::size_t row) { return row / task.count * apart + row % task.count * size_; };
@@ -126,17 +112,17 @@ class TiledAttention {
     const std::size_t stride = last - first + kTileTokens;  // a sink may follow the scores
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
     for (std::size_t at = first; at < last; at += 2 * kTileTokens) {
-      TileBlock block = {.weights = of_queries.at(0),
-                         .stride = row_stride(size_),
-                         .x = keys(at).at(0),
-                         .next = kParts * size_ * kTileTokens,
-                         .columns = size_,
-                         .is_first = true};
+      const TileBlock block = {.weights = of_queries.at(0),
+                               .stride = tile_row_stride(size_),
+                               .x = keys(at).at(0),
+                               .next = kParts * size_ * kTileTokens,
+                               .columns = size_,
+                               .is_first = true};
       multiply_tiles(block, sums_);
       for (std::size_t g = 0; g < 2; ++g) {
         for (std::size_t r = 0; r < kTileRows; ++r) {
           float* const to = scores_.data() + r * stride + at - first + g * kTileTokens;
-          const float* const from = sums_ + g * kPanelSums + r * kTileTokens;
+          const float* const from = sums_ + g * kTileSums + r * kTileTokens;
           for (std::size_t i = 0; i < kTileTokens; ++i) to[i] = from[i] * scale;
         }
       }
@@ -144,18 +130,18 @@ class TiledAttention {
 
     const Parts of_weights = begin_rows(weight_parts_, last - first);
     for (std::size_t row = rows.first; row < rows.last; ++row) {
-      const SeenPositions seen = seen_by(token(row), heads.window);
+      const IndexRange seen = seen_by(token(row), heads.window);
       float* const scores = scores_.data() + (row - rows.first) * stride;
       float* const begin = scores + seen.first - begin_ - first;
       float* const end = scores + seen.last - begin_ - first;
-      weigh(begin, seen.last - seen.first, heads, task.head + row % task.count);
+      weigh(begin, seen.size(), heads, task.head + row % task.count);
       std::fill(scores, begin, 0.0F);
       std::fill(end, scores + last - first, 0.0F);
       take_row(scores, last - first, row - rows.first, of_weights);
     }
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
-                               .stride = row_stride(last - first),
+                               .stride = tile_row_stride(last - first),
                                .x = values(number).at(first * kTileTokens),
                                .next = kParts * positions_ * kTileTokens,
                                .columns = last - first,
@@ -163,34 +149,32 @@ class TiledAttention {
       multiply_tiles(block, sums_);
       for (std::size_t row = rows.first; row < rows.last; ++row) {
         for (std::size_t g = 0; g < 2; ++g)
-          std::copy_n(sums_ + g * kPanelSums + (row - rows.first) * kTileTokens, kTileTokens,
+          std::copy_n(sums_ + g * kTileSums + (row - rows.first) * kTileTokens, kTileTokens,
                       out + place(row) + number + g * kTileTokens);
       }
     }
   }
 
-  // Numbers from row to row: rows a power of two apart would share lines of the cache.
-  static std::size_t row_stride(std::size_t columns) { return columns + kTileColumns; }
-  static Parts begin_rows(Aligned<std::uint16_t>& memory, std::size_t columns) {
-    const std::size_t apart = kTileRows * row_stride(columns);
+  static Parts begin_rows(AlignedVector<std::uint16_t>& memory, std::size_t columns) {
+    const std::size_t apart = kTileRows * tile_row_stride(columns);
     memory.resize(std::max(memory.size(), kParts * apart));
     return {memory.data(), apart};
   }
   static void take_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
-    std::uint16_t* const to = out.data + row * row_stride(columns);
+    std::uint16_t* const to = out.data + row * tile_row_stride(columns);
     split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
   }
 
   std::size_t begin_ = 0;      // the first position, that of a block
   std::size_t positions_ = 0;  // whole blocks
   std::size_t size_ = 0;
-  Aligned<std::uint16_t> keys_;
-  Aligned<std::uint16_t> values_;
-  Aligned<std::uint16_t> query_parts_;   // [parts, kTileRows, row_stride]
-  Aligned<std::uint16_t> weight_parts_;  // the same
-  Aligned<float> numbers_;
-  Aligned<float> scores_;
-  alignas(64) float sums_[2 * kPanelSums];
+  AlignedVector<std::uint16_t> keys_;
+  AlignedVector<std::uint16_t> values_;
+  AlignedVector<std::uint16_t> query_parts_;   // [parts, kTileRows, tile_row_stride()]
+  AlignedVector<std::uint16_t> weight_parts_;  // the same
+  AlignedVector<float> numbers_;
+  AlignedVector<float> scores_;
+  alignas(64) float sums_[2 * kTileSums];
 };
 
 }  // namespace

@@ -19,12 +19,8 @@ struct AttentionTask {
   std::size_t count;  // of query heads
 };
 
-// The positions [first, last) that a token sees.
-struct SeenPositions {
-  std::size_t first;
-  std::size_t last;
-};
-SeenPositions seen_by(const AttentionToken& token, std::size_t window);
+// The positions that a token sees.
+IndexRange seen_by(const AttentionToken& token, std::size_t window);
 
 // In place: a row's scores become weights, and its sink's, if any, follows them.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);

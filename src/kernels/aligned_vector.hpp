@@ -1,4 +1,4 @@
-// Numbers and bytes aligned for vectors: a vector that crossed cache lines would be read twice.
+// Memory aligned for vectors: a vector that crossed cache lines would be read twice.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,9 @@
 
 namespace poise {
 
-using AlignedFloats = std::vector<float, tbb::cache_aligned_allocator<float>>;
+template <class T>
+using AlignedVector = std::vector<T, tbb::cache_aligned_allocator<T>>;
+using AlignedFloats = AlignedVector<float>;
 
 // A vector with it leaves new elements uninitialised.
 template <class T>
