@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/random_model.hpp"
+#include "runtime/reference.hpp"
 #include "runtime/transformer.hpp"
 #include "support/errors.hpp"
 

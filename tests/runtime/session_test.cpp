@@ -12,7 +12,7 @@
 #include <poise/error.hpp>
 
 #include "kernels/product.hpp"
-#include "runtime/random_model.hpp"
+#include "runtime/reference.hpp"
 #include "runtime/transformer.hpp"
 #include "support/errors.hpp"
 #include "views/cast.hpp"
