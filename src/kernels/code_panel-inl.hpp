@@ -150,7 +150,8 @@ HWY_INLINE void ExpandFactors(const StoredRows& matrix, const CodePart& part, co
   } else {
     Type::factors(four.rows, start, part.count / Type::kElements, table);
   }
-  for (std::size_t s = 0; s < part.count / part.step; ++s) {
+  const std::size_t steps = part.count / part.step;  // once: stores could change what `part` refers to
+  for (std::size_t s = 0; s < steps; ++s) {
     const std::size_t group = s * part.step / Type::kScaled;
     const std::size_t to = s * kCodeRows + row - part.first;
     hn::StoreU(hn::Load(FourFloats(), scales[group]), FourFloats(), part.scales + to);

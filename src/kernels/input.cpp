@@ -3,6 +3,7 @@
 
 #include <hwy/cache_control.h>
 
+#include "kernels/processor.hpp"
 #include "kernels/stored_type.hpp"
 
 namespace poise {
@@ -15,25 +16,34 @@ std::size_t x_group_of(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
 
+// Whether it becomes panels that meet x of 7 bits, four columns an instruction.
+bool has_fast_panels(const StoredRows& matrix) {
+  const CodeForm& form = stored_type(matrix).kernels().panels;
+  return form.vnni && has_vnni() && !form.words && code_layout(matrix).step > 0;
+}
+
 }  // namespace
 
 KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (precision == Precision::exact) return KernelInput::Form::floats;
-  if (KernelInput::is_few(tokens, precision))
+  if (KernelInput::is_few(matrix, tokens, precision))
     return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
+  if (tokens <= KernelInput::kTokensOfPanels && has_fast_panels(matrix)) return KernelInput::Form::panels;
   if (tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
   return code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
 }
 
 // Where several tokens in float32 are to give what they give among any others, they take the same way.
-bool KernelInput::is_few(std::size_t tokens, Precision precision) {
+bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (tokens == 1) return true;
-  if (precision != Precision::fast) return false;
-  return tokens <= (tile_unit() == TileUnit::none ? kFewTokens : kFewTokensWithTiles);
+  if (precision == Precision::exact || tokens > kFewTokens) return false;
+  if (precision == Precision::apart || tokens <= kFewTokensWithPanels) return true;
+  return !has_fast_panels(matrix) && (tile_unit() == TileUnit::none || tokens <= kFewTokensWithTiles);
 }
 
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision)
     : precision_(precision),
+      is_few_(is_few(matrix, tokens, precision)),
       form_(input_form(matrix, tokens, precision)),
       tokens_(tokens),
       columns_(matrix.columns),
@@ -50,7 +60,7 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
     blocks_ = tile_layout_.blocks();
     codes_.resize(tile_layout_.place(0, blocks_, tokens_));
   } else if (form_ == Form::floats) {
-    floats_.resize(is_few() ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
+    floats_.resize(is_few_ ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
   } else {
     padded_ = rounded_up(columns_, kPadding);
     planes_ = stored_type(matrix).planes;
@@ -81,7 +91,7 @@ bool KernelInput::suits(const StoredRows& matrix) const {
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
-  if (is_few()) {
+  if (is_few_) {
     for (std::size_t t = first; t < last; ++t) take_token(x + t * columns_, t);
     return;
   }

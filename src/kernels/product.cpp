@@ -43,7 +43,7 @@ RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision 
   const auto rows = [](std::size_t count) { return RowsAtOnce{count, count}; };
   switch (input_form(matrix, tokens, precision)) {
     case KernelInput::Form::floats:
-      return rows(KernelInput::is_few(tokens, precision) ? rows_of_few(tokens) : kPanelRows);
+      return rows(KernelInput::is_few(matrix, tokens, precision) ? rows_of_few(tokens) : kPanelRows);
     case KernelInput::Form::words:
     case KernelInput::Form::bytes: return rows(4);
     case KernelInput::Form::tiles: return {kTileRows, tiled_rows_together(tokens)};

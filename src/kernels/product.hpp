@@ -1,8 +1,8 @@
 // Products of weights with x, directly from their storage. Chosen for the processor at run time.
 //
 // Weights may be at any address. The order of each sum depends only on the columns, and on whether there are few tokens
-// or many: the result is the same to the bit for any thread and any neighbours. Each of few tokens
-// (KernelInput::is_few()) is multiplied as one alone, with rows that are read and unpacked once for several.
+// or many, and on the form that x takes: the result is the same to the bit for any thread and any neighbours. Each of
+// few tokens (KernelInput::is_few()) is multiplied as one alone, with rows that are read and unpacked once for several.
 //
 // Weights are converted to float32, multiplied and summed in float32. On a processor with a matrix unit, products of
 // several tokens use tiles.hpp: with float32 weights they are within 2^-24 of each, float32's own rounding, with
@@ -38,7 +38,7 @@ bool takes_integers(const StoredRows& matrix);
 enum class Precision : std::uint8_t {
   fast,   // as described above
   exact,  // weights and x are float32 for any storage and processor; sums are float32
-  apart,  // as `fast` for one token, also for each of several; products of matrices know it, kernels see one token
+  apart,  // as `fast` for one token, also for each of several
 };
 
 // x [tokens, columns] in the form for products: the same for all matrices of one storage, columns and group size.
@@ -57,12 +57,16 @@ class KernelInput {
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
-  // Up to so many tokens are multiplied one by one. With a matrix unit fewer: from 9 on, unpacking all weights pays.
+  // Up to so many tokens are multiplied one by one. From then on it pays to unpack all weights: with a matrix unit
+  // earlier, and earlier still where codes meet x of 7 bits in panels and the processor has AVX-512 VNNI. Such panels
+  // are faster than a matrix unit up to kTokensOfPanels.
   static constexpr std::size_t kFewTokens = 16;
   static constexpr std::size_t kFewTokensWithTiles = 8;
+  static constexpr std::size_t kFewTokensWithPanels = 6;
+  static constexpr std::size_t kTokensOfPanels = 32;
 
   // Whether each of so many tokens is multiplied as one alone.
-  static bool is_few(std::size_t tokens, Precision precision);
+  static bool is_few(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
   // Requires: at least one token.
   KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
@@ -77,7 +81,8 @@ class KernelInput {
   std::size_t blocks() const { return blocks_; }
   std::size_t groups() const { return groups_; }  // of kTogether tokens; the last may have fewer
   Form form() const { return form_; }
-  bool is_few() const { return is_few(tokens_, precision_); }
+  // Whether each token is multiplied as one alone.
+  bool is_few() const { return is_few_; }
 
   // Of few tokens, with x as floats: x of the t-th, unchanged.
   const float* token(std::size_t t) const { return floats_.data() + t * columns_; }
@@ -131,6 +136,7 @@ class KernelInput {
   void take_floats(const float* x, std::size_t first, std::size_t last);
 
   Precision precision_;
+  bool is_few_;
   Form form_;
   std::size_t tokens_;
   std::size_t columns_;

@@ -95,7 +95,7 @@ void attend(std::span<const AttentionToken> tokens, std::size_t layer, const Att
   for (std::size_t begin = 0; begin < tokens.size();) {
     std::size_t end = begin + 1;
     while (end < tokens.size() && tokens[end].cache == tokens[begin].cache) ++end;
-    const bool on_tiles = precision == Precision::fast && !KernelInput::is_few(end - begin, precision) &&
+    const bool on_tiles = precision == Precision::fast && end - begin > KernelInput::kFewTokensWithTiles &&
                           tile_unit() != TileUnit::none && takes_tiles(heads.size);
     // Without tiles, tasks of all sequences keep threads busy together.
     const Division division(on_tiles ? end - begin : tokens.size(), heads, on_tiles);

@@ -28,7 +28,7 @@ struct AttentionToken {
 
 // out[t, h] = softmax(queries[t, h] . keys * scale) values; queries and out [tokens, heads.count, heads.size]. Each
 // result is the same to the bit for any other tokens and heads, and any number of threads; but many tokens of a
-// sequence may be summed in another order than few (KernelInput::is_few()), on a matrix unit. Requires: tokens of a
+// sequence are summed in another order than KernelInput::kFewTokensWithTiles, on a matrix unit. Requires: tokens of a
 // sequence have consecutive positions.
 void attend(std::span<const AttentionToken> tokens, std::size_t layer, const AttentionHeads& heads, Precision precision,
             const float* queries, float* out);

@@ -73,7 +73,8 @@ std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart:
 std::vector<float> load_vector(const Tensor& tensor);
 
 // y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token
-// gets the same bits among any few tokens and among any many (KernelInput::is_few()); with Precision::exact among any.
+// gets the same bits alone and among few (KernelInput::is_few()), and among any numbers of tokens whose x has the same
+// form (KernelInput::Form); with Precision::exact among any.
 // With Precision::apart each gets those that Precision::fast gives it by itself, and each weight still comes from
 // memory once.
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y,

@@ -156,8 +156,8 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });
-  if (!is_summed && KernelInput::is_few(tokens, Precision::fast))  // the same, unpacked once for several
-    return Work(products, x, tokens, Precision::fast).run();
+  if (!is_summed && tokens <= KernelInput::kFewTokens)  // the same, unpacked once for several
+    return Work(products, x, tokens, Precision::apart).run();
   std::vector<std::vector<Product>> of_token(tokens, {products.begin(), products.end()});
   std::vector<Work> works;
   works.reserve(tokens);

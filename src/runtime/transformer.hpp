@@ -35,7 +35,7 @@ class Transformer {
   std::size_t layers() const { return sizes_.layers; }
 
   // How many of the `left` tokens of a text are computed next, at most `most`. Leaves no last one by itself, which
-  // would be summed in another order. (So are the last few, KernelInput::is_few().)
+  // would be summed in another order. (So are the last few, KernelInput::Form.)
   static std::size_t count_next(std::size_t left, std::size_t most = kMaxBatch) {
     return left == most + 1 ? most - 1 : std::min(most, left);
   }

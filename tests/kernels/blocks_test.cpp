@@ -10,6 +10,7 @@
 
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
+#include "kernels/token_counts.hpp"
 #include "support/instruction_set.hpp"
 #include "support/units.hpp"
 
@@ -348,16 +349,13 @@ class BlockPanels : public ::testing::TestWithParam<Unit> {
 INSTANTIATE_TEST_SUITE_P(Targets, BlockPanels, ::testing::ValuesIn(every_unit()),
                          [](const auto& unit) { return name_of(unit.param); });
 
-// A number of tokens that are not few.
-constexpr std::size_t kMany = KernelInput::kFewTokens + 1;
-
 // Any bytes, any number of last tokens, more rows than a panel has and blocks that end before a panel does. A token has
 // the same bits in any company of few or of many, and for any part of the rows.
 TEST_P(BlockPanels, OfAnyBytes) {
   std::mt19937 random(13);
   for (const BlockType& type : block_types()) {
     if (type.decode == nullptr) continue;
-    for (const std::size_t tokens : {2U, 4U, 7U, 13U, 17U, 20U, 22U}) {
+    for (const std::size_t tokens : {2U, 4U, 7U, 13U, 17U, 22U, 35U}) {
       const std::size_t columns = (1 + random() % (700 / type.elements)) * type.elements;
       Blocks blocks(type, 1 + random() % 40, columns);
       for (std::byte& byte : blocks.bytes) byte = static_cast<std::byte>(random());
@@ -374,7 +372,8 @@ TEST_P(BlockPanels, OfAnyBytes) {
         expect_products(blocks, weights, x, y, t);
         std::vector<float> company(x.begin() + static_cast<std::ptrdiff_t>(t * columns),
                                    x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
-        for (std::size_t i = 1; i < kMany && !KernelInput::is_few(tokens, Precision::fast); ++i)
+        const std::size_t count = equivalent_count(blocks.stored, tokens);
+        for (std::size_t i = 1; i < count; ++i)
           company.insert(company.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
         const std::vector<float> in_company = blocks.times(company, 0, blocks.rows);
         for (std::size_t r = 0; r < blocks.rows; ++r) {

@@ -19,6 +19,7 @@
 #include "kernels/product.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tiles.hpp"
+#include "kernels/token_counts.hpp"
 #include "support/units.hpp"
 
 namespace poise {
@@ -191,9 +192,6 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   return y;
 }
 
-// A number of tokens that are not few.
-constexpr std::size_t kMany = KernelInput::kFewTokens + 1;
-
 // What product.hpp promises: sums in float32, of products that a matrix unit may round; and where x becomes integers
 // half a step of it for each weight. Codes are summed before scale and offset meet, so that `magnitude` counts both.
 struct Expected {
@@ -257,6 +255,8 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
 
   const std::vector<float> x = random_floats(tokens * columns, random);
   const std::size_t stride = rows + 3;
+  const std::size_t company = equivalent_count(matrix, tokens);
+  const std::size_t many = company == 1 ? kMany : company;
   const std::vector<float> together = products(matrix, 0, rows, x, stride);
   const std::vector<float> later = products(matrix, first, rows, x, stride);
   for (std::size_t t = 0; t < tokens; ++t) {
@@ -264,17 +264,17 @@ void expect_products(const StoredRows& matrix, const std::vector<double>& values
                              x.begin() + static_cast<std::ptrdiff_t>((t + 1) * columns));
     const std::vector<float> alone = products(matrix, 0, rows, token, rows);
     const std::vector<float> exact_alone = products(matrix, 0, rows, token, rows, Precision::exact);
-    for (std::size_t i = 1; i < kMany; ++i)
+    for (std::size_t i = 1; i < many; ++i)
       token.insert(token.end(), x.begin(), x.begin() + static_cast<std::ptrdiff_t>(columns));
     const std::vector<float> among_many = products(matrix, 0, rows, token, rows);
     token.resize(2 * columns);
     const std::vector<float> exact_in_pair = products(matrix, 0, rows, token, rows, Precision::exact);
-    const auto& in_company = KernelInput::is_few(tokens, Precision::fast) ? alone : among_many;
+    const auto& in_company = company == 1 ? alone : among_many;
     for (std::size_t r = 0; r < rows; ++r) {
       SCOPED_TRACE(fmt::format("token {}, row {}", t, r));
       for (const bool is_alone : {true, false}) {
         const double* const weights = values.data() + r * columns;
-        const Expected expected(matrix, weights, x.data() + t * columns, is_alone ? 1 : kMany);
+        const Expected expected(matrix, weights, x.data() + t * columns, is_alone ? 1 : many);
         ASSERT_NEAR(static_cast<double>((is_alone ? alone : among_many)[r]), expected.value, expected.tolerance())
             << is_alone;
         const Expected exact(matrix, weights, x.data() + t * columns, is_alone ? 1 : 2, Precision::exact);

@@ -11,6 +11,7 @@
 
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
+#include "kernels/token_counts.hpp"
 #include "support/units.hpp"
 
 namespace poise {
@@ -126,21 +127,22 @@ double error_of_products(const StoredRows& matrix, std::size_t rows, const std::
 TEST(Tiles, AreNoLessExactThanIntegersOfSevenBits) {
   constexpr std::size_t kRows = 40;
   std::mt19937 random(2);
-  const std::vector<float> x = normal_numbers(17 * 1024, random);
+  const std::vector<float> x = normal_numbers(kMany * 1024, random);
   for (const StoredMatrix& matrix : matrices(kRows, 1024)) {
     SCOPED_TRACE(matrix.name);
     double error = 0;
     {
       const ChosenUnit tiles(best_unit(TileUnit::plain));
-      ASSERT_EQ(KernelInput(matrix.rows, 17).form(), KernelInput::Form::tiles);
+      ASSERT_EQ(KernelInput(matrix.rows, kMany).form(), KernelInput::Form::tiles);
       error = error_of_products(matrix.rows, kRows, x);
-      const std::size_t parts = KernelInput(matrix.rows, 17).tiles().parts;
+      const std::size_t parts = KernelInput(matrix.rows, kMany).tiles().parts;
       EXPECT_LT(error, parts == 1 ? 2.7e-3 : parts == 2 ? 8e-6 : parts == 3 ? 1e-6 : 5e-5);
     }
     const ChosenUnit integers(best_unit(TileUnit::none));
-    const std::vector<float> few(x.begin(), x.begin() + 16 * 1024);
+    constexpr std::size_t kFew = KernelInput::kFewTokensWithPanels;
+    const std::vector<float> few(x.begin(), x.begin() + kFew * 1024);
     const double of_integers = error_of_products(matrix.rows, kRows, few);
-    if (KernelInput(matrix.rows, 16).form() == KernelInput::Form::bytes) {
+    if (KernelInput(matrix.rows, kFew).form() == KernelInput::Form::bytes) {
       EXPECT_LT(error, of_integers);
     }
   }
@@ -195,9 +197,10 @@ TEST(Tiles, TakeAnyNumberOfTokens) {
   const ChosenUnit unit(best_unit(TileUnit::plain));
   std::mt19937 random(4);
   for (const StoredMatrix& matrix : matrices(3, 256)) {
-    const std::vector<float> x = normal_numbers(40 * 256, random);
+    const std::vector<float> x = normal_numbers(72 * 256, random);
     const std::vector<float> all = products(matrix.rows, 3, x);
-    for (const std::size_t tokens : {9U, 15U, 16U, 17U, 31U, 33U}) {
+    for (const std::size_t tokens : {9U, 15U, 16U, 17U, 31U, 33U, 47U, 48U, 49U, 63U, 65U}) {
+      if (KernelInput(matrix.rows, tokens).form() != KernelInput::Form::tiles) continue;
       const std::vector<float> first(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(tokens * 256));
       const std::vector<float> y = products(matrix.rows, 3, first);
       EXPECT_TRUE(std::equal(y.begin(), y.end(), all.begin())) << matrix.name << " " << tokens;
