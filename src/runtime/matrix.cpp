@@ -11,6 +11,7 @@
 #include "io/whole_blob.hpp"
 #include "runtime/stored_form.hpp"
 #include "tensor/block_layout.hpp"
+#include "views/row_order.hpp"
 #include "views/strided.hpp"
 #include "views/transposed.hpp"
 
@@ -19,8 +20,9 @@ namespace {
 
 class StoredMatrix final : public Matrix {
  public:
-  StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form)
-      : Matrix(rows, orientation, form.rows), data_(form.data) {
+  StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form,
+               std::size_t paired_rows)
+      : Matrix(rows, orientation, form.rows, paired_rows), data_(form.data) {
     stored_.data = data_.bytes().data();
     stored_.columns = columns;
     if (!form.scales) return;
@@ -137,6 +139,15 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
           form.zeros ? cut_blob(form.zeros, scale_bytes) : nullptr};
 }
 
+// Takes rows as they are stored if they are stored in pairs and can be borrowed, instead of a copy in halves. Returns
+// the rows of a head, or 0.
+std::size_t take_pairs(StoredForm& form) {
+  const auto reordered = reordered_rows(*form.data);
+  if (!reordered || reordered->to != RowOrder::halves || form.scales != nullptr || !reordered->blob->map()) return 0;
+  form.data = reordered->blob;
+  return static_cast<std::size_t>(reordered->head_rows);
+}
+
 // Rows and columns of the matrix [rows, last axis] that the tensor's elements are.
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
@@ -145,8 +156,13 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
                 fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
-  if (box.rows.size() != rows || box.columns.size() != columns) form = cut(tensor, form, columns, box);
-  return std::make_unique<StoredMatrix>(box.rows.size(), box.columns.size(), orientation, form);
+  std::size_t paired_rows = 0;
+  if (box.rows.size() != rows || box.columns.size() != columns) {
+    form = cut(tensor, form, columns, box);
+  } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
+    paired_rows = take_pairs(form);
+  }
+  return std::make_unique<StoredMatrix>(box.rows.size(), box.columns.size(), orientation, form, paired_rows);
 }
 
 // True if columns make outputs and are stored as rows.
@@ -156,6 +172,12 @@ bool is_transposed(const Tensor& tensor, Orientation orientation) {
 }
 
 }  // namespace
+
+void Matrix::decode(std::size_t first, std::size_t count, float* out) const {
+  if (paired_rows_ == 0) return decode_rows(stored_, first, count, out);
+  for (std::size_t i = 0; i < count; ++i)
+    decode_rows(stored_, row_in_pairs(first + i, paired_rows_), 1, out + i * columns());
+}
 
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation, const MatrixPart& part) {
   if (tensor.shape.empty() || tensor.shape.size() > 2)

@@ -41,17 +41,21 @@ class Matrix {
   std::size_t inputs() const { return orientation_ == Orientation::out_in ? columns() : rows(); }
   std::size_t outputs() const { return orientation_ == Orientation::out_in ? rows() : columns(); }
   const StoredRows& stored() const { return stored_; }
+  // Stored rows are heads of so many rows in pairs, while rows and outputs are in halves (views/row_order.hpp); 0: both
+  // have the same order.
+  std::size_t paired_rows() const { return paired_rows_; }
 
   // Rows [first, first + count) as float32: out [count, columns].
-  void decode(std::size_t first, std::size_t count, float* out) const { decode_rows(stored_, first, count, out); }
+  void decode(std::size_t first, std::size_t count, float* out) const;
 
  protected:
-  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored)
-      : rows_(rows), orientation_(orientation), stored_(stored) {}
+  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored, std::size_t paired_rows = 0)
+      : rows_(rows), orientation_(orientation), stored_(stored), paired_rows_(paired_rows) {}
 
   std::size_t rows_;
   Orientation orientation_;
   StoredRows stored_;
+  std::size_t paired_rows_;
 };
 
 // A tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory. Throws

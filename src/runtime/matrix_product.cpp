@@ -7,6 +7,7 @@
 
 #include "kernels/aligned_vector.hpp"
 #include "runtime/matrix.hpp"
+#include "runtime/parallel.hpp"
 
 namespace poise {
 namespace {
@@ -62,6 +63,9 @@ class Work {
   }
   void finish() const {
     if (summed_ > 0) add_up();
+    for (const Product& product : products_) {
+      if (product.matrix->paired_rows() != 0) put_in_halves(product);
+    }
   }
 
  private:
@@ -124,6 +128,24 @@ class Work {
     }
   }
 
+  // Outputs that were computed in the order of stored rows.
+  void put_in_halves(const Product& product) const {
+    const std::size_t outputs = product.matrix->outputs();
+    const std::size_t head = product.matrix->paired_rows();
+    in_parallel(tokens_ * outputs / head, kHeadsAtOnce, [&](std::size_t first, std::size_t last) {
+      std::vector<float> pairs(head);
+      for (std::size_t i = first; i < last; ++i) {
+        float* const y = product.y + i * head;
+        std::copy_n(y, head, pairs.data());
+        for (std::size_t j = 0; j < head / 2; ++j) {
+          y[j] = pairs[2 * j];
+          y[head / 2 + j] = pairs[2 * j + 1];
+        }
+      }
+    });
+  }
+
+  static constexpr std::size_t kHeadsAtOnce = 256;
   static constexpr std::size_t kUnitsOfThread = 4;  // so that all end at about the same time
 
   std::span<const Product> products_;

@@ -14,7 +14,9 @@
 
 #include "codec/block_type.hpp"
 #include "views/block_quantize.hpp"
+#include "views/cast.hpp"
 #include "views/dense.hpp"
+#include "views/row_order.hpp"
 #include "views/transposed.hpp"
 
 namespace poise {
@@ -72,6 +74,67 @@ TEST(Matrix, RowsOfBlocksOfColumnsAreRows) {
   matrix->decode(3, 1, row.data());
   const std::vector<float> all = values(columns);
   EXPECT_TRUE(std::equal(row.begin(), row.end(), all.begin() + 3 * kOut));
+}
+
+// Two tensors of the same numbers: rows in pairs that are read in halves, and a copy in halves.
+std::pair<Tensor, Tensor> rows_in_pairs(Tensor tensor, std::uint64_t head_rows) {
+  Part& data = tensor.parts.front();
+  data.blob = reorder_rows(data.blob, data.blob->size() / kOut, head_rows, RowOrder::halves);
+  Tensor copy = tensor;
+  copy.parts.front().blob = make_memory_blob(read_all(*data.blob), "copy");
+  return {tensor, copy};
+}
+
+TEST(Matrix, RowsInPairsAreBorrowed) {
+  const Tensor numbers = make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F));
+  for (Tensor stored : {numbers, quantize_to_blocks(numbers, *block_type_named("q8_0"), nullptr)}) {
+    BlobPtr blob = make_memory_blob(read_all(*stored.parts.front().blob), "stored");
+    const std::byte* const data = blob->map()->data();
+    stored.parts.front().blob = std::move(blob);
+    const auto [in_pairs, copy] = rows_in_pairs(stored, 24);
+    const auto matrix = load_matrix(in_pairs);
+    const auto expected = load_matrix(copy);
+    EXPECT_EQ(matrix->stored().data, data);
+    EXPECT_EQ(matrix->paired_rows(), 24U);
+
+    std::vector<float> rows(kOut * kIn), expected_rows(kOut * kIn);
+    matrix->decode(0, kOut, rows.data());
+    expected->decode(0, kOut, expected_rows.data());
+    EXPECT_EQ(rows, expected_rows);
+    for (const std::size_t tokens : {1U, 5U, 20U, 300U}) {
+      const std::vector<float> x = waves(tokens * kIn, 0.3F);
+      for (const Precision precision : {Precision::fast, Precision::exact, Precision::apart}) {
+        std::vector<float> y(tokens * kOut), expected_y(tokens * kOut);
+        multiply(*matrix, x.data(), tokens, y.data(), precision);
+        multiply(*expected, x.data(), tokens, expected_y.data(), precision);
+        EXPECT_EQ(y, expected_y) << tokens;
+      }
+    }
+  }
+}
+
+// A part is copied, and so is what is not in memory.
+TEST(Matrix, PartsOfRowsInPairsAreInHalves) {
+  const auto [in_pairs, copy] = rows_in_pairs(make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F)), 24);
+  const MatrixPart part = {MatrixPart::Of::outputs, {10, 60}};
+  const auto matrix = load_matrix(in_pairs, Orientation::out_in, part);
+  const auto expected = load_matrix(copy, Orientation::out_in, part);
+  std::vector<float> rows(50 * kIn), expected_rows(50 * kIn);
+  matrix->decode(0, 50, rows.data());
+  expected->decode(0, 50, expected_rows.data());
+  EXPECT_EQ(rows, expected_rows);
+
+  Tensor far = in_pairs;
+  const Tensor halved = make_dense("w", copy.shape, DType::f16,  // computed when it is read
+                                   make_cast_blob("w", copy.parts.front().blob, DType::f32, kOut * kIn, DType::f16));
+  far.parts.front() = halved.parts.front();
+  far.parts.front().blob = reorder_rows(halved.parts.front().blob, 2 * kIn, 24, RowOrder::halves);
+  const auto computed = load_matrix(far);
+  EXPECT_EQ(computed->paired_rows(), 0U);
+  std::vector<float> row(kIn), expected_row(kIn);
+  computed->decode(1, 1, row.data());
+  load_matrix(halved)->decode(2, 1, expected_row.data());
+  EXPECT_EQ(row, expected_row);
 }
 
 TEST(Matrix, TokensApartGetWhatEachGetsAlone) {

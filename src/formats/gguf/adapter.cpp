@@ -44,7 +44,7 @@ Tensor matrix_of(const Tensor& stack, std::uint64_t number) {
   const Part& data = dense.require("data");
   const unsigned item = info(data.dtype).bits / 8;
   const Shape shape(stack.shape.begin() + 1, stack.shape.end());
-  const std::uint64_t bytes = shape[0] * shape[1] * item;
+  const std::uint64_t bytes = *element_count(shape) * item;
   return make_dense(
       stack.name, shape, data.dtype,
       make_strided_blob(

@@ -8,19 +8,19 @@
 #include <poise/error.hpp>
 
 #include "formats/gguf/plus_one.hpp"
-#include "formats/gguf/row_order.hpp"
 #include "formats/refusal.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
+#include "views/row_order.hpp"
 #include "views/transposed.hpp"
 
 namespace poise::gguf {
 namespace {
 
-Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrderOf to) {
+Tensor with_rows(Tensor tensor, Change change, const Heads& heads, RowOrder to) {
   Part& data = tensor.parts.front();
   if (data.blob->size() == 0) return tensor;
-  const ErrorKind kind = to == RowOrderOf::transformers ? ErrorKind::invalid_file : ErrorKind::unsupported;
+  const ErrorKind kind = to == RowOrder::halves ? ErrorKind::invalid_file : ErrorKind::unsupported;
   const std::uint64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
   const std::uint64_t count = change == Change::queries ? heads.queries : heads.keys;
   if (count == 0)
@@ -52,7 +52,7 @@ std::optional<Tensor> to_canonical(Tensor tensor, Change change, const Heads& he
     case Change::none:
     case Change::stacked: return tensor;
     case Change::queries:
-    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::transformers);
+    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrder::halves);
     case Change::plus_one:
       if (!has_float_elements(tensor)) return std::nullopt;
       return with_one(tensor, UnitShift::taken_away);
@@ -69,7 +69,7 @@ Tensor to_gguf(Tensor tensor, Change change, const Heads& heads) {
     case Change::none:
     case Change::stacked: break;
     case Change::queries:
-    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrderOf::llama_cpp);
+    case Change::keys: return with_rows(std::move(tensor), change, heads, RowOrder::pairs);
     case Change::plus_one:
       if (!has_float_elements(tensor))
         throw Error(ErrorKind::unsupported,
