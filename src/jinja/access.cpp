@@ -49,7 +49,7 @@ std::optional<Object> number_attribute(const Object& of, std::string_view name) 
 std::optional<Object> python_attribute(Interpreter& in, const Object& of, std::string_view name) {
   if (auto* const* space = of.get_if<Namespace*>()) {
     for (const auto& [key, value] : (*space)->entries) {
-      if (key == name) return value;
+      if (key.bytes == name) return value;
     }
     return std::nullopt;
   }

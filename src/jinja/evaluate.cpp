@@ -97,8 +97,8 @@ Object Interpreter::slice(const Object& of, const Expression& expression, const 
 Parameters Interpreter::parameters(const Arguments& arguments, const ScopePtr& scope) {
   std::vector<Object> positional;
   for (const ExpressionPtr& argument : arguments.positional) positional.push_back(evaluate(*argument, scope));
-  std::vector<std::pair<std::string, Object>> keywords;
-  for (const auto& [key, value] : arguments.keywords) keywords.emplace_back(key, evaluate(*value, scope));
+  Keywords keywords;
+  for (const auto& [key, value] : arguments.keywords) keywords.emplace_back(Text{key}, evaluate(*value, scope));
   if (arguments.rest) {
     for (Object& item : items_of(budget_, evaluate(*arguments.rest, scope))) positional.push_back(std::move(item));
   }
@@ -108,7 +108,7 @@ Parameters Interpreter::parameters(const Arguments& arguments, const ScopePtr& s
     if (dict == nullptr) fail(fmt::format("the argument after ** is a {}, expected a mapping", type_name(rest)));
     for (const auto& [key, value] : (*dict)->entries()) {
       if (key.text() == nullptr) fail("keywords must be strings");
-      keywords.emplace_back(key.text()->bytes, value);
+      keywords.emplace_back(*key.text(), value);
     }
   }
   return {std::move(positional), std::move(keywords)};

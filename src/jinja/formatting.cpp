@@ -154,7 +154,7 @@ class PercentFormat {
 // text.format(), piece by piece.
 class BraceFormat {
  public:
-  BraceFormat(Interpreter& in, std::vector<Object> items, std::vector<std::pair<std::string, Object>> names)
+  BraceFormat(Interpreter& in, std::vector<Object> items, Keywords names)
       : in_(in), items_(std::move(items)), names_(std::move(names)) {}
 
   Text run(const Text& text, int depth = 2) {
@@ -221,7 +221,9 @@ class BraceFormat {
       return append(out, to_text(in_.budget(), value));
     }
     if (value.is<bool>() && !spec.empty()) value = *value.integer();
-    append(out, formatted(in_.budget(), value, format_spec(spec.bytes)));
+    const Text made = formatted(in_.budget(), value, format_spec(spec.bytes));
+    // The specification has a character to fill with.
+    append(out, spec.marks.find('\1') == std::string::npos ? made : marked(made.bytes));
   }
 
   static std::optional<std::int64_t> index_from(std::string_view name) {
@@ -265,14 +267,14 @@ class BraceFormat {
       return items_[index];
     }
     for (const auto& [key, value] : names_) {
-      if (key == name) return value;
+      if (key.bytes == name) return value;
     }
     fail(fmt::format("there is no argument '{}' for a format", name));
   }
 
   Interpreter& in_;
   std::vector<Object> items_;
-  std::vector<std::pair<std::string, Object>> names_;
+  Keywords names_;
   std::size_t next_ = 0;
 };
 

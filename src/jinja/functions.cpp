@@ -1,4 +1,5 @@
 // The functions of every template.
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <utility>
@@ -47,7 +48,7 @@ Dict dict_from(Interpreter& in, Parameters& given) {
       }
     }
   }
-  for (auto& [name, value] : given.keywords()) dict.set(in.budget(), Text{name}, std::move(value));
+  for (auto& [name, value] : given.keywords()) dict.set(in.budget(), std::move(name), std::move(value));
   given.finish();
   return dict;
 }
@@ -59,7 +60,7 @@ Object make_namespace_of(Interpreter& in, Parameters& given) {
   const Object made = in.make_namespace();
   for (const auto& [key, value] : dict.entries()) {
     if (key.text() == nullptr) fail("names of a namespace have to be texts");
-    (*made.get_if<Namespace*>())->entries.emplace_back(key.text()->bytes, value);
+    (*made.get_if<Namespace*>())->entries.emplace_back(*key.text(), value);
   }
   return made;
 }
@@ -120,9 +121,25 @@ Object strftime_now(Interpreter& in, Parameters& given) {
   given.finish();
   if (format->size() > 1000) fail("the format of strftime_now() is too long");
   const std::tm now = in.now();
-  std::string out(format->size() * 40 + 256, '\0');
-  out.resize(std::strftime(out.data(), out.size(), format->bytes.c_str(), &now));
-  return Text{out};
+  const std::string& bytes = format->bytes;
+  Text out;
+  for (std::size_t at = 0; at < bytes.size();) {
+    if (bytes[at] != '%') {
+      const std::size_t end = std::min(bytes.find('%', at), bytes.size());
+      append(out, *format, at, end);
+      at = end;
+      continue;
+    }
+    // A conversion: flags and a width, a modifier, a letter. Its text is input if its letter is.
+    std::size_t end = std::min(bytes.find_first_not_of("_-^#+0123456789", at + 1), bytes.size());
+    if (end < bytes.size() && (bytes[end] == 'E' || bytes[end] == 'O')) ++end;
+    end = std::min(end + 1, bytes.size());
+    std::array<char, 512> made = {};
+    const std::size_t size = std::strftime(made.data(), made.size(), bytes.substr(at, end - at).c_str(), &now);
+    append(out, std::string_view(made.data(), size), is_input(*format, end - 1));
+    at = end;
+  }
+  return out;
 }
 
 }  // namespace

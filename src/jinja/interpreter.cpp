@@ -147,8 +147,8 @@ void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, 
   const Expression& call_of = *statement.value;
   const Object callee = evaluate(*call_of.operands[0], scope);
   Parameters given = parameters(call_of.arguments, scope);
-  std::vector<std::pair<std::string, Object>> keywords = given.keywords();
-  keywords.emplace_back("caller", ThingPtr(std::make_shared<Macro>(statement, scope)));
+  Keywords keywords = given.keywords();
+  keywords.emplace_back(Text{"caller"}, ThingPtr(std::make_shared<Macro>(statement, scope)));
   Parameters with_caller(given.positional(), std::move(keywords));
   print(out, call(callee, with_caller));
 }
@@ -192,12 +192,12 @@ void Interpreter::assign(const Expression& target, const Object& value, const Sc
   auto* const* const space = of == nullptr ? nullptr : of->get_if<Namespace*>();
   if (space == nullptr) fail("cannot assign attribute on non-namespace object");
   auto& entries = (*space)->entries;
-  const auto found = std::ranges::find_if(entries, [&](const auto& entry) { return entry.first == target.text; });
+  const auto found = std::ranges::find_if(entries, [&](const auto& entry) { return entry.first.bytes == target.text; });
   if (found != entries.end()) {
     found->second = value;
   } else {
     budget_.charge(64 + target.text.size());
-    entries.emplace_back(target.text, value);
+    entries.emplace_back(Text{target.text}, value);
   }
 }
 
@@ -231,10 +231,10 @@ Object Interpreter::call_macro(const Statement& macro, const ScopePtr& scope, Pa
   auto keywords = given.keywords();
   if (macro.takes_keywords) {
     Dict all;
-    for (auto& [key, value] : keywords) all.set(budget_, Text{key}, std::move(value));
+    for (auto& [key, value] : keywords) all.set(budget_, std::move(key), std::move(value));
     inner->set("kwargs", make_dict(std::move(all)));
   } else if (!keywords.empty()) {
-    fail(fmt::format("macro '{}' takes no keyword argument '{}'", name, keywords.front().first));
+    fail(fmt::format("macro '{}' takes no keyword argument '{}'", name, keywords.front().first.bytes));
   }
   std::vector<Object> rest = given.positional();
   if (macro.takes_more) {

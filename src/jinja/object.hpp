@@ -164,7 +164,7 @@ class Object {
 };
 
 struct Namespace {
-  std::vector<std::pair<std::string, Object>> entries;
+  std::vector<std::pair<Text, Object>> entries;
 };
 
 Object undefined(std::string reason);

@@ -14,7 +14,7 @@ std::optional<Object> Parameters::take(std::string_view name) {
 }
 
 std::optional<Object> Parameters::keyword(std::string_view name) {
-  const auto found = std::ranges::find_if(keywords_, [&](const auto& keyword) { return keyword.first == name; });
+  const auto found = std::ranges::find_if(keywords_, [&](const auto& keyword) { return keyword.first.bytes == name; });
   if (found == keywords_.end()) return std::nullopt;
   Object value = std::move(found->second);
   keywords_.erase(found);
@@ -59,11 +59,11 @@ std::vector<Object> Parameters::positional() {
   return rest;
 }
 
-std::vector<std::pair<std::string, Object>> Parameters::keywords() { return std::exchange(keywords_, {}); }
+Keywords Parameters::keywords() { return std::exchange(keywords_, {}); }
 
 void Parameters::finish() const {
   if (next_ < positional_.size()) fail(fmt::format("{} got {} arguments too many", call_, positional_.size() - next_));
-  if (!keywords_.empty()) fail(fmt::format("{} has no argument '{}'", call_, keywords_.front().first));
+  if (!keywords_.empty()) fail(fmt::format("{} has no argument '{}'", call_, keywords_.front().first.bytes));
 }
 
 }  // namespace poise::jinja

@@ -11,10 +11,13 @@
 
 namespace poise::jinja {
 
+// Names keep their marks: those after ** may be input.
+using Keywords = std::vector<std::pair<Text, Object>>;
+
 class Parameters {
  public:
   Parameters() = default;
-  Parameters(std::vector<Object> positional, std::vector<std::pair<std::string, Object>> keywords)
+  Parameters(std::vector<Object> positional, Keywords keywords)
       : positional_(std::move(positional)), keywords_(std::move(keywords)) {}
 
   // For messages: "replace()".
@@ -34,7 +37,7 @@ class Parameters {
 
   // The remaining arguments.
   std::vector<Object> positional();
-  std::vector<std::pair<std::string, Object>> keywords();
+  Keywords keywords();
   bool has_positional() const { return next_ < positional_.size(); }
   // Throws if arguments remain.
   void finish() const;
@@ -43,7 +46,7 @@ class Parameters {
   std::string call_ = "the function";
   std::vector<Object> positional_;
   std::size_t next_ = 0;
-  std::vector<std::pair<std::string, Object>> keywords_;
+  Keywords keywords_;
 };
 
 }  // namespace poise::jinja

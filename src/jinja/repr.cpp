@@ -134,7 +134,7 @@ Text to_text(Budget& budget, const Object& object) {
     append(out, "<Namespace {");
     for (const auto& [name, value] : (*space)->entries) {
       if (&name != &(*space)->entries.front().first) append(out, ", ");
-      append_repr(out, Text{name});
+      append_repr(out, name);
       append(out, ": ");
       append_repr(budget, out, value);
     }

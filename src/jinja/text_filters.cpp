@@ -140,7 +140,7 @@ Object filter_format(Interpreter& in, const Object& value, Parameters& given) {
   if (names.empty())
     return percent_formatted(in.budget(), to_text(in.budget(), value), make_tuple(in.budget(), std::move(items)));
   Dict dict;
-  for (auto& [name, item] : names) dict.set(in.budget(), Text{name}, std::move(item));
+  for (auto& [name, item] : names) dict.set(in.budget(), std::move(name), std::move(item));
   return percent_formatted(in.budget(), to_text(in.budget(), value), make_dict(std::move(dict)));
 }
 

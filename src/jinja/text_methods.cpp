@@ -190,9 +190,9 @@ Object format_map(Interpreter& in, const Object& self, Parameters& given) {
   given.finish();
   const auto* const dict = map.get_if<DictPtr>();
   if (dict == nullptr) fail("format_map() needs a mapping");
-  std::vector<std::pair<std::string, Object>> names;
+  Keywords names;
   for (const auto& [key, value] : (*dict)->entries()) {
-    if (key.text() != nullptr) names.emplace_back(key.text()->bytes, value);
+    if (key.text() != nullptr) names.emplace_back(*key.text(), value);
   }
   Parameters all({}, std::move(names));
   return brace_formatted(in, text_self(self), all);

@@ -112,6 +112,20 @@ TEST(Template, MarksWhatComesFromTheVariablesThroughFiltersOfLayout) {
             "['[aa.com]', 1]'[well-knownwel");
 }
 
+TEST(Template, MarksWhatComesFromTheVariablesThroughNamesAndFormats) {
+  const Attributes given = {{"d", Attributes{{"<s>", 1}}}, {"x", "<s>%Y"}, {"f", "{:<>2}"}};
+  EXPECT_EQ(marked_text("{{ dict(**d)|tojson }}{{ dict({'a': 1}, **d)|list|join }}", given), R"({"[<s>]": 1}a[<s>])");
+  EXPECT_EQ(marked_text("{% macro f() %}{{ kwargs|list|join }}{% endmacro %}{{ f(b=1, **d) }}", given), "b[<s>]");
+  EXPECT_EQ(marked_text("{% macro f() %}{{ kwargs|list|join }}{{ caller() }}{% endmacro %}"
+                        "{% call f(**d) %}c{% endcall %}",
+                        given),
+            "[<s>]c");
+  EXPECT_EQ(marked_text("{{ namespace(**d)|string }}{{ namespace(d)|string }}", given),
+            "<Namespace {'[<s>]': 1}><Namespace {'[<s>]': 1}>");
+  EXPECT_EQ(marked_text("{{ strftime_now('%d' ~ x ~ '%%|%-m') }}", given), "26[<s>2024]%|7");
+  EXPECT_EQ(marked_text("{{ f.format('') }}{{ '{:*>2}'.format('') }}", given), "[<<]**");
+}
+
 std::string error_of(const std::string& source, const Attributes& variables = {}, const Limits& limits = {}) {
   return support::error_of([&] { (void)render(source, variables, limits); }).what();
 }
