@@ -14,11 +14,17 @@ StopTexts::StopTexts(std::vector<std::string> stops) : stops_(std::move(stops)) 
 std::string StopTexts::add(std::string_view piece) {
   if (found_) return {};
   held_ += piece;
-  std::size_t first = std::string::npos;
-  for (const std::string& stop : stops_) first = std::min(first, held_.find(stop));
-  if (first != std::string::npos) {
+  std::size_t end = std::string::npos;
+  std::size_t begin = 0;
+  for (const std::string& stop : stops_) {
+    const std::size_t at = held_.find(stop);
+    if (at == std::string::npos || at + stop.size() > end) continue;
+    begin = at + stop.size() < end ? at : std::min(begin, at);
+    end = at + stop.size();
+  }
+  if (end != std::string::npos) {
     found_ = true;
-    held_.resize(first);
+    held_.resize(begin);
     return std::exchange(held_, {});
   }
   // The longest suffix that begins a stop.

@@ -1,4 +1,5 @@
-// StopTexts: cuts a text that arrives in pieces where one of several stop texts begins.
+// StopTexts: cuts a text that arrives in pieces where one of several stop texts begins: the one that is complete first;
+// of several that end there, the longest. How the text is divided makes no difference.
 #pragma once
 
 #include <string>

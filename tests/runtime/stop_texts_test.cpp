@@ -28,6 +28,17 @@ TEST(StopTexts, CutExactlyWhateverThePieces) {
   }
 }
 
+// By hand, from the rule: the stop text that ends first, then the one that begins first.
+TEST(StopTexts, TheFirstCompleteOneCutsWhateverThePieces) {
+  for (std::size_t size = 1; size < 12; ++size) {
+    SCOPED_TRACE(size);
+    EXPECT_EQ(cut({". A l", "A"}, "Dog. A little", size), "Dog. ");
+    EXPECT_EQ(cut({"A", ". A"}, "Dog. A little", size), "Dog");
+    EXPECT_EQ(cut({"abcd", "bc", "abc"}, "xabcd", size), "x");
+    EXPECT_EQ(cut({"abcd", "c"}, "xabcd", size), "xab");
+  }
+}
+
 TEST(StopTexts, HoldsBackNoMoreThanWhatMayBecomeOne) {
   StopTexts watch({"stop", "op!"});
   EXPECT_EQ(watch.add("a st"), "a ");
