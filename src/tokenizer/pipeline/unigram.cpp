@@ -21,14 +21,13 @@ constexpr double kUnknownPenalty = 10;  // below the worst token
 
 class Unigram final : public PieceModel {
  public:
-  Unigram(const Fields& fields, const ModelContext& context)
-      : byte_fallback_(fields.boolean("byte_fallback", false)), ids_(context.ids) {
+  Unigram(const Fields& fields, const ModelContext& context) : byte_fallback_(fields.boolean("byte_fallback", false)) {
     const Vocabulary& vocabulary = context.vocabulary;
     read_scores(fields, vocabulary);
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    for (std::size_t id = vocabulary.size(); id-- > 0;) {  // of tokens with the same text, the last one counts
       const std::string_view text = vocabulary.text(id);
-      if (text.empty() || !context.ids.finds(static_cast<TokenId>(id))) continue;
+      if (text.empty() || !context.ids.is_shown(static_cast<TokenId>(id))) continue;
       tokens_.add(text, static_cast<TokenId>(id));
       least = std::min(least, scores_[id]);
     }
@@ -41,7 +40,7 @@ class Unigram final : public PieceModel {
     }
     bytes_.fill(-1);
     for (unsigned byte = 0; byte < 256 && byte_fallback_; ++byte)
-      bytes_[byte] = context.ids.find(fmt::format("<0x{:02X}>", byte)).value_or(-1);
+      bytes_[byte] = token_of(fmt::format("<0x{:02X}>", byte));
   }
 
   std::unique_ptr<PieceEncoder> start() const override;
@@ -64,8 +63,14 @@ class Unigram final : public PieceModel {
     }
   }
 
+  // -1: none.
+  TokenId token_of(std::string_view text) const {
+    TokenId found = -1;
+    tokens_.for_each_prefix(text, [&](std::size_t length, TokenId id) { found = length == text.size() ? id : found; });
+    return found;
+  }
+
   bool byte_fallback_;
-  const TokenIndex& ids_;
   std::vector<double> scores_;
   PrefixTrie tokens_;
   double unknown_score_ = 0;
@@ -147,7 +152,7 @@ class Unigram::AtWork final : public PieceEncoder {
   // An unknown run may be the text of a token that was not a choice.
   void append(std::string_view text, TokenId id, std::vector<TokenId>& tokens) const {
     if (id != of_.unknown_) return tokens.push_back(id);
-    if (const auto found = of_.ids_.find(text)) return tokens.push_back(*found);
+    if (const TokenId found = of_.token_of(text); found >= 0) return tokens.push_back(found);
     const auto token = [&](char byte) { return of_.bytes_[static_cast<unsigned char>(byte)]; };
     if (!of_.byte_fallback_ || std::ranges::any_of(text, [&](char byte) { return token(byte) < 0; }))
       return tokens.push_back(id);

@@ -78,6 +78,7 @@ class TokenIndex {
   // TokenTexts::guess_many().
   std::size_t count_missing(std::span<const std::string_view> texts) const;
 
+  bool is_shown(TokenId id) const { return hidden_.empty() || !hidden_[static_cast<std::size_t>(id)]; }
   // True when that token is found by its text.
   bool finds(TokenId id) const {
     if (texts_ && !passed_[static_cast<std::size_t>(id)]) return true;
@@ -85,8 +86,6 @@ class TokenIndex {
   }
 
  private:
-  bool is_shown(TokenId id) const { return hidden_.empty() || !hidden_[static_cast<std::size_t>(id)]; }
-
   const Vocabulary& vocabulary_;
   std::shared_ptr<const TokenTexts> texts_;  // null: all are in `own_`
   std::vector<bool> hidden_;

@@ -127,6 +127,19 @@ TEST(TokenizerJson, UnknownCharactersAreFusedOrNot) {
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]")).encode("axya"), ElementsAre(1, 1));
 }
 
+// The expected ids are those of Hugging Face's library (version 0.23.2): the last entry's id and score count.
+TEST(TokenizerJson, APieceOfUnigramMayComeTwice) {
+  const auto ids = [](const std::string& more, std::string_view text) {
+    return tokenizer_of(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0], ["a", -5], ["b", -5],
+                        ["c", -5], ["ab", -1], ["abc", -7], )" +
+                        more + "]}}")
+        .encode(text);
+  };
+  EXPECT_THAT(ids(R"(["ab", -50])", "ab"), ElementsAre(1, 2));
+  EXPECT_THAT(ids(R"(["ab", -50])", "abc"), ElementsAre(5));
+  EXPECT_THAT(ids(R"(["ab", -0.5])", "ab"), ElementsAre(6));
+}
+
 // A character that vanishes makes neighbours of those at its sides, in long pieces, too.
 TEST(TokenizerJson, WhatIsBesideAVanishedCharacterMerges) {
   const Tokenizer tokenizer = tokenizer_of(bpe({"a", "b", "ab", "-"}, R"(["a b"])"));
