@@ -33,7 +33,11 @@ Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope
     case ExpressionKind::tuple:
     case ExpressionKind::dict: return container(expression, scope);
     case ExpressionKind::attribute:
-    case ExpressionKind::item: return access(expression, scope);
+    case ExpressionKind::item: {
+      Object found = access(expression, scope);
+      require_usable(found);
+      return found;
+    }
     case ExpressionKind::slice: break;
     case ExpressionKind::call: return call(expression, scope);
     case ExpressionKind::filter: return filtered(expression, scope, nullptr);
@@ -54,6 +58,7 @@ Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope
 
 Object Interpreter::name(const Expression& expression, const ScopePtr& scope) {
   const Object* const found = scope->find(expression.name);
+  if (found != nullptr) require_usable(*found);
   return found != nullptr ? *found : undefined(fmt::format("'{}' is undefined", expression.name));
 }
 

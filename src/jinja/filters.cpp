@@ -18,12 +18,14 @@ Object Interpreter::filter(std::string_view name, const Object& value, Parameter
   budget_.step();
   const Method found = filter_of(name);
   if (found == nullptr) fail(fmt::format("there is no filter '{}'", name));
+  require_usable(value);
   given.name_call(fmt::format("filter '{}'", name));
   return found(*this, value, given);
 }
 
 bool Interpreter::test(std::string_view name, const Object& value, Parameters& given) {
   budget_.step();
+  require_usable(value);
   const Test found = test_of(name);
   if (found == nullptr) fail(fmt::format("there is no test '{}'", name));
   given.name_call(fmt::format("test '{}'", name));

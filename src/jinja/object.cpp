@@ -28,6 +28,22 @@ SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
   return std::make_shared<const Sequence>(Sequence{std::move(items), depth});
 }
 
+// An integer of a conversation for which there is no type.
+class LargeNumber final : public Thing {
+ public:
+  explicit LargeNumber(std::uint64_t number) : number_(number) {}
+
+  std::string type() const override { refuse(); }
+  std::string shown() const override { refuse(); }
+  Object call(Interpreter&, Parameters&) override { refuse(); }
+  void require_usable() const override { refuse(); }
+
+ private:
+  [[noreturn]] void refuse() const { fail(fmt::format("the number {} is larger than a template's may be", number_)); }
+
+  std::uint64_t number_;
+};
+
 }  // namespace
 
 std::optional<Object> Thing::attribute(Interpreter&, std::string_view) { return std::nullopt; }
@@ -125,7 +141,7 @@ Object from_value(Budget& budget, const Value& value, bool is_input) {
   if (const auto* number = value.get_if<std::uint64_t>()) {
     if (*number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       return static_cast<std::int64_t>(*number);
-    fail(fmt::format("the number {} is larger than a template's may be", *number));
+    return ThingPtr(std::make_shared<LargeNumber>(*number));
   }
   if (const auto* number = value.get_if<double>()) return *number;
   if (const auto* found = value.get_if<std::string>()) return text(*found);
@@ -236,6 +252,10 @@ void require_hash(const Object& object) {
   if (const auto* tuple = object.get_if<Tuple>()) {
     for (const Object& item : tuple->items->items) require_hash(item);
   }
+}
+
+void require_usable(const Object& object) {
+  if (const auto* thing = object.get_if<ThingPtr>()) (*thing)->require_usable();
 }
 
 void fail_undefined(const Object& object) {

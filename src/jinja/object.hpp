@@ -109,6 +109,7 @@ class Thing {
   virtual std::optional<Object> attribute(Interpreter& in, std::string_view name);
   // The length as an iterable; nothing if it has none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
+  virtual void require_usable() const {}  // see below
 };
 using ThingPtr = std::shared_ptr<Thing>;
 
@@ -175,7 +176,8 @@ Object make_iterator(Budget& budget, std::vector<Object> items, std::string type
 Object make_dict(Dict dict);
 unsigned depth_of(const Object& object);
 
-// A JSON value; marks its texts as input if `is_input`. Bytes become texts.
+// A JSON value; marks its texts as input if `is_input`. Bytes become texts. An integer from 2^63 on fails where it is
+// used.
 Object from_value(Budget& budget, const Value& value, bool is_input);
 
 std::string type_name(const Object& object);  // "str", "NoneType", ...
@@ -193,6 +195,8 @@ bool is_iterable(const Object& object);
 // Throws for types that cannot be keys.
 void require_hash(const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
+// Throws for a number that from_value() could not take.
+void require_usable(const Object& object);
 
 // Python's str() and repr(). Input stays marked.
 Text to_text(Budget& budget, const Object& object);

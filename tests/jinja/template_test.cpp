@@ -149,6 +149,21 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("{{ 1 // 0 }}"), HasSubstr("by zero"));
 }
 
+// JSON may have integers that a template cannot have.
+TEST(Template, IntegersBeyond64BitsFailWhereTheyAreUsed) {
+  const std::string_view json = R"({"large": 9223372036854775808, "x": "y", "n": -9223372036854775808,
+                                    "f": 1e300, "l": [18446744073709551615]})";
+  const Attributes given = {{"m", parse_json(json, "")}};
+  EXPECT_EQ(render("{{ m.x }}{{ m|length }}{{ m.n }}{{ m.f }}{{ m.l|length }}", given).bytes,
+            "y5-92233720368547758081e+3001");
+  for (const char* source :
+       {"{{ m.large }}", "{{ m['large'] }}", "{{ m.large is string }}", "{{ m|tojson }}", "{{ m }}", "{{ m|pprint }}",
+        "{% for x in m.l %}{{ x + 1 }}{% endfor %}", "{{ m.l|sum }}", "{{ m.l|join }}", "{{ m.values()|list|string }}",
+        "{{ m.l|map('float')|list }}", "{{ m.l|select('number')|list }}"}) {
+    EXPECT_THAT(error_of(source, given), HasSubstr("is larger than a template's may be")) << source;
+  }
+}
+
 TEST(Template, AnythingThatIsNotOfItsValuesIsOutOfReach) {
   EXPECT_EQ(render("{{ ''.__class__ }}{{ [].__doc__ }}{{ cycler.__init__ }}{{ {}.__class__ }}").bytes, "");
   EXPECT_THAT(error_of("{{ ''.__class__.__mro__ }}"), HasSubstr("is unsafe"));
