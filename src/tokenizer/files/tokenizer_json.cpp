@@ -395,7 +395,9 @@ Vocabulary read_tokenizer_json(const Source& source) { return TokenizerJsonReade
 bool looks_like_tokenizer_json(const Source& source) {
   constexpr std::uint64_t kStart = 4096;  // the library puts the long parts last
   const std::string start = read_text(source, std::min(source.size(), kStart));
-  return start.starts_with('{') && start.find("\"added_tokens\"") != std::string::npos;
+  const auto has = [&](std::string_view key) { return start.find(key) != std::string::npos; };
+  if (!start.starts_with('{')) return false;
+  return has("\"added_tokens\"") || (has("\"model\"") && (has("\"vocab\"") || has("\"merges\"")));
 }
 
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options) {

@@ -345,6 +345,18 @@ std::string refusal(const std::string& json, std::string_view text = "a") {
   return "nothing";
 }
 
+// serde, which the library reads with, takes keys in any order.
+TEST(TokenizerJson, IsRecognizedWhateverItsFirstKey) {
+  const std::string many(5000, ' ');
+  EXPECT_TRUE(looks_like_tokenizer_json(*source_of(R"({"version": "1.0", "added_tokens": [])" + many + "}")));
+  EXPECT_TRUE(looks_like_tokenizer_json(
+      *source_of(R"({"model": {"type": "BPE", "vocab": {"a": 0},)" + many + R"("merges": []}, "added_tokens": []})")));
+  EXPECT_TRUE(looks_like_tokenizer_json(
+      *source_of(R"({"model": {"merges": [],)" + many + R"("vocab": {}}, "added_tokens": []})")));
+  EXPECT_FALSE(looks_like_tokenizer_json(*source_of(R"({"model_type": "llama", "vocab_size": 7})")));
+  EXPECT_FALSE(looks_like_tokenizer_json(*source_of(R"(["model", "vocab"])")));
+}
+
 TEST(TokenizerJson, RefusesWhatContradictsItself) {
   EXPECT_THAT(refusal("[]"), HasSubstr("JSON"));
   EXPECT_THAT(refusal("{}"), HasSubstr("model.vocab: expected the tokens"));
