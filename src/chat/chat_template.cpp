@@ -46,6 +46,18 @@ const std::string& chosen_template(const Vocabulary& vocabulary, bool has_tools)
               fmt::format("none of the model's chat templates is the default: {}", names_of(*list)));
 }
 
+// A list of tokens by their texts. Other values stay.
+Value texts_of(const Value& value) {
+  const auto* const list = value.get_if<Value::Array>();
+  if (list == nullptr) return value;
+  Value::Array texts;
+  for (const Value& token : *list) {
+    const std::string* const text = named_text(token);
+    texts.push_back(text == nullptr ? token : Value(*text));
+  }
+  return texts;
+}
+
 // The special tokens under the names that templates use.
 std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
   struct Named {
@@ -70,7 +82,13 @@ std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
     }
   }
   if (const Value* more = vocabulary.tokenizer_config.find("additional_special_tokens"))
-    variables.push_back({"additional_special_tokens", *more, false});
+    variables.push_back({"additional_special_tokens", texts_of(*more), false});
+  const Value* const extra = vocabulary.tokenizer_config.find("extra_special_tokens");
+  if (const auto* const by_name = extra == nullptr ? nullptr : extra->get_if<Attributes>()) {
+    for (const auto& [name, token] : *by_name) {
+      if (const std::string* text = named_text(token)) variables.push_back({name, *text, false});
+    }
+  }
   return variables;
 }
 

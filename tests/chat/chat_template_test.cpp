@@ -61,6 +61,18 @@ TEST(ChatTemplate, MakesATextWithTheSpecialTokensOfTheVocabulary) {
   EXPECT_EQ(ChatTemplate(kPlain, vocabulary).render(hello()).text, "[user]Hello<end>[assistant]");
 }
 
+// What templates get in transformers: its special_tokens_map has texts only, and the names of extra_special_tokens.
+TEST(ChatTemplate, KnowsTheOtherSpecialTokensByTheirTexts) {
+  Vocabulary vocabulary = letters();
+  vocabulary.tokenizer_config = {
+      {"additional_special_tokens", Value::Array{"<a>", Attributes{{"content", "<b>"}, {"special", true}}}},
+      {"extra_special_tokens", Attributes{{"image_token", "<image>"}, {"eoi", Attributes{{"content", "<eoi>"}}}}}};
+  const ChatText made =
+      ChatTemplate("{{ additional_special_tokens }}{{ image_token }}{{ eoi }}", vocabulary).render(hello());
+  EXPECT_EQ(made.text, "['<a>', '<b>']<image><eoi>");
+  EXPECT_EQ(made.from_messages.find('\1'), std::string::npos);
+}
+
 TEST(ChatTemplate, OneOfSeveral) {
   Vocabulary vocabulary = letters();
   EXPECT_FALSE(has_chat_template(vocabulary));
