@@ -71,6 +71,7 @@ class Chat {
         continue;
       }
       const auto message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
+      if (is_over_) break;
       if (!message) continue;
       reader_.remember(*message);
       answer(*message);
@@ -93,15 +94,23 @@ class Chat {
   // Ctrl-C was pressed at the prompt.
   bool is_interrupted() { return interrupts_ && interrupts_->take(); }
 
-  // A message continues after a line that ends with a backslash, and between triple quotation marks. Nothing after
-  // Ctrl-C; the end of the input ends it.
+  // Where a message has no next line: true after Ctrl-C, and after Ctrl-D, which ends the conversation.
+  bool is_given_up() {
+    if (is_interrupted()) return true;
+    is_over_ = reader_.is_terminal();
+    if (is_over_) print_now("\n");
+    return is_over_;
+  }
+
+  // A message continues after a line that ends with a backslash, and between triple quotation marks. Nothing if it is
+  // given up; the end of an input without a terminal ends it.
   std::optional<std::string> whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {
       text.erase(0, kQuotes.size());
       while (!text.ends_with(kQuotes)) {
         const auto next = reader_.line(". ");
-        if (!next && is_interrupted()) return std::nullopt;
+        if (!next && is_given_up()) return std::nullopt;
         if (!next) return text;
         (text += '\n') += *next;
       }
@@ -111,7 +120,7 @@ class Chat {
     while (text.ends_with('\\')) {
       text.back() = '\n';
       const auto next = reader_.line(". ");
-      if (!next && is_interrupted()) return std::nullopt;
+      if (!next && is_given_up()) return std::nullopt;
       if (!next) break;
       text += *next;
     }
@@ -193,6 +202,7 @@ class Chat {
   ChatSession session_;
   LineReader reader_;
   std::optional<Interrupts> interrupts_ = {};  // at the prompt of a terminal: Ctrl-C ends a program that reads a pipe
+  bool is_over_ = false;                       // Ctrl-D in a message
   bool has_failed_ = false;
 };
 
