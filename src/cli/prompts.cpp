@@ -80,7 +80,6 @@ class PromptReader {
     if (const Value* id = line.find("id")) result.id = *id;
     if (const Value* most = line.find("max_tokens")) result.max_tokens = whole_number(*most, "max_tokens");
     result.tokens = tokens_of(line);
-    if (result.tokens.empty()) fail("the prompt is empty, and the vocabulary has no BOS token to begin with");
     return result;
   }
 
@@ -95,11 +94,18 @@ class PromptReader {
     const Value* messages = line.find("messages");
     if ((text != nullptr) + (ids != nullptr) + (messages != nullptr) != 1)
       fail("expected one of \"prompt\", \"tokens\" and \"messages\"");
-    if (ids != nullptr) return ids_of(*ids);
-    if (messages != nullptr) return conversation_tokens(line);
+    if (ids != nullptr) return some(ids_of(*ids), "\"tokens\": the list is empty");
+    if (messages != nullptr)
+      return some(conversation_tokens(line), "the chat template makes an empty text of the conversation");
     const auto* prompt = text->get_if<std::string>();
     if (prompt == nullptr) fail("\"prompt\": expected a text");
-    return weights_.tokenizer().encode_with_special(*prompt);
+    return some(weights_.tokenizer().encode_with_special(*prompt),
+                "the prompt is empty, and the vocabulary has no BOS token to begin with");
+  }
+
+  std::vector<TokenId> some(std::vector<TokenId> tokens, const char* problem_if_none) const {
+    if (tokens.empty()) fail(problem_if_none);
+    return tokens;
   }
 
   std::vector<TokenId> ids_of(const Value& value) const {
