@@ -26,8 +26,8 @@ struct F8Matrix {
   const Tensor& scales;
 };
 
-// `weight` of f8 [out, in] with `weight_scale`: one number, or one for each row.
-Tensor scaled_f8(const MatrixParts& matrix);
+// `weight` of f8 [out, in] with scales: one number, or one for each row.
+Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending);
 
 // Numbers of f4_e2m1, two a byte, with a scale of f8_e4m3 for each group of 16 along rows, times a factor for the whole
 // matrix. Throws invalid_file (without path) for shapes that do not fit.

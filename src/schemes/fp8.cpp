@@ -1,7 +1,8 @@
 // Numbers of eight bits with scales, of a matrix [out, in]:
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]
-//   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them
+//   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them, of 128 if that key
+//                      is missing. If it is null, as weight_scale
 //   weight_scale       one number, or one a row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of 128
 //                      rows and columns, [out / 128, 1, in / 128, 1], rounded up
 //   input_scale        how inputs are quantized
@@ -32,9 +33,14 @@ constexpr std::array<DType, 2> kCodes = {DType::f8_e4m3, DType::f8_e5m2};
 constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_scale_ub", ".activation_scale",
                                                       ".k_scale", ".v_scale"};
 
-Tensor fold_blocks(const MatrixParts& matrix, const QuantizationConfig& config) {
+constexpr std::uint64_t kBlock = 128;
+
+Tensor fold_inverse(const MatrixParts& matrix, const QuantizationConfig& config) {
+  constexpr std::string_view kKey = "weight_block_size";
   const F8Matrix f8(matrix, ".weight_scale_inv");
-  const auto size = block_sides(config.keys().find("weight_block_size"), "weight_block_size");
+  const Value* const sides = config.keys().find(kKey);
+  if (sides == nullptr ? f8.scales.elements() == 1 : *sides == Value()) return scaled_f8(matrix, ".weight_scale_inv");
+  const auto size = sides == nullptr ? std::array{kBlock, kBlock} : block_sides(sides, kKey);
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], size[0]), ceil_div(f8.weight.shape[1], size[1])});
   return f8.scaled(size[0], size[1]);
 }
@@ -45,13 +51,12 @@ bool is_wide(const MatrixParts& matrix) {
   return weight == nullptr || weight->parts.empty() || weight->parts[0].dtype != DType::u8;
 }
 
-Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix); }
+Tensor fold_scaled(const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix, ".weight_scale"); }
 
 // The algorithm may be that of another matrix (MIXED_PRECISION): the shape of the scales tells blocks.
 Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
-  constexpr std::uint64_t kBlock = 128;
   matrix.require(".weight");
-  if (matrix.require(".weight_scale").shape.size() != 4) return scaled_f8(matrix);
+  if (matrix.require(".weight_scale").shape.size() != 4) return scaled_f8(matrix, ".weight_scale");
   const F8Matrix f8(matrix, ".weight_scale", {DType::f8_e4m3});
   matrix.require_shape(f8.scales, {ceil_div(f8.weight.shape[0], kBlock), 1, ceil_div(f8.weight.shape[1], kBlock), 1});
   return f8.scaled(kBlock, kBlock);
@@ -152,8 +157,8 @@ Tensor F8Matrix::scaled(std::uint64_t rows, std::uint64_t columns) const {
   return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), rows, columns);
 }
 
-Tensor scaled_f8(const MatrixParts& matrix) {
-  const F8Matrix f8(matrix, ".weight_scale");
+Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending) {
+  const F8Matrix f8(matrix, scales_ending);
   const std::uint64_t rows = f8.weight.shape[0];
   const std::uint64_t columns = f8.weight.shape[1];
   const Shape& shape = f8.scales.shape;
@@ -165,14 +170,14 @@ Tensor scaled_f8(const MatrixParts& matrix) {
   return f8.scaled(each_row ? 1 : rows, columns);
 }
 
-const QuantizationScheme fp8_blocks = {
+const QuantizationScheme fp8_inverse = {
     .title = "fp8",
     .method = "fp8",
     .marker = ".weight_scale_inv",
     .parts = kParts,
     .left_out = kLeftOut,
     .code_types = kCodes,
-    .fold = fold_blocks,
+    .fold = fold_inverse,
 };
 
 const QuantizationScheme fp8_tensors = {

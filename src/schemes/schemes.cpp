@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>(
     {&schemes::gptq, &schemes::awq, &schemes::compressed_nvfp4, &schemes::compressed_integers,
-     &schemes::compressed_int8, &schemes::compressed_floats, &schemes::fp8_blocks, &schemes::fp8_tensors,
+     &schemes::compressed_int8, &schemes::compressed_floats, &schemes::fp8_inverse, &schemes::fp8_tensors,
      &schemes::fbgemm_fp8, &schemes::modelopt_nvfp4, &schemes::modelopt_fp8, &schemes::bitsandbytes_4bit,
      &schemes::bitsandbytes_8bit, &schemes::hqq, &schemes::mlx, &schemes::mxfp4});
 

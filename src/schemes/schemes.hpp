@@ -11,7 +11,7 @@ extern const QuantizationScheme compressed_nvfp4;
 extern const QuantizationScheme compressed_integers;
 extern const QuantizationScheme compressed_int8;
 extern const QuantizationScheme compressed_floats;
-extern const QuantizationScheme fp8_blocks;
+extern const QuantizationScheme fp8_inverse;
 extern const QuantizationScheme fp8_tensors;
 extern const QuantizationScheme fbgemm_fp8;
 extern const QuantizationScheme modelopt_nvfp4;

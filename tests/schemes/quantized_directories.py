@@ -267,6 +267,19 @@ def fp8_modelopt_blocks():
     return {"quant_method": "modelopt", "quant_algo": "FP8_PB_WO"}, parts
 
 
+def fp8_inverse(block=None, **config):
+    """weight_scale_inv where weight_block_size is null or missing: one number, or blocks of 128 x 128."""
+
+    def parts(name, shape):
+        result, numbers = fp8_blocks(block or shape)[1](name, shape)
+        if block is None:
+            result[".weight_scale_inv"] = result[".weight_scale_inv"].reshape(())
+            result[".activation_scale"] = np.array(1.5, np.float32)
+        return result, numbers
+
+    return {"quant_method": "fp8", "activation_scheme": "static", **config}, parts
+
+
 def fp8_scaled(config, each_row=False, shape_of_one=()):
     def parts(name, shape):
         codes = f8_codes(shape)
@@ -497,6 +510,9 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "fp8-blocks": (fp8_blocks(), ".weight", True),
     "fp8-blocks-bf16": (fp8_blocks((64, 64), True), ".weight_scale_inv", True),
     "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
+    "fp8-inverse-one": (fp8_inverse(weight_block_size=None), ".weight", True),
+    "fp8-inverse-one-unsaid": (fp8_inverse(), ".weight", True),
+    "fp8-blocks-unsaid": (fp8_inverse((128, 128)), ".weight", True),
     "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
     "fp8-fbgemm": (fp8_scaled({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, True), ".weight", True),
     "fp8-modelopt-blocks": (fp8_modelopt_blocks(), ".weight_scale", True),
