@@ -8,9 +8,9 @@
 //   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
 //   float-quantized   weight f8 [out, in], weight_scale
 //
-// A scale may also be one for each row ([out, 1]), one for the matrix, or one for each block of block_structure ([out /
-// rows, in / columns], rounded up), where the strategy of a group of matrices is "block". Zero points have the shape of
-// scales. value = (code - zero) * scale.
+// There are in / group_size groups, rounded up. A scale may also be one for each row ([out, 1]), one for the matrix, or
+// one for each block of block_structure ([out / rows, in / columns], rounded up), where the strategy of a group of
+// matrices is "block". Zero points have the shape of scales. value = (code - zero) * scale.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -35,6 +35,7 @@ constexpr std::string_view kMethod = "compressed-tensors";
 constexpr std::array<std::string_view, 4> kPackedParts = {".weight_scale", ".weight_shape", ".weight_zero_point",
                                                           ".weight_g_idx"};
 constexpr std::array<std::string_view, 3> kPlainParts = {".weight", ".weight_zero_point", ".weight_g_idx"};
+constexpr std::array<unsigned, 1> kEight = {8};
 constexpr std::array<DType, 3> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2};
 constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_zero_point", ".output_scale", ".k_scale",
                                                       ".v_scale"};
@@ -110,24 +111,35 @@ Naming naming_of(const WeightGroup& group, const std::string& module) {
   return best;
 }
 
+using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
+
+// Those that may describe a matrix with codes of one of these widths: of the groups that name it best.
+Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
+                          std::span<const unsigned> widths) {
+  std::map<Naming, Descriptions> found;
+  for (const WeightGroup& group : weight_groups(config)) {
+    const Value* number = group.weights->find("num_bits");
+    const auto is_said = [&](unsigned bits) { return *number == Value(std::uint64_t{bits}); };
+    if (number != nullptr && std::ranges::any_of(widths, is_said))
+      found[naming_of(group, matrix.name())].push_back(group.weights);
+  }
+  if (found.empty()) return {};
+  Descriptions best = found.rbegin()->second;
+  if (found.rbegin()->first == Naming::unknown) std::ranges::copy(found[Naming::by_class], std::back_inserter(best));
+  return best;
+}
+
 // The bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7 and 8, or
 // 3 and 4 in few columns: then the configuration tells, or nothing does.
 unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
-  std::map<Naming, std::set<unsigned>> said;
-  bool says_bits = false;
-  for (const WeightGroup& group : weight_groups(config)) {
-    const Value* number = group.weights->find("num_bits");
-    if (number == nullptr || *number == Value()) continue;
-    says_bits = true;
-    for (const unsigned bits : widths) {
-      if (*number == Value(std::uint64_t{bits})) said[naming_of(group, matrix.name())].insert(bits);
-    }
-  }
   std::set<unsigned> found;
-  if (!said.empty()) {
-    found = said.rbegin()->second;
-    if (said.rbegin()->first == Naming::unknown) found.merge(said[Naming::by_class]);
-  } else if (!says_bits) {
+  for (const Attributes* weights : descriptions(matrix, config, widths))
+    found.insert(static_cast<unsigned>(*weights->find("num_bits")->get_if<std::uint64_t>()));
+  const bool says_bits = std::ranges::any_of(weight_groups(config), [](const WeightGroup& group) {
+    const Value* number = group.weights->find("num_bits");
+    return number != nullptr && *number != Value();
+  });
+  if (!says_bits) {
     for (const unsigned bits : widths) {
       if (std::has_single_bit(bits)) found.insert(bits);  // the usual ones
     }
@@ -155,10 +167,46 @@ std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, con
   return std::nullopt;
 }
 
+// The columns of a group with strategy "group"; 0 with another one.
+std::uint64_t columns_of_group(const Attributes& weights) {
+  const Value* strategy = weights.find("strategy");
+  if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;
+  const Value* size = weights.find("group_size");
+  const auto* number = size == nullptr ? nullptr : size->get_if<std::uint64_t>();
+  return number == nullptr ? 0 : *number;
+}
+
+// The grid of groups that the configuration has, if it is sure to have groups, or the shape of scales is theirs. The
+// last group of a row may be shorter.
+std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
+                                    const Descriptions& described) {
+  std::set<std::uint64_t> sizes;
+  std::set<std::uint64_t> fitting;
+  for (const Attributes* weights : described) {
+    const std::uint64_t size = std::min(columns_of_group(*weights), shape[1]);
+    sizes.insert(size);
+    if (size != 0 && scales.shape == Shape{shape[0], ceil_div(shape[1], size)}) fitting.insert(size);
+  }
+  if (fitting.size() > 1) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("matrix {}: its groups may have {} columns, and quantization_config does not tell which",
+                            matrix.name(), fmt::join(fitting, " or ")));
+  }
+  if (fitting.empty()) {
+    if (sizes.empty() || sizes.contains(0)) return std::nullopt;
+    matrix.fail(
+        fmt::format("the shape of {} is {}, which is not that of groups of {} columns for {} rows of {}, as "
+                    "quantization_config has them",
+                    scales.name, to_string(scales.shape), fmt::join(sizes, " or "), shape[0], shape[1]));
+  }
+  return BlockGrid{shape[0], scales.shape[1], 1, *fitting.begin()};
+}
+
 // How the scales cover a matrix: blocks, groups of columns, rows, or all of it.
-BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& shape,
-                  const QuantizationConfig& config) {
+BlockGrid grid_of(const MatrixParts& matrix, const Tensor& scales, const Shape& shape, const QuantizationConfig& config,
+                  const Descriptions& described) {
   if (shape[0] == 0 || shape[1] == 0) matrix.fail("it has no elements");
+  if (const auto grid = group_grid(matrix, scales, shape, described)) return *grid;
   if (scales.elements() == 1) return {1, 1, shape[0], shape[1]};
   if (const auto grid = block_grid(scales.shape, shape, config)) return *grid;
   const bool each_row = scales.shape == Shape{shape[0]};
@@ -189,11 +237,12 @@ BlobPtr spread(BlobPtr numbers, DType type, const BlockGrid& grid, const Scales&
   return repeated(std::move(numbers), type, {grid.rows, grid.columns, grid.down, across}, scales.shape);
 }
 
-Scales scales_of(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config) {
+Scales scales_of(const MatrixParts& matrix, const Shape& shape, const QuantizationConfig& config,
+                 const Descriptions& described) {
   const Tensor& scales = matrix.require(".weight_scale");
   const Part& data = matrix.data(scales, {DType::f16, DType::bf16, DType::f32});
   Scales result;
-  result.grid = grid_of(matrix, scales, shape, config);
+  result.grid = grid_of(matrix, scales, shape, config, described);
   result.groups = even_groups(shape[1], std::min(result.grid.across, shape[1]));
   result.shape = {shape[0], shape[1] / result.groups.size};
   result.part = as_part("scales", data.dtype, spread(data.blob, data.dtype, result.grid, result));
@@ -201,9 +250,14 @@ Scales scales_of(const MatrixParts& matrix, const Shape& shape, const Quantizati
 }
 
 // The zero points of groups as unsigned codes of `bits` bits.
-Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits) {
+Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits, const Descriptions& described) {
   const unsigned middle = 1U << (bits - 1);
-  const Tensor* zeros = matrix.find(".weight_zero_point");
+  const auto has_zeros = [](const Attributes* weights) {
+    const Value* symmetric = weights->find("symmetric");
+    return symmetric != nullptr && *symmetric == Value(false);
+  };
+  const bool needed = !described.empty() && std::ranges::all_of(described, has_zeros);
+  const Tensor* zeros = needed ? &matrix.require(".weight_zero_point") : matrix.find(".weight_zero_point");
   if (zeros == nullptr)
     return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
   const Part& data = matrix.data(*zeros, {DType::i8, DType::i32});
@@ -268,7 +322,8 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                     "quantization_config says",
                     packed.name, packed.shape[1], shape[1]));
   }
-  const Scales scales = scales_of(matrix, shape, config);
+  const Descriptions described = descriptions(matrix, config, std::span(&bits, 1));
+  const Scales scales = scales_of(matrix, shape, config, described);
   const unsigned stored = stored_bits(bits);
   return group_tensor(matrix, {.shape = shape,
                                .bits = stored,
@@ -281,7 +336,7 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                                                          .per_word = 32 / bits},
                                                         MatrixOrder::same, stored),
                                .scales = scales.part,
-                               .zeros = zeros_of(matrix, scales, bits),
+                               .zeros = zeros_of(matrix, scales, bits, described),
                                .index = group_index(matrix, ".weight_g_idx", shape[1], scales.groups)});
 }
 
@@ -290,13 +345,14 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
   const Tensor& weight = matrix.require(".weight");
   matrix.data(weight, {DType::i8});
   matrix.require_rank(weight, 2);
-  const Scales scales = scales_of(matrix, weight.shape, config);
+  const Descriptions described = descriptions(matrix, config, kEight);
+  const Scales scales = scales_of(matrix, weight.shape, config, described);
   return group_tensor(matrix, {.shape = weight.shape,
                                .bits = 8,
                                .group_size = scales.groups.size,
                                .codes = without_sign(weight),
                                .scales = scales.part,
-                               .zeros = zeros_of(matrix, scales, 8),
+                               .zeros = zeros_of(matrix, scales, 8, described),
                                .index = group_index(matrix, ".weight_g_idx", weight.shape[1], scales.groups)});
 }
 
@@ -305,7 +361,7 @@ Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) 
   require_format(matrix, config, "float-quantized");
   if (matrix.find(".weight_zero_point") != nullptr) matrix.fail("floating-point numbers have no zero point");
   const F8Matrix f8(matrix, ".weight_scale");
-  const BlockGrid grid = grid_of(matrix, f8.scales, f8.weight.shape, config);
+  const BlockGrid grid = grid_of(matrix, f8.scales, f8.weight.shape, config, descriptions(matrix, config, kEight));
   return f8.scaled(grid.down, grid.across);
 }
 

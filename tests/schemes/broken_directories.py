@@ -25,6 +25,7 @@ SCHEMES = (
     "fp8-blocks",
     "fp8-modelopt",
     "ct-int4-zeros",
+    "ct-int4-ragged-zeros",
     "ct-int4-order",
     "ct-int8",
     "ct-nvfp4",

@@ -251,7 +251,7 @@ def ct_blocks(kind, block, spelled=None, zeros=False):
             codes.astype(np.float32) - blocks_of(points, block, shape)
         ) * blocks_of(scales, block, shape)
 
-    return ct(kind, 8, strategy="block", block_structure=spelled or list(block)), parts
+    return ct(kind, 8, strategy="block", block_structure=spelled or list(block), symmetric=not zeros), parts
 
 
 def fp8_modelopt_blocks():
@@ -325,7 +325,7 @@ def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
     def parts(name, shape):
         out, inside = shape
         size = inside if group is None else group
-        groups, middle = inside // size, 2 ** (bits - 1)
+        groups, middle = -(-inside // size), 2 ** (bits - 1)
         index = np.arange(inside) // size
         if order:
             index = rng.permutation(index)
@@ -348,7 +348,8 @@ def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
             result[".weight_g_idx"] = index.astype(np.int32)
         return result, grouped(codes, points, scales, index)
 
-    return ct("pack-quantized", bits, strategy="channel" if group is None else "group", group_size=group), parts
+    strategy = "channel" if group is None else "group"
+    return ct("pack-quantized", bits, strategy=strategy, group_size=group, symmetric=zeros is None), parts
 
 
 def int8(one=False):
@@ -509,10 +510,10 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "awq-16": (awq(16), ".qweight", True),
     "fp8-blocks": (fp8_blocks(), ".weight", True),
     "fp8-blocks-bf16": (fp8_blocks((64, 64), True), ".weight_scale_inv", True),
-    "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
     "fp8-inverse-one": (fp8_inverse(weight_block_size=None), ".weight", True),
     "fp8-inverse-one-unsaid": (fp8_inverse(), ".weight", True),
     "fp8-blocks-unsaid": (fp8_inverse((128, 128)), ".weight", True),
+    "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
     "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
     "fp8-fbgemm": (fp8_scaled({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, True), ".weight", True),
     "fp8-modelopt-blocks": (fp8_modelopt_blocks(), ".weight_scale", True),
@@ -521,7 +522,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "ct-float-blocks": (ct_blocks("float-quantized", (48, 40)), ".weight", True),
     "ct-float-blocks-text": (ct_blocks("float-quantized", (128, 128), "128x128"), ".weight_scale", True),
     "ct-int8-blocks": (ct_blocks("int-quantized", (32, 32)), ".weight_scale", True),
-    "ct-int8-blocks-ragged": (ct_blocks("int-quantized", (48, 40), zeros=True), ".weight", True),
+    "ct-int8-blocks-ragged": (ct_blocks("int-quantized", (48, 40), zeros=True), ".weight_zero_point", True),
     "ct-int4": (packed_integers(), ".weight_shape", True),
     "ct-int4-rows": (packed_integers(group=None), ".weight_scale", True),
     "ct-int4-one": (packed_integers(group=None, zeros="packed", one=True), ".weight_shape", True),
@@ -530,11 +531,14 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "ct-int8-plain-zeros": (packed_integers(8, zeros="plain"), ".weight_scale", True),
     "ct-int2": (packed_integers(2, zeros="packed"), ".weight_shape", True),
     "ct-int3": (packed_integers(3), ".weight_packed", True),
-    "ct-int3-zeros": (packed_integers(3, zeros="packed"), ".weight_scale", True),
+    "ct-int3-zeros": (packed_integers(3, zeros="packed"), ".weight_zero_point", True),
     "ct-int5-zeros": (packed_integers(5, zeros="packed"), ".weight_scale", True),
     "ct-int6-plain-zeros": (packed_integers(6, zeros="plain"), ".weight_shape", True),
     "ct-int7-rows": (packed_integers(7, None, "packed"), ".weight_scale", True),
     "ct-int4-order": (packed_integers(order=True), ".weight_scale", True),
+    "ct-int4-ragged": (packed_integers(group=48), ".weight_scale", True),
+    "ct-int4-ragged-zeros": (packed_integers(group=48, zeros="packed"), ".weight_zero_point", True),
+    "ct-int8-ragged-order": (packed_integers(8, 56, "plain", order=True), ".weight_packed", True),
     "ct-int8": (int8(), ".weight_scale", True),
     "ct-int8-one": (int8(True), ".weight", True),
     "ct-nvfp4": (nvfp4("compressed"), ".weight_scale", True),
@@ -855,6 +859,36 @@ class Tester:
         unsaid = {key: value for key, value in eights[0].items() if key != "config_groups"}
         self.compare(self.converted(self.make("widths", unsaid, tensors)), expected, True)
 
+    def check_order(self):
+        """Where GPTQ's g_idx may be missing: with one group, and where no module of its form is in another order."""
+        rows, usual = gptq(group=-1), gptq()
+        for quantization, parts_of in (
+            ({**rows[0], "desc_act": True}, rows[1]),
+            ({**usual[0], "desc_act": True, "dynamic": {"+:.*": {"desc_act": False}}}, usual[1]),
+        ):
+            tensors, expected = self.stored(parts_of)
+            tensors.pop(VICTIM + ".g_idx")
+            self.compare(self.converted(self.make("order", quantization, tensors)), expected, True)
+
+    def check_group_sizes(self):
+        """Scales of compressed-tensors that are not those of the configured groups, or of one of several."""
+        quantization, parts_of = packed_integers(group=32)
+        tensors, expected = self.stored(parts_of)
+
+        def config(**sizes):
+            weights = {"num_bits": 4, "type": "int", "strategy": "group"}
+            groups = {
+                name: {"targets": ["re:.*"], "weights": {**weights, "group_size": size}} for name, size in sizes.items()
+            }
+            return {**quantization, "config_groups": groups}
+
+        message = self.poise("inspect", self.make("sizes", config(a=48, b=16), tensors), fails=True)
+        require("mlp.down_proj: compressed-tensors pack-quantized: the shape of model" in message, message)
+        require("groups of 16 or 48 columns" in message, message)
+        self.compare(self.converted(self.make("sizes", config(a=128, b=32), tensors)), expected, True)
+        message = self.poise("inspect", self.make("sizes", config(a=40, b=32), tensors), fails=True)
+        require("its groups may have 32 or 40 columns" in message and "matrix model." in message, message)
+
     def check_biases(self):
         """AutoGPTQ's biases: zeros are left out, numbers are not."""
         quantization, parts_of = gptq()
@@ -942,6 +976,8 @@ def main():
             ("contradictions", tester.check_contradictions),
             ("columns", tester.check_columns),
             ("widths", tester.check_widths),
+            ("order", tester.check_order),
+            ("group-sizes", tester.check_group_sizes),
             ("biases", tester.check_biases),
         ):
             if not only or name in only:
