@@ -3,7 +3,8 @@
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1
-//   g_idx     i32 [in], the group of each column; where it is not there, neighbours share a group
+//   g_idx     i32 [in], the group of each column; where it is not there, neighbours share a group. With desc_act
+//             matrices of several groups need it
 //
 // There are in / group_size groups, rounded up: the last one may be shorter. Its scales are those of more, smaller
 // groups here, whose size divides `in`.
@@ -31,11 +32,13 @@ constexpr std::array<std::string_view, 3> kParts = {".scales", ".qzeros", ".g_id
 struct GroupSettings {
   std::int64_t bits = 0;
   std::int64_t group_size = 0;
+  bool in_other_order = false;
 };
 
 // Those of the directory, and what `dynamic` makes of them for some modules.
 std::vector<GroupSettings> all_settings(const QuantizationConfig& config) {
-  std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size")}};
+  std::vector<GroupSettings> all = {
+      {config.number("bits"), config.number("group_size"), config.boolean("desc_act").value_or(false)}};
   const Value* dynamic = config.keys().find("dynamic");
   if (!config.has("dynamic")) return all;
   const auto* map = dynamic->get_if<Attributes>();
@@ -53,7 +56,8 @@ std::vector<GroupSettings> all_settings(const QuantizationConfig& config) {
     }
     const QuantizationConfig own(*keys);
     all.push_back({own.optional_number("bits").value_or(all.front().bits),
-                   own.optional_number("group_size").value_or(all.front().group_size)});
+                   own.optional_number("group_size").value_or(all.front().group_size),
+                   own.boolean("desc_act").value_or(all.front().in_other_order)});
   }
   return all;
 }
@@ -75,13 +79,14 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// Of several, those that the shapes of the matrix have.
+// Of several, those that the shapes of the matrix have, and of these the ones that need no index.
 GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const std::vector<GroupSettings> all = all_settings(config);
+  std::vector<GroupSettings> all = all_settings(config);
+  const GroupSettings usual = all.front();
   const Tensor* words = matrix.find(".qweight");
   const Tensor* scales = matrix.find(".scales");
   if (all.size() == 1 || words == nullptr || scales == nullptr || words->shape.size() != 2 || scales->shape.size() != 2)
-    return all.front();
+    return usual;
   const auto fits = [&](const GroupSettings& settings) {
     const auto bits = static_cast<std::uint64_t>(settings.bits);
     if (words->shape[0] > UINT32_MAX || words->shape[0] * 32 % bits != 0) return false;
@@ -91,8 +96,9 @@ GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& c
     return size != 0 && in != 0 && even_groups(in, size).count == scales->shape[0] && zeros != nullptr &&
            zeros->shape.size() == 2 && zeros->shape[1] <= UINT32_MAX && zeros->shape[1] * 32 == scales->shape[1] * bits;
   };
+  std::ranges::stable_sort(all, {}, &GroupSettings::in_other_order);
   const auto found = std::ranges::find_if(all, fits);
-  return found == all.end() ? all.front() : *found;
+  return found == all.end() ? usual : *found;
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -117,6 +123,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   if (out * bits % 32 != 0)
     matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
   matrix.require_shape(zeros, {groups.count, out * bits / 32});
+  if (settings.in_other_order && groups.count > 1) matrix.require(".g_idx");
   const bool less_one = config.text("checkpoint_format").value_or("gptq") == "gptq";
   const unsigned stored = stored_bits(bits);
   const auto each_group = [&](DType type, BlobPtr numbers) {
