@@ -46,44 +46,75 @@ struct WeightGroup {
   const Value::Array* targets;  // names of modules, "re:" and an expression, or classes; null: none
 };
 
-std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
-  std::vector<WeightGroup> found;
-  const Value* groups = config.keys().find("config_groups");
-  const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
+// What an object has under a key, if it is of that type; null otherwise, and of no object.
+template <typename T>
+const T* member(const Attributes* object, std::string_view key) {
+  const Value* value = object == nullptr ? nullptr : object->find(key);
+  return value == nullptr ? nullptr : value->get_if<T>();
+}
+
+// The objects in an object's config_groups, with their names.
+std::vector<std::pair<std::string_view, const Attributes*>> groups_of(const Attributes* object) {
+  std::vector<std::pair<std::string_view, const Attributes*>> found;
+  const auto* map = member<Attributes>(object, "config_groups");
   if (map == nullptr) return found;
   for (const auto& [name, group] : *map) {
-    const auto* keys = group.get_if<Attributes>();
-    const Value* weights = keys == nullptr ? nullptr : keys->find("weights");
-    if (weights == nullptr || weights->get_if<Attributes>() == nullptr) continue;
-    const Value* targets = keys->find("targets");
-    found.push_back({weights->get_if<Attributes>(), targets == nullptr ? nullptr : targets->get_if<Value::Array>()});
+    if (const auto* keys = group.get_if<Attributes>()) found.emplace_back(name, keys);
   }
   return found;
 }
 
-void require_known(const QuantizationConfig& config) {
-  const Value* sparsity = config.keys().find("sparsity_config");
-  const auto* keys = sparsity == nullptr ? nullptr : sparsity->get_if<Attributes>();
-  const Value* format = keys == nullptr ? nullptr : keys->find("format");
-  if (format != nullptr && *format != Value("dense") && *format != Value())
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("quantization_config: sparsity_config: format is {}, only dense is supported", to_json(*format)));
+std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
+  std::vector<WeightGroup> found;
+  for (const auto& [name, group] : groups_of(&config.keys())) {
+    if (const auto* weights = member<Attributes>(group, "weights"))
+      found.push_back({weights, member<Value::Array>(group, "targets")});
+  }
+  return found;
+}
+
+// Rotations of weights are part of these. Others change what matrices are multiplied with, or what they give.
+void require_offline_transforms(const QuantizationConfig& config) {
+  constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
+  for (const auto& [name, group] : groups_of(member<Attributes>(&config.keys(), "transform_config"))) {
+    const auto* applied = member<Value::Array>(group, "apply");
+    if (applied == nullptr) continue;
+    for (const Value& place : *applied) {
+      const auto* location = member<std::string>(place.get_if<Attributes>(), "location");
+      if (location != nullptr && std::ranges::find(kOffline, *location) != kOffline.end()) continue;
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("quantization_config: transform_config: {}: location is {}, only {} are supported", name,
+                              location == nullptr ? "missing" : *location, fmt::join(kOffline, " and ")));
+    }
+  }
 }
 
 // The formats in the configuration, for all matrices or a group of them.
 std::set<std::string> formats_of(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.text("format")) formats.insert(*format);
-  const Value* groups = config.keys().find("config_groups");
-  const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
-  if (map == nullptr) return formats;
-  for (const auto& [name, group] : *map) {
-    const auto* keys = group.get_if<Attributes>();
-    const Value* format = keys == nullptr ? nullptr : keys->find("format");
-    if (format != nullptr && format->get_if<std::string>() != nullptr) formats.insert(*format->get_if<std::string>());
+  for (const auto& [name, group] : groups_of(&config.keys())) {
+    if (const auto* format = member<std::string>(group, "format")) formats.insert(*format);
   }
   return formats;
+}
+
+void require_known(const QuantizationConfig& config) {
+  constexpr std::array kKnown =
+      std::to_array<std::string_view>({"pack-quantized", "int-quantized", "float-quantized", "nvfp4-pack-quantized",
+                                       "naive-quantized", "mixed-precision", "dense"});
+  for (const std::string& format : formats_of(config)) {
+    if (std::ranges::find(kKnown, format) == kKnown.end())
+      throw Error(ErrorKind::unsupported, fmt::format("quantization_config: format is {}, only {} are supported",
+                                                      format, fmt::join(kKnown, ", ")));
+  }
+  require_offline_transforms(config);
+  const auto* sparsity = member<Attributes>(&config.keys(), "sparsity_config");
+  const Value* format = sparsity == nullptr ? nullptr : sparsity->find("format");
+  if (format != nullptr && *format != Value("dense") && *format != Value())
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("quantization_config: sparsity_config: format is {}, only dense is supported", to_json(*format)));
 }
 
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format) {
@@ -171,8 +202,7 @@ std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, con
 std::uint64_t columns_of_group(const Attributes& weights) {
   const Value* strategy = weights.find("strategy");
   if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;
-  const Value* size = weights.find("group_size");
-  const auto* number = size == nullptr ? nullptr : size->get_if<std::uint64_t>();
+  const auto* number = member<std::uint64_t>(&weights, "group_size");
   return number == nullptr ? 0 : *number;
 }
 

@@ -40,6 +40,13 @@ std::vector<const QuantizationScheme*> schemes_of(std::string_view method) {
   return found;
 }
 
+// Throws for what none of these schemes reads.
+void require_known(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
+  for (const QuantizationScheme* scheme : schemes) {
+    if (scheme->require_known != nullptr) scheme->require_known(config);
+  }
+}
+
 // A matrix and its storage.
 struct Matrix {
   std::string name;
@@ -54,9 +61,7 @@ class Folding {
   // Nothing if the model has no quantized matrix.
   std::optional<Model> fold() {
     find_matrices();
-    for (const QuantizationScheme* scheme : schemes_) {
-      if (!matrices_.empty() && scheme->require_known != nullptr) scheme->require_known(config_);
-    }
+    if (!matrices_.empty()) require_known(schemes_, config_);
     Model result(model_.header());
     for (const Tensor& tensor : model_.tensors()) {
       const auto found = of_tensor_.find(tensor.name.view());
@@ -190,6 +195,7 @@ class Folding {
 
   void throw_faults() const {
     if (faults_.empty()) return;
+    require_known(schemes_, config_);  // parts of another scheme may seem to be of these
     if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
     throw Error(ErrorKind::invalid_file,
                 fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
@@ -251,9 +257,7 @@ void refuse_codes(const Model& model, const std::optional<FoundQuantization>& fo
         "tensor {} holds codes ({}) that {} scales{}", tensor.name, storage_name(tensor), unfolded->scale->name,
         unfolded->programs.empty() ? "" : fmt::format(", in the parts of {}", unfolded->programs));
     if (found) {
-      for (const QuantizationScheme* scheme : schemes_of(found->method)) {
-        if (scheme->require_known != nullptr) scheme->require_known(QuantizationConfig(*found->config));
-      }
+      require_known(schemes_of(found->method), QuantizationConfig(*found->config));
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}, which no scheme of {} \"{}\" reads", codes, found->key, found->method));
     }

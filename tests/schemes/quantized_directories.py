@@ -889,6 +889,41 @@ class Tester:
         message = self.poise("inspect", self.make("sizes", config(a=40, b=32), tensors), fails=True)
         require("its groups may have 32 or 40 columns" in message and "matrix model." in message, message)
 
+    def check_transforms(self):
+        """compressed-tensors' rotations: those of weights need nothing, those of inputs are refused."""
+        quantization, parts_of = packed_integers()
+        tensors, expected = self.stored(parts_of)
+
+        def config(*locations):
+            apply = [{"targets": ["re:.*down_proj$"], "location": place, "inverse": False} for place in locations]
+            return {**quantization, "transform_config": {"config_groups": {"R4": {"type": "hadamard", "apply": apply}}}}
+
+        path = self.make("transforms", config("weight_input", "weight_output"), tensors)
+        self.compare(self.converted(path), expected, True)
+        for place in ("input", "output", "k_cache", "q_attn"):
+            path = self.make("transforms", config("weight_input", place), tensors)
+            message = self.poise("inspect", path, fails=True)
+            require(f"transform_config: R4: location is {place}, only weight_input" in message, message)
+
+    def check_formats(self):
+        """compressed-tensors of a format that no scheme reads, for all matrices or for a group."""
+        kind = "mxfp4-pack-quantized"
+        tensors, _ = self.stored(
+            lambda name, shape: (
+                {
+                    ".weight_packed": codes_of((shape[0], shape[1] // 2), 8).astype(np.uint8),
+                    ".weight_scale": codes_of((shape[0], shape[1] // 32), 8).astype(np.uint8),
+                },
+                None,
+            )
+        )
+        mixed = ct("mixed-precision", 4)
+        mixed["config_groups"]["group_0"]["format"] = kind
+        for quantization in (ct(kind, 4), mixed):
+            message = self.poise("inspect", self.make("formats", quantization, tensors), fails=True)
+            require(f"quantization_config: format is {kind}, only pack-quantized, int-" in message, message)
+            require("faults" not in message, message)
+
     def check_biases(self):
         """AutoGPTQ's biases: zeros are left out, numbers are not."""
         quantization, parts_of = gptq()
@@ -987,3 +1022,5 @@ def main():
 
 if __name__ == "__main__":
     main()
+            ("transforms", tester.check_transforms),
+            ("formats", tester.check_formats),
