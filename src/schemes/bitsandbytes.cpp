@@ -1,6 +1,7 @@
 // bitsandbytes. Of a matrix with n elements in row-major order:
 //
-//   4 bits   weight u8 [n / 2, 1], two codes a byte, the even one in the high half
+//   4 bits   weight u8 [n / 2, 1], two codes a byte, the even one in the high half; or the same bytes as numbers of
+//            another type (bnb_4bit_quant_storage)
 //            weight.quant_map f32 [16], what the codes mean
 //            weight.absmax f32, a scale for each block; or u8, codes of scales, with
 //            weight.nested_absmax f32 and weight.nested_quant_map f32 [256], which make numbers of these
@@ -132,7 +133,7 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
   const Shape shape = state.shape();
   const std::uint64_t count = *element_count(shape);
   const Tensor& weight = matrix.require(".weight");
-  const Part& codes = matrix.data(weight, {DType::u8});
+  const Part& codes = matrix.data(weight, {DType::u8, DType::i8, DType::bf16, DType::f16, DType::f32, DType::f64});
   if (codes.blob->size() != count / 2 + count % 2)
     matrix.fail(fmt::format("{} has {} bytes, expected {} for shape {}", weight.name, codes.blob->size(),
                             count / 2 + count % 2, to_string(shape)));

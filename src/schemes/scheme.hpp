@@ -129,8 +129,9 @@ std::optional<std::string> drop_quantization(Attributes& config_json);
 // True if the model has a tensor of codes with its scales next to it, as programs store the matrices of any scheme.
 bool has_unfolded_codes(const Model& model);
 
-// The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv".
-// Null: the tensor is not a matrix of such numbers, or has no such tensor next to it.
+// The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv"; or
+// bitsandbytes' codes in the bytes of wider numbers: "X.weight.absmax". Null: the tensor is not a matrix of such
+// numbers, or has no such tensor next to it.
 const Tensor* scale_of_codes(const Model& model, const Tensor& tensor);
 
 }  // namespace poise

@@ -287,12 +287,20 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
 bool is_known_method(std::string_view method) { return !schemes_of(method).empty(); }
 
 const Tensor* scale_of_codes(const Model& model, const Tensor& tensor) {
-  constexpr std::array kTypes = {DType::f8_e4m3, DType::f8_e5m2, DType::u8, DType::i8};
+  static constexpr std::array kBytes = {DType::f8_e4m3, DType::f8_e5m2, DType::u8, DType::i8};
+  // Codes of four bits may be the bytes of these.
+  static constexpr std::array kNumbers = {DType::bf16, DType::f16, DType::f32, DType::f64};
+  struct Scale {
+    std::string_view ending;
+    std::span<const DType> types;
+  };
+  static constexpr std::array<Scale, 3> kScales = {{{"_scale", kBytes}, {"_scale_inv", kBytes}, {".absmax", kNumbers}}};
   const std::string_view name = tensor.name;
   if (!name.ends_with(".weight") || tensor.layout != Layout::dense || tensor.shape.size() < 2) return nullptr;
-  if (std::ranges::find(kTypes, tensor.require("data").dtype) == kTypes.end()) return nullptr;
-  for (const std::string_view ending : {"_scale", "_scale_inv"}) {
-    if (const Tensor* scale = model.find(fmt::format("{}{}", name, ending))) return scale;
+  const DType type = tensor.require("data").dtype;
+  for (const Scale& row : kScales) {
+    if (std::ranges::find(row.types, type) == row.types.end()) continue;
+    if (const Tensor* scale = model.find(fmt::format("{}{}", name, row.ending))) return scale;
   }
   return nullptr;
 }

@@ -392,7 +392,8 @@ def nvfp4(spelling):
     ), parts
 
 
-def bitsandbytes4(kind="nf4", nested=False, block=64):
+def bitsandbytes4(kind="nf4", nested=False, block=64, storage=None):
+    """storage: the type and bytes of the numbers that hold the codes, as bnb_4bit_quant_storage has them."""
     book = np.sort(rng.normal(0, 0.4, 16)).astype(np.float32)
 
     def parts(name, shape):
@@ -416,6 +417,9 @@ def bitsandbytes4(kind="nf4", nested=False, block=64):
         else:
             scales = scales_of((count // block,), np.float32)
             result[".weight.absmax"] = scales
+        if storage:
+            result[".weight"] = Typed(storage[0], result[".weight"].reshape(-1, storage[1]))
+            result[".weight"].bits = result[".weight"].bits.view(f"u{storage[1]}")
         result[f".weight.quant_state.bitsandbytes__{kind}"] = np.frombuffer(json.dumps(state).encode(), np.uint8)
         return result, (book[codes] * np.repeat(scales, block)).reshape(shape)
 
@@ -546,6 +550,9 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "nf4": (bitsandbytes4(), ".weight.absmax", True),
     "nf4-nested": (bitsandbytes4(nested=True), ".weight.nested_quant_map", True),
     "fp4-nested": (bitsandbytes4("fp4", True, 128), ".weight.quant_map", True),
+    "nf4-bf16": (bitsandbytes4(nested=True, storage=("BF16", 2)), ".weight.quant_map", True),
+    "nf4-f16": (bitsandbytes4(storage=("F16", 2)), ".weight.absmax", True),
+    "fp4-f32": (bitsandbytes4("fp4", storage=("F32", 4)), ".weight", True),
     "bitsandbytes8": (bitsandbytes8(), ".SCB", True),
     **{f"hqq{bits}": (hqq(bits), ".scale", True) for bits in (2, 3, 4, 8)},
     "hqq4-f32": (hqq(4, 64, np.float32), ".zero", True),
@@ -761,6 +768,15 @@ class Tester:
             rows = json.loads(self.poise("inspect", target, "--json"))["tensors"]
             kinds = {row["name"]: json.dumps(row) for row in rows}
             require("f8_e4m3" in kinds[VICTIM + ".weight"], kinds[VICTIM + ".weight"])
+        # Codes in the bytes of numbers.
+        tensors, _ = self.stored(CASES["nf4-bf16"][0][1])
+        path = self.make("undescribed", None, tensors)
+        message = self.poise("inspect", path, fails=True)
+        require("holds codes (bf16) that" in message and "weight.absmax scales" in message, message)
+        self.poise("convert", path, "--raw", "-o", target, "--dtype", "f32", "--force", "--quiet")
+        rows = json.loads(self.poise("inspect", target, "--json"))["tensors"]
+        require([json.dumps(row) for row in rows if row["name"] == VICTIM + ".weight"][0].count("bf16"), f"{rows}")
+        tensors, _ = self.stored(CASES["fp8-modelopt"][0][1])
         for algorithm, text in (("W4A16_AWQ", "quant_algo is W4A16_AWQ, only"), ("INT8_SQ", "quant_algo is INT8_SQ")):
             codes = {
                 ".weight": np.zeros((INNER // 2, HIDDEN), np.uint8),
