@@ -41,6 +41,28 @@ std::vector<float> numbers_of(const Part& part, std::size_t count) {
   return numbers;
 }
 
+bool is_code(float number, unsigned bits) {
+  return number >= 0 && number < static_cast<float>(1U << bits) && number == std::floor(number);
+}
+
+// True for zero points that may be codes: integers, and float16 that is whole numbers, as far as its bytes are there:
+// computed float16 is made of codes, as a rule.
+bool may_be_codes(const Part& zeros, unsigned bits) {
+  constexpr std::uint64_t kMost = 32 << 10;
+  if (is_integer(zeros.dtype)) return true;
+  if (zeros.dtype != DType::f16) return false;
+  if (!zeros.blob->stored() && !zeros.blob->map()) return true;
+  const auto stream = zeros.blob->stream();
+  std::vector<std::byte> bytes(kMost * sizeof(std::uint16_t));
+  std::vector<float> numbers(kMost);
+  while (const std::size_t count = stream->read(bytes) / sizeof(std::uint16_t)) {
+    const std::span<float> read = std::span(numbers).first(count);
+    widen(DType::f16, bytes.data(), read);
+    if (!std::ranges::all_of(read, [&](float number) { return is_code(number, bits); })) return false;
+  }
+  return true;
+}
+
 // Zero points [rows, groups] as codes that share words along columns.
 class ZeroWords final : public Blob {
  public:
@@ -70,7 +92,7 @@ class ZeroWords final : public Blob {
     const std::vector<float> numbers = numbers_of(zeros_, static_cast<std::size_t>(rows_ * groups_));
     std::vector<std::uint8_t> codes;
     for (const float number : numbers) {
-      if (!(number >= 0 && number < static_cast<float>(1U << bits_)) || number != std::floor(number)) {
+      if (!is_code(number, bits_)) {
         throw Error(ErrorKind::unsupported,
                     fmt::format("tensor {}: the zero point {} is not a code of {} bits, which compressed-tensors has",
                                 name_, number, bits_))
@@ -103,14 +125,15 @@ std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
   if (!tensor.name.view().ends_with(kWeight) || !in_words) return "codes are packed otherwise";
   if (scheme->power_of_two || scheme->zeros != GroupScheme::Zeros::plain || !can_widen(tensor.require("scales").dtype))
     return "scales or zero points have another form";
-  const DType zeros = tensor.require("zeros").dtype;
-  return is_integer(zeros) || zeros == DType::f16 ? "" : "zero points are not codes";
+  return may_be_codes(tensor.require("zeros"), scheme->bits) ? "" : "zero points are not codes";
 }
 
 class Unfolding {
  public:
-  Unfolding(const Model& model, std::string_view embedding)
-      : model_(model), embedding_(embedding), result_{Model(model.header()), {}, {}} {}
+  Unfolding(const Model& model, std::string_view embedding, std::string_view tied)
+      : model_(model), embedding_(embedding), result_{Model(model.header()), {}, {}} {
+    if (tied.ends_with(kWeight) && model.find(tied) == nullptr) ignored_.push_back(module_of(tied));
+  }
 
   UnfoldedModel unfold() {
     for (const Tensor& tensor : model_.tensors()) add(tensor);
@@ -124,13 +147,14 @@ class Unfolding {
   void add(const Tensor& tensor) {
     if (tensor.layout != Layout::quantized_group) {
       const bool is_linear = tensor.shape.size() == 2 && tensor.name != embedding_;
-      if (is_linear && tensor.name.view().ends_with(kWeight)) ignored_.emplace_back(module_of(tensor));
+      if (is_linear && tensor.name.view().ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
       result_.model.add(tensor);
       return;
     }
     if (const std::string_view why = why_numbers(tensor, embedding_); !why.empty()) {
       result_.losses.push_back(fmt::format("tensor {} becomes float32: {}", tensor.name, why));
-      if (tensor.name != embedding_ && tensor.name.view().ends_with(kWeight)) ignored_.emplace_back(module_of(tensor));
+      if (tensor.name != embedding_ && tensor.name.view().ends_with(kWeight))
+        ignored_.push_back(module_of(tensor.name));
       result_.model.add(
           make_dense(std::string(tensor.name.view()), tensor.shape, DType::f32, dense_blob(tensor, DType::f32)));
       return;
@@ -138,14 +162,13 @@ class Unfolding {
     add_parts(tensor);
   }
 
-  static std::string module_of(const Tensor& tensor) {
-    const std::string_view name = tensor.name;
-    return std::string(name.substr(0, name.size() - kWeight.size()));
+  static std::string module_of(std::string_view weight) {
+    return std::string(weight.substr(0, weight.size() - kWeight.size()));
   }
 
   void add_parts(const Tensor& tensor) {
     const GroupScheme& scheme = *group_scheme(tensor.layout);
-    const std::string module = module_of(tensor);
+    const std::string module = module_of(tensor.name);
     const std::uint64_t groups = tensor.shape[1] / scheme.group_size;
     const Part& scales = tensor.require("scales");
     const auto add = [&](std::string_view ending, Shape shape, DType type, BlobPtr blob) {
@@ -203,10 +226,10 @@ class Unfolding {
 
 }  // namespace
 
-std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding) {
+std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding, std::string_view tied) {
   const bool has_groups = std::ranges::any_of(
       model.tensors(), [](const Tensor& tensor) { return tensor.layout == Layout::quantized_group; });
-  return has_groups ? std::optional(Unfolding(model, embedding).unfold()) : std::nullopt;
+  return has_groups ? std::optional(Unfolding(model, embedding, tied).unfold()) : std::nullopt;
 }
 
 }  // namespace poise

@@ -988,6 +988,46 @@ class Tester:
             )
         self.compare(self.converted(target), expected, True)
 
+    def check_zero_points(self):
+        """HQQ's zero points that are codes stay, and the report lists matrices of others, which become numbers."""
+        for bits in (4, 8):
+            quantization, parts_of = hqq(bits)
+
+            def parts(name, shape):
+                stored, numbers = parts_of(name, shape)
+                if name == VICTIM:
+                    return stored, numbers
+                zeros = np.minimum(np.floor(stored[".zero"]), 2**bits - 1)
+                codes = np.round(numbers.reshape(len(zeros), -1) / stored[".scale"] + stored[".zero"])
+                stored[".zero"] = zeros
+                return stored, ((codes - zeros) * stored[".scale"].astype(np.float32)).reshape(shape)
+
+            tensors, expected = self.stored(parts)
+            path, target = self.make("zeros", quantization, tensors), self.directory / "zeros-written"
+            done = subprocess.run(
+                [self.program, "convert", path, "-o", f"{target}/", "--force"], capture_output=True, text=True
+            )
+            told = done.stderr
+            require(done.returncode == 0, told)
+            require(f"tensor {VICTIM}.weight becomes float32: zero points are not codes" in told, told)
+            require(told.count("becomes float32") == 1, told)
+            config = json.loads((target / "config.json").read_text())["quantization_config"]
+            require(sorted(config["ignore"]) == ["lm_head", VICTIM], f"{config}")
+            self.compare(self.converted(target), expected, True)
+
+    def check_tied(self):
+        """A model without lm_head: programs make one of the embedding, which has no codes."""
+        tensors, expected = self.stored(CASES["ct-int4-zeros"][0][1])
+        for numbers in (tensors, expected):
+            numbers.pop("lm_head.weight")
+        path, target = self.make("tied", CASES["ct-int4-zeros"][0][0], tensors), self.directory / "tied-written"
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps({**config, "tie_word_embeddings": True}))
+        self.poise("convert", path, "-o", f"{target}/", "--force", "--quiet")
+        config = json.loads((target / "config.json").read_text())["quantization_config"]
+        require(config["ignore"] == ["lm_head"], f"{config}")
+        self.compare(self.converted(target), expected, True)
+
     @staticmethod
     def compare(found, expected, exact):
         require(set(found) == set(expected), f"other tensors: {set(found) ^ set(expected)}")
@@ -1029,6 +1069,10 @@ def main():
             ("widths", tester.check_widths),
             ("order", tester.check_order),
             ("group-sizes", tester.check_group_sizes),
+            ("transforms", tester.check_transforms),
+            ("formats", tester.check_formats),
+            ("zero-points", tester.check_zero_points),
+            ("tied", tester.check_tied),
             ("biases", tester.check_biases),
         ):
             if not only or name in only:
@@ -1038,5 +1082,3 @@ def main():
 
 if __name__ == "__main__":
     main()
-            ("transforms", tester.check_transforms),
-            ("formats", tester.check_formats),

@@ -142,7 +142,9 @@ void require_whole(const Model& model) {
 // A directory has one quantization_config: next to parts of another scheme, groups are refused as safetensors has none.
 std::optional<UnfoldedModel> unfolded_groups(const Model& model) {
   if (reversible_scheme(model.config_json) != nullptr) return std::nullopt;
-  return unfolded(model, family_of(model).embedding);
+  const Family& family = family_of(model);
+  const bool is_tied = model.config && model.config->tie_word_embeddings;
+  return unfolded(model, family.embedding, is_tied ? family.output : "");
 }
 
 // The tokenizer files of the model's original directory, if they give its vocabulary; else none.
