@@ -37,8 +37,6 @@ constexpr std::array<std::string_view, 4> kPackedParts = {".weight_scale", ".wei
 constexpr std::array<std::string_view, 3> kPlainParts = {".weight", ".weight_zero_point", ".weight_g_idx"};
 constexpr std::array<unsigned, 1> kEight = {8};
 constexpr std::array<DType, 3> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2};
-constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_zero_point", ".output_scale", ".k_scale",
-                                                      ".v_scale"};
 
 // An object of config_groups that describes how weights are stored.
 struct WeightGroup {
@@ -418,7 +416,7 @@ const QuantizationScheme compressed_integers = {
     .require_known = require_known,
     .marker = ".weight_packed",
     .parts = kPackedParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .holds = is_packed,
     .fold = fold_packed,
 };
@@ -428,7 +426,7 @@ const QuantizationScheme compressed_int8 = {
     .method = kMethod,
     .marker = ".weight_scale",
     .parts = kPlainParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .holds = is_int8,
     .code_types = kPlainCodes,
     .fold = fold_int8,
@@ -439,7 +437,7 @@ const QuantizationScheme compressed_floats = {
     .method = kMethod,
     .marker = ".weight_scale",
     .parts = kPlainParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .holds = is_plain,
     .code_types = kPlainCodes,
     .fold = fold_floats,

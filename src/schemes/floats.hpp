@@ -1,9 +1,19 @@
 // Matrices of small floating-point numbers, for several schemes.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "schemes/scheme.hpp"
 
 namespace poise::schemes {
+
+// How inputs, outputs, attention and the cache of keys and values are quantized.
+inline constexpr std::array kNotOfWeights = std::to_array<std::string_view>(
+    {".input_scale", ".input_scale_ub", ".input_zero_point", ".input_global_scale", ".activation_scale",
+     ".output_scale", ".output_zero_point", ".output_global_scale", ".kv_scale", ".q_scale", ".q_zero_point",
+     ".q_global_scale", ".k_scale", ".k_zero_point", ".k_global_scale", ".v_scale", ".v_zero_point",
+     ".v_global_scale"});
 
 // ModelOpt's kinds of quantization (quant_algo) that its schemes read. Throws unsupported (without path) for others.
 void require_known_algorithm(const QuantizationConfig& config);

@@ -30,8 +30,6 @@ constexpr std::string_view kMixed = "MIXED_PRECISION";
 constexpr std::array<std::string_view, 3> kModelOptF8 = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO"};
 constexpr std::array<std::string_view, 1> kParts = {".weight"};
 constexpr std::array<DType, 2> kCodes = {DType::f8_e4m3, DType::f8_e5m2};
-constexpr std::array<std::string_view, 5> kLeftOut = {".input_scale", ".input_scale_ub", ".activation_scale",
-                                                      ".k_scale", ".v_scale"};
 
 constexpr std::uint64_t kBlock = 128;
 
@@ -175,7 +173,7 @@ const QuantizationScheme fp8_inverse = {
     .method = "fp8",
     .marker = ".weight_scale_inv",
     .parts = kParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .code_types = kCodes,
     .fold = fold_inverse,
 };
@@ -185,7 +183,7 @@ const QuantizationScheme fp8_tensors = {
     .method = "fp8",
     .marker = ".weight_scale",
     .parts = kParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .code_types = kCodes,
     .fold = fold_scaled,
 };
@@ -196,7 +194,7 @@ const QuantizationScheme fbgemm_fp8 = {
     .method = "fbgemm_fp8",
     .marker = ".weight_scale",
     .parts = kParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .code_types = kCodes,
     .fold = fold_scaled,
 };
@@ -207,7 +205,7 @@ const QuantizationScheme modelopt_fp8 = {
     .require_known = require_known_algorithm,
     .marker = ".weight_scale",
     .parts = kParts,
-    .left_out = kLeftOut,
+    .left_out = kNotOfWeights,
     .holds = is_wide,
     .code_types = kCodes,
     .doubts = [](const QuantizationConfig& config,

@@ -21,11 +21,9 @@ namespace {
 
 constexpr std::uint64_t kGroup = 16;
 constexpr std::array<std::string_view, 2> kModelOpt = {".weight", ".weight_scale"};
-constexpr std::array<std::string_view, 3> kModelOptLeftOut = {".input_scale", ".k_scale", ".v_scale"};
 constexpr std::array<std::string_view, 2> kAlgorithms = {"NVFP4", "W4A16_NVFP4"};
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
 constexpr std::array<std::string_view, 2> kCompressed = {".weight_packed", ".weight_scale"};
-constexpr std::array<std::string_view, 3> kCompressedLeftOut = {".input_global_scale", ".k_scale", ".v_scale"};
 
 Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
   return nvfp4(matrix, ".weight", ".weight_scale_2", false);
@@ -70,7 +68,7 @@ const QuantizationScheme modelopt_nvfp4 = {
     .require_known = require_known_algorithm,
     .marker = ".weight_scale_2",
     .parts = kModelOpt,
-    .left_out = kModelOptLeftOut,
+    .left_out = kNotOfWeights,
     .code_types = kModelOptCodes,
     .doubts = [](const QuantizationConfig& config,
                  std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kAlgorithms); },
@@ -82,7 +80,7 @@ const QuantizationScheme compressed_nvfp4 = {
     .method = "compressed-tensors",
     .marker = ".weight_global_scale",
     .parts = kCompressed,
-    .left_out = kCompressedLeftOut,
+    .left_out = kNotOfWeights,
     .fold = fold_compressed,
 };
 

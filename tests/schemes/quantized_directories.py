@@ -562,6 +562,11 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 }
 
 
+# Of attention and the cache of keys and values: left out.
+LEFT_OUT = [f"{of}_{what}" for of in "qkv" for what in ("scale", "zero_point", "global_scale")]
+LEFT_OUT += ["kv_scale"] + [f"k_proj.output_{what}" for what in ("scale", "zero_point", "global_scale")]
+
+
 # Of these each part is cut, too.
 CUT = {
     "gptq4-order",
@@ -662,8 +667,8 @@ class Tester:
         for matrix, shape in MATRICES.items():
             its, expected[matrix + ".weight"] = parts_of(matrix, shape)
             parts.update({matrix + ending: array for ending, array in its.items()})
-            if ".input_scale" in its:  # of the cache of keys and values: left out, too
-                parts["model.layers.0.self_attn.k_scale"] = np.ones(1, np.float32)
+        if quantization.get("quant_method") in ("fp8", "fbgemm_fp8", "modelopt", "compressed-tensors"):
+            parts.update({f"model.layers.0.self_attn.{ending}": np.ones(1, np.float32) for ending in LEFT_OUT})
         path = self.make(name, quantization, parts)
         inspected = json.loads(self.poise("inspect", path, "--json"))
         require(
