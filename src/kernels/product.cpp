@@ -32,6 +32,8 @@ std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements) {
   return bits < 8 ? elements / 2 + elements % 2 : elements * (bits / 8);
 }
 
+std::size_t scale_bytes(const StoredRows& matrix) { return stored_type(matrix).scale_bytes; }
+
 bool takes_integers(const StoredRows& matrix) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_integers == nullptr) return false;

@@ -10,28 +10,12 @@
 #include <hwy/highway.h>
 
 #include "kernels/code_panel-inl.hpp"
+#include "kernels/code_rows-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
 #include "kernels/rows-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
-
-// The unsigned codes of group-quantized rows as float32.
-struct Codes8 {
-  static std::size_t bytes(std::size_t count) { return count; }
-  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
-    const hn::RebindToSigned<Floats> integers;
-    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadU(hn::Rebind<std::uint8_t, Floats>(), row + i)));
-  }
-};
-
-struct Codes4 {
-  static std::size_t bytes(std::size_t count) { return count / 2; }
-  HWY_INLINE auto operator()(Bytes row, std::size_t i) const {
-    const hn::RebindToSigned<Floats> integers;
-    return hn::ConvertTo(Floats(), hn::PromoteTo(integers, LoadNibbles(row, i)));
-  }
-};
 
 // One float16 number in every lane.
 HWY_INLINE auto Broadcast(const std::byte* halves, std::size_t index) {

@@ -31,25 +31,37 @@ enum class Storage : std::uint8_t {
   group4,  // the same, two codes a byte, the even element in the low nibble
   mx4,  // numbers of E2M1, two a byte, the even element in the low nibble, times a power of two (E8M0) for each group
         // of 32
+  // Numbers with float32 scales and, perhaps, zero points, one for each group of StoredRows::scale_rows rows:
+  // (number - zero) * scale.
+  scaled8,         // unsigned codes
+  scaled4,         // the same, two codes a byte, the even element in the low nibble
+  codebook4,       // places in a table of 16 numbers, stored the same way
+  scaled_f8_e4m3,  // floating-point numbers
+  scaled_f8_e5m2,
   blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
 // A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups are within rows; their size
-// divides the columns and is a multiple of 16.
+// divides the columns and is a multiple of 16, as the columns are.
 struct StoredRows {
   Storage storage = Storage::f32;
   const std::byte* data = nullptr;
   std::size_t columns = 0;
   float scale = 1;
   float offset = 0;
-  std::size_t group_size = 0;         // of group8, group4 and mx4
+  std::size_t group_size = 0;         // 0: no groups. Where scales are float32, the last group of a row may be short
   const std::byte* scales = nullptr;  // one for each group, row by row
-  const std::byte* zeros = nullptr;   // of group8 and group4
+  const std::byte* zeros = nullptr;   // the same. Null where scales are float32: all are `offset`
+  std::size_t scale_rows = 1;         // where scales are float32: rows that share them
+  const std::byte* table = nullptr;   // of codebook4, float32
   const BlockType* blocks = nullptr;  // of blocks
 };
 
 // The bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
 std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
+
+// The bytes of one of its scales; 0: there are none.
+std::size_t scale_bytes(const StoredRows& matrix);
 
 // Rows [first, first + count) as float32: out [count, columns].
 void decode_rows(const StoredRows& matrix, std::size_t first, std::size_t count, float* out);

@@ -22,9 +22,14 @@ constexpr std::array kTypes = {
     NamedRow{Storage::u4, {4, 4, 0, TileForm::codes, u4_kernels}},
     NamedRow{Storage::i4_bytes, {8, 2, 0, TileForm::codes, i4_bytes_kernels}},
     NamedRow{Storage::u4_bytes, {8, 2, 0, TileForm::codes, u4_bytes_kernels}},
-    NamedRow{Storage::group8, {8, 2, 0, TileForm::rounded, group8_kernels}},
-    NamedRow{Storage::group4, {4, 4, 0, TileForm::rounded, group4_kernels}},
-    NamedRow{Storage::mx4, {4, 2, 0, TileForm::rounded, mx4_kernels}},
+    NamedRow{Storage::group8, {8, 2, 0, TileForm::rounded, group8_kernels, 2}},
+    NamedRow{Storage::group4, {4, 4, 0, TileForm::rounded, group4_kernels, 2}},
+    NamedRow{Storage::mx4, {4, 2, 0, TileForm::rounded, mx4_kernels, 1}},
+    NamedRow{Storage::scaled8, {8, 0, 0, TileForm::rounded, scaled8_kernels, 4}},
+    NamedRow{Storage::scaled4, {4, 0, 0, TileForm::rounded, scaled4_kernels, 4}},
+    NamedRow{Storage::codebook4, {4, 0, 0, TileForm::rounded, codebook4_kernels, 4}},
+    NamedRow{Storage::scaled_f8_e4m3, {8, 0, 0, TileForm::rounded, scaled_f8_e4m3_kernels, 4}},
+    NamedRow{Storage::scaled_f8_e5m2, {8, 0, 0, TileForm::rounded, scaled_f8_e5m2_kernels, 4}},
 };
 
 constexpr bool in_order() {

@@ -61,6 +61,7 @@ struct StoredTypeRow {
   std::size_t x_group = 0;  // of blocks: columns in a sum of x for multiply_integers(); 0: none
   TileForm tiles = TileForm::rounded;
   const TypeKernels& (*kernels)() = nullptr;  // for the running processor
+  std::size_t scale_bytes = 0;                // of a separate scale
 };
 
 const StoredTypeRow& stored_type(const StoredRows& matrix);
@@ -81,5 +82,10 @@ const TypeKernels& u4_bytes_kernels();
 const TypeKernels& group8_kernels();
 const TypeKernels& group4_kernels();
 const TypeKernels& mx4_kernels();
+const TypeKernels& scaled8_kernels();
+const TypeKernels& scaled4_kernels();
+const TypeKernels& codebook4_kernels();
+const TypeKernels& scaled_f8_e4m3_kernels();
+const TypeKernels& scaled_f8_e5m2_kernels();
 
 }  // namespace poise

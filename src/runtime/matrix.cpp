@@ -25,6 +25,7 @@ class StoredMatrix final : public Matrix {
       : Matrix(rows, orientation, form.rows, paired_rows), data_(form.data) {
     stored_.data = data_.bytes().data();
     stored_.columns = columns;
+    if (form.table) stored_.table = table_.emplace(form.table).bytes().data();
     if (!form.scales) return;
     stored_.scales = scales_.emplace(form.scales).bytes().data();
     if (form.zeros) stored_.zeros = zeros_.emplace(form.zeros).bytes().data();
@@ -34,6 +35,7 @@ class StoredMatrix final : public Matrix {
   WholeBlob data_;
   std::optional<WholeBlob> scales_;
   std::optional<WholeBlob> zeros_;
+  std::optional<WholeBlob> table_;
 };
 
 // Some rows of a matrix in memory. Requires: they begin at a whole byte.
@@ -44,13 +46,10 @@ class MatrixSlice final : public Matrix {
     const std::uint64_t elements = std::uint64_t{first} * stored_.columns;
     stored_.data += stored_bytes(stored_, elements);
     if (stored_.scales == nullptr) return;
-    const std::uint64_t groups = elements / stored_.group_size;
-    if (stored_.zeros == nullptr) {  // E8M0: a byte each
-      stored_.scales += groups;
-      return;
-    }
-    stored_.scales += groups * sizeof(std::uint16_t);
-    stored_.zeros += groups * sizeof(std::uint16_t);
+    const std::size_t of_row = (stored_.columns + stored_.group_size - 1) / stored_.group_size;
+    const std::size_t before = first / stored_.scale_rows * of_row * scale_bytes(stored_);
+    stored_.scales += before;
+    if (stored_.zeros != nullptr) stored_.zeros += before;
   }
 
  private:
@@ -101,11 +100,15 @@ Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, st
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
 }
 
+// With float32 scales. Their parts are float32.
+bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == sizeof(float); }
+
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }
 
 // The numbers of a row that cannot be parted.
 std::size_t column_step(const StoredRows& rows) {
   if (rows.blocks != nullptr) return rows.blocks->elements;
+  if (has_float_scales(rows)) return 1;
   if (rows.group_size != 0) return rows.group_size;
   return has_half_bytes(rows) ? 2 : 1;
 }
@@ -132,11 +135,11 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
                                     .item_bytes = static_cast<unsigned>(part_bytes)});
   };
   const auto data_bytes = [&](std::uint64_t elements) { return stored_bytes(form.rows, elements); };
-  const auto scale_bytes = [&](std::uint64_t elements) {
-    return elements / form.rows.group_size * (form.zeros ? sizeof(std::uint16_t) : 1);  // float16, or E8M0
+  const auto bytes_of_scales = [&](std::uint64_t elements) {
+    return elements / form.rows.group_size * scale_bytes(form.rows);
   };
-  return {form.rows, cut_blob(form.data, data_bytes), form.scales ? cut_blob(form.scales, scale_bytes) : nullptr,
-          form.zeros ? cut_blob(form.zeros, scale_bytes) : nullptr};
+  return {form.rows, cut_blob(form.data, data_bytes), form.scales ? cut_blob(form.scales, bytes_of_scales) : nullptr,
+          form.zeros ? cut_blob(form.zeros, bytes_of_scales) : nullptr};
 }
 
 // Takes rows as they are stored if they are stored in pairs and can be borrowed, instead of a copy in halves. Returns
@@ -158,6 +161,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
                 fmt::format("tensor {}: {} bytes, needs {}", tensor.name, form.data->size(), needed));
   std::size_t paired_rows = 0;
   if (box.rows.size() != rows || box.columns.size() != columns) {
+    if (has_float_scales(form.rows)) form = float_form(tensor);
     form = cut(tensor, form, columns, box);
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
     paired_rows = take_pairs(form);

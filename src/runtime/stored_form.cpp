@@ -2,15 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/checked.hpp"
 #include "tensor/block_layout.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/mx_scheme.hpp"
+#include "views/block_scaled.hpp"
+#include "views/cast.hpp"
+#include "views/codebook.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 
@@ -38,11 +44,21 @@ constexpr AffineForm kAffineForms[] = {
     {DType::qint4, false, false, Storage::i4_bytes}, {DType::qint4, true, false, Storage::u4_bytes},
 };
 
+// Numbers with float32 scales.
+constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
+                                      {DType::f8_e4m3, Storage::scaled_f8_e4m3},
+                                      {DType::f8_e5m2, Storage::scaled_f8_e5m2}};
+
 struct GroupForm {
   unsigned bits;
-  Storage storage;
+  Storage storage;  // with float16 scales and zero points
+  Storage scaled;   // with float32 scales
 };
-constexpr GroupForm kGroupForms[] = {{8, Storage::group8}, {4, Storage::group4}};
+constexpr GroupForm kGroupForms[] = {{8, Storage::group8, Storage::scaled8}, {4, Storage::group4, Storage::scaled4}};
+
+BlobPtr float_blob(const Tensor& tensor, const Part& part, std::uint64_t elements) {
+  return make_cast_blob(std::string(tensor.name), part.blob, part.dtype, elements, DType::f32);
+}
 
 std::optional<StoredForm> affine_form(const Tensor& tensor) {
   const Part& data = tensor.require("data");
@@ -58,24 +74,103 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
                     data.blob};
 }
 
-// Groups in the form of quantize_groups(); nothing for other schemes.
+// What kernels with float32 scales take: scales of whole rows of vectors, one for `group` columns of `rows` rows.
+// Nothing for others.
+struct ScaleShape {
+  std::uint64_t rows = 1;
+  std::uint64_t group = 0;
+};
+std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, const Part& data,
+                                      const ScaleShape& shape) {
+  const std::uint64_t columns = tensor.shape.back();
+  const std::uint64_t group = std::min(shape.group, columns);
+  if (columns % 16 != 0 || (group % 16 != 0 && group != columns)) return std::nullopt;
+  // A matrix of several begins with a scale of its own.
+  if (tensor.shape.size() > 2 && tensor.shape[tensor.shape.size() - 2] % shape.rows != 0) return std::nullopt;
+  const Part& scales = tensor.require("scales");
+  const std::uint64_t rows = tensor.elements() / columns;
+  StoredForm form = {.rows = {}, .data = data.blob};
+  form.rows.storage = storage;
+  form.rows.group_size = static_cast<std::size_t>(group);
+  form.rows.scale_rows = static_cast<std::size_t>(shape.rows);
+  form.scales = float_blob(tensor, scales, ceil_div(rows, shape.rows) * ceil_div(columns, group));
+  return form;
+}
+
+// Groups of codes along rows, or a scale a row, with zero points that are numbers or the same for all.
+std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage) {
+  using Zeros = GroupScheme::Zeros;
+  const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
+  if (!is_row && (scheme.group_size == 0 || scheme.axis + 1 != tensor.shape.size())) return std::nullopt;
+  if (scheme.zeros == Zeros::packed) return std::nullopt;
+  auto form = scaled_form(tensor, storage, tensor.require("packed_weight"),
+                          {.group = is_row ? tensor.shape.back() : scheme.group_size});
+  if (!form) return std::nullopt;
+  form->rows.offset = static_cast<float>(scheme.zero);
+  if (scheme.zeros == Zeros::plain) {
+    const Part& zeros = tensor.require("zeros");
+    if (!is_floating(zeros.dtype)) return std::nullopt;
+    form->zeros = float_blob(tensor, zeros, form->scales->size() / sizeof(float));
+  }
+  return form;
+}
+
+// Groups of codes that are whole bytes in the order of rows; nothing for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *group_scheme(tensor.layout);
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
-  const bool in_bytes = form != std::end(kGroupForms) && scheme.per_word * scheme.bits == info(scheme.word).bits &&
-                        !scheme.high_bits_first;
-  const bool in_rows =
-      scheme.axis == last && scheme.packing_axis == last && scheme.group_size > 0 && scheme.group_size % 16 == 0;
-  if (!in_bytes || !in_rows || scheme.zeros != GroupScheme::Zeros::plain || scheme.power_of_two) return std::nullopt;
+  if (form == std::end(kGroupForms) || scheme.per_word * scheme.bits != info(scheme.word).bits ||
+      scheme.high_bits_first || scheme.packing_axis != last)
+    return std::nullopt;
   const Part& scales = tensor.require("scales");
-  const Part& zeros = tensor.require("zeros");
-  if (scales.dtype != DType::f16 || zeros.dtype != DType::f16) return std::nullopt;
+  const Part* const zeros = tensor.part("zeros");
+  const bool are_halves = scheme.zeros == GroupScheme::Zeros::plain && !scheme.power_of_two &&
+                          scales.dtype == DType::f16 && zeros != nullptr && zeros->dtype == DType::f16;
+  if (!are_halves || scheme.axis != last || scheme.group_size == 0 || scheme.group_size % 16 != 0)
+    return scaled_group_form(tensor, scheme, form->scaled);
   StoredRows rows;
   rows.storage = form->storage;
   rows.group_size = static_cast<std::size_t>(scheme.group_size);
-  return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros.blob};
+  return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros->blob};
+}
+
+// A block may be a part of a row, or some rows.
+std::optional<StoredForm> codebook_form(const Tensor& tensor) {
+  check_codebook(tensor);
+  const std::uint64_t block = codebook_block(tensor);
+  const std::uint64_t columns = tensor.shape.back();
+  if (columns % block != 0 && block % columns != 0) return std::nullopt;
+  auto form = scaled_form(tensor, Storage::codebook4, tensor.require("data"),
+                          {.rows = std::max<std::uint64_t>(1, block / columns), .group = block});
+  if (form) form->table = tensor.require("codebook").blob;
+  return form;
+}
+
+// Numbers of E2M1 are a codebook of their own.
+BlobPtr numbers_of_e2m1() {
+  std::vector<std::byte> numbers(16 * sizeof(float));
+  for (std::size_t i = 0; i < 16; ++i) {
+    const auto code = static_cast<std::byte>(i);
+    float number = 0;
+    widen(DType::f4_e2m1, &code, std::span(&number, 1));
+    std::memcpy(numbers.data() + i * sizeof number, &number, sizeof number);
+  }
+  return make_memory_blob(std::move(numbers), "numbers of E2M1");
+}
+
+// Numbers of 4 and 8 bits; nothing for other types.
+std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
+  check_block_scaled(tensor);
+  const Part& data = tensor.require("data");
+  const auto* const storage = std::ranges::find(kScaledForms, data.dtype, &FloatForm::dtype);
+  if (storage == std::end(kScaledForms)) return std::nullopt;
+  const BlockShape block = block_scaled_shape(tensor);
+  const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
+  auto form = scaled_form(tensor, storage->storage, data, {.rows = std::min(block.rows, rows), .group = block.columns});
+  if (form && data.dtype == DType::f4_e2m1) form->table = numbers_of_e2m1();
+  return form;
 }
 
 // MX numbers of four bits along rows; nothing for other tensors.
@@ -111,8 +206,13 @@ struct FormRow {
   std::optional<StoredForm> (*form)(const Tensor& tensor);
 };
 constexpr FormRow kForms[] = {
-    {&layouts::dense, dense_form}, {&layouts::affine, affine_form}, {&layouts::groups, group_form},
-    {&layouts::mx, mx_form},       {&layouts::blocks, block_form},
+    {&layouts::dense, dense_form},
+    {&layouts::affine, affine_form},
+    {&layouts::groups, group_form},
+    {&layouts::mx, mx_form},
+    {&layouts::blocks, block_form},
+    {&layouts::codebook, codebook_form},
+    {&layouts::block_scaled, block_scaled_form},
 };
 
 }  // namespace
@@ -120,6 +220,8 @@ constexpr FormRow kForms[] = {
 void refuse_weight(const Tensor& tensor, std::string_view reason) {
   throw Error(ErrorKind::unsupported, fmt::format("tensor {} cannot be used as a weight: {}", tensor.name, reason));
 }
+
+StoredForm float_form(const Tensor& tensor) { return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)}; }
 
 StoredForm stored_form(const Tensor& tensor) {
   const LayoutType& layout = layout_type(tensor.layout);
@@ -133,7 +235,7 @@ StoredForm stored_form(const Tensor& tensor) {
   if (row != std::end(kForms)) {
     if (auto form = row->form(tensor)) return std::move(*form);
   }
-  return {{.storage = Storage::f32}, dense_blob(tensor, DType::f32)};
+  return float_form(tensor);
 }
 
 }  // namespace poise

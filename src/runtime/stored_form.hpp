@@ -15,9 +15,13 @@ struct StoredForm {
   BlobPtr data;
   BlobPtr scales = nullptr;
   BlobPtr zeros = nullptr;
+  BlobPtr table = nullptr;
 };
 
-// Types without kernels become float32, which takes memory. Throws unsupported, naming the tensor, without
+// All elements as float32, which takes memory.
+StoredForm float_form(const Tensor& tensor);
+
+// Types without kernels become float32. Throws unsupported, naming the tensor, without
 // floating-point elements; and what checking its parts throws.
 StoredForm stored_form(const Tensor& tensor);
 

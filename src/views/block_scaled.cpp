@@ -30,8 +30,6 @@ namespace {
 
 constexpr std::string_view kShape = "block_shape";
 
-const BlockShape& shape_of(const Tensor& tensor) { return *layout_scheme<BlockShape>(tensor.layout, kBlockScaled); }
-
 std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_view name) {
   if (name != kBlockScaled) return std::nullopt;
   if (tensor.shape.size() < 2) fail_parts(tensor, fmt::format("{} needs a matrix", kBlockScaled));
@@ -47,25 +45,12 @@ std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_
 }
 
 std::optional<std::uint64_t> scale_count(const Tensor& tensor) {
-  const BlockShape& block = shape_of(tensor);
+  const BlockShape& block = block_scaled_shape(tensor);
   const std::size_t rank = tensor.shape.size();
   std::optional<std::uint64_t> count =
       checked_mul(ceil_div(tensor.shape[rank - 2], block.rows), ceil_div(tensor.shape[rank - 1], block.columns));
   for (std::size_t d = 0; d + 2 < rank && count; ++d) count = checked_mul(*count, tensor.shape[d]);
   return count;
-}
-
-void check_block_scaled(const Tensor& tensor) {
-  require_roles(tensor, {"data", "scales"});
-  const Part& data = tensor.require("data");
-  if (!has_known_types(tensor)) return;
-  if (!is_floating(data.dtype) || !can_widen(data.dtype))
-    fail_parts(tensor,
-               fmt::format("data: expected floating-point numbers of at most 32 bits, found {}", data.type_name()));
-  require_elements(tensor, data, tensor.elements());
-  const Part& scales = tensor.require("scales");
-  require_type(tensor, scales, DType::f32);
-  require_elements(tensor, scales, scale_count(tensor));
 }
 
 class BlockScaledBlob final : public FloatBlob {
@@ -75,7 +60,7 @@ class BlockScaledBlob final : public FloatBlob {
         name_(tensor.name),
         data_(tensor.require("data")),
         scales_(tensor.require("scales").blob),
-        block_(shape_of(tensor)),
+        block_(block_scaled_shape(tensor)),
         rows_(tensor.shape[tensor.shape.size() - 2]),
         columns_(tensor.shape.back()) {
     check_block_scaled(tensor);
@@ -128,11 +113,11 @@ class BlockScaledBlob final : public FloatBlob {
 BlobPtr block_scaled_elements(const Tensor& tensor) { return std::make_shared<BlockScaledBlob>(tensor); }
 
 std::string block_scaled_type(const Tensor& tensor) {
-  const BlockShape& block = shape_of(tensor);
+  const BlockShape& block = block_scaled_shape(tensor);
   return fmt::format("{}:{}x{}", tensor.require("data").shown_type(), block.rows, block.columns);
 }
 
-bool is_same_shape(const Tensor& a, const Tensor& b) { return shape_of(a) == shape_of(b); }
+bool is_same_shape(const Tensor& a, const Tensor& b) { return block_scaled_shape(a) == block_scaled_shape(b); }
 bool spells_shape(std::string_view attribute) { return attribute == kShape; }
 
 }  // namespace
@@ -156,6 +141,23 @@ TensorLayout block_scaled_layout(const BlockShape& shape) {
 
 Attributes block_scaled_attributes(const BlockShape& shape) {
   return {{std::string(kShape), Value::Array{shape.rows, shape.columns}}};
+}
+
+const BlockShape& block_scaled_shape(const Tensor& tensor) {
+  return *layout_scheme<BlockShape>(tensor.layout, kBlockScaled);
+}
+
+void check_block_scaled(const Tensor& tensor) {
+  require_roles(tensor, {"data", "scales"});
+  const Part& data = tensor.require("data");
+  if (!has_known_types(tensor)) return;
+  if (!is_floating(data.dtype) || !can_widen(data.dtype))
+    fail_parts(tensor,
+               fmt::format("data: expected floating-point numbers of at most 32 bits, found {}", data.type_name()));
+  require_elements(tensor, data, tensor.elements());
+  const Part& scales = tensor.require("scales");
+  require_type(tensor, scales, DType::f32);
+  require_elements(tensor, scales, scale_count(tensor));
 }
 
 }  // namespace poise

@@ -19,5 +19,10 @@ struct BlockShape {
 // The layout, and the attributes that describe it. Requires: neither is 0.
 TensorLayout block_scaled_layout(const BlockShape& shape);
 Attributes block_scaled_attributes(const BlockShape& shape);
+// Of such a tensor.
+const BlockShape& block_scaled_shape(const Tensor& tensor);
+
+// Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.
+void check_block_scaled(const Tensor& tensor);
 
 }  // namespace poise

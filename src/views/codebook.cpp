@@ -26,24 +26,9 @@ namespace {
 constexpr std::string_view kBlock = "block";
 constexpr std::uint64_t kNumbers = 16;
 
-std::uint64_t block_of(const Tensor& tensor) { return *layout_scheme<std::uint64_t>(tensor.layout, kCodebook); }
-
 std::optional<TensorLayout> read_codebook(const Tensor& tensor, std::string_view name) {
   if (name != kCodebook) return std::nullopt;
   return codebook_layout(positive_attribute(tensor, kBlock));
-}
-
-void check_codebook(const Tensor& tensor) {
-  require_roles(tensor, {"data", "codebook", "scales"});
-  if (!has_known_types(tensor)) return;
-  const std::uint64_t elements = tensor.elements();
-  const std::uint64_t block = block_of(tensor);
-  require_type(tensor, tensor.require("data"), DType::u8);
-  require_elements(tensor, tensor.require("data"), elements / 2 + elements % 2);
-  require_type(tensor, tensor.require("codebook"), DType::f32);
-  require_elements(tensor, tensor.require("codebook"), kNumbers);
-  require_type(tensor, tensor.require("scales"), DType::f32);
-  require_elements(tensor, tensor.require("scales"), ceil_div(elements, block));
 }
 
 class CodebookBlob final : public FloatBlob {
@@ -53,7 +38,7 @@ class CodebookBlob final : public FloatBlob {
         data_(tensor.require("data").blob),
         codebook_(tensor.require("codebook").blob),
         scales_(tensor.require("scales").blob),
-        block_(block_of(tensor)) {
+        block_(codebook_block(tensor)) {
     check_codebook(tensor);
   }
 
@@ -94,8 +79,8 @@ ValueRules codebook_rules(const Tensor& tensor, const Part& part) {
 }
 
 BlobPtr codebook_elements(const Tensor& tensor) { return std::make_shared<CodebookBlob>(tensor); }
-std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", block_of(tensor)); }
-bool is_same_block(const Tensor& a, const Tensor& b) { return block_of(a) == block_of(b); }
+std::string codebook_type(const Tensor& tensor) { return fmt::format("codebook4:{}", codebook_block(tensor)); }
+bool is_same_block(const Tensor& a, const Tensor& b) { return codebook_block(a) == codebook_block(b); }
 bool spells_block(std::string_view attribute) { return attribute == kBlock; }
 
 }  // namespace
@@ -119,5 +104,20 @@ TensorLayout codebook_layout(std::uint64_t block) {
 }
 
 Attributes codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }
+
+std::uint64_t codebook_block(const Tensor& tensor) { return *layout_scheme<std::uint64_t>(tensor.layout, kCodebook); }
+
+void check_codebook(const Tensor& tensor) {
+  require_roles(tensor, {"data", "codebook", "scales"});
+  if (!has_known_types(tensor)) return;
+  const std::uint64_t elements = tensor.elements();
+  const std::uint64_t block = codebook_block(tensor);
+  require_type(tensor, tensor.require("data"), DType::u8);
+  require_elements(tensor, tensor.require("data"), elements / 2 + elements % 2);
+  require_type(tensor, tensor.require("codebook"), DType::f32);
+  require_elements(tensor, tensor.require("codebook"), kNumbers);
+  require_type(tensor, tensor.require("scales"), DType::f32);
+  require_elements(tensor, tensor.require("scales"), ceil_div(elements, block));
+}
 
 }  // namespace poise

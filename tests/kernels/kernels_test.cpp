@@ -92,6 +92,11 @@ struct RandomMatrix {
         case Storage::group8:
         case Storage::group4:         // RandomGroups below
         case Storage::mx4:            // RandomMx
+        case Storage::scaled8:        // tests/runtime/stored_form_test.cpp
+        case Storage::scaled4:
+        case Storage::codebook4:
+        case Storage::scaled_f8_e4m3:
+        case Storage::scaled_f8_e5m2:
         case Storage::blocks: break;  // blocks_test.cpp
         case Storage::i4:
         case Storage::u4:

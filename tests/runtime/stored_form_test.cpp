@@ -1,0 +1,225 @@
+// Weights in their stored form against the numbers of views/, which tests/views/ hold to numbers written by hand.
+#include "runtime/stored_form.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "runtime/matrix.hpp"
+#include "support/units.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/block_scaled.hpp"
+#include "views/codebook.hpp"
+#include "views/dense.hpp"
+
+namespace poise {
+namespace {
+
+// Numbers of a tensor's parts, the same in every run.
+class RandomParts {
+ public:
+  Part codes(std::string role, DType dtype, std::size_t bytes) {
+    std::vector<std::byte> data(bytes);
+    for (std::byte& byte : data) byte = static_cast<std::byte>(random_());
+    return {.role = std::move(role), .dtype = dtype, .blob = make_memory_blob(std::move(data), "codes")};
+  }
+  // From -2 to 2, which float16 and bfloat16 hold.
+  Part numbers(std::string role, DType dtype, std::size_t count) {
+    std::vector<float> numbers(count);
+    for (float& number : numbers) number = static_cast<float>(static_cast<int>(random_() % 129) - 64) / 32.0F;
+    const auto bytes = std::as_bytes(std::span(numbers));
+    const Tensor exact =
+        make_dense("numbers", {count}, DType::f32, make_memory_blob({bytes.begin(), bytes.end()}, "f"));
+    return {.role = std::move(role), .dtype = dtype, .blob = dense_blob(exact, dtype)};
+  }
+
+ private:
+  std::mt19937 random_{7};
+};
+
+Tensor with(TensorLayout layout, Shape shape, std::vector<Part> parts) {
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = std::move(shape);
+  tensor.layout = std::move(layout);
+  for (Part& part : parts) tensor.parts.push_back(std::move(part));
+  return tensor;
+}
+
+Tensor codebook(const Shape& shape, std::uint64_t block) {
+  RandomParts random;
+  const std::uint64_t elements = *element_count(shape);
+  return with(codebook_layout(block), shape,
+              {random.codes("data", DType::u8, elements / 2), random.numbers("codebook", DType::f32, 16),
+               random.numbers("scales", DType::f32, (elements + block - 1) / block)});
+}
+
+Tensor block_scaled(const Shape& shape, DType dtype, const BlockShape& block) {
+  RandomParts random;
+  const std::uint64_t rows = shape[shape.size() - 2];
+  const std::uint64_t scales =
+      (rows + block.rows - 1) / block.rows * ((shape.back() + block.columns - 1) / block.columns);
+  return with(block_scaled_layout(block), shape,
+              {random.codes("data", dtype, *packed_bytes(dtype, *element_count(shape))),
+               random.numbers("scales", DType::f32, *element_count(shape) / rows / shape.back() * scales)});
+}
+
+struct Types {
+  DType scales = DType::f32;
+  DType zeros = DType::unknown;  // none
+};
+
+// Rows of codes, with a scale for `group` columns, or for each row if that is 0.
+Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Types& types, std::int64_t zero = 0) {
+  RandomParts random;
+  GroupScheme scheme;
+  scheme.bits = bits;
+  scheme.group_size = group;
+  scheme.axis = group == 0 ? 0 : shape.size() - 1;
+  scheme.packing_axis = shape.size() - 1;
+  scheme.word = DType::u8;
+  scheme.per_word = 8 / bits;
+  scheme.zeros = types.zeros != DType::unknown ? GroupScheme::Zeros::plain
+                 : zero != 0                   ? GroupScheme::Zeros::fixed
+                                               : GroupScheme::Zeros::none;
+  scheme.zero = zero;
+  scheme.words = GroupWords::zt2;
+  const std::uint64_t elements = *element_count(shape);
+  const std::uint64_t count = group == 0 ? shape[0] : elements / group;
+  std::vector<Part> parts = {random.codes("packed_weight", DType::u8, elements * bits / 8),
+                             random.numbers("scales", types.scales, count)};
+  if (types.zeros != DType::unknown) parts.push_back(random.numbers("zeros", types.zeros, count));
+  return with(group_layout(std::make_shared<const GroupScheme>(scheme)), shape, std::move(parts));
+}
+
+bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+class StoredForms : public ::testing::TestWithParam<Unit> {
+  ChosenUnit chosen_{GetParam()};
+};
+INSTANTIATE_TEST_SUITE_P(Targets, StoredForms, ::testing::ValuesIn(every_unit()),
+                         [](const auto& unit) { return name_of(unit.param); });
+
+// In memory are the codes, not their numbers, and these are the same to the bit.
+void expect_stored(const Tensor& tensor, Storage storage, const std::string& what) {
+  SCOPED_TRACE(what);
+  ASSERT_EQ(stored_form(tensor).rows.storage, storage);
+  const BlobPtr blob = dense_blob(tensor, DType::f32);
+  std::vector<float> expected(tensor.elements());
+  blob->read(0, std::as_writable_bytes(std::span(expected)));
+  const std::size_t columns = tensor.shape.back();
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  if (tensor.shape.size() == 3) {
+    matrices = load_matrices(tensor, Orientation::out_in);
+  } else {
+    matrices.push_back(load_matrix(tensor));
+  }
+  std::size_t at = 0;
+  for (const auto& matrix : matrices) {
+    EXPECT_EQ(matrix->stored().storage, storage);
+    for (std::size_t r = 0; r < matrix->rows(); ++r) {
+      std::vector<float> row(columns);
+      matrix->decode(r, 1, row.data());
+      for (std::size_t c = 0; c < columns; ++c, ++at)
+        ASSERT_TRUE(same(row[c], expected[at])) << r << ", " << c << ": " << row[c] << ", " << expected[at];
+    }
+  }
+}
+
+TEST_P(StoredForms, OfCodebooks) {
+  expect_stored(codebook({5, 128}, 64), Storage::codebook4, "blocks in rows");
+  expect_stored(codebook({6, 64}, 128), Storage::codebook4, "a block has two rows");
+  expect_stored(codebook({5, 64}, 128), Storage::codebook4, "the last block is short");
+  expect_stored(codebook({3, 4, 64}, 32), Storage::codebook4, "several matrices");
+  expect_stored(codebook({5, 96}, 64), Storage::f32, "blocks end within rows");
+  expect_stored(codebook({3, 3, 64}, 128), Storage::f32, "a block has rows of two matrices");
+  expect_stored(codebook({5, 24}, 8), Storage::f32, "blocks shorter than vectors");
+}
+
+TEST_P(StoredForms, OfNumbersWithScales) {
+  for (const auto& [dtype, storage] :
+       {std::pair{DType::f8_e4m3, Storage::scaled_f8_e4m3}, std::pair{DType::f8_e5m2, Storage::scaled_f8_e5m2},
+        std::pair{DType::f4_e2m1, Storage::codebook4}}) {
+    expect_stored(block_scaled({7, 112}, dtype, {3, 48}), storage, "short blocks at the end");
+    expect_stored(block_scaled({7, 112}, dtype, {1, 112}), storage, "a scale a row");
+    expect_stored(block_scaled({7, 112}, dtype, {7, 112}), storage, "one scale");
+    expect_stored(block_scaled({7, 112}, dtype, {128, 128}), storage, "blocks larger than the matrix");
+    expect_stored(block_scaled({7, 112}, dtype, {1, 16}), storage, "blocks in rows");
+    expect_stored(block_scaled({3, 4, 32}, dtype, {2, 16}), storage, "several matrices");
+    expect_stored(block_scaled({3, 5, 32}, dtype, {2, 16}), Storage::f32, "several matrices, short blocks");
+    expect_stored(block_scaled({7, 24}, dtype, {1, 24}), Storage::f32, "rows that are no whole vectors");
+    expect_stored(block_scaled({7, 48}, dtype, {1, 12}), Storage::f32, "blocks shorter than vectors");
+  }
+  expect_stored(block_scaled({7, 112}, DType::bf16, {1, 16}), Storage::f32, "numbers of 16 bits");
+}
+
+TEST_P(StoredForms, OfGroups) {
+  for (const unsigned bits : {4U, 8U}) {
+    const Storage scaled = bits == 8 ? Storage::scaled8 : Storage::scaled4;
+    const Storage halves = bits == 8 ? Storage::group8 : Storage::group4;
+    expect_stored(groups({5, 64}, bits, 32, {DType::f16, DType::f16}), halves, "halves");
+    expect_stored(groups({5, 64}, bits, 32, {DType::f32, DType::f32}), scaled, "float32");
+    expect_stored(groups({5, 64}, bits, 16, {DType::bf16, DType::f16}), scaled, "bfloat16 scales");
+    expect_stored(groups({5, 64}, bits, 64, {DType::f16, DType::f32}), scaled, "float32 zero points");
+    expect_stored(groups({5, 64}, bits, 32, {DType::f16}), scaled, "no zero points");
+    expect_stored(groups({5, 64}, bits, 32, {DType::f16}, 9), scaled, "one zero point");
+    expect_stored(groups({3, 4, 64}, bits, 32, {DType::f32, DType::f32}), scaled, "several matrices");
+    expect_stored(groups({5, 64}, bits, 0, {DType::f32, DType::f32}), scaled, "a scale a row");
+    expect_stored(groups({5, 64}, bits, 8, {DType::f32}), Storage::f32, "groups shorter than vectors");
+  }
+}
+
+// Products are those of the same numbers as float32: to the bit if asked, and else as far as a matrix unit rounds.
+TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
+  for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f4_e2m1, {1, 16}),
+                               groups({40, 192}, 8, 64, {DType::f32, DType::f32})}) {
+    const BlobPtr blob = dense_blob(tensor, DType::f32);
+    const auto matrix = load_matrix(tensor);
+    const auto numbers = load_matrix(make_dense("w", tensor.shape, DType::f32, make_memory_blob(read_all(*blob), "n")));
+    for (const std::size_t tokens : {1U, 3U, 50U}) {
+      std::vector<float> x(tokens * 192);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+      std::vector<float> y(tokens * 40), exact(y), expected(y);
+      multiply(*matrix, x.data(), tokens, exact.data(), Precision::exact);
+      multiply(*numbers, x.data(), tokens, expected.data(), Precision::exact);
+      EXPECT_EQ(exact, expected) << tokens;
+      multiply(*matrix, x.data(), tokens, y.data());
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        std::vector<float> row(192);
+        matrix->decode(i % 40, 1, row.data());
+        double magnitude = 0;
+        for (std::size_t c = 0; c < row.size(); ++c)
+          magnitude += std::abs(static_cast<double>(row[c]) * static_cast<double>(x[i / 40 * 192 + c]));
+        ASSERT_NEAR(y[i], expected[i], 0x1.02p-7 * magnitude) << tokens << ", " << i;  // kernels/product.hpp
+      }
+    }
+  }
+}
+
+// Some outputs or inputs, as ranks have them.
+TEST(StoredFormParts, AreThoseOfTheWhole) {
+  for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f8_e4m3, {16, 32}),
+                               groups({40, 192}, 4, 64, {DType::f32, DType::f32})}) {
+    const auto all = load_matrix(tensor);
+    for (const MatrixPart& part : {MatrixPart{MatrixPart::Of::outputs, {3, 20}}, {MatrixPart::Of::inputs, {8, 100}}}) {
+      EXPECT_EQ(part_step(tensor, Orientation::out_in, part.of), 1U);
+      const auto some = load_matrix(tensor, Orientation::out_in, part);
+      const bool of_outputs = part.of == MatrixPart::Of::outputs;
+      std::vector<float> row(192), of_part(some->columns());
+      for (std::size_t r = 0; r < some->rows(); ++r) {
+        all->decode(r + (of_outputs ? part.range.first : 0), 1, row.data());
+        some->decode(r, 1, of_part.data());
+        const std::size_t first = of_outputs ? 0 : part.range.first;
+        for (std::size_t c = 0; c < of_part.size(); ++c) ASSERT_TRUE(same(of_part[c], row[first + c])) << r << " " << c;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace poise
