@@ -1,5 +1,4 @@
-// Weights stored as codes or small floating-point numbers with float32 scales, of groups of columns and of rows. They
-// become float32 before products.
+// Weights stored as codes or small floating-point numbers with float32 scales, of groups of columns and of rows.
 #include <algorithm>
 #include <cstring>
 
@@ -100,9 +99,79 @@ void DecodeScaled(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
+// Adds the products of four rows with columns [begin, end) of some tokens.
+template <std::size_t kTokens, class Numbers>
+HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const Bytes (&rows)[4],
+                          const std::size_t (&groups)[4], std::size_t begin, std::size_t end, const float* x,
+                          NextRows& next, FourSums* totals) {
+  const std::size_t lanes = hn::Lanes(Floats());
+  hn::Vec<Floats> sums[kTokens][4];
+  for (auto& of_token : sums) {
+    for (auto& sum : of_token) sum = hn::Zero(Floats());
+  }
+  for (std::size_t i = begin; i < end;) {
+    const std::size_t g = i / matrix.group_size;
+    const std::size_t last = std::min(end, (g + 1) * matrix.group_size);
+    hn::Vec<Floats> scales[4];
+    hn::Vec<Floats> zeros[4];
+    HWY_UNROLL(4)
+    for (std::size_t r = 0; r < 4; ++r) {
+      scales[r] = BroadcastFloat(matrix.scales, groups[r] + g);
+      zeros[r] =
+          matrix.zeros != nullptr ? BroadcastFloat(matrix.zeros, groups[r] + g) : hn::Set(Floats(), matrix.offset);
+    }
+    for (; i < last; i += lanes) {
+      next.ask_more(Numbers::bytes(4 * lanes) / kTokens);
+      hn::Vec<Floats> weights[4];
+      HWY_UNROLL(4)
+      for (std::size_t r = 0; r < 4; ++r) weights[r] = hn::Mul(hn::Sub(numbers(rows[r], i), zeros[r]), scales[r]);
+      HWY_UNROLL(4)
+      for (std::size_t t = 0; t < kTokens; ++t) {
+        const auto in = Load(x + t * matrix.columns + i);
+        HWY_UNROLL(4)
+        for (std::size_t r = 0; r < 4; ++r) sums[t][r] = MulAdd(weights[r], in, sums[t][r]);
+      }
+    }
+  }
+  for (std::size_t t = 0; t < kTokens; ++t) totals[t].add(FourSums::of(Floats(), sums[t]));
+}
+
+// Few tokens. If there are fewer than four rows, the last is repeated.
+template <class Numbers>
+void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
+                    std::size_t stride) {
+#if HWY_TARGET <= HWY_AVX3
+  constexpr std::size_t kMost = 4;  // tokens with sums in registers
+#else
+  constexpr std::size_t kMost = 1;
+#endif
+  const Numbers numbers(matrix);
+  const std::size_t row_bytes = Numbers::bytes(matrix.columns);
+  const std::size_t row_groups = (matrix.columns + matrix.group_size - 1) / matrix.group_size;
+  for (std::size_t r = first; r < last; r += 4) {
+    Bytes rows[4];
+    std::size_t groups[4];
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t row = std::min(r + i, last - 1);
+      rows[i] = reinterpret_cast<Bytes>(matrix.data) + row * row_bytes;
+      groups[i] = row / matrix.scale_rows * row_groups;
+    }
+    NextRows next(rows[0]);
+    FourSums totals[KernelInput::kFewTokens];
+    for (std::size_t begin = 0; begin < matrix.columns; begin += kOneBlock) {
+      const std::size_t end = std::min(matrix.columns, begin + kOneBlock);
+      ForTokens<kMost>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
+        SumScaled<some()>(matrix, numbers, rows, groups, begin, end, in.x + t * matrix.columns, next, totals + t);
+      });
+    }
+    for (std::size_t t = 0; t < in.tokens; ++t) totals[t].store(y + t * stride + r, last - r);
+  }
+}
+
 template <class Numbers>
 const TypeKernels& ScaledKernels() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeScaled<Numbers>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeScaled<Numbers>,
+                                           .multiply_floats = &MultiplyScaled<Numbers>};
   return kKernels;
 }
 

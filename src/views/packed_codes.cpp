@@ -1,7 +1,10 @@
 #include "views/packed_codes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,60 +18,159 @@ namespace poise {
 namespace {
 
 constexpr std::uint64_t kWordBytes = 4;
+using ByteMap = std::array<std::byte, 256>;
 
 std::uint64_t row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
-// Reads the codes of a matrix, one at a time.
+// True if neighbours in row-major order are those of a stream.
+bool are_lines(const PackedCodes& codes, MatrixOrder order) {
+  return (codes.along == PackedCodes::Along::rows) == (order == MatrixOrder::same);
+}
+
+// Reads the codes of a matrix. A line is a row or a column of codes, whose neighbours form a stream.
 class Codes {
  public:
-  Codes(PackedCodes codes, MatrixOrder order) : codes_(std::move(codes)), order_(order), loaded_(codes_.words) {}
+  Codes(const PackedCodes& codes, MatrixOrder order)
+      : width_(order == MatrixOrder::transposed ? codes.rows : codes.columns),
+        along_lines_(are_lines(codes, order)),
+        add_(codes.add),
+        bits_(codes.bits),
+        mask_((1U << codes.bits) - 1),
+        word_bytes_(codes.along == PackedCodes::Along::rows ? kWordBytes : codes.columns * kWordBytes),
+        line_bytes_(codes.along == PackedCodes::Along::rows ? row_bytes(codes) : kWordBytes),
+        loaded_(codes.words) {
+    // What comes again: whole words, and whole turns of the order.
+    const std::uint64_t turn = std::max<std::uint64_t>(1, codes.order.size());
+    const std::uint64_t period = std::lcm(turn, codes.per_word != 0 ? codes.per_word : std::uint64_t{8} * kWordBytes);
+    const auto bit_of = [&](std::uint64_t place) {
+      return codes.per_word == 0 ? place * codes.bits
+                                 : place / codes.per_word * 32 + place % codes.per_word * codes.bits;
+    };
+    const auto byte_of = [&](std::uint64_t index) { return index / kWordBytes * word_bytes_ + index % kWordBytes; };
+    for (std::uint64_t i = 0; i < period; ++i) {
+      const std::uint64_t place =
+          codes.order.empty() ? i : i / turn * turn + codes.order[static_cast<std::size_t>(i % turn)];
+      const std::uint64_t bit = bit_of(place);
+      places_.push_back({byte_of(bit / 8), byte_of((bit + codes.bits - 1) / 8), static_cast<unsigned>(bit % 8)});
+    }
+    period_bytes_ = byte_of(bit_of(period) / 8);
+  }
+
+  // Bytes of codes, each made of one byte of the words. Requires: byte_map() gave the map.
+  void copy_bytes(std::uint64_t first, const ByteMap& map, std::span<std::byte> out) const {
+    const std::uint64_t width = width_ / (8 / bits_);
+    std::uint64_t line = first / width;
+    std::uint64_t index = first % width;
+    const std::byte* from = loaded_.bytes().data() + line * line_bytes_;
+    for (std::byte& to : out) {
+      to = map[std::to_integer<std::size_t>(from[index / kWordBytes * word_bytes_ + index % kWordBytes])];
+      if (++index < width) continue;
+      index = 0;
+      from = loaded_.bytes().data() + ++line * line_bytes_;
+    }
+  }
 
   // Of elements that are neighbours in row-major order.
   void copy(std::uint64_t first, std::span<std::uint8_t> out) const {
-    const bool transposed = order_ == MatrixOrder::transposed;
-    const std::uint64_t width = transposed ? codes_.rows : codes_.columns;
-    std::uint64_t row = first / width;
-    std::uint64_t column = first % width;
-    for (std::uint8_t& code : out) {
-      code = transposed ? at(column, row) : at(row, column);
-      if (++column == width) {
-        column = 0;
-        ++row;
-      }
+    while (!out.empty()) {
+      const std::uint64_t row = first / width_;
+      const std::uint64_t column = first % width_;
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), width_ - column));
+      along_lines_ ? copy_line(row, column, out.first(count)) : copy_place(row, column, out.first(count));
+      first += count;
+      out = out.subspan(count);
     }
   }
 
  private:
-  std::uint8_t at(std::uint64_t row, std::uint64_t column) const {
-    const bool in_rows = codes_.along == PackedCodes::Along::rows;
-    std::uint64_t place = in_rows ? column : row;
-    if (!codes_.order.empty()) {
-      const std::size_t count = codes_.order.size();
-      place = place / count * count + codes_.order[static_cast<std::size_t>(place % count)];
+  // Where a code is, in bytes from the beginning of its period. A code within one byte has it twice.
+  struct Place {
+    std::uint64_t low;
+    std::uint64_t high;
+    unsigned shift;
+  };
+
+  std::uint8_t code(const std::byte* at, const Place& place) const {
+    const unsigned low = std::to_integer<unsigned>(at[place.low]);
+    const unsigned high = std::to_integer<unsigned>(at[place.high]);
+    // The mask drops what is above a code, the second copy of a byte, too.
+    return static_cast<std::uint8_t>((((low | high << 8U) >> place.shift) + add_) & mask_);
+  }
+
+  void copy_line(std::uint64_t line, std::uint64_t begin, std::span<std::uint8_t> out) const {
+    const std::byte* at = loaded_.bytes().data() + line * line_bytes_ + begin / places_.size() * period_bytes_;
+    auto i = static_cast<std::size_t>(begin % places_.size());
+    for (std::uint8_t& to : out) {
+      to = code(at, places_[i]);
+      if (++i < places_.size()) continue;
+      i = 0;
+      at += period_bytes_;
     }
-    const std::uint64_t bit = codes_.per_word == 0
-                                  ? place * codes_.bits
-                                  : place / codes_.per_word * 32 + place % codes_.per_word * codes_.bits;
-    const unsigned low = byte(row, column, bit / 8);
-    const unsigned high = byte(row, column, (bit + codes_.bits - 1) / 8);
-    const unsigned code = (low | high << 8U) >> bit % 8;
-    // A code within one byte reads that byte twice; the mask drops what is above it.
-    return static_cast<std::uint8_t>((code + codes_.add) & ((1U << codes_.bits) - 1));
   }
 
-  // A byte of the stream of that row or column.
-  unsigned byte(std::uint64_t row, std::uint64_t column, std::uint64_t index) const {
-    const std::uint64_t at = codes_.along == PackedCodes::Along::rows
-                                 ? row * row_bytes(codes_) + index
-                                 : (index / kWordBytes * codes_.columns + column) * kWordBytes + index % kWordBytes;
-    return std::to_integer<unsigned>(loaded_.bytes()[static_cast<std::size_t>(at)]);
+  // The codes of several lines at the same place.
+  void copy_place(std::uint64_t place, std::uint64_t line, std::span<std::uint8_t> out) const {
+    const Place& of_all = places_[static_cast<std::size_t>(place % places_.size())];
+    const std::byte* at = loaded_.bytes().data() + line * line_bytes_ + place / places_.size() * period_bytes_;
+    for (std::uint8_t& to : out) {
+      to = code(at, of_all);
+      at += line_bytes_;
+    }
   }
 
-  PackedCodes codes_;
-  MatrixOrder order_;
+  std::uint64_t width_;
+  bool along_lines_;
+  unsigned add_;
+  unsigned bits_;
+  unsigned mask_;
+  std::uint64_t word_bytes_;  // from a word of a line to the next
+  std::uint64_t line_bytes_;  // from a line to the next
+  std::uint64_t period_bytes_ = 0;
+  std::vector<Place> places_;  // of a period
   LoadedBlob loaded_;
+};
+
+// Where each byte of codes is made of one byte of `words`: of which, for each value of that. Nothing otherwise.
+std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
+  if (bits != codes.bits || !are_lines(codes, order)) return std::nullopt;
+  const std::size_t of_byte = 8 / bits;
+  const std::uint64_t length = codes.along == PackedCodes::Along::rows ? codes.columns : codes.rows;
+  if (length % of_byte != 0 || (codes.per_word != 0 && codes.per_word * bits != 8 * kWordBytes) ||
+      (!codes.order.empty() && of_byte % codes.order.size() != 0))
+    return std::nullopt;
+  ByteMap map = {};
+  for (unsigned byte = 0; byte < map.size(); ++byte) {
+    unsigned packed = 0;
+    for (std::size_t i = 0; i < of_byte; ++i) {
+      const std::size_t turn = std::max<std::size_t>(1, codes.order.size());
+      const std::size_t place = codes.order.empty() ? i : i / turn * turn + codes.order[i % turn];
+      const unsigned code = (byte >> place * bits) + codes.add;
+      packed |= (code & ((1U << bits) - 1)) << i * bits;
+    }
+    map[byte] = static_cast<std::byte>(packed);
+  }
+  return map;
+}
+
+// Bytes of codes, each from a byte at the same place.
+class MappedBytes final : public Blob {
+ public:
+  MappedBytes(BlobPtr bytes, std::uint64_t size, const ByteMap& map)
+      : bytes_(std::move(bytes)), size_(size), map_(map) {}
+
+  std::uint64_t size() const override { return size_; }
+  bool seekable() const override { return bytes_->seekable(); }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    bytes_->read(offset, out);
+    for (std::byte& byte : out) byte = map_[std::to_integer<std::size_t>(byte)];
+  }
+
+ private:
+  BlobPtr bytes_;
+  std::uint64_t size_;
+  ByteMap map_;
 };
 
 // Codes in `bits` bits each, or as float16 numbers.
@@ -77,7 +179,7 @@ class CodesBlob final : public Blob {
   static constexpr unsigned kNumbers = 16;
 
   CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits)
-      : codes_(std::move(codes)), order_(order), bits_(bits) {
+      : codes_(std::move(codes)), order_(order), bits_(bits), map_(byte_map(codes_, order, bits)) {
     const std::uint64_t count = codes_.rows * codes_.columns;
     size_ = bits == kNumbers ? 2 * count : (count * bits + 7) / 8;
     if (bits != kNumbers) return;
@@ -101,6 +203,7 @@ class CodesBlob final : public Blob {
 
  private:
   void pack(const Codes& codes, std::uint64_t offset, std::span<std::byte> out) const {
+    if (map_) return codes.copy_bytes(offset, *map_, out);
     const unsigned per_byte = 8 / bits_;
     const std::uint64_t first = offset * per_byte;
     const std::uint64_t left = codes_.rows * codes_.columns - first;
@@ -127,6 +230,7 @@ class CodesBlob final : public Blob {
   PackedCodes codes_;
   MatrixOrder order_;
   unsigned bits_;
+  std::optional<ByteMap> map_;
   std::uint64_t size_ = 0;
   std::vector<std::uint16_t> numbers_;  // the codes as float16
   LazyValue<const Codes> kept_;
@@ -135,6 +239,9 @@ class CodesBlob final : public Blob {
 }  // namespace
 
 BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
+  const auto map = byte_map(codes, order, bits);
+  if (map && codes.along == PackedCodes::Along::rows && row_bytes(codes) == codes.columns * bits / 8)
+    return std::make_shared<MappedBytes>(codes.words, codes.rows * row_bytes(codes), *map);
   return std::make_shared<CodesBlob>(codes, order, bits);
 }
 
