@@ -5,11 +5,20 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+#include <poise/format.hpp>
+#include <poise/source.hpp>
+
 #include "formats/format.hpp"
+#include "io/source_text.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostDescription = 16 << 20;  // bytes
 
 // "q_proj" of "model.layers.0.self_attn.q_proj", "attn_q" of "blk.0.attn_q.weight".
 std::string target_of(std::string_view name) {
@@ -25,6 +34,23 @@ Value one_or_list(const std::vector<T>& items) {
 }
 
 }  // namespace
+
+Model open_adapter(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  const fs::path description = directory / kAdapter;
+  if (!fs::is_regular_file(path, ignored) || !fs::is_regular_file(description, ignored)) return open(path);
+  if (path.filename() == kAdapter) return open(directory);
+  Model model = open(path);
+  if (model.attributes.find(kAdapterConfig) != nullptr) return model;
+  const SourcePtr source = Source::open(description);
+  if (source->size() > kMostDescription)
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{} bytes, at most {} are expected", source->size(), kMostDescription),
+                description.string());
+  model.attributes.set(std::string(kAdapterConfig), read_text(*source, source->size()));
+  return model;
+}
 
 std::optional<Adapter> adapter_in(const Model& file, const Model* base) {
   for (const Format* format : all_formats()) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -11,6 +13,15 @@
 #include "views/low_rank.hpp"
 
 namespace poise {
+
+// PEFT's description of an adapter, and the attribute that has its object; in files whose attributes are texts, as
+// JSON.
+inline constexpr std::string_view kAdapter = "adapter_config.json";
+inline constexpr std::string_view kAdapterConfig = "adapter_config";
+
+// Opens a file or directory that may be an adapter. A file next to PEFT's description is the adapter that this
+// describes, even in the directory of a model. Throws what open() throws.
+Model open_adapter(const std::filesystem::path& path);
 
 // What is added to one matrix. Both thin matrices hold numbers, and their ranks agree.
 struct AdaptedMatrix {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,17 +21,6 @@
 
 namespace poise {
 namespace {
-
-namespace fs = std::filesystem;
-
-// adapter_model.safetensors does not hold alpha: the directory around it does.
-Model open_adapter(const fs::path& path) {
-  std::error_code ignored;
-  const fs::path directory = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  const bool is_part =
-      fs::is_regular_file(path, ignored) && fs::is_regular_file(directory / "adapter_config.json", ignored);
-  return open(is_part ? directory : path);
-}
 
 // Merges one adapter into a model.
 class Merging {
@@ -52,12 +42,21 @@ class Merging {
 
   Model merge() {
     std::map<const Tensor*, Tensor> changed;
-    for (const AdaptedMatrix& matrix : adapter_.matrices) {
-      const Tensor* own = fitting(matrix);
-      if (own != nullptr && !changed.emplace(own, merged(*own, matrix)).second)
-        add_fault(faults_, fmt::format("{}: the adapter has thin matrices for {} twice", matrix.file_name, own->name));
-    }
     for (const Tensor& tensor : adapter_.whole) replace(tensor, changed);
+    // PEFT saves the base's embedding and output matrix with an adapter of them, and adds to these.
+    std::set<const Tensor*> adapted;
+    for (const AdaptedMatrix& matrix : adapter_.matrices) {
+      const Tensor* own = find(matrix.name, matrix.file_name, "matrix");
+      if (own == nullptr) continue;
+      const auto replaced = changed.find(own);
+      const Tensor& base = replaced == changed.end() ? *own : replaced->second;
+      if (!adapted.insert(own).second) {
+        add_fault(faults_, fmt::format("{}: the adapter has thin matrices for {} twice", matrix.file_name, own->name));
+      } else if (fits(matrix, base)) {
+        Tensor sum = merged(base, matrix);
+        changed.insert_or_assign(own, std::move(sum));
+      }
+    }
     throw_list(ErrorKind::invalid_file, faults_);
     Model result(base_.header());
     for (const Tensor& tensor : base_.tensors()) {
@@ -81,21 +80,28 @@ class Merging {
     }
   }
 
-  // Null after a fault.
-  const Tensor* fitting(const AdaptedMatrix& matrix) {
+  // The model's tensor. Null after a fault.
+  const Tensor* find(std::string_view name, std::string_view file_name, std::string_view kind) {
+    const Tensor* own = find_weight(base_, family_, name);
+    if (own != nullptr) return own;
+    const bool is_tied = base_.config && base_.config->tie_word_embeddings && name == family_.output;
+    add_fault(faults_, fmt::format("{}: the model has no such {}{}", file_name, kind,
+                                   is_tied ? ": its embedding is its output matrix, too (tie_word_embeddings)" : ""));
+    return nullptr;
+  }
+
+  // Adds a fault otherwise.
+  bool fits(const AdaptedMatrix& matrix, const Tensor& base) {
     const auto fault = [&](const std::string& problem) {
       add_fault(faults_, fmt::format("{}: {}", matrix.file_name, problem));
-      return nullptr;
+      return false;
     };
-    const Tensor* own = find_weight(base_, family_, matrix.name);
-    if (own == nullptr) return fault("the model has no such matrix");
     const Shape product = matrix.shape();
-    if (!(own->shape == product))
-      return fault(fmt::format("B A is {}, the model's matrix is {}", to_string(product), to_string(own->shape)));
-    if (!has_float_elements(*own))
-      return fault(fmt::format("the model's matrix is stored as {}, which no numbers are made of", storage_name(*own)));
-    if (!std::isfinite(factor(matrix))) return fault("the scale is too large for float32");
-    return own;
+    if (!(base.shape == product))
+      return fault(fmt::format("B A is {}, the model's matrix is {}", to_string(product), to_string(base.shape)));
+    if (!has_float_elements(base))
+      return fault(fmt::format("the model's matrix is stored as {}, which no numbers are made of", storage_name(base)));
+    return std::isfinite(factor(matrix)) || fault("the scale is too large for float32");
   }
 
   float factor(const AdaptedMatrix& matrix) const {
@@ -116,15 +122,15 @@ class Merging {
   }
 
   void replace(const Tensor& tensor, std::map<const Tensor*, Tensor>& changed) {
-    const Tensor* own = find_weight(base_, family_, tensor.name);
-    if (own == nullptr) return add_fault(faults_, fmt::format("{}: the model has no such tensor", tensor.name));
+    const Tensor* own = find(tensor.name, tensor.name, "tensor");
+    if (own == nullptr) return;
     if (!(own->shape == tensor.shape))
       return add_fault(faults_, fmt::format("{}: its shape is {}, the model's is {}", tensor.name,
                                             to_string(tensor.shape), to_string(own->shape)));
     Tensor renamed = tensor;
     renamed.name = own->name;
     if (!changed.emplace(own, std::move(renamed)).second)
-      add_fault(faults_, fmt::format("{}: the adapter has thin matrices for it, too", tensor.name));
+      add_fault(faults_, fmt::format("{}: the adapter has it twice", tensor.name));
   }
 
   const Model& base_;

@@ -4,6 +4,7 @@
 """
 import json
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -158,6 +159,35 @@ def run(case, directory):
             "lm_head.weight": head,
             "model.norm.weight": head[0],
         },
+    )
+
+    # PEFT saves the embedding and the output matrix that it adapts (get_peft_model_state_dict, save_embedding_layers)
+    saved = rng.normal(0, 1, (TOKENS, HIDDEN)).astype(np.float32)
+    columns = pair(TOKENS, HIDDEN)
+    adapter(
+        place,
+        {
+            **thin(EMBEDDING, rows, "lora_embedding_{}"),
+            EMBEDDING + ".base_layer.weight": saved,
+            **thin("lm_head", columns),
+            "lm_head.base_layer.weight": head,
+        },
+    )
+    case.require(
+        case.merged(place),
+        {
+            EMBEDDING + ".weight": saved + 6 / 4 * (rows[0] @ rows[1]).T,
+            "lm_head.weight": head + 6 / 4 * columns[0] @ columns[1],
+        },
+    )
+
+    # the file of an adapter, in the directory of a model
+    adapter(place, thin(Q, one))
+    both = case.tester.make("both", None, base)
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        shutil.copy(place / name, both)
+    case.require(
+        case.merged(both / "adapter_model.safetensors"), {Q + ".weight": base[Q + ".weight"] + 6 / 4 * one[0] @ one[1]}
     )
 
     # a quantized base, and one of half floats

@@ -10,10 +10,6 @@
 
 namespace poise::huggingface {
 
-inline constexpr std::string_view kAdapter = "adapter_config.json";
-// The attribute that has the object of that file; in files whose attributes are texts, as JSON.
-inline constexpr std::string_view kAdapterConfig = "adapter_config";
-
 inline constexpr std::string_view kAdapterWeights = "adapter_model.safetensors";
 
 // The object, with null in place of numbers that only Python's JSON has. Nothing: the model has none. Throws
