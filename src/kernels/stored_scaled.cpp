@@ -99,12 +99,13 @@ void DecodeScaled(const StoredRows& matrix, const DecodedPart& part) {
   }
 }
 
-// Adds the products of four rows with columns [begin, end) of some tokens.
+// Adds the products of four rows with columns [begin, end) of some of `tokens` tokens.
 template <std::size_t kTokens, class Numbers>
 HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const Bytes (&rows)[4],
                           const std::size_t (&groups)[4], std::size_t begin, std::size_t end, const float* x,
-                          NextRows& next, FourSums* totals) {
+                          std::size_t tokens, NextRows& next, FourSums* totals) {
   const std::size_t lanes = hn::Lanes(Floats());
+  const std::size_t step = Numbers::bytes(4 * lanes) * kTokens / tokens;  // of what comes next
   hn::Vec<Floats> sums[kTokens][4];
   for (auto& of_token : sums) {
     for (auto& sum : of_token) sum = hn::Zero(Floats());
@@ -121,7 +122,7 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
           matrix.zeros != nullptr ? BroadcastFloat(matrix.zeros, groups[r] + g) : hn::Set(Floats(), matrix.offset);
     }
     for (; i < last; i += lanes) {
-      next.ask_more(Numbers::bytes(4 * lanes) / kTokens);
+      next.ask_more(step);
       hn::Vec<Floats> weights[4];
       HWY_UNROLL(4)
       for (std::size_t r = 0; r < 4; ++r) weights[r] = hn::Mul(hn::Sub(numbers(rows[r], i), zeros[r]), scales[r]);
@@ -161,7 +162,8 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
     for (std::size_t begin = 0; begin < matrix.columns; begin += kOneBlock) {
       const std::size_t end = std::min(matrix.columns, begin + kOneBlock);
       ForTokens<kMost>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
-        SumScaled<some()>(matrix, numbers, rows, groups, begin, end, in.x + t * matrix.columns, next, totals + t);
+        SumScaled<some()>(matrix, numbers, rows, groups, begin, end, in.x + t * matrix.columns, in.tokens, next,
+                          totals + t);
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t) totals[t].store(y + t * stride + r, last - r);
