@@ -2,7 +2,7 @@
 //
 //   weight             f8_e4m3 or f8_e5m2 [out, in]
 //   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them, of 128 if that key
-//                      is missing. If it is null, as weight_scale
+//                      is missing. If it is null, as weight_scale. Also powers of two (f8_e8m0)
 //   weight_scale       one number, or one a row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of 128
 //                      rows and columns, [out / 128, 1, in / 128, 1], rounded up
 //   input_scale        how inputs are quantized
@@ -148,7 +148,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
 F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, std::initializer_list<DType> types)
     : weight(matrix.require(".weight")), data(matrix.data(weight, types)), scales(matrix.require(scales_ending)) {
   matrix.require_rank(weight, 2);
-  matrix.data(scales, {DType::f32, DType::bf16, DType::f16});
+  matrix.data(scales, {DType::f32, DType::bf16, DType::f16, DType::f8_e8m0});
 }
 
 Tensor F8Matrix::scaled(std::uint64_t rows, std::uint64_t columns) const {

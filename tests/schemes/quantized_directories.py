@@ -213,7 +213,12 @@ def bf16(numbers):
     return Typed("BF16", bits.astype(np.uint16)), (bits << 16).astype(np.uint32).view(np.float32)
 
 
-def fp8_blocks(block=(48, 40), narrow=False):
+def powers_of_two(shape):
+    exponents = rng.integers(117, 124, shape).astype(np.uint8)
+    return Typed("F8_E8M0", exponents), np.exp2(exponents.astype(np.float32) - 127)
+
+
+def fp8_blocks(block=(48, 40), narrow=False, powers=False):
     def parts(name, shape):
         codes, scales = (
             f8_codes(shape),
@@ -222,6 +227,8 @@ def fp8_blocks(block=(48, 40), narrow=False):
         stored = scales
         if narrow:
             stored, scales = bf16(scales)
+        if powers:
+            stored, scales = powers_of_two(scales.shape)
         each = np.repeat(np.repeat(scales, block[0], 0), block[1], 1)[: shape[0], : shape[1]]
         return {".weight": Typed("F8_E4M3", codes), ".weight_scale_inv": stored}, F8[codes] * each
 
@@ -514,6 +521,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "awq-16": (awq(16), ".qweight", True),
     "fp8-blocks": (fp8_blocks(), ".weight", True),
     "fp8-blocks-bf16": (fp8_blocks((64, 64), True), ".weight_scale_inv", True),
+    "fp8-blocks-e8m0": (fp8_blocks((64, 64), powers=True), ".weight_scale_inv", True),
     "fp8-inverse-one": (fp8_inverse(weight_block_size=None), ".weight", True),
     "fp8-inverse-one-unsaid": (fp8_inverse(), ".weight", True),
     "fp8-blocks-unsaid": (fp8_inverse((128, 128)), ".weight", True),
