@@ -65,7 +65,7 @@ class ReorderedBlob final : public Blob {
 }  // namespace
 
 Tensor with_ascending_columns(const Tensor& tensor) {
-  validate_sparse(tensor, SparseRules::any_order);
+  validate_sparse(tensor, sparse_rules(tensor));
   const auto order = std::make_shared<const Order>(ascending_order(tensor));
   if (std::ranges::is_sorted(*order)) return tensor;
   Tensor sorted = tensor;

@@ -63,8 +63,8 @@ struct SparseEntry {
 std::vector<SparseEntry> sparse_entries(const Tensor& tensor);
 
 // The same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what validate_sparse()
-// throws, and unsupported for values of less than a byte. Memory: 8 bytes an element, and, if columns move, the parts
-// that are not mapped. Requires: Layout::sparse_csr.
+// throws with the tensor's own rules, and unsupported for values of less than a byte. Memory: 8 bytes an element, and,
+// if columns move, the parts that are not mapped. Requires: Layout::sparse_csr.
 Tensor with_ascending_columns(const Tensor& tensor);
 
 // The indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.

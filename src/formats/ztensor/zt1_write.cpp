@@ -191,7 +191,7 @@ void require_readable_again(const Tensor& stored) {
 void check_indices(const Tensor& tensor) {
   const auto is_known_part = [](const Part& part) { return part.role == "values" || part.dtype != DType::unknown; };
   if (is_sparse(tensor) && std::ranges::all_of(tensor.parts, is_known_part))
-    validate_sparse(tensor, SparseRules::any_order);
+    validate_sparse(tensor, sparse_rules(tensor));
 }
 
 Tensor stored_form(const Tensor& tensor) {

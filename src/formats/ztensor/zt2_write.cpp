@@ -64,10 +64,11 @@ void require_holdable(const StoredTensor& tensor) {
   require_attributes(tensor.attributes);
 }
 
-// The sparse profiles are stricter than other formats: columns in order, no repeated cell.
+// The sparse profiles are stricter than other formats: columns in order, no repeated cell. What breaks the rules of the
+// format that it was read from is refused, not sorted.
 StoredTensor stored_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return to_stored2(with_ascending_columns(tensor));
-  if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, SparseRules::any_order);
+  if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));
   return to_stored2(tensor);
 }
 

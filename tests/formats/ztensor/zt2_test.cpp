@@ -418,6 +418,25 @@ TEST(Zt2, RowsAreSortedForTheCsrProfile) {
   EXPECT_EQ(bytes_of(reread, "m", "indptr"), elements<std::uint64_t>({0, 2, 3}));
 }
 
+// A file of version 2 that breaks its own rule is not repaired on its way.
+TEST(Zt2, RowsThatDoNotAscendAreRefusedByWritersAsByVerify) {
+  File2 file;
+  file.blobs = {{4096, elements<std::uint64_t>({0, 2, 3})},
+                {8192, elements<std::uint64_t>({2, 0, 1})},
+                {12288, elements<float>({5, 6, 7})}};
+  file.manifest = manifest({{text("m"), object({2, 3}, "zt.sparse_csr/1",
+                                               {{text("indptr"), part("u64", 4096, 24)},
+                                                {text("indices"), part("u64", 8192, 24)},
+                                                {text("values"), part("f32", 12288, 12)}})}});
+  const Model model = read(file.bytes());
+  for (const Format* format : {&kZtensor2, &kZtensor1}) {
+    const Error error = error_of([&] { poise::written(model, *format, {}); });
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file) << format->info.name;
+    EXPECT_EQ(error.message(), "tensor m: indices: the columns of row 0 do not ascend at element 1");
+    EXPECT_EQ(error.offset(), 8200U) << format->info.name;
+  }
+}
+
 TEST(Zt2, EveryTruncationIsRefused) {
   const std::string file = golden_file();
   for (std::size_t length = 0; length < file.size(); length += length < 262000 && length > 100 ? 997 : 1) {
