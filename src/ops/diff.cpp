@@ -24,6 +24,7 @@
 #include "pack/same_bytes.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/kinds.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
@@ -106,7 +107,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
   std::size_t different = 0;
   for (std::size_t id = 0; id < std::min(left.size(), right.size()); ++id) {
     if (left.text(id) != right.text(id) || !same_number(left.score(id), right.score(id)) ||
-        left.type(id) != right.type(id))
+        type_by_id(left, id) != type_by_id(right, id))
       ++different;
   }
   if (different > 0)

@@ -381,6 +381,22 @@ TEST(Diff, MapsAreTheSameWhateverTheOrderOfTheirKeys) {
 }
 
 // How text becomes tokens is a field for each thing that it depends on.
+// ALT gives the token at an id of BOS, EOS or padding that type; only bytes and the unknown token keep theirs.
+TEST(Diff, TheIdsOfAVocabularyTellTypesOfTokens) {
+  const auto model = [](TokenType type, std::int32_t eos_id) {
+    Model made;
+    made.vocabulary.emplace().add("a", 0, type);
+    made.vocabulary->eos_id = eos_id;
+    return made;
+  };
+  using enum TokenType;
+  for (const TokenType type : {normal, control, unused, user_defined, bos})
+    EXPECT_TRUE(diff(model(type, 0), model(eos, 0)).same()) << to_string(type);
+  for (const TokenType type : {byte, unknown})
+    EXPECT_FALSE(diff(model(type, 0), model(eos, 0)).same()) << to_string(type);
+  EXPECT_FALSE(diff(model(normal, -1), model(eos, -1)).same());
+}
+
 TEST(Diff, VocabulariesDifferInMoreThanTokens) {
   const auto model = [](float score) {
     Model made;

@@ -17,6 +17,7 @@
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::alt {
 namespace {
@@ -108,7 +109,7 @@ void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const auto number = static_cast<std::int32_t>(id);
     scores = scores || vocabulary.score(id) != static_cast<float>(-number);
-    types = types || written_type(vocabulary, id) != type_from_text(vocabulary, vocabulary.text(id), number);
+    types = types || type_by_id(vocabulary, id) != type_from_text(vocabulary, vocabulary.text(id), number);
   }
   losses.note_if(scores, "the tokens' scores: readers will take earlier tokens for better ones");
   losses.note_if(types, "the tokens' types");

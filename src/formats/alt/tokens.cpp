@@ -19,6 +19,7 @@
 
 #include "formats/alt/readings.hpp"
 #include "model/limits.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::alt {
 namespace {
@@ -91,14 +92,6 @@ void read_token(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, 
   vocabulary.add(reader.text("token_data"), score, type);
 }
 
-// The same tokens with the types that `type_of` gives their ids.
-template <typename TypeOf>
-Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
-  Vocabulary vocabulary(tokens.settings());
-  for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
-  return vocabulary;
-}
-
 void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t begin) {
   const std::uint64_t tokens = begin + (reading.seq_len ? 24 : 20);
   if (!reading.seq_len) reader.warn("seq_len", "the field is missing", begin + 20);
@@ -126,14 +119,14 @@ void settle_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint6
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
     const auto id = static_cast<std::size_t>(special);
-    if (special < 0 || id >= vocabulary.size() || written_type(vocabulary, id) == vocabulary.type(id)) continue;
+    if (special < 0 || id >= vocabulary.size() || type_by_id(vocabulary, id) == vocabulary.type(id)) continue;
     any = true;
     reader.warn("token_type",
-                fmt::format("token {}: expected {}, found {}", id, to_string(written_type(vocabulary, id)),
+                fmt::format("token {}: expected {}, found {}", id, to_string(type_by_id(vocabulary, id)),
                             to_string(vocabulary.type(id))),
                 begin);
   }
-  if (any) vocabulary = with_types(vocabulary, [&](std::size_t id) { return written_type(vocabulary, id); });
+  if (any) vocabulary = with_types(vocabulary, [&](std::size_t id) { return type_by_id(vocabulary, id); });
 }
 
 Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSection& section,
@@ -226,16 +219,6 @@ float written_score(const Vocabulary& vocabulary, std::size_t id) {
   const float score = vocabulary.score(id);
   if (!std::isnan(score)) return score;
   throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold the score of token {}, which is NaN", id));
-}
-
-TokenType written_type(const Vocabulary& vocabulary, std::size_t id) {
-  const TokenType type = vocabulary.type(id);
-  if (type != TokenType::normal && type != TokenType::control) return type;
-  const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
-  if (is(vocabulary.bos_id)) return TokenType::bos;
-  if (is(vocabulary.eos_id)) return TokenType::eos;
-  if (is(vocabulary.pad_id)) return TokenType::pad;
-  return type;
 }
 
 }  // namespace poise::alt

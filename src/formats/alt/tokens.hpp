@@ -18,10 +18,6 @@ std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSectio
 // The type of a token of version 1, which stores none, by its text and its vocabulary's ids.
 TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
 
-// The type that is written for a token: bos_id, eos_id and pad_id have their own types, unless the token is a byte,
-// unknown, unused or user-defined one.
-TokenType written_type(const Vocabulary& vocabulary, std::size_t id);
-
 // The score that is written for a token. Throws unsupported for NaN, which readers reject.
 float written_score(const Vocabulary& vocabulary, std::size_t id);
 

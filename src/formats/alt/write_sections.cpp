@@ -16,6 +16,7 @@
 #include "formats/alt/parameters.hpp"
 #include "formats/alt/tokens.hpp"
 #include "tokenizer/gguf/form.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::alt {
 namespace {
@@ -82,7 +83,7 @@ constexpr TokenField kText = {[](SectionWriter& out, const Token& token) {
 constexpr TokenField kScore = {
     [](SectionWriter& out, const Token& token) { out.f32(written_score(token.vocabulary, token.id)); }};
 constexpr TokenField kType = {[](SectionWriter& out, const Token& token) {
-  out.i32("token_type", type_code(token.types, written_type(token.vocabulary, token.id)));
+  out.i32("token_type", type_code(token.types, type_by_id(token.vocabulary, token.id)));
 }};
 constexpr TokenField kId = {[](SectionWriter& out, const Token& token) { out.count("id", token.id); }};
 

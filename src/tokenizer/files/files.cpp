@@ -24,6 +24,7 @@
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 namespace {
@@ -147,7 +148,12 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   const std::vector<std::string> special = special_texts(config, special_map);
   add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
   for (const char* named : {"bos_token", "eos_token", "pad_token", "unk_token"}) special_map.object.erase(named);
+  const SpecialIds of_model = vocabulary.special_ids();
   take_config(vocabulary, config.object, special_map.object);
+  if (vocabulary.special_ids() != of_model) {
+    vocabulary =
+        with_types(vocabulary, [&](std::size_t id) { return special_type(vocabulary.type(id), vocabulary, id); });
+  }
   if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
   set_special_around(vocabulary, flag(config.object, "add_bos_token", true),
                      flag(config.object, "add_eos_token", false));

@@ -119,18 +119,18 @@ TEST(AltDialects, TheNumberingFollowsTheUnknownTokenAndTheByteTokens) {
   builder.tokens = {{"x", 0, 0, 0}, {"<0x00>", 0, 1, 4}};
   EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::byte);
   // Neither token decides: the order of the record does.
-  builder.tokens = {{"x", 0, 0, 0}, {"y", 0, 4, 5}};
+  builder.tokens = {{"x", 0, 0, 0}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"y", 0, 4, 5}};
   builder.alt_c_tokens = true;
-  EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::unused);
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(3), TokenType::unused);
   builder.alt_c_tokens = builder.alt_c_types = false;
-  EXPECT_EQ(read(builder.v2()).vocabulary->type(1), TokenType::unused);
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(3), TokenType::unused);
 }
 
 TEST(AltDialects, NumberingsThatContradictEachOtherAreToldAndTakenAsListed) {
   FileBuilder builder;
-  builder.tokens = {{"<unk>", 0, 3, 1}, {"<0x00>", 0, 4, 4}};
+  builder.tokens = {{"<unk>", 0, 3, 1}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"<0x00>", 0, 4, 4}};
   const Model model = read(builder.v2());
-  EXPECT_EQ(model.vocabulary->type(1), TokenType::unused);
+  EXPECT_EQ(model.vocabulary->type(3), TokenType::unused);
   EXPECT_THAT(model.warnings, warns("different numberings", 304));
 }
 
@@ -144,8 +144,10 @@ TEST(AltDialects, TokensAtSpecialIdsGetTheTypesOfThese) {
   EXPECT_EQ(model.vocabulary, read(canonical.v2()).vocabulary);
   EXPECT_THAT(model.warnings, warns("token_type: token 1: expected bos, found control", 304));
   EXPECT_THAT(model.warnings, warns("token_type: token 2: expected eos, found normal", 304));
-  builder.tokens[2].type = 4;  // unused ones stay that
-  EXPECT_EQ(read(builder.v2()).vocabulary->type(2), TokenType::unused);
+  builder.tokens[2].type = 4;
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(2), TokenType::eos);
+  builder.tokens[2].type = 1;  // a byte stays one
+  EXPECT_EQ(read(builder.v2()).vocabulary->type(2), TokenType::byte);
 }
 
 TEST(AltDialects, TimestampsBecomeDatesAndNegativeWindowsNone) {

@@ -9,10 +9,12 @@
 
 #include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
+#include "support/bytes.hpp"
 
 namespace poise {
 namespace {
 
+using support::hex;
 using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
@@ -154,6 +156,26 @@ TEST(AltV2, MergesAreWrittenAsScores) {
   EXPECT_EQ(reread.vocabulary->score(4), -1);
   EXPECT_LT(reread.vocabulary->score(0), -1000);
   EXPECT_THAT(losses_of(model, kAltV2, {}), Contains(HasSubstr("2 merges: scores take their place")));
+}
+
+// i32 length, text, f32 score, i32 type: 5 BOS, 6 EOS, 8 USER_DEFINED, 1 BYTE.
+TEST(AltV2, TokensAreWrittenWithTheTypesOfTheirIds) {
+  Model model;
+  Vocabulary& vocabulary = model.vocabulary.emplace();
+  vocabulary.bos_id = 0;
+  vocabulary.eos_id = 0;
+  vocabulary.add("a", 0, TokenType::eos);
+  vocabulary.add("b", 0, TokenType::user_defined);
+  const auto file = [&] { return written(model, kAltV2); };
+  EXPECT_THAT(support::to_string(file()),
+              HasSubstr(hex("01000000 61 00000000 05000000 01000000 62 00000000 08000000")));
+  vocabulary.eos_id = 1;
+  EXPECT_THAT(support::to_string(file()),
+              HasSubstr(hex("01000000 61 00000000 05000000 01000000 62 00000000 06000000")));
+  EXPECT_THAT(read(file()).warnings, IsEmpty());
+  vocabulary.pad_id = 2;
+  vocabulary.add("<0x0A>", 0, TokenType::byte);
+  EXPECT_THAT(support::to_string(file()), HasSubstr(hex("06000000 3c307830413e 00000000 01000000")));
 }
 
 TEST(AltV2, KeysOfConfigJsonAreLostWithAWordOrRefused) {

@@ -186,11 +186,23 @@ TEST(TokenizerModel, TakesTheAddedTokensOfOlderDirectories) {
   EXPECT_THAT(tokenizer.encode("<|im_start|>ab<|im_end|>x<pad>"), ElementsAre(10, 7, 9, 3, 8, 11));
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   EXPECT_EQ(vocabulary.size(), 12U);
-  EXPECT_EQ(vocabulary.type(9), TokenType::control);  // as the EOS of tokenizer_config.json
+  EXPECT_EQ(vocabulary.type(9), TokenType::eos);  // of tokenizer_config.json
   EXPECT_EQ(vocabulary.type(10), TokenType::control);
   EXPECT_EQ(vocabulary.type(11), TokenType::user_defined);
   EXPECT_EQ(vocabulary.score(10), -1000);
   EXPECT_EQ(vocabulary.eos_id, 9);
+}
+
+// A control piece is BOS or EOS by the ids; ids 0 to 3 are <unk>, <s>, </s> and a space. A piece of text stays one.
+TEST(TokenizerModel, HasTheTypesOfTheIdsThatTheConfigurationGives) {
+  const auto types = [](const std::string& config) {
+    const Vocabulary vocabulary = read(with(kSentencePiece, kConfig, config));
+    return std::vector{vocabulary.type(1), vocabulary.type(2), vocabulary.type(4)};
+  };
+  using enum TokenType;
+  EXPECT_THAT(types("{}"), ElementsAre(bos, eos, normal));
+  EXPECT_THAT(types(R"({"eos_token": "a"})"), ElementsAre(bos, control, normal));
+  EXPECT_THAT(types(R"({"bos_token": "</s>", "eos_token": "</s>"})"), ElementsAre(control, bos, normal));
 }
 
 TEST(TokenizerModel, TakesWhatTheConfigurationSaysOfATokenFirst) {
