@@ -238,7 +238,8 @@ std::string require_output_possible(const Format& format, const std::filesystem:
                                     const std::vector<std::filesystem::path>& inputs);
 
 // Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares. Its losses are
-// complete. Requires: model and options outlive the result, and do not change.
+// complete. Writing throws invalid_file for values that verify() calls an error (views/checked_values.hpp). Requires:
+// model and options outlive the result, and do not change.
 std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
 // For callers that only write.

@@ -32,6 +32,7 @@
 #include "io/directory_output.hpp"
 #include "schemes/scheme.hpp"
 #include "views/check_parts.hpp"
+#include "views/checked_values.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {
@@ -203,6 +204,29 @@ class WithoutMoreParts final : public PreparedFile {
   std::unique_ptr<PreparedFile> file_;
 };
 
+// A file of a model some of whose values are checked while they are written.
+class WithCheckedValues final : public PreparedFile {
+ public:
+  WithCheckedValues(const Model& model, const Format& format, const WriteOptions& options) : model_(model.header()) {
+    for (const Tensor& tensor : model.tensors()) model_.add(with_checked_values(tensor));
+    file_ = format.prepare(model_, options);
+  }
+  FilePlan plan() const override { return file_->plan(); }
+  std::vector<std::string> losses() const override { return file_->losses(); }
+  std::string main_name(const std::string& name) const override { return file_->main_name(name); }
+  void write(Output& output, const Progress& progress) const override { file_->write(output, progress); }
+
+ private:
+  Model model_;
+  std::unique_ptr<PreparedFile> file_;
+};
+
+std::unique_ptr<PreparedFile> prepare_checked(const Model& model, const Format& format, const WriteOptions& options) {
+  if (std::ranges::any_of(model.tensors(), has_checked_values))
+    return std::make_unique<WithCheckedValues>(model, format, options);
+  return format.prepare(model, options);
+}
+
 }  // namespace
 
 std::span<const Format* const> all_formats() { return kFormats; }
@@ -345,7 +369,7 @@ bool holds_layout(const Format& format, const LayoutType& type) {
 
 std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options) {
   require_writable(model, format, options);
-  auto prepared = format.prepare(model, options);
+  auto prepared = prepare_checked(model, format, options);
   if (format.holds_more_parts) return prepared;
   return std::make_unique<WithoutMoreParts>(model, std::move(prepared));
 }

@@ -8,7 +8,6 @@
 #include "codec/affine.hpp"
 #include "codec/block_type.hpp"
 #include "numeric/scan.hpp"
-#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {
@@ -32,8 +31,7 @@ class BadElements {
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
     const Severity severity =
         dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
-    bad.push_back(
-        {severity, fmt::format("element {} is {}{}", first_, bad_value_name(dtype_), more), place_of(first_)});
+    bad.push_back({severity, bad_element(dtype_, first_) + more, place_of(first_)});
   }
 
  private:
@@ -62,28 +60,24 @@ class LastByte final : public ValueCheck {
 
   void see(std::uint64_t position, std::span<const std::byte> bytes) override {
     if (bytes.empty()) return;
-    byte_ = std::to_integer<unsigned>(bytes.back());
+    byte_ = bytes.back();
     place_ = position + bytes.size() - 1;
   }
 
   void tell(bool complete, std::vector<BadValue>& bad) const override {
-    if (!complete || byte_ < 16) return;
-    bad.push_back({Severity::error,
-                   half_ == ValueRules::LastHalf::without_code
-                       ? fmt::format("the high half of the last byte holds no code: expected 0, found {}", byte_ >> 4U)
-                       : "the unused half of the last byte is not zero",
-                   place_});
+    if (!complete) return;
+    if (auto problem = problem_with_last(half_, byte_)) bad.push_back({Severity::error, *std::move(problem), place_});
   }
 
  private:
   ValueRules::LastHalf half_;
-  unsigned byte_ = 0;
+  std::byte byte_ = {};
   std::uint64_t place_ = 0;
 };
 
 class ByteCodes final : public ValueCheck {
  public:
-  explicit ByteCodes(ValueRules::ByteCodes codes) : format_{4, codes == ValueRules::ByteCodes::unsigned4, false} {}
+  explicit ByteCodes(const CodeFormat& format) : format_(format) {}
 
   void see(std::uint64_t position, std::span<const std::byte> bytes) override {
     if (first_) return;
@@ -142,17 +136,12 @@ class BlockNumbers final : public ValueCheck {
 
 }  // namespace
 
-ValueRules value_rules(const Tensor& tensor, const Part& part) {
-  const LayoutType& layout = layout_type(tensor.layout);
-  return layout.value_rules != nullptr ? layout.value_rules(tensor, part) : ValueRules{part.dtype};
-}
-
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules) {
   std::vector<std::unique_ptr<ValueCheck>> checks;
   if (rules.dtype != DType::unknown) checks.push_back(std::make_unique<Elements>(rules.dtype));
   if (rules.last_half != ValueRules::LastHalf::used) checks.push_back(std::make_unique<LastByte>(rules.last_half));
   if (rules.blocks != nullptr) checks.push_back(std::make_unique<BlockNumbers>(*rules.blocks));
-  if (rules.codes != ValueRules::ByteCodes::any) checks.push_back(std::make_unique<ByteCodes>(rules.codes));
+  if (const auto format = code_format(rules.codes)) checks.push_back(std::make_unique<ByteCodes>(*format));
   return checks;
 }
 

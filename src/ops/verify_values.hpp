@@ -15,8 +15,6 @@
 
 namespace poise {
 
-ValueRules value_rules(const Tensor& tensor, const Part& part);
-
 // A faulty value.
 struct BadValue {
   Severity severity = Severity::error;

@@ -119,26 +119,6 @@ class PackedBlob final : public Blob {
   CodeFormat format_;
 };
 
-// Codes of four bits, one a byte, checked when read.
-class FittingBlob final : public Blob {
- public:
-  FittingBlob(std::string name, BlobPtr data, const CodeFormat& format)
-      : name_(std::move(name)), data_(std::move(data)), format_(format) {}
-
-  std::uint64_t size() const override { return data_->size(); }
-  bool seekable() const override { return data_->seekable(); }
-
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    data_->read(offset, out);
-    require_fitting(name_, format_, offset, out);
-  }
-
- private:
-  std::string name_;
-  BlobPtr data_;
-  CodeFormat format_;
-};
-
 void check_affine(const Tensor& tensor) {
   const Part& data = require_data(tensor);
   if (data.dtype != DType::qint8 && data.dtype != DType::qint4)
@@ -168,10 +148,14 @@ std::vector<Finding> affine_faults(const Tensor& tensor) {
 ValueRules affine_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   if (part.role != "data") return rules;
-  const CodeFormat format = code_format(part.dtype, tensor.layout.affine()->get());
-  if (format.packed && tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::without_code;
-  if (format.bits == 4 && !format.packed)
-    rules.codes = format.is_unsigned ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
+  // The scale itself may not be computed yet.
+  const AffineSource& affine = *tensor.layout.affine();
+  if (part.dtype != DType::qint4) return rules;
+  if (affine.packed()) {
+    if (tensor.elements() % 2 != 0) rules.last_half = ValueRules::LastHalf::without_code;
+  } else {
+    rules.codes = affine.ranged() ? ValueRules::ByteCodes::unsigned4 : ValueRules::ByteCodes::signed4;
+  }
   return rules;
 }
 
@@ -203,17 +187,6 @@ const LayoutType layouts::affine = {
 };
 
 BlobPtr make_decoded_blob(const Tensor& tensor) { return std::make_shared<DecodedBlob>(tensor); }
-
-Tensor with_fitting_codes(const Tensor& tensor) {
-  if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||
-      tensor.layout.affine()->packed())
-    return tensor;
-  Tensor fitting = tensor;
-  Part& data = fitting.parts.front();
-  data.blob =
-      std::make_shared<FittingBlob>(tensor.name, data.blob, code_format(DType::qint4, tensor.layout.affine()->get()));
-  return fitting;
-}
 
 Tensor with_packed_codes(const Tensor& tensor) {
   if (tensor.layout != Layout::affine || tensor.require("data").dtype != DType::qint4 ||

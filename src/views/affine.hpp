@@ -9,10 +9,6 @@ namespace poise {
 // code. Requires: tensor.layout is Layout::affine.
 BlobPtr make_decoded_blob(const Tensor& tensor);
 
-// A qint4 tensor with one code a byte, checked: reading throws invalid_file for a code that does not fit four bits.
-// Other tensors are returned unchanged.
-Tensor with_fitting_codes(const Tensor& tensor);
-
 // A qint4 tensor with one code a byte as one with two codes a byte. Reading throws invalid_file for a code that does
 // not fit four bits. Other tensors are returned unchanged.
 Tensor with_packed_codes(const Tensor& tensor);

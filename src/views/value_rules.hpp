@@ -2,9 +2,14 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include <poise/tensor.hpp>
+
+#include "codec/affine.hpp"
 
 namespace poise {
 
@@ -22,5 +27,16 @@ struct ValueRules {
 
   friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
 };
+
+// Of the tensor's layout.
+ValueRules value_rules(const Tensor& tensor, const Part& part);
+
+// Nothing for any codes.
+std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes);
+
+// "element 7 is not finite".
+std::string bad_element(DType dtype, std::uint64_t element);
+// What is wrong with the last byte of a part, if anything is.
+std::optional<std::string> problem_with_last(ValueRules::LastHalf half, std::byte last);
 
 }  // namespace poise

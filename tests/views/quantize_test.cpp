@@ -15,6 +15,7 @@
 #include "codec/affine.hpp"
 #include "support/errors.hpp"
 #include "views/affine.hpp"
+#include "views/checked_values.hpp"
 #include "views/dense.hpp"
 #include "views/lossy_blob.hpp"
 
@@ -267,7 +268,12 @@ TEST(Affine, NothingIsDecodedFromWhatIsWrong) {
   const std::string expected = "tensor w: element 1: the code 200 does not fit 4 bits";
   EXPECT_EQ(problem([&] { decoded(loose); }), expected);
   EXPECT_EQ(problem([&] { bytes_of(with_packed_codes(loose)); }), expected);
-  EXPECT_EQ(problem([&] { bytes_of(with_fitting_codes(loose)); }), expected);
+  EXPECT_EQ(problem([&] { bytes_of(with_checked_values(loose)); }),
+            "tensor w: data: element 1: the code 200 does not fit 4 bits");
+  Tensor odd = make_dense("w", {3}, DType::qint4, make_memory_blob({std::byte{0x21}, std::byte{0x43}}, "w"));
+  odd.layout = make_affine({0.5F, 0, 0, true});
+  EXPECT_EQ(problem([&] { bytes_of(with_checked_values(odd)); }),
+            "tensor w: data: the high half of the last byte holds no code: expected 0, found 4");
   Tensor scaled = make_dense("w", {1}, DType::qint8, make_memory_blob({std::byte{7}}, "w"));
   scaled.layout = make_affine({std::numeric_limits<float>::quiet_NaN(), 0, 0, false});
   EXPECT_EQ(problem([&] { decoded(scaled); }), "tensor w: delta is nan, expected a finite number of at least 0");

@@ -6,8 +6,6 @@
 
 #include <poise/error.hpp>
 
-#include "views/affine.hpp"
-
 namespace poise::ztensor {
 namespace {
 
@@ -44,7 +42,7 @@ Tensor with_longest_scale(Tensor tensor) {
 
 Tensor to_stored_affine(const Tensor& tensor) {
   const Affine affine = tensor.layout.affine()->get();
-  Part data = with_fitting_codes(tensor).require("data");
+  Part data = tensor.require("data");
   const bool packed = data.dtype == DType::qint4 && affine.packed;
   Tensor stored;
   stored.name = tensor.name;

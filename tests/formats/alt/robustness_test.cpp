@@ -144,6 +144,7 @@ class RandomModel {
     const DType dtype = kTypes[below(5)];
     std::vector<std::byte> data(*packed_bytes(dtype, *element_count(shape)));
     for (std::byte& byte : data) byte = static_cast<std::byte>(below(256));
+    if (dtype == DType::qint4 && *element_count(shape) % 2 != 0) data.back() &= std::byte{0x0f};
     Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(std::move(data), name));
     if (info(dtype).kind == DTypeKind::quantized) {
       const float low = chance() ? -1.5F : 0;

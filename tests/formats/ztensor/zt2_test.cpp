@@ -20,6 +20,7 @@
 #include <poise/hash.hpp>
 #include <poise/verify.hpp>
 
+#include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2_file.hpp"
 #include "formats/ztensor/zt_files.hpp"
@@ -435,6 +436,33 @@ TEST(Zt2, RowsThatDoNotAscendAreRefusedByWritersAsByVerify) {
     EXPECT_EQ(error.message(), "tensor m: indices: the columns of row 0 do not ascend at element 1");
     EXPECT_EQ(error.offset(), 8200U) << format->info.name;
   }
+}
+
+// Whatever the format: no file is made that verify would fail.
+TEST(Zt2, ValuesThatVerifyCallsWrongAreNotWritten) {
+  const auto check = [](const std::string& dtype, const std::string& bytes, std::uint64_t offset,
+                        const std::string& problem, const std::vector<const Format*>& formats) {
+    File2 file;
+    file.blobs = {{4096, bytes}};
+    file.manifest = manifest(
+        {{text("t"),
+          object({3}, "dense", {{text("data"), part("u8", 4096, bytes.size(), {{text("type"), text(dtype)}})}})}});
+    const support::TemporaryDirectory directory;
+    store(directory / "bad.zt", file.bytes());
+    const VerifyReport report = verify(directory / "bad.zt");
+    ASSERT_EQ(report.faults.size(), 1U);
+    EXPECT_EQ(report.faults[0].message, problem);
+    EXPECT_EQ(report.faults[0].offset, offset);
+    for (const Format* format : formats) {
+      const Error error = error_of([&] { poise::written(read(file.bytes()), *format, {}); });
+      EXPECT_EQ(error.kind(), ErrorKind::invalid_file) << format->info.name;
+      EXPECT_EQ(error.message(), problem) << format->info.name;
+      EXPECT_EQ(error.offset(), offset) << format->info.name;
+    }
+  };
+  check("bool", hex("00 01 02"), 4098, "tensor t: data: element 2 is neither 0 nor 1",
+        {&kZtensor2, &kZtensor1, &kSafetensors});
+  check("f4_e2m1", hex("21 43"), 4097, "tensor t: data: the unused half of the last byte is not zero", {&kZtensor2});
 }
 
 TEST(Zt2, EveryTruncationIsRefused) {
