@@ -50,6 +50,10 @@ class SeekTable {
   }
 
   const std::vector<Frame>& frames() const { return frames_; }
+  // What the table says of a frame's content, if it does.
+  std::optional<std::uint32_t> checksum(std::size_t frame) const {
+    return checksums_.empty() ? std::nullopt : std::optional(checksums_[frame]);
+  }
   // The content of every frame but the last; 1 if none has content.
   std::uint32_t frame_bytes() const { return frames_.empty() ? 1 : std::max(1U, frames_[0].content); }
 
@@ -90,6 +94,7 @@ class SeekTable {
         fail(fmt::format("frame {} holds {} bytes, at most {} are allowed", frames_.size(), frame.content,
                          kMaxFrameBytes));
       frames_.push_back(frame);
+      if (entry_bytes_ == 12) checksums_.push_back(load_le<std::uint32_t>(&entries[at + 8]));
       offset += frame.stored;
       content += frame.content;
     }
@@ -112,6 +117,7 @@ class SeekTable {
   std::uint64_t entry_bytes_ = 8;
   std::uint64_t table_begin_ = 0;  // of the entries
   std::vector<Frame> frames_;
+  std::vector<std::uint32_t> checksums_;  // of the frames; empty: the table has none
 };
 
 struct FreeDecoder {
@@ -247,6 +253,10 @@ class SeekableBlob final : public Blob {
     const std::size_t got = ZSTD_decompressDCtx(context.get(), out.data(), out.size(), stored.data(), stored.size());
     if (ZSTD_isError(got)) fail(ZSTD_getErrorName(got));
     if (got != out.size()) fail(fmt::format("it decodes to {} bytes, {} expected", got, out.size()));
+    // Both are the low half of the content's XXH64, which the decoder has checked.
+    const auto checksum = load_le<std::uint32_t>(stored.last(sizeof(std::uint32_t)).data());
+    if (const auto listed = table().checksum(index); listed && *listed != checksum)
+      fail(fmt::format("checksum: expected {:08x}, found {:08x} in the seek table", checksum, *listed));
   }
 
  private:

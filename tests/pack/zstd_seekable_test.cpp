@@ -7,6 +7,8 @@
 
 #include <oneapi/tbb/parallel_for.h>
 
+#include <poise/error.hpp>
+
 #include "io/sink.hpp"
 #include "pack/pump.hpp"
 
@@ -61,6 +63,37 @@ TEST(ZstdSeekable, ReadPieceByPieceEachFrameIsDecodedOnce) {
     blob->read(at, std::span(joined).subspan(at, std::min<std::size_t>(10'000, joined.size() - at)));
   EXPECT_EQ(joined, content);
   EXPECT_EQ(source->reads(), kReadsOfTable + 5);
+}
+
+// zstd's seekable format: with bit 7 of the descriptor each entry has a third number, the checksum with which its frame
+// ends.
+TEST(ZstdSeekable, ChecksumsOfTheTableAreThoseOfTheFrames) {
+  const auto content = some_content(1000);  // one frame
+  constexpr std::size_t kTable = 8 + 8 + 9;
+  const auto source = compressed(content);
+  std::vector<std::byte> frame(source->size() - kTable);
+  source->read(0, frame);
+  const auto with_checksum = [&](std::byte change) {
+    std::vector<std::byte> file = frame;
+    const auto add = [&](std::initializer_list<unsigned> bytes) {
+      for (const unsigned byte : bytes) file.push_back(static_cast<std::byte>(byte));
+    };
+    add({0x5e, 0x2a, 0x4d, 0x18, 12 + 9, 0, 0, 0});
+    add({static_cast<unsigned>(frame.size()) & 0xffU, static_cast<unsigned>(frame.size()) >> 8U, 0, 0});
+    add({1000 & 0xffU, 1000 >> 8U, 0, 0});
+    file.insert(file.end(), frame.end() - 4, frame.end());
+    file.back() ^= change;
+    add({1, 0, 0, 0, 0x80, 0xb1, 0xea, 0x92, 0x8f});
+    return blob_of(Source::from_memory(std::move(file), "frames"), content.size());
+  };
+  EXPECT_EQ(read_all(*with_checksum(std::byte{0})), content);
+  try {
+    read_all(*with_checksum(std::byte{1}));
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+    EXPECT_NE(error.message().find("frame 0: checksum: expected "), std::string::npos) << error.message();
+  }
 }
 
 TEST(ZstdSeekable, ThreadsShareFrames) {
