@@ -19,27 +19,43 @@ namespace {
 constexpr std::size_t kMostFaults = 1000;
 constexpr std::size_t kMaxConfigKeys = 1000;  // of a configuration that its family reads
 
-std::string file_and_name(const Tensor& tensor) {
-  for (const Part& part : tensor.parts) {
-    if (const auto at = part.blob->stored())
-      return fmt::format("{} ({} at 0x{:x})", tensor.name, at->source->name(), at->offset);
+struct Fault {
+  std::string problem;  // continues "tensor NAME" if it is about one
+  std::string tensor = {};
+  const Tensor* found = nullptr;  // null: the tensor is missing
+};
+
+std::optional<Stored> place_of(const Fault& fault) {
+  if (fault.found == nullptr) return std::nullopt;
+  for (const Part& part : fault.found->parts) {
+    if (auto at = part.blob->stored()) return at;
   }
-  return tensor.name;
+  return std::nullopt;
 }
 
-void check_vocabulary(const Model& model, const Family& family, std::vector<std::string>& faults) {
+std::string message_of(const Fault& fault, const std::optional<Stored>& place = {}) {
+  if (fault.tensor.empty()) return fault.problem;
+  const std::string where = place ? fmt::format(" ({} at 0x{:x})", place->source->name(), place->offset) : "";
+  return fmt::format("tensor {}{} {}", fault.tensor, where, fault.problem);
+}
+
+void add(std::vector<Fault>& faults, Fault fault) {
+  if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
+}
+
+void check_vocabulary(const Model& model, const Family& family, std::vector<Fault>& faults) {
   const Vocabulary& vocabulary = *model.vocabulary;
   const auto size = static_cast<std::int64_t>(vocabulary.size());
   if (const Tensor* embedding = find_weight(model, family, family.embedding);
       embedding != nullptr && embedding->shape.size() == 2) {
     if (vocabulary.size() > embedding->shape[0]) {
-      faults.push_back(fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding,
-                                   embedding->shape[0]));
+      faults.push_back({fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding,
+                                    embedding->shape[0])});
     }
   }
   const auto check_id = [&](std::string_view field, std::int64_t id) {
     if (id < -1 || id >= size)
-      faults.push_back(fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size));
+      faults.push_back({fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size)});
   };
   check_id("bos_id", vocabulary.bos_id);
   check_id("eos_id", vocabulary.eos_id);
@@ -54,14 +70,14 @@ std::int64_t rows_of_embedding(const Model& model, const Family& family) {
   return embedding != nullptr && embedding->shape.size() == 2 ? static_cast<std::int64_t>(embedding->shape[0]) : 0;
 }
 
-void check_tensors(const Model& model, const Family& family, std::vector<std::string>& faults) {
+void check_tensors(const Model& model, const Family& family, std::vector<Fault>& faults) {
   Config config = *model.config;
   config.vocab_size = rows_of_embedding(model, family);
   // Every layer has more than four tensors, so the file's size bounds the list below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
-    faults.push_back(fmt::format("num_hidden_layers is {}, but there {} only {} tensor{} in all",
-                                 config.num_hidden_layers, model.size() == 1 ? "is" : "are", model.size(),
-                                 model.size() == 1 ? "" : "s"));
+    faults.push_back(
+        {fmt::format("num_hidden_layers is {}, but there {} only {} tensor{} in all", config.num_hidden_layers,
+                     model.size() == 1 ? "is" : "are", model.size(), model.size() == 1 ? "" : "s")});
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));
@@ -69,11 +85,12 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);
       if (tensor == nullptr) {
-        add_fault(faults, fmt::format("tensor {} is missing: the configuration needs it with shape {}", expected.name,
-                                      to_string(expected.shape)));
+        add(faults, {fmt::format("is missing: the configuration needs it with shape {}", to_string(expected.shape)),
+                     expected.name});
       } else if (tensor->shape != expected.shape) {
-        add_fault(faults, fmt::format("tensor {} has shape {}, the configuration needs {}", file_and_name(*tensor),
-                                      to_string(tensor->shape), to_string(expected.shape)));
+        add(faults, {fmt::format("has shape {}, the configuration needs {}", to_string(tensor->shape),
+                                 to_string(expected.shape)),
+                     tensor->name, tensor});
       }
     }
   };
@@ -85,8 +102,9 @@ void check_tensors(const Model& model, const Family& family, std::vector<std::st
   for (const Tensor& tensor : model.tensors()) {
     const auto layer = family.tensors.in_layer(table_name(family, tensor.name));
     if (layer && layer->number >= config.num_hidden_layers) {
-      add_fault(faults, fmt::format("tensor {} belongs to layer {}, but num_hidden_layers is {}", file_and_name(tensor),
-                                    layer->number, config.num_hidden_layers));
+      add(faults,
+          {fmt::format("belongs to layer {}, but num_hidden_layers is {}", layer->number, config.num_hidden_layers),
+           tensor.name, &tensor});
     }
   }
 }
@@ -133,22 +151,42 @@ std::vector<std::string> check_config(const ConfigView& view, const Family& fami
   }
 }
 
-std::vector<std::string> check_consistency(const Model& model) {
+namespace {
+
+std::vector<Fault> faults_of(const Model& model) {
   const Family& family = family_of(model);
-  std::vector<std::string> faults;
+  std::vector<Fault> faults;
   if (model.config) {
-    faults = check_config(config_view(model), family);
+    for (std::string& fault : check_config(config_view(model), family)) faults.push_back({std::move(fault)});
     const bool has_tensors = model.size() > 0 || model.origin.format == "huggingface";
     if (faults.empty() && has_tensors && !has_other_tensors(model)) {
       try {
         check_tensors(model, family, faults);
       } catch (const Error& error) {  // a key of another type
-        add_fault(faults, error.message());
+        add(faults, {error.message()});
       }
     }
   }
   if (model.vocabulary) check_vocabulary(model, family, faults);
   return faults;
+}
+
+}  // namespace
+
+std::vector<std::string> check_consistency(const Model& model) {
+  std::vector<std::string> messages;
+  for (const Fault& fault : faults_of(model)) messages.push_back(message_of(fault, place_of(fault)));
+  return messages;
+}
+
+std::vector<Finding> consistency_findings(const Model& model) {
+  std::vector<Finding> findings;
+  for (Fault& fault : faults_of(model)) {
+    const auto at = place_of(fault);
+    findings.push_back({Severity::error, message_of(fault), at ? at->source->name() : std::string(),
+                        at ? std::optional(at->offset) : std::nullopt, std::move(fault.tensor)});
+  }
+  return findings;
 }
 
 std::optional<Error> plan_refusal(const Model& model) {
@@ -183,12 +221,14 @@ void add_fault(std::vector<std::string>& faults, std::string fault) {
   if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
 }
 
-void throw_faults(const std::vector<std::string>& faults, const std::string& path) {
-  if (faults.empty()) return;
-  if (faults.size() == 1) throw Error(ErrorKind::invalid_file, faults.front(), path);
+std::string message_of_faults(const std::vector<std::string>& faults) {
+  if (faults.size() == 1) return faults.front();
   const std::string_view more = faults.size() == kMostFaults ? " or more" : "";
-  throw Error(ErrorKind::invalid_file,
-              fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  ")), path);
+  return fmt::format("{}{} faults:\n  {}", faults.size(), more, fmt::join(faults, "\n  "));
+}
+
+void throw_faults(const std::vector<std::string>& faults, const std::string& path) {
+  if (!faults.empty()) throw Error(ErrorKind::invalid_file, message_of_faults(faults), path);
 }
 
 }  // namespace poise

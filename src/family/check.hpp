@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <poise/error.hpp>
+#include <poise/finding.hpp>
 #include <poise/model.hpp>
 
 #include "family/family.hpp"
@@ -17,6 +18,9 @@ namespace poise {
 // too, for a model without configuration or tensors. Does not look for the family's tensors when config.json names a
 // variant with others.
 std::vector<std::string> check_consistency(const Model& model);
+
+// The same faults as findings, with tensors and their places.
+std::vector<Finding> consistency_findings(const Model& model);
 
 // The error with which Family::plan() refuses the model. Nothing when there is a plan, for a model without family, and
 // for one that effects_not_followed() refuses. Requires: check_consistency() finds nothing.
@@ -36,7 +40,10 @@ std::vector<std::string_view> unknown_weights(const Model& model);
 // Appends a fault, unless the list is already longer than anyone would read.
 void add_fault(std::vector<std::string>& faults, std::string fault);
 
-// Throws invalid_file that lists every fault, one a line; does nothing when there are none.
+// The message that lists every fault, one a line. Requires: there is one.
+std::string message_of_faults(const std::vector<std::string>& faults);
+
+// Throws invalid_file with that message; does nothing when there are none.
 void throw_faults(const std::vector<std::string>& faults, const std::string& path);
 
 }  // namespace poise

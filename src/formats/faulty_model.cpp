@@ -21,9 +21,13 @@ FaultyModel::FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kin
     : Error(kind, summary_of(faults), faults.front().path, faults.front().offset),
       found_(std::make_shared<Found>(Found{std::move(faults), std::move(sound)})) {}
 
-void Faults::note(const Error& error) {
+FaultyModel::FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound)
+    : Error(ErrorKind::invalid_file, std::move(message), path),
+      found_(std::make_shared<Found>(Found{std::move(faults), std::move(sound)})) {}
+
+void Faults::note(const Error& error, const std::string& tensor) {
   if (found_.empty()) first_kind_ = error.kind();
-  found_.push_back({Severity::error, error.message(), error.path(), error.offset()});
+  found_.push_back({Severity::error, error.message(), error.path(), error.offset(), tensor});
   if (found_.size() != kMostFaults) return;
   found_.push_back({Severity::error,
                     fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults),

@@ -15,9 +15,11 @@ namespace poise {
 // The first fault's message, with the number of others. Requires: there is a fault.
 std::string summary_of(const std::vector<Finding>& faults);
 
-// Its message is summary_of() the faults.
+// Its message is summary_of() the faults, unless it has one of its own.
 class FaultyModel : public Error {
  public:
+  // Requires: there is a fault.
+  FaultyModel(std::string message, const std::string& path, std::vector<Finding> faults, Model sound);
   // `kind`: of the first fault. Requires: there is one.
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
@@ -39,15 +41,15 @@ class Faults {
   // `kinds`: of the errors that are faults.
   explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
 
-  // False if the step throws an error of these kinds; adds the fault.
+  // False if the step throws an error of these kinds; adds the fault. `tensor`: the one it is about, if it is.
   template <typename Step>
-  bool attempt(Step&& step) {
+  bool attempt(Step&& step, const std::string& tensor = {}) {
     try {
       step();
       return true;
     } catch (const Error& error) {
       if (std::ranges::find(kinds_, error.kind()) == kinds_.end()) throw;
-      note(error);
+      note(error, tensor);
       return false;
     }
   }
@@ -60,7 +62,7 @@ class Faults {
   FaultyModel with(Model sound) &&;
 
  private:
-  void note(const Error& error);
+  void note(const Error& error, const std::string& tensor);
 
   std::vector<ErrorKind> kinds_;
   std::vector<Finding> found_;
@@ -72,10 +74,11 @@ class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
 
-  // False if the step throws invalid_file; adds the fault. Throws a FaultyModel when there are too many.
+  // False if the step throws invalid_file; adds the fault, of that tensor. Throws a FaultyModel when there are too
+  // many.
   template <typename Step>
-  bool attempt(Step&& step) {
-    const bool is_sound = faults_.attempt(std::forward<Step>(step));
+  bool attempt(Step&& step, const std::string& tensor = {}) {
+    const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);
     if (faults_.are_enough()) throw_if_any();
     return is_sound;
   }

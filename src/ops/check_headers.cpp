@@ -16,7 +16,10 @@ std::vector<Finding> check_headers(const Model& model, const std::filesystem::pa
   const auto add = [&](Severity severity, std::string message) {
     findings.push_back({severity, std::move(message), path.string(), std::nullopt});
   };
-  for (std::string& fault : check_consistency(model)) add(Severity::error, std::move(fault));
+  for (Finding& finding : consistency_findings(model)) {
+    if (finding.path.empty()) finding.path = path.string();
+    findings.push_back(std::move(finding));
+  }
   const auto refusal = findings.empty() ? plan_refusal(model) : std::nullopt;
   if (!refusal) return findings;
   if (refusal->kind() == ErrorKind::invalid_file) {

@@ -393,7 +393,7 @@ TEST(HostileAltV2, Tensors) {
                      "tensors: gate data", "element 0: the code 16 does not fit 4 bits"},
           VerifyCase{"a shape is the configuration's",
                      [] { return whole().i32("tensors: up dimension 0", 2).i32("tensors: up dimension 1", 1); },
-                     kNowhere, "up_proj.weight"},
+                     "tensors: up data", "up_proj.weight"},
       });
 }
 

@@ -223,7 +223,7 @@ class Objects {
     if (name.size() > kMostNameBytes)
       fail(id, ErrorKind::unsupported,
            fmt::format("a tensor's name has {} bytes, at most {} are read", name.size(), kMostNameBytes));
-    faults_.attempt([&] { make(id, name); });
+    faults_.attempt([&] { make(id, name); }, name);
   }
 
   // Errors have the tensor's name and a place.

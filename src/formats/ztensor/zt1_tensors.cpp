@@ -45,7 +45,8 @@ class ModelBuilder1::Impl {
 
   void take(Object& object) {
     const std::size_t extents = extents_.size();
-    if (faults_.attempt([&] { add(object); })) return;
+    const std::string name = object.name;  // add() takes it
+    if (faults_.attempt([&] { add(object); }, name)) return;
     extents_.resize(extents);
     beginnings_.resize(model_.size());
   }
@@ -149,6 +150,15 @@ class ModelBuilder1::Impl {
       return make_opaque_blob({std::move(range), component.encoding},
                               component.decoded_length.value_or(component.length), std::move(reason));
     }
+    try {
+      return zstd_blob(tensor, component, std::move(range));
+    } catch (const Error& error) {
+      throw Error(error.kind(), fmt::format("{}: {}: {}: {}", context_, tensor.name, component.role, error.message()),
+                  error.path(), error.offset());
+    }
+  }
+
+  HeldBlob zstd_blob(const Tensor& tensor, const Component& component, StoredRange range) {
     if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
       return make_zstd_blob(std::move(range), *size);
     sizes_known_ = false;

@@ -117,7 +117,8 @@ class ModelBuilder final : public ManifestListener2 {
 
   void take(Object& object) override {
     const std::size_t before = model_.size();
-    if (faults_.attempt([&] { add(object); })) return;
+    const std::string name = object.name;  // add() takes it
+    if (faults_.attempt([&] { add(object); }, name)) return;
     offsets_.resize(before);
     if (has_shards_) ranks_.resize(before);
     heaps_->for_each([&](Heap& heap) {

@@ -465,6 +465,19 @@ TEST(Zt2, ValuesThatVerifyCallsWrongAreNotWritten) {
   check("f4_e2m1", hex("21 43"), 4097, "tensor t: data: the unused half of the last byte is not zero", {&kZtensor2});
 }
 
+// A tensor that cannot be read is named apart from the message, too.
+TEST(Zt2, VerifyNamesTheTensorOfAFaultOfTheManifest) {
+  File2 file;
+  file.blobs = {{4096, elements<float>({1})}};
+  file.manifest = manifest({{text("t"), object({1}, "dense", {{text("data"), part("f32", 4095, 4)}})}});
+  const support::TemporaryDirectory directory;
+  store(directory / "t.zt", file.bytes());
+  const VerifyReport report = verify(directory / "t.zt");
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_THAT(report.faults[0].message, HasSubstr("offset 4095 is not a positive multiple of 4096"));
+  EXPECT_EQ(report.faults[0].tensor, "t");
+}
+
 TEST(Zt2, EveryTruncationIsRefused) {
   const std::string file = golden_file();
   for (std::size_t length = 0; length < file.size(); length += length < 262000 && length > 100 ? 997 : 1) {
