@@ -240,7 +240,7 @@ void check_layout2(const Tensor& tensor) {
 }
 
 bool is_known_layout2(std::string_view layout) {
-  return layout_with_id(layout) != nullptr || layout == kAffineLayout || is_gguf(layout) || block_layout_named(layout);
+  return layout_with_id(layout) != nullptr || layout == kAffineLayout || block_layout_named(layout);
 }
 
 void from_stored2(Tensor& tensor, std::string_view layout) {

@@ -465,6 +465,25 @@ TEST(Zt2, ValuesThatVerifyCallsWrongAreNotWritten) {
   check("f4_e2m1", hex("21 43"), 4097, "tensor t: data: the unused half of the last byte is not zero", {&kZtensor2});
 }
 
+// The rules are those of the profile: the bytes fill whole blocks. What the blocks mean, nothing tells.
+TEST(Zt2, VerifyTellsBlocksOfAnUnknownType) {
+  File2 file;
+  file.blobs = {{4096, std::string(34, '\0')}};
+  const std::string attributes = sorted({{text("block_bytes"), number(34)}, {text("elems_per_block"), number(32)}});
+  file.manifest = manifest({{text("t"), object({32}, "gguf.q99_z/1", {{text("data"), part("u8", 4096, 34)}},
+                                               {{text("attributes"), attributes}})}});
+  const support::TemporaryDirectory directory;
+  store(directory / "t.zt", file.bytes());
+  const VerifyReport report = verify(directory / "t.zt");
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_EQ(report.faults[0].severity, Severity::warning);
+  EXPECT_EQ(
+      report.faults[0].message,
+      "tensor t: the layout \"gguf.q99_z/1\" is not known to this version of Poise: its elements were not checked");
+  EXPECT_EQ(report.faults[0].tensor, "t");
+  EXPECT_EQ(report.faults[0].offset, 4096U);
+}
+
 // A tensor that cannot be read is named apart from the message, too.
 TEST(Zt2, VerifyNamesTheTensorOfAFaultOfTheManifest) {
   File2 file;
