@@ -153,6 +153,39 @@ TEST_F(Verify, FindsBadValuesWithoutDigests) {
   EXPECT_EQ(report.faults[0].offset, truth + 2);
 }
 
+// A Mistral of one layer whose only tensor has a wrong shape: every fault is a finding that names its tensor, and a
+// reader lists them in one message.
+TEST_F(Verify, ListsEveryFaultOfADirectoryWithItsTensor) {
+  support::put(directory_ / "config.json",
+               R"({"model_type": "mistral", "hidden_size": 2, "intermediate_size": 2, "num_attention_heads": 1,
+                   "num_hidden_layers": 1, "num_key_value_heads": 1, "vocab_size": 4, "max_position_embeddings": 8})");
+  std::string header = R"({"model.norm.weight":{"dtype":"F32","shape":[3],"data_offsets":[0,12]}})";
+  header.resize(72, ' ');
+  support::put(directory_ / "model.safetensors", std::string("\x48\0\0\0\0\0\0\0", 8) + header + std::string(12, '\0'));
+  const VerifyReport report = verify(directory_.path());
+  EXPECT_EQ(report.format, "huggingface");
+  EXPECT_EQ(report.errors(), 12U);  // 9 tensors of the layer, the embedding, the norm, the output
+  std::string message;
+  try {
+    open(directory_.path());
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    message = error.message();
+  }
+  EXPECT_THAT(message, testing::StartsWith("12 faults:\n  "));
+  for (const Finding& fault : report.faults) {
+    if (fault.severity != Severity::error) continue;
+    EXPECT_EQ(fault.message.find('\n'), std::string::npos);
+    EXPECT_THAT(fault.message, HasSubstr(fault.tensor));
+    EXPECT_THAT(message, HasSubstr(fault.tensor));
+    EXPECT_FALSE(fault.tensor.empty()) << fault.message;
+    if (fault.tensor != "model.norm.weight") continue;
+    EXPECT_EQ(fault.message, "tensor model.norm.weight has shape [3], the configuration needs [2]");
+    EXPECT_EQ(fault.path, (directory_ / "model.safetensors").string());
+    EXPECT_EQ(fault.offset, 80U);
+  }
+}
+
 TEST_F(Verify, AFileThatDoesNotOpenIsAFaultAndOneThatIsNotThereIsThrown) {
   const fs::path path = write("zt");
   fs::resize_file(path, fs::file_size(path) - 1);

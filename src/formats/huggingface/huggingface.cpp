@@ -23,6 +23,7 @@
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "formats/faulty_model.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
 #include "formats/huggingface/front_matter.hpp"
@@ -98,6 +99,18 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   drop_usual_config(*model.vocabulary);
 }
 
+// Lists all faults; verify() gets each of them, and checks the tensors.
+void throw_if_inconsistent(Model& model, const DirectoryReader& directory) {
+  std::vector<Finding> findings = consistency_findings(model);
+  if (findings.empty()) return;
+  const std::string path = directory.path().string();
+  for (Finding& finding : findings) {
+    if (finding.path.empty()) finding.path = path;
+  }
+  const std::string message = message_of_faults(check_consistency(model));
+  throw FaultyModel(message, path, std::move(findings), std::move(model));
+}
+
 Model read_directory(DirectoryReader& directory, const LocatedWeights& found, const ReadOptions& options) {
   Model model;
   model.origin.path = directory.path();
@@ -126,8 +139,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   if (!options.raw) model = with_folded_matrices(std::move(model), directory.path(), quantization_file);
   // The parts of codes have other names than the family's tensors.
   const bool has_parts = options.raw && has_unfolded_codes(model);
-  if (find_family(model_type) != nullptr && !has_parts)
-    throw_faults(check_consistency(model), directory.path().string());
+  if (find_family(model_type) != nullptr && !has_parts) throw_if_inconsistent(model, directory);
   if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;
 }

@@ -11,6 +11,7 @@
 
 #include "family/check.hpp"
 #include "family/families.hpp"
+#include "formats/faulty_model.hpp"
 #include "formats/huggingface/names.hpp"
 #include "io/directory.hpp"
 #include "io/plain_file_name.hpp"
@@ -132,21 +133,28 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   }
   const ShardMap shards = read_index(directory, weights.name, model.warnings);
   require_shards(directory, weights.name, shards);
-  std::vector<std::string> faults;
+  const std::string path = directory.path(weights.name).string();
+  std::vector<std::string> messages;
+  std::vector<Finding> faults;
+  const auto tell = [&](const std::string& tensor, const std::string& problem) {
+    add_fault(messages, problem);
+    if (faults.size() < messages.size()) faults.push_back({Severity::error, problem, path, std::nullopt, tensor});
+  };
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
     collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
-      if (!found.contains(name))
-        add_fault(faults, fmt::format("the index says that {} holds {}; it does not", shard, name));
+      if (!found.contains(name)) tell(name, fmt::format("the index says that {} holds {}; it does not", shard, name));
     }
     for (const std::string& name : found) {
       if (!promised.contains(name))
-        add_fault(faults, fmt::format("{} holds {}, which the index does not put there", shard, name));
+        tell(name, fmt::format("{} holds {}, which the index does not put there", shard, name));
     }
   }
-  throw_faults(faults, directory.path(weights.name).string());
-  return collector.finish();
+  std::vector<fs::path> files = collector.finish();
+  if (faults.empty()) return files;
+  model.origin = directory.origin();
+  throw FaultyModel(message_of_faults(messages), path, std::move(faults), std::move(model));
 }
 
 }  // namespace poise::huggingface
