@@ -364,11 +364,13 @@ bool Map::next() {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
   } else if (!is_new()) {
-    in_.fail(fmt::format("the key \"{}\" comes twice", printable(key_)), key_position_);
+    in_.fail(fmt::format("the key {} comes twice", shown_key()), key_position_);
   }
   frame.key = text_key_ ? key_ : "key that is not text";
   return true;
 }
+
+std::string Map::shown_key() const { return text_key_ ? fmt::format("\"{}\"", printable(key_)) : to_json(other_key_); }
 
 bool Map::is_new() {
   if (keys_ == nullptr) return true;
@@ -381,7 +383,7 @@ bool Map::is_new() {
 
 void Map::require_ascending(std::string_view encoded) {
   if (!previous_.empty() && encoded <= previous_) {
-    if (encoded == previous_) in_.fail(fmt::format("the key \"{}\" comes twice", printable(key_)), key_position_);
+    if (encoded == previous_) in_.fail(fmt::format("the key {} comes twice", shown_key()), key_position_);
     in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)),
              key_position_);
   }

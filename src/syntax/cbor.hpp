@@ -182,6 +182,7 @@ class Map {
 
   void require_ascending(std::string_view encoded);
   bool is_new();
+  std::string shown_key() const;
 
   Cursor& in_;
   bool indefinite_;

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "tensor/found_value.hpp"
 
 namespace poise {
 namespace {
@@ -28,9 +29,9 @@ class SchemeReader {
 
   GroupScheme read() {
     if (tensor_.shape.empty()) fail("shape", "a scalar has no groups");
-    scheme_.bits = static_cast<unsigned>(number(tensor_.attributes, "bits", 8));
+    scheme_.bits = static_cast<unsigned>(number("bits", 8));
     if (scheme_.bits == 0) fail("bits", "0 bits hold no code");
-    scheme_.group_size = number(tensor_.attributes, "group_size", UINT64_MAX);
+    scheme_.group_size = number("group_size", UINT64_MAX);
     scheme_.axis = axis();
     if (scheme_.words == GroupWords::zt2) {
       read_version_2(map("packing"));
@@ -46,31 +47,35 @@ class SchemeReader {
     poise::fail(tensor_, scheme_.words, what, problem);
   }
 
-  std::uint64_t number(const Attributes& map, std::string_view key, std::uint64_t limit) const {
+  // The attribute `key` of `map`, which the tensor calls `in`: "" or "packing: ".
+  template <typename T>
+  const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
     const Value* value = map.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-    if (found == nullptr) fail(key, "expected an unsigned integer");
-    if (*found > limit) fail(key, fmt::format("{} is too large, at most {} is possible", *found, limit));
+    const auto* found = value == nullptr ? nullptr : value->get_if<T>();
+    if (found == nullptr)
+      fail(fmt::format("{}{}", in, key), fmt::format("expected {}, found {}", expected, found_value(value)));
     return *found;
   }
 
-  const std::string& text(const Attributes& map, std::string_view key) const {
-    const Value* value = map.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<std::string>();
-    if (found == nullptr) fail(key, "expected text");
-    return *found;
+  std::uint64_t number(const Attributes& map, std::string_view in, std::string_view key, std::uint64_t limit) const {
+    const auto found = get<std::uint64_t>(map, in, key, "an unsigned integer");
+    if (found > limit)
+      fail(fmt::format("{}{}", in, key), fmt::format("{} is too large, at most {} is possible", found, limit));
+    return found;
+  }
+  std::uint64_t number(std::string_view key, std::uint64_t limit) const {
+    return number(tensor_.attributes, "", key, limit);
   }
 
-  const Attributes& map(std::string_view key) const {
-    const Value* value = tensor_.attributes.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<Attributes>();
-    if (found == nullptr) fail(key, "expected a map");
-    return *found;
+  const std::string& text(const Attributes& map, std::string_view in, std::string_view key) const {
+    return get<std::string>(map, in, key, "text");
   }
+
+  const Attributes& map(std::string_view key) const { return get<Attributes>(tensor_.attributes, "", key, "a map"); }
 
   std::size_t axis() const {
     const std::uint64_t last = tensor_.shape.size() - 1;
-    return tensor_.attributes.find("axis") == nullptr ? last : number(tensor_.attributes, "axis", last);
+    return tensor_.attributes.find("axis") == nullptr ? last : number("axis", last);
   }
 
   unsigned word_bits() const { return info(scheme_.word).bits; }
@@ -79,8 +84,7 @@ class SchemeReader {
   void read_version_1(const Value* packing) {
     const auto* spelling = packing == nullptr ? nullptr : packing->get_if<std::string>();
     if (spelling == nullptr || !read_packing(*spelling)) {
-      fail("packing", fmt::format("expected text such as 8_per_i32{}{}", spelling == nullptr ? "" : ", found ",
-                                  spelling == nullptr ? "" : *spelling));
+      fail("packing", fmt::format("expected text such as 8_per_i32, found {}", found_value(packing)));
     }
     if (scheme_.per_word > word_bits() / scheme_.bits) {
       fail("packing", fmt::format("{} codes of {} bits do not fit into {}", scheme_.per_word, scheme_.bits,
@@ -108,23 +112,23 @@ class SchemeReader {
   void read_version_2(const Attributes& packing) {
     if (scheme_.bits != 2 && scheme_.bits != 4 && scheme_.bits != 8)
       fail("bits", fmt::format("expected 2, 4 or 8, found {}", scheme_.bits));
-    if (tensor_.attributes.find("axis") == nullptr) fail("axis", "expected an unsigned integer");
-    const std::string& word = text(packing, "word");
+    (void)number("axis", UINT64_MAX);  // is required
+    const std::string& word = text(packing, "packing: ", "word");
     const auto dtype = dtype_from_name(word);
     if (!dtype || info(*dtype).kind != DTypeKind::unsigned_integer)
       fail("packing: word", fmt::format("expected u8, u16, u32 or u64, found \"{}\"", word));
     scheme_.word = *dtype;
-    scheme_.per_word = static_cast<unsigned>(number(packing, "per_word", 64));
+    scheme_.per_word = static_cast<unsigned>(number(packing, "packing: ", "per_word", 64));
     if (scheme_.per_word * scheme_.bits != word_bits()) {
       fail("packing: per_word", fmt::format("expected {} codes of {} bits in {}, found {}", word_bits() / scheme_.bits,
                                             scheme_.bits, word, scheme_.per_word));
     }
-    const std::string& order = text(packing, "order");
+    const std::string& order = text(packing, "packing: ", "order");
     if (order != "lsb_first" && order != "msb_first")
       fail("packing: order", fmt::format("expected lsb_first or msb_first, found \"{}\"", order));
     scheme_.high_bits_first = order == "msb_first";
     scheme_.packing_axis = tensor_.shape.size() - 1;
-    read_scale_form(text(tensor_.attributes, "scale_form"));
+    read_scale_form(text(tensor_.attributes, "", "scale_form"));
     read_zero_point(map("zero_point"));
   }
 
@@ -137,14 +141,14 @@ class SchemeReader {
   }
 
   void read_zero_point(const Attributes& zero_point) {
-    const std::string& form = text(zero_point, "form");
+    const std::string& form = text(zero_point, "zero_point: ", "form");
     if (form == "none") {
       scheme_.zeros = Zeros::none;
     } else if (form == "implied") {
       scheme_.zeros = Zeros::fixed;
       scheme_.zero = fixed_zero(zero_point.find("value"));
     } else if (form == "tensor") {
-      const std::string& packing = text(zero_point, "packing");
+      const std::string& packing = text(zero_point, "zero_point: ", "packing");
       if (packing != "same_as_data" && packing != "plain")
         fail("zero_point: packing", fmt::format("expected same_as_data or plain, found \"{}\"", packing));
       scheme_.zeros = packing == "plain" ? Zeros::plain : Zeros::packed;
@@ -159,7 +163,7 @@ class SchemeReader {
         return static_cast<std::int64_t>(*number);
       if (const auto* number = value->get_if<std::int64_t>()) return *number;
     }
-    fail("zero_point: value", "expected an integer");
+    fail("zero_point: value", fmt::format("expected an integer, found {}", found_value(value)));
   }
 
   void resolve_group_size() {

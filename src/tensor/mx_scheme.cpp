@@ -7,6 +7,8 @@
 
 #include <poise/error.hpp>
 
+#include "tensor/found_value.hpp"
+
 namespace poise {
 namespace {
 
@@ -25,7 +27,8 @@ const Part& require(const Tensor& tensor, std::string_view role) {
 std::uint64_t number(const Tensor& tensor, std::string_view key) {
   const Value* value = tensor.attributes.find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  if (number == nullptr) fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer", key));
+  if (number == nullptr)
+    fail_mx(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key, found_value(value)));
   return *number;
 }
 
@@ -48,7 +51,7 @@ Attributes mx_attributes(const MxScheme& scheme) {
 TensorLayout read_mx_scheme(const Tensor& tensor) {
   const Value* form = tensor.attributes.find("scale_form");
   if (form != nullptr && *form != Value("e8m0_exponent"))
-    fail_mx(tensor, "attribute scale_form: expected e8m0_exponent");
+    fail_mx(tensor, fmt::format("attribute scale_form: expected e8m0_exponent, found {}", found_value(form)));
   if (tensor.shape.empty()) fail_mx(tensor, "a scalar has no blocks");
   const std::uint64_t axis =
       tensor.attributes.find("axis") == nullptr ? tensor.shape.size() - 1 : number(tensor, "axis");

@@ -6,6 +6,8 @@
 
 #include <poise/error.hpp>
 
+#include "tensor/found_value.hpp"
+
 namespace poise::ztensor {
 namespace {
 
@@ -22,7 +24,7 @@ float finite_number(const Tensor& tensor, const Attributes& map, std::string_vie
     if (const auto* number = value->get_if<std::uint64_t>()) return static_cast<float>(*number);
     if (const auto* number = value->get_if<std::int64_t>()) return static_cast<float>(*number);
   }
-  fail_affine(tensor, fmt::format("{}: expected a finite number", key));
+  fail_affine(tensor, fmt::format("{}: expected a finite number, found {}", key, found_value(value)));
 }
 
 Affine read_scale(const Tensor& tensor, const Attributes& map, bool packed) {
@@ -67,7 +69,7 @@ void from_stored_affine(Tensor& tensor) {
   if (value == nullptr && packed) fail_affine(tensor, "it is missing");
   if (value == nullptr || (tensor.layout != Layout::dense && !packed)) return;
   const auto* map = value->get_if<Attributes>();
-  if (map == nullptr) fail_affine(tensor, "expected a map");
+  if (map == nullptr) fail_affine(tensor, fmt::format("expected a map, found {}", found_value(value)));
   const float bits = finite_number(tensor, *map, "bits");
   if (bits != 8.0F && bits != 4.0F) fail_affine(tensor, "bits: expected 8 or 4");
   if (packed && bits != 4.0F) fail_affine(tensor, "bits: packed codes have 4");

@@ -65,10 +65,13 @@ bool ends_like_1_0(const Source& source) {
 }
 
 [[noreturn]] void fail_without_magic(const Source& source) {
-  throw Error(
-      ErrorKind::invalid_file,
-      fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes: the file is cut off or damaged", kMagic1),
-      source.name(), source.size());
+  std::string last(static_cast<std::size_t>(std::min(source.size(), kMagicBytes)), '\0');
+  source.read(source.size() - last.size(), std::as_writable_bytes(std::span(last)));
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("zt 1.x: footer magic: expected \"{}\" as the last 8 bytes, found {}: the file is cut off or "
+                          "damaged",
+                          kMagic1, to_json(last)),
+              source.name(), source.size());
 }
 
 struct Ending {

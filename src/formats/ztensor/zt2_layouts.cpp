@@ -11,6 +11,7 @@
 #include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "tensor/block_layout.hpp"
+#include "tensor/found_value.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/check_parts.hpp"
@@ -31,7 +32,8 @@ constexpr std::string_view kCoo = "zt.sparse_coo/1";
 std::uint64_t required_number(const Tensor& tensor, std::string_view key) {
   const Value* value = tensor.attributes.find(key);
   const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  if (number == nullptr) fail(tensor, fmt::format("attribute {}: expected an unsigned integer", key));
+  if (number == nullptr)
+    fail(tensor, fmt::format("attribute {}: expected an unsigned integer, found {}", key, found_value(value)));
   return *number;
 }
 

@@ -8,6 +8,7 @@
 // Ignores unknown keys at every level.
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -56,6 +57,14 @@ bool is_shard_name(std::string_view name) {
   };
   return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' &&
          std::ranges::all_of(name, allowed);
+}
+
+// "89 5a 54 32".
+std::string hex_of(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes)
+    text += fmt::format("{}{:02x}", text.empty() ? "" : " ", static_cast<unsigned char>(byte));
+  return text;
 }
 
 // The hexadecimal XXH3-64 of a manifest; its mapped pages may leave memory.
@@ -153,7 +162,11 @@ class ManifestParser {
   std::string digest() {
     const std::uint64_t begin = in_.position();
     const std::string_view text = parse_type_name(in_);
-    if (!is_digest(text)) in_.fail("expected xxh3: and 16 or sha256: and 64 lower-case hexadecimal digits", begin);
+    if (!is_digest(text)) {
+      in_.fail(fmt::format("expected xxh3: and 16 or sha256: and 64 lower-case hexadecimal digits, found \"{}\"",
+                           short_name(text)),
+               begin);
+    }
     return std::string(text);
   }
 
@@ -215,7 +228,7 @@ class ManifestParser {
   void parse_part(Component& part) {
     bool has_blob = false;
     bool has_encoding = false;
-    std::string_view dtype;
+    std::optional<std::string_view> dtype;
     std::string_view type;
     for (auto map = in_.map(); map.next();) {
       const std::string_view key = map.key();
@@ -241,11 +254,11 @@ class ManifestParser {
         in_.skip();
       }
     }
-    if (dtype.empty()) in_.fail("\"dtype\" is missing", part.position);
+    if (!dtype) in_.fail("\"dtype\" is missing", part.position);
     if (!has_blob) in_.fail("\"blob\" is missing", part.position);
     if (has_encoding != part.decoded_length.has_value())
       in_.fail("\"encoding\" and \"decoded_length\" go together", part.position);
-    resolve_type(part, dtype, type);
+    resolve_type(part, *dtype, type);
   }
 
   void parse_blob(Component& part) {
@@ -296,8 +309,8 @@ ManifestRange find_manifest2(const Source& source) {
     reader.fail("file size",
                 fmt::format("{} bytes, at least {} are needed: the file is cut off", source.size(), kLeastFileBytes2),
                 source.size());
-  if (reader.text(kMagic2.size(), "header magic") != kMagic2)
-    reader.fail("header magic", "expected 89 5a 54 32 0d 0a 1a 0a", 0);
+  if (const std::string_view found = reader.text(kMagic2.size(), "header magic"); found != kMagic2)
+    reader.fail("header magic", fmt::format("expected {}, found {}", hex_of(kMagic2), hex_of(found)), 0);
   const std::uint64_t footer = source.size() - kFooterBytes2;
   reader.seek(footer);
   const std::uint64_t offset = reader.u64("manifest_offset");
@@ -305,8 +318,10 @@ ManifestRange find_manifest2(const Source& source) {
   const std::uint64_t hash = reader.u64("manifest_hash");
   const std::uint32_t version = reader.u32("version");
   reader.skip(4, "reserved");
-  if (reader.text(kMagic2.size(), "footer magic") != kMagic2) {
-    reader.fail("footer magic", "expected 89 5a 54 32 0d 0a 1a 0a as the last 8 bytes: the file is cut off or damaged",
+  if (const std::string_view found = reader.text(kMagic2.size(), "footer magic"); found != kMagic2) {
+    reader.fail("footer magic",
+                fmt::format("expected {} as the last 8 bytes, found {}: the file is cut off or damaged",
+                            hex_of(kMagic2), hex_of(found)),
                 source.size() - kMagic2.size());
   }
   if (version != 2)
@@ -326,8 +341,11 @@ ManifestRange find_manifest2(const Source& source) {
   if (offset > footer || length > footer - offset)
     reader.fail("manifest_offset",
                 fmt::format("{} bytes at {} reach beyond the data, which end at {}", length, offset, footer), footer);
-  if (hash_of(source, {offset, offset + length}) != fmt::format("{:016x}", hash))
-    reader.fail("manifest_hash", "the manifest's bytes do not have this hash", footer + 16);
+  const std::string computed = hash_of(source, {offset, offset + length});
+  if (const std::string found = fmt::format("{:016x}", hash); found != computed) {
+    reader.fail("manifest_hash", fmt::format("expected {}, as of the manifest's bytes, found {}", computed, found),
+                footer + 16);
+  }
   return {offset, offset + length};
 }
 

@@ -497,6 +497,50 @@ TEST(Zt2, VerifyNamesTheTensorOfAFaultOfTheManifest) {
   EXPECT_EQ(report.faults[0].tensor, "t");
 }
 
+TEST(Zt2, WhatIsRefusedIsTold) {
+  const auto of = [](const std::string& part) {
+    File2 file;
+    file.blobs = {{4096, elements<float>({1})}};
+    file.manifest = manifest({{text("t"), object({1}, "dense", {{text("data"), part}})}});
+    return file;
+  };
+  const File2 sound = of(part("f32", 4096, 4));
+  ASSERT_EQ(refusal(sound.bytes()), "");
+  File2 file = sound;
+  file.footer_magic = "ZTEN1000";
+  EXPECT_THAT(refusal(file.bytes()), HasSubstr("footer magic: expected 89 5a 54 32 0d 0a 1a 0a as the last 8 bytes, "
+                                               "found 5a 54 45 4e 31 30 30 30"));
+  file = sound;
+  file.hash = 1;
+  EXPECT_THAT(refusal(file.bytes()), HasSubstr("as of the manifest's bytes, found 0000000000000001"));
+  EXPECT_THAT(refusal(of(part("f32", 4096, 4, {{text("digest"), text("xxh3:00")}})).bytes()),
+              HasSubstr("hexadecimal digits, found \"xxh3:00\""));
+  EXPECT_THAT(refusal(of(part("", 4096, 4)).bytes()), HasSubstr("dtype: \"\" is none of the twelve"));
+
+  const auto groups = [&](const std::string& bits, const std::string& zero_point) {
+    const std::string packing =
+        sorted({{text("word"), text("u8")}, {text("order"), text("lsb_first")}, {text("per_word"), number(2)}});
+    const std::string attributes = sorted({{text("bits"), bits},
+                                           {text("group_size"), number(2)},
+                                           {text("axis"), number(1)},
+                                           {text("packing"), packing},
+                                           {text("scale_form"), text("f32_factors")},
+                                           {text("zero_point"), zero_point}});
+    File2 made;
+    made.blobs = {{4096, "a"}, {8192, elements<float>({1})}};
+    made.manifest =
+        manifest({{text("t"), object({1, 2}, "zt.quant_group/1",
+                                     {{text("data"), part("u8", 4096, 1)}, {text("scales"), part("f32", 8192, 4)}},
+                                     {{text("attributes"), attributes}})}});
+    return refusal(made.bytes());
+  };
+  const std::string none = sorted({{text("form"), text("none")}});
+  EXPECT_EQ(groups(number(4), none), "");
+  EXPECT_THAT(groups(text("4"), none), HasSubstr("bits: expected an unsigned integer, found \"4\""));
+  EXPECT_THAT(groups(number(4), sorted({{text("form"), text("tensor")}})),
+              HasSubstr("zero_point: packing: expected text, found nothing"));
+}
+
 TEST(Zt2, EveryTruncationIsRefused) {
   const std::string file = golden_file();
   for (std::size_t length = 0; length < file.size(); length += length < 262000 && length > 100 ? 997 : 1) {
