@@ -90,9 +90,9 @@ struct RandomMatrix {
                                        : static_cast<double>(static_cast<std::int8_t>(code)) * 0.125);
           break;
         case Storage::group8:
-        case Storage::group4:         // RandomGroups below
-        case Storage::mx4:            // RandomMx
-        case Storage::scaled8:        // tests/runtime/stored_form_test.cpp
+        case Storage::group4:   // RandomGroups below
+        case Storage::mx4:      // RandomMx
+        case Storage::scaled8:  // tests/runtime/stored_form_test.cpp
         case Storage::scaled4:
         case Storage::codebook4:
         case Storage::scaled_f8_e4m3:
