@@ -39,7 +39,8 @@ struct Interpreter::Deeper {
   std::size_t& depth;
 };
 
-Interpreter::Interpreter(const Limits& limits, std::function<std::tm()> now) : budget_(limits), now_(std::move(now)) {}
+Interpreter::Interpreter(const Limits& limits, std::function<std::tm()> now, const Scoping& scoping)
+    : budget_(limits), now_(std::move(now)), scoping_(scoping) {}
 
 // Scopes hold macros, and macros their scopes; namespaces hold anything. Clears each while all of them exist, so that
 // no chain of them is destroyed recursively.
@@ -54,6 +55,16 @@ ScopePtr Interpreter::inside(const ScopePtr& scope) {
     throw Failure(FailureKind::limit, "the template's scopes are too deep in each other");
   budget_.charge(sizeof(Scope));
   return std::make_shared<Scope>(Scope{scope});
+}
+
+ScopePtr Interpreter::inside(const ScopePtr& scope, const Body& body) {
+  ScopePtr inner = inside(scope);
+  if (const auto* names = scoping_.unset_in(body)) {
+    budget_.step(names->size());
+    budget_.charge(names->size(), 64);
+    inner->names = *names;
+  }
+  return inner;
 }
 
 Object Interpreter::make_namespace() {
@@ -106,7 +117,7 @@ Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Tex
     case StatementKind::branches: return branches(statement, scope, out);
     case StatementKind::assign: assign(*statement.target, evaluate(*statement.value, scope), scope); return Flow::on;
     case StatementKind::assign_block: {
-      const Object made = text_of(statement.body, inside(scope));
+      const Object made = text_of(statement.body, inside(scope, statement.body));
       assign(*statement.target, statement.value ? filtered(*statement.value, scope, &made) : made, scope);
       return Flow::on;
     }
@@ -117,11 +128,11 @@ Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Tex
       return Flow::on;
     case StatementKind::call_block: call_block(statement, scope, out); return Flow::on;
     case StatementKind::filter_block: {
-      const Object made = text_of(statement.body, inside(scope));
+      const Object made = text_of(statement.body, inside(scope, statement.body));
       print(out, filtered(*statement.value, scope, &made));
       return Flow::on;
     }
-    case StatementKind::scope: return execute(statement.body, inside(scope), out);
+    case StatementKind::scope: return execute(statement.body, inside(scope, statement.body), out);
     case StatementKind::end_loop: return Flow::end_loop;
     case StatementKind::next_item: return Flow::next_item;
   }
@@ -136,7 +147,7 @@ Flow Interpreter::branches(const Statement& statement, const ScopePtr& scope, Te
 }
 
 void Interpreter::with(const Statement& statement, const ScopePtr& scope, Text& out) {
-  const ScopePtr inner = inside(scope);
+  const ScopePtr inner = inside(scope, statement.body);
   for (std::size_t i = 0; i < statement.targets.size(); ++i)
     assign(*statement.targets[i], evaluate(*statement.values[i], scope), inner);
   execute(statement.body, inner, out);
@@ -174,14 +185,15 @@ Flow Interpreter::loop(const Statement& statement, std::vector<Object> items, co
   for (std::size_t i = 0; i < state->items().size(); ++i) {
     budget_.step();
     state->turn_to(i);
-    const ScopePtr inner = inside(scope);
+    const ScopePtr inner = inside(scope, statement.body);
     inner->set("loop", ThingPtr(state));
     assign(*statement.target, state->items()[i], inner);
     const Flow flow = execute(statement.body, inner, out);
     if (flow == Flow::end_loop) break;
     is_done |= flow == Flow::on;
   }
-  if (!is_done && !statement.otherwise.empty()) return execute(statement.otherwise, inside(scope), out);
+  if (!is_done && !statement.otherwise.empty())
+    return execute(statement.otherwise, inside(scope, statement.otherwise), out);
   return Flow::on;
 }
 
@@ -213,7 +225,7 @@ void Interpreter::unpack(const std::vector<ExpressionPtr>& targets, const Object
 Object Interpreter::call_macro(const Statement& macro, const ScopePtr& scope, Parameters& given) {
   const Deeper deeper(*this);
   const std::string name = macro.name.empty() ? "caller" : macro.name;
-  const ScopePtr inner = inside(scope);
+  const ScopePtr inner = inside(scope, macro.body);
   bool has_caller = false;
   for (const Parameter& parameter : macro.parameters) {
     has_caller |= parameter.name == "caller";

@@ -11,6 +11,7 @@
 
 #include "jinja/budget.hpp"
 #include "jinja/parameters.hpp"
+#include "jinja/scoping.hpp"
 #include "jinja/syntax_tree.hpp"
 
 namespace poise::jinja {
@@ -31,7 +32,8 @@ enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {
  public:
-  Interpreter(const Limits& limits, std::function<std::tm()> now);
+  // Requires: `scoping` outlives this.
+  Interpreter(const Limits& limits, std::function<std::tm()> now, const Scoping& scoping);
   ~Interpreter();
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
@@ -45,6 +47,8 @@ class Interpreter {
   ScopePtr globals();
   // Throws where scopes nest too deeply.
   ScopePtr inside(const ScopePtr& scope);
+  // The scope in which a body runs.
+  ScopePtr inside(const ScopePtr& scope, const Body& body);
 
   Object evaluate(const Expression& expression, const ScopePtr& scope);
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
@@ -93,6 +97,7 @@ class Interpreter {
 
   Budget budget_;
   std::function<std::tm()> now_;
+  const Scoping& scoping_;
   std::size_t line_ = 1;
   std::size_t depth_ = 0;
   std::deque<Namespace> namespaces_;

@@ -32,13 +32,16 @@ ErrorKind kind_of(FailureKind kind) {
 }  // namespace
 
 struct Template::Parsed {
+  explicit Parsed(Body whole) : body(std::move(whole)) {}
+
   Body body;
+  Scoping scoping{body};
 };
 
 Template::Template(std::string_view source, std::string name) : name_(std::move(name)) {
   if (!is_utf8(source)) throw Error(ErrorKind::invalid_file, name_ + ": it is not UTF-8");
   try {
-    parsed_ = std::make_unique<const Parsed>(Parsed{parse(source)});
+    parsed_ = std::make_unique<const Parsed>(parse(source));
   } catch (const SyntaxFailure& failure) {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: line {}: {}", name_, failure.line, failure.what()));
   }
@@ -49,12 +52,12 @@ Template::Template(Template&&) noexcept = default;
 Template& Template::operator=(Template&&) noexcept = default;
 
 Text Template::render(const std::vector<Variable>& variables, const RenderOptions& options) const {
-  Interpreter in(options.limits, options.now ? options.now : local_time);
+  Interpreter in(options.limits, options.now ? options.now : local_time, parsed_->scoping);
   try {
     const ScopePtr globals = in.globals();
     for (const Variable& variable : variables)
       globals->set(variable.name, from_value(in.budget(), variable.value, variable.is_input));
-    const ScopePtr scope = in.inside(globals);
+    const ScopePtr scope = in.inside(globals, parsed_->body);
     return in.text_of(parsed_->body, scope);
   } catch (const Failure& failure) {
     const char* const by = failure.kind == FailureKind::raised ? "the template refuses this: " : "";

@@ -3,7 +3,7 @@
 places.
 
 usage: against_jinja2.py RENDER_LINES [TEMPLATE.jinja ...]
-Generated expressions, and the templates that are named with conversations of many shapes. 77: there is no jinja2.
+Generated expressions and statements, and the templates that are named with conversations of many shapes. 77: there is no jinja2.
 """
 
 import json
@@ -20,6 +20,7 @@ except ImportError:
 import conversations
 import environment
 import expressions
+import scopes
 
 
 def rendered(program, cases):
@@ -54,6 +55,7 @@ def main():
     program, *paths = sys.argv[1:]
     os.environ["TZ"] = "UTC"
     cases = [*expressions.cases(12000), *expressions.filter_cases(10000), *expressions.entity_cases()]
+    cases += scopes.cases(1500)
     for path in paths:
         with open(path, encoding="utf-8", newline="") as file:
             source = file.read()

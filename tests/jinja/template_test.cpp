@@ -164,6 +164,18 @@ TEST(Template, IntegersBeyond64BitsFailWhereTheyAreUsed) {
   }
 }
 
+// The expected texts are jinja2's.
+TEST(Template, ANameThatAScopeSetsIsItsOwnFromTheBeginning) {
+  const Attributes given = {{"x", "X"}};
+  EXPECT_EQ(render("{% for i in [1] %}{{ x }}{% endfor %}{% set x = 2 %}{{ x }}", given).bytes, "2");
+  EXPECT_EQ(render("{% macro f() %}{{ x }}{% endmacro %}{{ f() }}{% set x = 2 %}{{ f() }}", given).bytes, "2");
+  EXPECT_EQ(render("{% for i in [1] if x %}{{ i }}{% endfor %}{% set x = 2 %}", given).bytes, "");
+  EXPECT_EQ(render("{{ x }}{% for i in [1] %}{{ x }}{% endfor %}{% set x = 2 %}", given).bytes, "XX");
+  EXPECT_EQ(render("{% for i in [1] %}{{ x }}{% endfor %}{% if false %}{% set x = 2 %}{% endif %}", given).bytes, "X");
+  EXPECT_EQ(render("{% for i in [1] %}{{ x }}{% set x = 3 %}{{ x }}{% endfor %}{{ x }}", given).bytes, "X3X");
+  EXPECT_EQ(render("{% block b %}{{ x }}{% endblock %}{% set x = 2 %}", given).bytes, "X");
+}
+
 TEST(Template, AnythingThatIsNotOfItsValuesIsOutOfReach) {
   EXPECT_EQ(render("{{ ''.__class__ }}{{ [].__doc__ }}{{ cycler.__init__ }}{{ {}.__class__ }}").bytes, "");
   EXPECT_THAT(error_of("{{ ''.__class__.__mro__ }}"), HasSubstr("is unsafe"));
