@@ -24,12 +24,6 @@ constexpr std::array<const char*, 8> kNames = {"model.embed_tokens.weight",
                                                "x",
                                                "\xc3\xa4\xe2\x96\x81"};
 
-BlobPtr random_blob(Dice& dice, std::uint64_t size, const std::string& name) {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(dice.byte());
-  return make_memory_blob(std::move(bytes), name);
-}
-
 Value random_value(Dice& dice, int depth) {
   switch (dice.below(depth > 0 ? 9 : 7)) {
     case 0: return dice.text();
@@ -90,9 +84,17 @@ Shape random_shape(Dice& dice) {
   return shape;
 }
 
+// An unused half of the last byte is zero.
+void clear_unused(std::vector<std::byte>& bytes, const Shape& shape) {
+  if (*element_count(shape) % 2 != 0 && !bytes.empty()) bytes.back() &= std::byte{0x0f};
+}
+
+// Values that files may have.
 Tensor dense(Dice& dice, const std::string& name, Shape shape, DType dtype) {
-  const std::uint64_t bytes = *packed_bytes(dtype, *element_count(shape));
-  return make_dense(name, std::move(shape), dtype, random_blob(dice, bytes, name));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(*packed_bytes(dtype, *element_count(shape))));
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(dtype == DType::boolean ? dice.below(2) : dice.byte());
+  if (info(dtype).bits == 4) clear_unused(bytes, shape);
+  return make_dense(name, std::move(shape), dtype, make_memory_blob(std::move(bytes), name));
 }
 
 // Elements from -8 to 8, many of them 0.
@@ -115,6 +117,7 @@ Tensor affine(Dice& dice, const std::string& name) {
       static_cast<std::size_t>(*packed_bytes(packed ? DType::qint4 : DType::qint8, *element_count(shape))));
   for (std::byte& code : codes)
     code = static_cast<std::byte>(dtype == DType::qint8 || packed ? dice.byte() : dice.below(8));
+  if (packed) clear_unused(codes, shape);
   Tensor tensor = make_dense(name, shape, dtype, make_memory_blob(std::move(codes), name));
   tensor.layout = make_affine({std::abs(dice.real()), ranged ? -1.5F : 0, ranged ? 2.0F : 0, packed});
   return tensor;

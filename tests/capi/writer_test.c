@@ -23,6 +23,7 @@ static int fill(void* user, uint64_t offset, void* out, size_t size) {
 static const unsigned char kNumbers[] = {0, 0, 128, 63, 0, 0, 0,   64, 0, 0, 64,  64,
                                          0, 0, 128, 64, 0, 0, 160, 64, 0, 0, 192, 64};  // 1 to 6
 static const unsigned char kCodes[] = {0x01, 0xff, 0x7f};
+static const unsigned char kPacked[] = {0x01, 0x0f};
 static const uint64_t kDims[] = {2, 3};
 static const uint64_t kThree[] = {3};
 
@@ -79,7 +80,7 @@ static void writes_what_was_filled_in(void) {
 
 static void writes_codes_with_their_scale(void) {
   bytes codes = {kCodes, sizeof kCodes, 0, 0};
-  bytes packed = {kCodes, 2, 0, 0};
+  bytes packed = {kPacked, sizeof kPacked, 0, 0};
   poise_tensor_plan plan = plan_of("codes", POISE_QINT8, 1, kThree, &codes);
   poise_writer* writer = create("codes.zt", "zt");
   poise_model* model = NULL;
