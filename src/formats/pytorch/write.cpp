@@ -85,14 +85,17 @@ std::string_view storage_of(const Tensor& tensor) {
 class WrittenStorages {
  public:
   explicit WrittenStorages(const Model& model) {
-    std::map<std::tuple<const Source*, std::uint64_t, std::uint64_t, DType>, std::size_t> known;
+    using Place = std::tuple<const Source*, std::uint64_t, std::uint64_t, std::string, unsigned, std::uint64_t, DType>;
+    std::map<Place, std::size_t> known;
     for (const Tensor& tensor : model.tensors()) {
       storage_of(tensor);  // rejects tensors without elements of a known width
       const Part& data = tensor.require("data");
-      const auto place = data.blob->size() == 0 ? std::nullopt : data.blob->raw();
+      const std::uint64_t size = data.blob->size();
+      const auto place = size == 0 ? std::nullopt : data.blob->stored();
       if (place) {
-        const auto [found, is_new] =
-            known.emplace(std::tuple(place->source.get(), place->offset, place->length, data.dtype), first_.size());
+        const auto [found, is_new] = known.emplace(
+            Place(place->source.get(), place->offset, place->length, place->encoding, place->swapped, size, data.dtype),
+            first_.size());
         keys_.push_back(found->second);
         if (!is_new) continue;
       } else {

@@ -133,11 +133,13 @@ with tempfile.TemporaryDirectory() as directory:
                 for key, value in expected.items():
                     assert attributes[key] == value, (key, attributes[key], value)
     # Tied weights are stored once, and are one storage when they are loaded.
-    torch.save({"a": state["large"], "b": state["large"]}, path / "tied.pt")
+    mask = state["large"] > 0
+    torch.save({"a": state["large"], "b": state["large"], "c": mask, "d": mask}, path / "tied.pt")
     poise("convert", "--quiet", path / "tied.pt", "-o", path / "tied_again.pt")
     tied = torch.load(path / "tied_again.pt", weights_only=True)
     assert (
         tied["a"].data_ptr() == tied["b"].data_ptr()
+        and tied["c"].data_ptr() == tied["d"].data_ptr()
         and (path / "tied_again.pt").stat().st_size < 1.1 * (path / "tied.pt").stat().st_size
     )
     with zipfile.ZipFile(path / "tied_again.pt") as archive:
