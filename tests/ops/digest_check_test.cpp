@@ -87,15 +87,15 @@ WriteOptions with(DigestAlgorithm digest, std::optional<int> zstd_level = std::n
 }
 
 TEST_F(DigestCheckTest, OfEveryKindAreChecked) {
-  struct Case {
+  struct DigestCase {
     const char* format;
     DigestAlgorithm digest;
     std::optional<int> zstd_level;
   };
   for (const auto& [format, digest, level] :
-       {Case{"zt", DigestAlgorithm::xxh3, {}}, Case{"zt", DigestAlgorithm::sha256, {}},
-        Case{"zt1", DigestAlgorithm::sha256, {}}, Case{"zt1", DigestAlgorithm::crc32c, {}},
-        Case{"zt1", DigestAlgorithm::sha256, 3}, Case{"zt", DigestAlgorithm::xxh3, 3}}) {
+       {DigestCase{"zt", DigestAlgorithm::xxh3, {}}, DigestCase{"zt", DigestAlgorithm::sha256, {}},
+        DigestCase{"zt1", DigestAlgorithm::sha256, {}}, DigestCase{"zt1", DigestAlgorithm::crc32c, {}},
+        DigestCase{"zt1", DigestAlgorithm::sha256, 3}, DigestCase{"zt", DigestAlgorithm::xxh3, 3}}) {
     const fs::path file = saved("in.zt", format, with(digest, level));
     EXPECT_EQ(refusal(file), "") << format;
     damage(file, "b");
