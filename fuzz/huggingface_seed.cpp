@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "family/llama.hpp"
@@ -122,7 +124,12 @@ void write_listed_weights(const std::filesystem::path& directory, std::string_vi
     left -= tensor->size_bytes();
     model.add(*std::move(tensor));
   }
-  write_weights(directory / "model.safetensors", model);
+  const std::filesystem::path path = directory / "model.safetensors";
+  std::filesystem::remove(path);
+  try {
+    write_weights(path, model);
+  } catch (const Error&) {  // safetensors refuses a name and some values; then there is no such file
+  }
 }
 
 // Matrices [8, 32] in groups of 16.
