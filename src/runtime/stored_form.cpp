@@ -82,10 +82,11 @@ struct ScaleShape {
 };
 std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, const Part& data,
                                       const ScaleShape& shape) {
+  if (tensor.elements() == 0) return std::nullopt;
   const std::uint64_t columns = tensor.shape.back();
   const std::uint64_t group = std::min(shape.group, columns);
   if (columns % 16 != 0 || (group % 16 != 0 && group != columns)) return std::nullopt;
-  // A matrix of several begins with a scale of its own.
+  // Each of several matrices begins with a scale of its own.
   if (tensor.shape.size() > 2 && tensor.shape[tensor.shape.size() - 2] % shape.rows != 0) return std::nullopt;
   const Part& scales = tensor.require("scales");
   const std::uint64_t rows = tensor.elements() / columns;
@@ -141,7 +142,7 @@ std::optional<StoredForm> codebook_form(const Tensor& tensor) {
   check_codebook(tensor);
   const std::uint64_t block = codebook_block(tensor);
   const std::uint64_t columns = tensor.shape.back();
-  if (columns % block != 0 && block % columns != 0) return std::nullopt;
+  if (columns == 0 || (columns % block != 0 && block % columns != 0)) return std::nullopt;
   auto form = scaled_form(tensor, Storage::codebook4, tensor.require("data"),
                           {.rows = std::max<std::uint64_t>(1, block / columns), .group = block});
   if (form) form->table = tensor.require("codebook").blob;

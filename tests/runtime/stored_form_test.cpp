@@ -174,6 +174,18 @@ TEST_P(StoredForms, OfGroups) {
   }
 }
 
+// Without elements there is nothing to divide by.
+TEST_P(StoredForms, OfNoElements) {
+  for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
+    EXPECT_EQ(stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
+    EXPECT_EQ(stored_form(with(block_scaled_layout({2, 16}), shape,
+                               {RandomParts().codes("data", DType::f8_e4m3, 0),
+                                RandomParts().numbers("scales", DType::f32, 0)}))
+                  .rows.storage,
+              Storage::f32);
+  }
+}
+
 // Products are those of the same numbers as float32: to the bit if asked, and else as far as a matrix unit rounds.
 TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
   for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f4_e2m1, {1, 16}),
