@@ -128,7 +128,7 @@ void write_listed_weights(const std::filesystem::path& directory, std::string_vi
   std::filesystem::remove(path);
   try {
     write_weights(path, model);
-  } catch (const Error&) {  // safetensors refuses a name and some values; then there is no such file
+  } catch (const Error&) {  // safetensors refuses a name and some values: the directory then has no such file
   }
 }
 

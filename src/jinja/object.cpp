@@ -28,7 +28,7 @@ SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
   return std::make_shared<const Sequence>(Sequence{std::move(items), depth});
 }
 
-// An integer of a conversation for which there is no type.
+// An integer of a conversation that is too large for a template.
 class LargeNumber final : public Thing {
  public:
   explicit LargeNumber(std::uint64_t number) : number_(number) {}

@@ -10,40 +10,32 @@
 #include <hwy/highway.h>
 
 #include "kernels/code_panel-inl.hpp"
-#include "kernels/code_rows-inl.hpp"
+#include "kernels/group_rows-inl.hpp"
 #include "kernels/integer_sums-inl.hpp"
 #include "kernels/rows-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// One float16 number in every lane.
-HWY_INLINE auto Broadcast(const std::byte* halves, std::size_t index) {
-  const hn::Rebind<std::uint16_t, Floats> narrow;
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, halves + 2 * index, 2);
-  return HalvesToFloats(Floats(), hn::Set(narrow, bits));
-}
+// The float16 scales and zero points of groups.
+class HalfFactors {
+ public:
+  explicit HalfFactors(const StoredRows& matrix) : matrix_(matrix), groups_(matrix.columns / matrix.group_size) {}
+  std::size_t first_group(std::size_t row) const { return row * groups_; }
+  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix_.scales, group); }
+  HWY_INLINE auto zero(std::size_t group) const { return broadcast(matrix_.zeros, group); }
 
-// Groups are whole vectors, as columns of a part are.
-template <typename Codes>
-void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
-  const Codes codes;
-  const std::size_t lanes = hn::Lanes(Floats());
-  const std::size_t groups = matrix.columns / matrix.group_size;
-  for (std::size_t r = part.first; r < part.last; ++r) {
-    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Codes::bytes(matrix.columns);
-    float* out = part.out + (r - part.first) * part.stride;
-    for (std::size_t i = 0; i < part.count;) {
-      const std::size_t g = (part.begin + i) / matrix.group_size;
-      const std::size_t end = std::min(part.count, (g + 1) * matrix.group_size - part.begin);
-      const auto scale = Broadcast(matrix.scales, r * groups + g);
-      const auto zero = Broadcast(matrix.zeros, r * groups + g);
-      for (; i < end; i += lanes)
-        hn::StoreU(hn::Mul(hn::Sub(codes(row, part.begin + i), zero), scale), Floats(), out + i);
-    }
+ private:
+  static HWY_INLINE hn::Vec<Floats> broadcast(const std::byte* halves, std::size_t index) {
+    const hn::Rebind<std::uint16_t, Floats> narrow;
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, halves + 2 * index, 2);
+    return HalvesToFloats(Floats(), hn::Set(narrow, bits));
   }
-}
+
+  const StoredRows& matrix_;
+  std::size_t groups_;
+};
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -176,9 +168,9 @@ struct Group4Type : GroupCodes<32> {
 
 const TypeKernels& Group8() {
 #if HWY_TARGET == HWY_SCALAR
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8, HalfFactors>};
 #else
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8>,
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8, HalfFactors>,
                                            .multiply_integers = &MultiplyAnyGroups<EightBits<false> >,
                                            .least_group = 16,
                                            .panels = CodeFormOf<Group8Type, 255>()};
@@ -188,10 +180,10 @@ const TypeKernels& Group8() {
 
 const TypeKernels& Group4() {
 #if HWY_TARGET == HWY_SCALAR
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>};
 #else
   // Groups of 8 words are a vector of every processor.
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4>,
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>,
                                            .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >,
                                            .least_group = 32,
                                            .panels = CodeFormOf<Group4Type, 15>()};

@@ -9,21 +9,13 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/code_rows-inl.hpp"
+#include "kernels/group_rows-inl.hpp"
 #include "kernels/halves-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// The numbers of rows, from an element on, before scales and zero points. bytes(n) is the size of n elements.
-struct Scaled8 : Codes8 {
-  explicit Scaled8(const StoredRows&) {}
-};
-
-struct Scaled4 : Codes4 {
-  explicit Scaled4(const StoredRows&) {}
-};
-
+// Places in the matrix's table, two a byte.
 struct OfCodebook {
   explicit OfCodebook(const StoredRows& matrix) { std::memcpy(table, matrix.table, sizeof table); }
   static std::size_t bytes(std::size_t count) { return count / 2; }
@@ -71,39 +63,33 @@ struct F8E5M2 {
   }
 };
 
-HWY_INLINE auto BroadcastFloat(const std::byte* floats, std::size_t index) {
-  float number = 0;
-  std::memcpy(&number, floats + sizeof number * index, sizeof number);
-  return hn::Set(Floats(), number);
-}
-
-// Groups are whole vectors, as columns of a part are.
-template <class Numbers>
-void DecodeScaled(const StoredRows& matrix, const DecodedPart& part) {
-  const Numbers numbers(matrix);
-  const std::size_t lanes = hn::Lanes(Floats());
-  const std::size_t groups = (matrix.columns + matrix.group_size - 1) / matrix.group_size;
-  for (std::size_t r = part.first; r < part.last; ++r) {
-    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::bytes(matrix.columns);
-    const std::size_t first = r / matrix.scale_rows * groups;
-    float* const out = part.out + (r - part.first) * part.stride;
-    for (std::size_t i = 0; i < part.count;) {
-      const std::size_t g = (part.begin + i) / matrix.group_size;
-      const std::size_t end = std::min(part.count, (g + 1) * matrix.group_size - part.begin);
-      const auto scale = BroadcastFloat(matrix.scales, first + g);
-      const auto zero =
-          matrix.zeros != nullptr ? BroadcastFloat(matrix.zeros, first + g) : hn::Set(Floats(), matrix.offset);
-      for (; i < end; i += lanes)
-        hn::StoreU(hn::Mul(hn::Sub(numbers(row, part.begin + i), zero), scale), Floats(), out + i);
-    }
+// The float32 scales of groups, and their zero points or the one of all.
+class FloatFactors {
+ public:
+  explicit FloatFactors(const StoredRows& matrix)
+      : matrix_(matrix), groups_((matrix.columns + matrix.group_size - 1) / matrix.group_size) {}
+  std::size_t first_group(std::size_t row) const { return row / matrix_.scale_rows * groups_; }
+  HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix_.scales, group); }
+  HWY_INLINE auto zero(std::size_t group) const {
+    return matrix_.zeros != nullptr ? broadcast(matrix_.zeros, group) : hn::Set(Floats(), matrix_.offset);
   }
-}
+
+ private:
+  static HWY_INLINE hn::Vec<Floats> broadcast(const std::byte* floats, std::size_t index) {
+    float number = 0;
+    std::memcpy(&number, floats + sizeof number * index, sizeof number);
+    return hn::Set(Floats(), number);
+  }
+
+  const StoredRows& matrix_;
+  std::size_t groups_;
+};
 
 // Adds the products of four rows with columns [begin, end) of some of `tokens` tokens.
 template <std::size_t kTokens, class Numbers>
-HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const Bytes (&rows)[4],
-                          const std::size_t (&groups)[4], std::size_t begin, std::size_t end, const float* x,
-                          std::size_t tokens, NextRows& next, FourSums* totals) {
+HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const FloatFactors& factors,
+                          const Bytes (&rows)[4], const std::size_t (&groups)[4], std::size_t begin, std::size_t end,
+                          const float* x, std::size_t tokens, NextRows& next, FourSums* totals) {
   const std::size_t lanes = hn::Lanes(Floats());
   const std::size_t step = Numbers::bytes(4 * lanes) * kTokens / tokens;  // of what comes next
   hn::Vec<Floats> sums[kTokens][4];
@@ -117,9 +103,8 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
     hn::Vec<Floats> zeros[4];
     HWY_UNROLL(4)
     for (std::size_t r = 0; r < 4; ++r) {
-      scales[r] = BroadcastFloat(matrix.scales, groups[r] + g);
-      zeros[r] =
-          matrix.zeros != nullptr ? BroadcastFloat(matrix.zeros, groups[r] + g) : hn::Set(Floats(), matrix.offset);
+      scales[r] = factors.scale(groups[r] + g);
+      zeros[r] = factors.zero(groups[r] + g);
     }
     for (; i < last; i += lanes) {
       next.ask_more(step);
@@ -148,22 +133,22 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
 #endif
   const Numbers numbers(matrix);
   const std::size_t row_bytes = Numbers::bytes(matrix.columns);
-  const std::size_t row_groups = (matrix.columns + matrix.group_size - 1) / matrix.group_size;
+  const FloatFactors factors(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     Bytes rows[4];
     std::size_t groups[4];
     for (std::size_t i = 0; i < 4; ++i) {
       const std::size_t row = std::min(r + i, last - 1);
       rows[i] = reinterpret_cast<Bytes>(matrix.data) + row * row_bytes;
-      groups[i] = row / matrix.scale_rows * row_groups;
+      groups[i] = factors.first_group(row);
     }
     NextRows next(rows[0]);
     FourSums totals[KernelInput::kFewTokens];
     for (std::size_t begin = 0; begin < matrix.columns; begin += kOneBlock) {
       const std::size_t end = std::min(matrix.columns, begin + kOneBlock);
       ForTokens<kMost>(in.tokens, [&](auto some, std::size_t t) HWY_ATTR {
-        SumScaled<some()>(matrix, numbers, rows, groups, begin, end, in.x + t * matrix.columns, in.tokens, next,
-                          totals + t);
+        SumScaled<some()>(matrix, numbers, factors, rows, groups, begin, end, in.x + t * matrix.columns, in.tokens,
+                          next, totals + t);
       });
     }
     for (std::size_t t = 0; t < in.tokens; ++t) totals[t].store(y + t * stride + r, last - r);
@@ -172,13 +157,13 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
 
 template <class Numbers>
 const TypeKernels& ScaledKernels() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeScaled<Numbers>,
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Numbers, FloatFactors>,
                                            .multiply_floats = &MultiplyScaled<Numbers>};
   return kKernels;
 }
 
-const TypeKernels& OfScaled8() { return ScaledKernels<Scaled8>(); }
-const TypeKernels& OfScaled4() { return ScaledKernels<Scaled4>(); }
+const TypeKernels& OfScaled8() { return ScaledKernels<Codes8>(); }
+const TypeKernels& OfScaled4() { return ScaledKernels<Codes4>(); }
 const TypeKernels& OfCodebook4() { return ScaledKernels<OfCodebook>(); }
 const TypeKernels& OfF8E4M3() { return ScaledKernels<F8E4M3>(); }
 const TypeKernels& OfF8E5M2() { return ScaledKernels<F8E5M2>(); }

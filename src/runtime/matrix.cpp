@@ -142,8 +142,8 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
           form.zeros ? cut_blob(form.zeros, bytes_of_scales) : nullptr};
 }
 
-// Takes rows as they are stored if they are stored in pairs and can be borrowed, instead of a copy in halves. Returns
-// the rows of a head, or 0.
+// Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head; 0 if there is
+// nothing to borrow.
 std::size_t take_pairs(StoredForm& form) {
   const auto reordered = reordered_rows(*form.data);
   if (!reordered || reordered->to != RowOrder::halves || form.scales != nullptr || !reordered->blob->map()) return 0;

@@ -21,8 +21,8 @@ struct StoredForm {
 // All elements as float32, which takes memory.
 StoredForm float_form(const Tensor& tensor);
 
-// Types without kernels become float32. Throws unsupported, naming the tensor, without
-// floating-point elements; and what checking its parts throws.
+// Types without kernels become float32. Throws unsupported, naming the tensor, without floating-point elements; and
+// what checking its parts throws.
 StoredForm stored_form(const Tensor& tensor);
 
 // Throws unsupported: the tensor cannot be used as a weight.

@@ -24,6 +24,13 @@ std::uint64_t row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
+// The place in its stream of the i-th code of a line.
+std::uint64_t place_of(const PackedCodes& codes, std::uint64_t i) {
+  if (codes.order.empty()) return i;
+  const std::uint64_t turn = codes.order.size();
+  return i / turn * turn + codes.order[static_cast<std::size_t>(i % turn)];
+}
+
 // True if neighbours in row-major order are those of a stream.
 bool are_lines(const PackedCodes& codes, MatrixOrder order) {
   return (codes.along == PackedCodes::Along::rows) == (order == MatrixOrder::same);
@@ -50,9 +57,7 @@ class Codes {
     };
     const auto byte_of = [&](std::uint64_t index) { return index / kWordBytes * word_bytes_ + index % kWordBytes; };
     for (std::uint64_t i = 0; i < period; ++i) {
-      const std::uint64_t place =
-          codes.order.empty() ? i : i / turn * turn + codes.order[static_cast<std::size_t>(i % turn)];
-      const std::uint64_t bit = bit_of(place);
+      const std::uint64_t bit = bit_of(place_of(codes, i));
       places_.push_back({byte_of(bit / 8), byte_of((bit + codes.bits - 1) / 8), static_cast<unsigned>(bit % 8)});
     }
     period_bytes_ = byte_of(bit_of(period) / 8);
@@ -132,7 +137,7 @@ class Codes {
   LoadedBlob loaded_;
 };
 
-// Where each byte of codes is made of one byte of `words`: of which, for each value of that. Nothing otherwise.
+// Maps a byte of `words` to the byte of codes that is made of it alone. Nothing if several bytes make one.
 std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
   if (bits != codes.bits || !are_lines(codes, order)) return std::nullopt;
   const std::size_t of_byte = 8 / bits;
@@ -144,9 +149,7 @@ std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, uns
   for (unsigned byte = 0; byte < map.size(); ++byte) {
     unsigned packed = 0;
     for (std::size_t i = 0; i < of_byte; ++i) {
-      const std::size_t turn = std::max<std::size_t>(1, codes.order.size());
-      const std::size_t place = codes.order.empty() ? i : i / turn * turn + codes.order[i % turn];
-      const unsigned code = (byte >> place * bits) + codes.add;
+      const unsigned code = (byte >> place_of(codes, i) * bits) + codes.add;
       packed |= (code & ((1U << bits) - 1)) << i * bits;
     }
     map[byte] = static_cast<std::byte>(packed);
@@ -178,8 +181,9 @@ class CodesBlob final : public Blob {
  public:
   static constexpr unsigned kNumbers = 16;
 
-  CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits)
-      : codes_(std::move(codes)), order_(order), bits_(bits), map_(byte_map(codes_, order, bits)) {
+  // `map`: what byte_map() gives for these.
+  CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits, const std::optional<ByteMap>& map)
+      : codes_(std::move(codes)), order_(order), bits_(bits), map_(map) {
     const std::uint64_t count = codes_.rows * codes_.columns;
     size_ = bits == kNumbers ? 2 * count : (count * bits + 7) / 8;
     if (bits != kNumbers) return;
@@ -242,11 +246,11 @@ BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bi
   const auto map = byte_map(codes, order, bits);
   if (map && codes.along == PackedCodes::Along::rows && row_bytes(codes) == codes.columns * bits / 8)
     return std::make_shared<MappedBytes>(codes.words, codes.rows * row_bytes(codes), *map);
-  return std::make_shared<CodesBlob>(codes, order, bits);
+  return std::make_shared<CodesBlob>(codes, order, bits, map);
 }
 
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order) {
-  return std::make_shared<CodesBlob>(codes, order, CodesBlob::kNumbers);
+  return std::make_shared<CodesBlob>(codes, order, CodesBlob::kNumbers, std::nullopt);
 }
 
 }  // namespace poise
