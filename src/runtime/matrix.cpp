@@ -22,7 +22,7 @@ class StoredMatrix final : public Matrix {
  public:
   StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form,
                std::size_t paired_rows)
-      : Matrix(rows, orientation, form.rows, paired_rows), data_(form.data) {
+      : Matrix(rows, orientation, form.rows, paired_rows, form.column_order), data_(form.data) {
     stored_.data = data_.bytes().data();
     stored_.columns = columns;
     if (form.table) stored_.table = table_.emplace(form.table).bytes().data();
@@ -138,8 +138,11 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
   const auto bytes_of_scales = [&](std::uint64_t elements) {
     return elements / form.rows.group_size * scale_bytes(form.rows);
   };
-  return {form.rows, cut_blob(form.data, data_bytes), form.scales ? cut_blob(form.scales, bytes_of_scales) : nullptr,
-          form.zeros ? cut_blob(form.zeros, bytes_of_scales) : nullptr};
+  return {.rows = form.rows,
+          .data = cut_blob(form.data, data_bytes),
+          .scales = form.scales ? cut_blob(form.scales, bytes_of_scales) : nullptr,
+          .zeros = form.zeros ? cut_blob(form.zeros, bytes_of_scales) : nullptr,
+          .column_order = form.column_order};
 }
 
 // Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head; 0 if there is
@@ -155,6 +158,9 @@ std::size_t take_pairs(StoredForm& form) {
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
   StoredForm form = stored_form(tensor);
+  // Columns in another order are those of all inputs.
+  if (!form.column_order.empty() && (orientation == Orientation::in_out || box.columns.size() != columns))
+    form = float_form(tensor);
   const std::uint64_t needed = stored_bytes(form.rows, tensor.elements());
   if (form.data->size() < needed)
     throw Error(ErrorKind::internal,
@@ -178,6 +184,14 @@ bool is_transposed(const Tensor& tensor, Orientation orientation) {
 }  // namespace
 
 void Matrix::decode(std::size_t first, std::size_t count, float* out) const {
+  if (!column_order_.empty()) {
+    std::vector<float> row(columns());
+    for (std::size_t i = 0; i < count; ++i, out += row.size()) {
+      decode_rows(stored_, first + i, 1, row.data());
+      for (std::size_t c = 0; c < row.size(); ++c) out[column_order_[c]] = row[c];
+    }
+    return;
+  }
   if (paired_rows_ == 0) return decode_rows(stored_, first, count, out);
   for (std::size_t i = 0; i < count; ++i)
     decode_rows(stored_, row_in_pairs(first + i, paired_rows_), 1, out + i * columns());
@@ -218,7 +232,9 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 
 std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of) {
   if (is_transposed(tensor, orientation)) return part_step(transposed(tensor), Orientation::out_in, of);
-  return is_of_rows(of, orientation) ? 1 : column_step(stored_form(tensor).rows);
+  if (is_of_rows(of, orientation)) return 1;
+  const StoredForm form = stored_form(tensor);
+  return form.column_order.empty() ? column_step(form.rows) : 1;
 }
 
 std::vector<float> load_vector(const Tensor& tensor) {

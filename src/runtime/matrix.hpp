@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -44,18 +45,26 @@ class Matrix {
   // Stored rows are heads of so many rows in pairs, while rows and outputs are in halves (views/row_order.hpp); 0: both
   // have the same order.
   std::size_t paired_rows() const { return paired_rows_; }
+  // Which column of the matrix each column of stored rows is; empty: both have the same order.
+  std::span<const std::uint32_t> column_order() const { return column_order_; }
 
   // Rows [first, first + count) as float32: out [count, columns].
   void decode(std::size_t first, std::size_t count, float* out) const;
 
  protected:
-  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored, std::size_t paired_rows = 0)
-      : rows_(rows), orientation_(orientation), stored_(stored), paired_rows_(paired_rows) {}
+  Matrix(std::size_t rows, Orientation orientation, const StoredRows& stored, std::size_t paired_rows = 0,
+         std::vector<std::uint32_t> column_order = {})
+      : rows_(rows),
+        orientation_(orientation),
+        stored_(stored),
+        paired_rows_(paired_rows),
+        column_order_(std::move(column_order)) {}
 
   std::size_t rows_;
   Orientation orientation_;
   StoredRows stored_;
   std::size_t paired_rows_;
+  std::vector<std::uint32_t> column_order_;
 };
 
 // A tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory. Throws

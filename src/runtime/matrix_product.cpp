@@ -21,7 +21,7 @@ class Work {
     for (const Product& product : products) {
       units_ += units_of(*product.matrix);
       summed_ += sums_of(*product.matrix);
-      if (product.matrix->orientation() == Orientation::out_in) take(product.matrix->stored());
+      input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? take(*product.matrix) : 0);
     }
   }
 
@@ -88,13 +88,37 @@ class Work {
     return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
   }
 
-  void take(const StoredRows& matrix) {
-    if (std::ranges::any_of(inputs_, [&](const KernelInput& input) { return input.suits(matrix); })) return;
-    KernelInput& input = inputs_.emplace_back(matrix, tokens_, precision_);
-    if (tokens_ == 1) return input.take(x_, 0, 1);
+  // x for kernels, its elements in the order of stored columns.
+  struct Input {
+    std::span<const std::uint32_t> order;  // empty: as they are
+    KernelInput x;
+  };
+
+  // Returns which of the inputs the matrix takes.
+  std::size_t take(const Matrix& matrix) {
+    const std::span<const std::uint32_t> order = matrix.column_order();
+    const auto found = std::ranges::find_if(inputs_, [&](const Input& input) {
+      return input.x.suits(matrix.stored()) && std::ranges::equal(input.order, order);
+    });
+    if (found != inputs_.end()) return static_cast<std::size_t>(found - inputs_.begin());
+    KernelInput& input = inputs_.emplace_back(order, KernelInput(matrix.stored(), tokens_, precision_)).x;
+    std::vector<float> ordered(tokens_ * order.size());
+    const auto take_tokens = [&](std::size_t first, std::size_t last) {
+      for (std::size_t t = first; t < last && !order.empty(); ++t) {
+        const float* const from = x_ + t * order.size();
+        std::ranges::transform(order, ordered.begin() + static_cast<std::ptrdiff_t>(t * order.size()),
+                               [&](std::uint32_t column) { return from[column]; });
+      }
+      input.take(order.empty() ? x_ : ordered.data(), first, last);
+    };
     constexpr std::size_t kGroup = KernelInput::kTogether;
-    tbb::parallel_for(std::size_t{0}, input.groups(),
-                      [&](std::size_t g) { input.take(x_, g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
+    if (tokens_ == 1) {
+      take_tokens(0, 1);
+    } else {
+      tbb::parallel_for(std::size_t{0}, input.groups(),
+                        [&](std::size_t g) { take_tokens(g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
+    }
+    return inputs_.size() - 1;
   }
 
   // Outputs, or inputs of a matrix whose rows are summed, in whole units.
@@ -110,9 +134,8 @@ class Work {
     }
     if (matrix.orientation() == Orientation::in_out)
       return multiply_columns(matrix.stored(), matrix.rows(), first, last, x_, tokens_, product.y);
-    const auto input =
-        std::ranges::find_if(inputs_, [&](const KernelInput& candidate) { return candidate.suits(matrix.stored()); });
-    multiply_rows(matrix.stored(), first, last, *input, product.y, matrix.rows());
+    const std::size_t input = input_of_[static_cast<std::size_t>(&product - products_.data())];
+    multiply_rows(matrix.stored(), first, last, inputs_[input].x, product.y, matrix.rows());
   }
 
   void add_up() const {
@@ -157,7 +180,8 @@ class Work {
   std::size_t units_ = 0;
   std::size_t summed_ = 0;  // partial sums of all matrices
   AlignedFloats sums_;
-  std::vector<KernelInput> inputs_;  // one, unless matrices have different storage
+  std::vector<Input> inputs_;          // one, unless matrices have different storage or orders of columns
+  std::vector<std::size_t> input_of_;  // of each product
 };
 
 // A single token is summed in another order. Together with a copy of itself it is not single.

@@ -18,6 +18,7 @@
 #include "views/cast.hpp"
 #include "views/codebook.hpp"
 #include "views/dense.hpp"
+#include "views/indexed_groups.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {
@@ -137,6 +138,15 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
   return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros->blob};
 }
 
+// Groups of columns that are not neighbours are so in another order.
+std::optional<StoredForm> indexed_form(const Tensor& tensor) {
+  auto sorted = sorted_groups(tensor);
+  if (!sorted) return std::nullopt;
+  auto form = group_form(sorted->groups);
+  if (form) form->column_order = std::move(sorted->order);
+  return form;
+}
+
 // A block may be a part of a row, or some rows.
 std::optional<StoredForm> codebook_form(const Tensor& tensor) {
   check_codebook(tensor);
@@ -210,6 +220,7 @@ constexpr FormRow kForms[] = {
     {&layouts::dense, dense_form},
     {&layouts::affine, affine_form},
     {&layouts::groups, group_form},
+    {&layouts::indexed_groups, indexed_form},
     {&layouts::mx, mx_form},
     {&layouts::blocks, block_form},
     {&layouts::codebook, codebook_form},

@@ -1,7 +1,9 @@
 // stored_form: a weight tensor in the form for kernels.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include <poise/tensor.hpp>
 
@@ -16,6 +18,7 @@ struct StoredForm {
   BlobPtr scales = nullptr;
   BlobPtr zeros = nullptr;
   BlobPtr table = nullptr;
+  std::vector<std::uint32_t> column_order = {};  // which column of the tensor each is; empty: in order
 };
 
 // All elements as float32, which takes memory.

@@ -104,7 +104,7 @@ class GroupNumbers {
     groups_along_ = scheme.group_size == 0 ? along_ : along_ / scheme.group_size;
     if (scheme.zeros == GroupScheme::Zeros::plain) zeros_ = numbers_of(tensor.require("zeros"));
     if (scheme.zeros == GroupScheme::Zeros::packed) unpack_zeros(tensor);
-    if (index) take_index(tensor, *index);
+    if (index) index_ = read_group_index(tensor, scheme, *index);
   }
 
   // Decodes codes of elements that are neighbours in row-major order.
@@ -126,15 +126,6 @@ class GroupNumbers {
     if (scheme_.group_size == 0) return middle;  // one scale for each index along the axis
     const std::uint64_t group = index_.empty() ? middle / scheme_.group_size : index_[middle];
     return (element / stride_ / along_ * groups_along_ + group) * stride_ + inner;
-  }
-
-  void take_index(const Tensor& tensor, const Blob& index) {
-    index_.resize(static_cast<std::size_t>(along_));
-    index.read(0, std::as_writable_bytes(std::span(index_)));
-    for (std::size_t i = 0; i < index_.size(); ++i) {
-      if (index_[i] >= groups_along_)
-        fail_parts(tensor, fmt::format("group_index: {} at {}, expected less than {}", index_[i], i, groups_along_));
-    }
   }
 
   float zero(std::size_t group) const { return zeros_.empty() ? static_cast<float>(scheme_.zero) : zeros_[group]; }
@@ -255,6 +246,18 @@ const LayoutType layouts::groups = {
 
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index) {
   return std::make_shared<GroupDecodedBlob>(tensor, std::move(index));
+}
+
+std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index) {
+  const std::uint64_t along = tensor.shape[scheme.axis];
+  const std::uint64_t groups = along / scheme.group_size;
+  std::vector<std::uint32_t> read(static_cast<std::size_t>(along));
+  index.read(0, std::as_writable_bytes(std::span(read)));
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (read[i] >= groups)
+      fail_parts(tensor, fmt::format("group_index: {} at {}, expected less than {}", read[i], i, groups));
+  }
+  return read;
 }
 
 }  // namespace poise

@@ -1,10 +1,14 @@
 // group_quantize: floating-point tensors as codes with a scale and a zero point per group, and back.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
+
+#include "tensor/group_scheme.hpp"
 
 namespace poise {
 
@@ -24,5 +28,8 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups);
 // group, u32; null when neighbours share a group. Reading throws what check_group_parts() throws, and invalid_file for
 // a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
+
+// Such an index, read. Throws the same. Requires: it has an element for each index along the axis.
+std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
 }  // namespace poise

@@ -4,11 +4,17 @@
 //   group_index   u32, one for each index along the axis: less than the number of groups
 #include "views/indexed_groups.hpp"
 
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "tensor/group_scheme.hpp"
 #include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
+#include "views/column_order.hpp"
 #include "views/group_quantize.hpp"
 #include "views/layout_type.hpp"
 #include "views/part_checks.hpp"
@@ -55,6 +61,23 @@ BlobPtr indexed_elements(const Tensor& tensor) {
   return make_group_decoded_blob(neighbours(tensor), tensor.require(kIndex).blob);
 }
 
+// True if codes, scales and zero points are rows of elements without gaps.
+bool are_rows(const Tensor& groups, const GroupScheme& scheme) {
+  return groups.shape.size() == 2 && groups.elements() != 0 && scheme.axis == 1 && scheme.packing_axis == 1 &&
+         !scheme.high_bits_first && scheme.bits >= 2 && 8 % scheme.bits == 0 &&
+         scheme.per_word * scheme.bits == info(scheme.word).bits && groups.shape[1] * scheme.bits % 8 == 0 &&
+         scheme.zeros != GroupScheme::Zeros::packed &&
+         std::ranges::all_of(groups.parts, [](const Part& part) { return info(part.dtype).bits % 8 == 0; });
+}
+
+// The size of groups of neighbours, once columns are in the order of their groups: these may have any sizes.
+std::uint64_t common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(groups));
+  for (const std::uint32_t group : index) ++sizes[group];
+  return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0},
+                         [](std::uint64_t a, std::uint64_t b) { return std::gcd(a, b); });
+}
+
 std::string indexed_type(const Tensor& tensor) {
   return fmt::format("group{}:{}:indexed", scheme_of(tensor).bits, scheme_of(tensor).group_size);
 }
@@ -82,6 +105,35 @@ TensorLayout indexed_groups_layout(const Tensor& tensor) {
   const auto scheme = std::make_shared<const GroupScheme>(*group_scheme(neighbours(tensor).layout));
   if (scheme->group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
   return TensorLayout::described(kIndexedGroups, scheme);
+}
+
+std::optional<SortedGroups> sorted_groups(const Tensor& tensor) {
+  check_indexed(tensor);
+  SortedGroups result = {neighbours(tensor), {}};
+  GroupScheme scheme = *group_scheme(result.groups.layout);
+  if (!are_rows(result.groups, scheme)) return std::nullopt;
+  const std::uint64_t columns = tensor.shape[1];
+  const std::uint64_t groups = columns / scheme.group_size;
+  const std::vector<std::uint32_t> index = read_group_index(tensor, scheme, *tensor.require(kIndex).blob);
+  std::vector<std::uint32_t>& order = result.order;
+  order.resize(index.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t column) { return index[column]; });
+  scheme.group_size = common_size(index, groups);
+  std::vector<std::uint32_t> group_at;  // of those of neighbours
+  for (std::size_t i = 0; i < order.size(); i += static_cast<std::size_t>(scheme.group_size))
+    group_at.push_back(index[order[i]]);
+  result.groups.layout = group_layout(std::make_shared<const GroupScheme>(scheme));
+  const bool in_order = std::ranges::is_sorted(order);
+  for (Part& part : result.groups.parts) {
+    const bool are_codes = part.role == "packed_weight";
+    if (are_codes && in_order) continue;
+    part.blob = are_codes ? reorder_columns(part.blob, scheme.bits, columns, order)
+                          : reorder_columns(part.blob, info(part.dtype).bits, groups, group_at);
+    part.digest.reset();
+  }
+  if (in_order) order.clear();
+  return result;
 }
 
 }  // namespace poise

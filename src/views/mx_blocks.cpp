@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
-constexpr std::size_t kAtOnce = 512;  // blocks
+constexpr std::size_t kBlocksAtOnce = 512;  // blocks
 
 using Codes = std::array<std::byte, kCodes>;
 
@@ -42,7 +42,7 @@ void to_turns(const std::byte* halves, std::byte* out) {
 // Pieces of `piece` bytes, several made at a time.
 template <typename Make>
 void read_pieces(std::uint64_t offset, std::span<std::byte> out, std::size_t piece, const Make& make) {
-  std::vector<std::byte> made(std::min<std::size_t>(kAtOnce, out.size() / piece + 2) * piece);
+  std::vector<std::byte> made(std::min<std::size_t>(kBlocksAtOnce, out.size() / piece + 2) * piece);
   while (!out.empty()) {
     const auto skipped = static_cast<std::size_t>(offset % piece);
     const std::size_t pieces = std::min(made.size() / piece, (skipped + out.size() + piece - 1) / piece);

@@ -16,6 +16,7 @@
 #include "views/block_scaled.hpp"
 #include "views/codebook.hpp"
 #include "views/dense.hpp"
+#include "views/indexed_groups.hpp"
 
 namespace poise {
 namespace {
@@ -97,6 +98,38 @@ Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Type
   return with(group_layout(std::make_shared<const GroupScheme>(scheme)), shape, std::move(parts));
 }
 
+// Rows of codes, each column in the group that the index names.
+Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std::vector<std::uint32_t>& index,
+               const Types& types = {DType::f16, DType::f16}) {
+  RandomParts random;
+  const std::uint64_t elements = *element_count(shape);
+  Tensor tensor = with(
+      {}, shape,
+      {random.codes("data", DType::u8, elements * bits / 8), random.numbers("scales", types.scales, elements / group),
+       random.numbers("zeros", types.zeros, elements / group)});
+  const auto bytes = std::as_bytes(std::span(index));
+  tensor.parts.push_back(
+      {.role = "group_index", .dtype = DType::u32, .blob = make_memory_blob({bytes.begin(), bytes.end()}, "index")});
+  tensor.attributes = {
+      {"bits", std::uint64_t{bits}},
+      {"group_size", group},
+      {"axis", shape.size() - 1},
+      {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", std::uint64_t{8 / bits}}}},
+      {"scale_form", types.scales == DType::f16 ? "f16_factors" : "f32_factors"},
+      {"zero_point", Attributes{{"form", "tensor"}, {"packing", "plain"}}}};
+  tensor.layout = indexed_groups_layout(tensor);
+  return tensor;
+}
+
+// Groups of so many of the columns, in an order that is the same for one seed.
+std::vector<std::uint32_t> shuffled(std::size_t columns, std::size_t group, unsigned seed) {
+  std::vector<std::uint32_t> index(columns);
+  for (std::size_t i = 0; i < columns; ++i) index[i] = static_cast<std::uint32_t>(i / group);
+  std::mt19937 random(seed);
+  for (std::size_t i = columns; i > 1; --i) std::swap(index[i - 1], index[random() % i]);
+  return index;
+}
+
 bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 class StoredForms : public ::testing::TestWithParam<Unit> {
@@ -174,6 +207,58 @@ TEST_P(StoredForms, OfGroups) {
   }
 }
 
+TEST_P(StoredForms, OfGroupsInAnotherOrder) {
+  for (const unsigned bits : {4U, 8U}) {
+    const Storage scaled = bits == 8 ? Storage::scaled8 : Storage::scaled4;
+    const Storage halves = bits == 8 ? Storage::group8 : Storage::group4;
+    expect_stored(indexed({5, 128}, bits, 32, shuffled(128, 32, 1)), halves, "halves");
+    expect_stored(indexed({5, 128}, bits, 32, shuffled(128, 32, 1), {DType::f32, DType::f32}), scaled, "float32");
+    expect_stored(indexed({5, 128}, bits, 16, shuffled(128, 64, 1)), halves, "groups without columns");
+    std::vector<std::uint32_t> index = shuffled(128, 128, 1);
+    for (std::size_t i = 0; i < 128; i += 8) index[i] = 3;
+    expect_stored(indexed({5, 128}, bits, 32, index), halves, "groups of 112 and of 16 columns");
+    index[1] = 2;
+    expect_stored(indexed({5, 128}, bits, 32, index), Storage::f32, "a group of one column");
+  }
+}
+
+// Those that have the same order share x in that order, and others do not.
+TEST_P(StoredForms, OfGroupsInAnotherOrderMultiplyAsTheirNumbersDo) {
+  constexpr std::size_t kRows = 24, kColumns = 192;
+  std::vector<std::unique_ptr<Matrix>> stored, dense;
+  for (const unsigned seed : {1U, 1U, 2U}) {
+    const Tensor tensor = indexed({kRows, kColumns}, 4, 64, shuffled(kColumns, 64, seed));
+    stored.push_back(load_matrix(tensor));
+    ASSERT_EQ(stored.back()->stored().storage, Storage::group4);
+    const auto bytes = read_all(*dense_blob(tensor, DType::f32));
+    dense.push_back(load_matrix(make_dense("w", tensor.shape, DType::f32, make_memory_blob(bytes, "n"))));
+  }
+  for (const std::size_t tokens : {1U, 3U, 50U}) {
+    std::vector<float> x(tokens * kColumns);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i));
+    for (const Precision precision : {Precision::exact, Precision::fast, Precision::apart}) {
+      std::vector<std::vector<float>> y(6, std::vector<float>(tokens * kRows));
+      std::vector<Product> products;
+      for (std::size_t m = 0; m < 3; ++m) {
+        products.push_back({stored[m].get(), y[m].data()});
+        multiply(*dense[m], x.data(), tokens, y[3 + m].data(), Precision::exact);
+      }
+      multiply(products, x.data(), tokens, precision);
+      for (std::size_t m = 0; m < 3; ++m) {
+        for (std::size_t i = 0; i < y[m].size(); ++i) {
+          std::vector<float> row(kColumns);
+          dense[m]->decode(i % kRows, 1, row.data());
+          double magnitude = 0;
+          for (std::size_t c = 0; c < kColumns; ++c)
+            magnitude += std::abs(static_cast<double>(row[c]) * static_cast<double>(x[i / kRows * kColumns + c]));
+          const double most = precision == Precision::exact ? 0x1p-20 : 0x1.02p-7;  // kernels/product.hpp
+          ASSERT_NEAR(y[m][i], y[3 + m][i], most * magnitude) << tokens << ", " << m << ", " << i;
+        }
+      }
+    }
+  }
+}
+
 // Without elements there is nothing to divide by.
 TEST_P(StoredForms, OfNoElements) {
   for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
@@ -215,8 +300,9 @@ TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
 
 // Some outputs or inputs, as ranks have them.
 TEST(StoredFormParts, AreThoseOfTheWhole) {
-  for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f8_e4m3, {16, 32}),
-                               groups({40, 192}, 4, 64, {DType::f32, DType::f32})}) {
+  for (const Tensor& tensor :
+       {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f8_e4m3, {16, 32}),
+        groups({40, 192}, 4, 64, {DType::f32, DType::f32}), indexed({40, 192}, 4, 64, shuffled(192, 64, 3))}) {
     const auto all = load_matrix(tensor);
     for (const MatrixPart& part : {MatrixPart{MatrixPart::Of::outputs, {3, 20}}, {MatrixPart::Of::inputs, {8, 100}}}) {
       EXPECT_EQ(part_step(tensor, Orientation::out_in, part.of), 1U);

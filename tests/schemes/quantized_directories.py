@@ -512,6 +512,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     },
     "gptq4-order": (gptq(order=True), ".qzeros", True),
     "gptq3-order": (gptq(bits=3, order=True), ".g_idx", True),
+    "gptq8-order": (gptq(bits=8, order=True), ".scales", True),
     "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
     "gptq-dynamic": (gptq_dynamic(), ".scales", True),
     "gptq4-ragged": (gptq(group=48), ".scales", True),

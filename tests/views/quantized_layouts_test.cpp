@@ -10,6 +10,7 @@
 #include "support/errors.hpp"
 #include "views/check_parts.hpp"
 #include "views/dense.hpp"
+#include "views/indexed_groups.hpp"
 
 namespace poise {
 namespace {
@@ -140,6 +141,38 @@ TEST(IndexedGroups, EachColumnNamesItsGroup) {
               HasSubstr("group_index: expected 4 elements"));
   EXPECT_THAT(refusal(kIndexed, {2, 4}, groups_of(2), {data, scales, zeros}), HasSubstr("needs the part group_index"));
   EXPECT_THAT(refusal(kIndexed, {2, 4}, groups_of(3), {data, scales, zeros}), HasSubstr("3 does not divide the 4"));
+}
+
+TEST(IndexedGroups, SortedColumnsAreInGroupsOfNeighbours) {
+  const auto data = part<std::uint8_t>("data", DType::u8, {0x21, 0x43, 0x65, 0x87});
+  const auto scales = part<float>("scales", DType::f32, {1, 10, 2, 20});
+  const auto zeros = part<std::uint8_t>("zeros", DType::u8, {0, 1, 2, 3});
+  const auto sorted_by = [&](const std::vector<std::uint32_t>& index) {
+    return *sorted_groups(made(kIndexed, {2, 4}, groups_of(2),
+                               {data, scales, zeros, part<std::uint32_t>("group_index", DType::u32, index)}));
+  };
+  const SortedGroups halves = sorted_by({1, 0, 0, 1});
+  EXPECT_THAT(halves.order, ElementsAre(1, 2, 0, 3));
+  EXPECT_THAT(values_of(halves.groups), ElementsAre(2, 3, 0, 30, 8, 10, 40, 100));
+  const SortedGroups in_order = sorted_by({0, 0, 1, 1});
+  EXPECT_THAT(in_order.order, ElementsAre());
+  EXPECT_THAT(values_of(in_order.groups), ElementsAre(1, 2, 20, 30, 6, 8, 80, 100));
+  // Groups of other sizes are several of these.
+  const SortedGroups three_and_one = sorted_by({0, 1, 0, 0});
+  EXPECT_THAT(three_and_one.order, ElementsAre(0, 2, 3, 1));
+  EXPECT_THAT(values_of(three_and_one.groups), ElementsAre(1, 3, 4, 10, 6, 10, 12, 60));
+  const SortedGroups one = sorted_by({1, 1, 1, 1});
+  EXPECT_THAT(values_of(one.groups), ElementsAre(0, 10, 20, 30, 40, 60, 80, 100));
+}
+
+TEST(IndexedGroups, OfColumnsAreNotSorted) {
+  Attributes columns = groups_of(2);
+  columns.set("axis", 0);
+  const auto tensor =
+      made(kIndexed, {2, 2}, columns,
+           {part<std::uint8_t>("data", DType::u8, {0x21, 0x43}), part<float>("scales", DType::f32, {1, 10}),
+            part<std::uint8_t>("zeros", DType::u8, {0, 1}), part<std::uint32_t>("group_index", DType::u32, {0, 0})});
+  EXPECT_FALSE(sorted_groups(tensor).has_value());
 }
 
 }  // namespace
