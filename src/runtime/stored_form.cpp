@@ -20,6 +20,7 @@
 #include "views/dense.hpp"
 #include "views/indexed_groups.hpp"
 #include "views/layout_type.hpp"
+#include "views/packed_codes.hpp"
 
 namespace poise {
 namespace {
@@ -52,10 +53,13 @@ constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
 
 struct GroupForm {
   unsigned bits;
+  unsigned kept;    // in so many bits
   Storage storage;  // with float16 scales and zero points
   Storage scaled;   // with float32 scales
 };
-constexpr GroupForm kGroupForms[] = {{8, Storage::group8, Storage::scaled8}, {4, Storage::group4, Storage::scaled4}};
+constexpr GroupForm kGroupForms[] = {{8, 8, Storage::group8, Storage::scaled8},
+                                     {4, 4, Storage::group4, Storage::scaled4},
+                                     {2, 4, Storage::group4, Storage::scaled4}};
 
 BlobPtr float_blob(const Tensor& tensor, const Part& part, std::uint64_t elements) {
   return make_cast_blob(std::string(tensor.name), part.blob, part.dtype, elements, DType::f32);
@@ -81,8 +85,7 @@ struct ScaleShape {
   std::uint64_t rows = 1;
   std::uint64_t group = 0;
 };
-std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, const Part& data,
-                                      const ScaleShape& shape) {
+std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, BlobPtr data, const ScaleShape& shape) {
   if (tensor.elements() == 0) return std::nullopt;
   const std::uint64_t columns = tensor.shape.back();
   const std::uint64_t group = std::min(shape.group, columns);
@@ -91,7 +94,7 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, con
   if (tensor.shape.size() > 2 && tensor.shape[tensor.shape.size() - 2] % shape.rows != 0) return std::nullopt;
   const Part& scales = tensor.require("scales");
   const std::uint64_t rows = tensor.elements() / columns;
-  StoredForm form = {.rows = {}, .data = data.blob};
+  StoredForm form = {.rows = {}, .data = std::move(data)};
   form.rows.storage = storage;
   form.rows.group_size = static_cast<std::size_t>(group);
   form.rows.scale_rows = static_cast<std::size_t>(shape.rows);
@@ -100,13 +103,14 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, con
 }
 
 // Groups of codes along rows, or a scale a row, with zero points that are numbers or the same for all.
-std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage) {
+std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
+                                            BlobPtr codes) {
   using Zeros = GroupScheme::Zeros;
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
   if (!is_row && (scheme.group_size == 0 || scheme.axis + 1 != tensor.shape.size())) return std::nullopt;
   if (scheme.zeros == Zeros::packed) return std::nullopt;
-  auto form = scaled_form(tensor, storage, tensor.require("packed_weight"),
-                          {.group = is_row ? tensor.shape.back() : scheme.group_size});
+  auto form =
+      scaled_form(tensor, storage, std::move(codes), {.group = is_row ? tensor.shape.back() : scheme.group_size});
   if (!form) return std::nullopt;
   form->rows.offset = static_cast<float>(scheme.zero);
   if (scheme.zeros == Zeros::plain) {
@@ -117,6 +121,16 @@ std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupSch
   return form;
 }
 
+// The codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
+BlobPtr codes_in(unsigned bits, const Tensor& tensor, const GroupScheme& scheme) {
+  BlobPtr codes = tensor.require("packed_weight").blob;
+  if (bits == scheme.bits) return codes;
+  const std::uint64_t columns = tensor.shape.back();
+  return make_codes_blob(
+      {.words = std::move(codes), .rows = tensor.elements() / columns, .columns = columns, .bits = scheme.bits},
+      MatrixOrder::same, bits);
+}
+
 // Groups of codes that are whole bytes in the order of rows; nothing for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
@@ -124,18 +138,19 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
   const std::size_t last = tensor.shape.size() - 1;
   const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
   if (form == std::end(kGroupForms) || scheme.per_word * scheme.bits != info(scheme.word).bits ||
-      scheme.high_bits_first || scheme.packing_axis != last)
+      scheme.high_bits_first || scheme.packing_axis != last || tensor.shape[last] % 16 != 0 || tensor.elements() == 0)
     return std::nullopt;
+  BlobPtr codes = codes_in(form->kept, tensor, scheme);
   const Part& scales = tensor.require("scales");
   const Part* const zeros = tensor.part("zeros");
   const bool are_halves = scheme.zeros == GroupScheme::Zeros::plain && !scheme.power_of_two &&
                           scales.dtype == DType::f16 && zeros != nullptr && zeros->dtype == DType::f16;
   if (!are_halves || scheme.axis != last || scheme.group_size == 0 || scheme.group_size % 16 != 0)
-    return scaled_group_form(tensor, scheme, form->scaled);
+    return scaled_group_form(tensor, scheme, form->scaled, std::move(codes));
   StoredRows rows;
   rows.storage = form->storage;
   rows.group_size = static_cast<std::size_t>(scheme.group_size);
-  return StoredForm{rows, tensor.require("packed_weight").blob, scales.blob, zeros->blob};
+  return StoredForm{rows, std::move(codes), scales.blob, zeros->blob};
 }
 
 // Groups of columns that are not neighbours are so in another order.
@@ -153,7 +168,7 @@ std::optional<StoredForm> codebook_form(const Tensor& tensor) {
   const std::uint64_t block = codebook_block(tensor);
   const std::uint64_t columns = tensor.shape.back();
   if (columns == 0 || (columns % block != 0 && block % columns != 0)) return std::nullopt;
-  auto form = scaled_form(tensor, Storage::codebook4, tensor.require("data"),
+  auto form = scaled_form(tensor, Storage::codebook4, tensor.require("data").blob,
                           {.rows = std::max<std::uint64_t>(1, block / columns), .group = block});
   if (form) form->table = tensor.require("codebook").blob;
   return form;
@@ -179,7 +194,8 @@ std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
   if (storage == std::end(kScaledForms)) return std::nullopt;
   const BlockShape block = block_scaled_shape(tensor);
   const std::uint64_t rows = tensor.shape[tensor.shape.size() - 2];
-  auto form = scaled_form(tensor, storage->storage, data, {.rows = std::min(block.rows, rows), .group = block.columns});
+  auto form =
+      scaled_form(tensor, storage->storage, data.blob, {.rows = std::min(block.rows, rows), .group = block.columns});
   if (form && data.dtype == DType::f4_e2m1) form->table = numbers_of_e2m1();
   return form;
 }

@@ -259,10 +259,21 @@ TEST_P(StoredForms, OfGroupsInAnotherOrderMultiplyAsTheirNumbersDo) {
   }
 }
 
+// Kept in four bits.
+TEST_P(StoredForms, OfGroupsOfTwoBits) {
+  expect_stored(groups({5, 64}, 2, 32, {DType::f16, DType::f16}), Storage::group4, "halves");
+  expect_stored(groups({5, 64}, 2, 16, {DType::f32, DType::f32}), Storage::scaled4, "float32");
+  expect_stored(groups({3, 4, 64}, 2, 32, {DType::f16, DType::f16}), Storage::group4, "several matrices");
+  expect_stored(groups({5, 48}, 2, 0, {DType::f32}, 2), Storage::scaled4, "a scale a row");
+  expect_stored(groups({4, 6}, 2, 3, {DType::f16, DType::f16}), Storage::f32, "rows that are no whole bytes");
+  expect_stored(indexed({5, 128}, 2, 32, shuffled(128, 32, 1)), Storage::group4, "in another order");
+}
+
 // Without elements there is nothing to divide by.
 TEST_P(StoredForms, OfNoElements) {
   for (const Shape& shape : {Shape{0, 64}, Shape{4, 0}, Shape{0, 0}}) {
     EXPECT_EQ(stored_form(codebook(shape, 64)).rows.storage, Storage::f32);
+    EXPECT_EQ(stored_form(groups(shape, 2, 16, {DType::f16, DType::f16})).rows.storage, Storage::f32);
     EXPECT_EQ(stored_form(with(block_scaled_layout({2, 16}), shape,
                                {RandomParts().codes("data", DType::f8_e4m3, 0),
                                 RandomParts().numbers("scales", DType::f32, 0)}))
