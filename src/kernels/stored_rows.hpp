@@ -38,7 +38,11 @@ enum class Storage : std::uint8_t {
   codebook4,       // places in a table of 16 numbers, stored the same way
   scaled_f8_e4m3,  // floating-point numbers
   scaled_f8_e5m2,
-  blocks,  // of a type of ggml's (StoredRows::blocks); rows are whole blocks
+  // Unsigned codes with a float32 scale and, perhaps, zero point for each column, which the rows of a group share
+  // (StoredRows::row_groups).
+  by_column8,
+  by_column4,  // the same, two codes a byte, the even element in the low nibble
+  blocks,      // of a type of ggml's (StoredRows::blocks); rows are whole blocks
 };
 
 // A matrix, row by row without gaps. Integer codes stand for code * scale + offset. Groups are within rows; their size
@@ -55,6 +59,7 @@ struct StoredRows {
   std::size_t scale_rows = 1;         // where scales are float32: rows that share them
   const std::byte* table = nullptr;   // of codebook4, float32
   const BlockType* blocks = nullptr;  // of blocks
+  const std::uint32_t* row_groups = nullptr;  // of by_column8 and by_column4: the group of each row
 };
 
 // The bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.

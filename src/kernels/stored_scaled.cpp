@@ -1,4 +1,5 @@
-// Weights stored as codes or small floating-point numbers with float32 scales, of groups of columns and of rows.
+// Weights stored as codes or small floating-point numbers with float32 scales: of groups of columns and of rows, or of
+// columns of some rows.
 #include <algorithm>
 #include <cstring>
 
@@ -155,6 +156,30 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
+// As DecodeGroups(), with factors of their own for each column of a group of rows.
+template <class Numbers>
+void DecodeByColumn(const StoredRows& matrix, const DecodedPart& part) {
+  const Numbers numbers(matrix);
+  const std::size_t lanes = hn::Lanes(Floats());
+  const auto* const scales = reinterpret_cast<const float*>(matrix.scales);
+  const auto* const zeros = reinterpret_cast<const float*>(matrix.zeros);
+  for (std::size_t r = part.first; r < part.last; ++r) {
+    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::bytes(matrix.columns);
+    const std::size_t first = matrix.row_groups[r] * matrix.columns + part.begin;
+    float* const out = part.out + (r - part.first) * part.stride;
+    for (std::size_t i = 0; i < part.count; i += lanes) {
+      const auto zero = zeros != nullptr ? Load(zeros + first + i) : hn::Set(Floats(), matrix.offset);
+      hn::StoreU(hn::Mul(hn::Sub(numbers(row, part.begin + i), zero), Load(scales + first + i)), Floats(), out + i);
+    }
+  }
+}
+
+template <class Numbers>
+const TypeKernels& ByColumnKernels() {
+  static constexpr TypeKernels kKernels = {.decode = &DecodeByColumn<Numbers>};
+  return kKernels;
+}
+
 template <class Numbers>
 const TypeKernels& ScaledKernels() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Numbers, FloatFactors>,
@@ -167,6 +192,8 @@ const TypeKernels& OfScaled4() { return ScaledKernels<Codes4>(); }
 const TypeKernels& OfCodebook4() { return ScaledKernels<OfCodebook>(); }
 const TypeKernels& OfF8E4M3() { return ScaledKernels<F8E4M3>(); }
 const TypeKernels& OfF8E5M2() { return ScaledKernels<F8E5M2>(); }
+const TypeKernels& OfByColumn8() { return ByColumnKernels<Codes8>(); }
+const TypeKernels& OfByColumn4() { return ByColumnKernels<Codes4>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -180,6 +207,8 @@ HWY_EXPORT(OfScaled4);
 HWY_EXPORT(OfCodebook4);
 HWY_EXPORT(OfF8E4M3);
 HWY_EXPORT(OfF8E5M2);
+HWY_EXPORT(OfByColumn8);
+HWY_EXPORT(OfByColumn4);
 
 }  // namespace
 
@@ -188,6 +217,8 @@ const TypeKernels& scaled4_kernels() { return HWY_DYNAMIC_DISPATCH(OfScaled4)();
 const TypeKernels& codebook4_kernels() { return HWY_DYNAMIC_DISPATCH(OfCodebook4)(); }
 const TypeKernels& scaled_f8_e4m3_kernels() { return HWY_DYNAMIC_DISPATCH(OfF8E4M3)(); }
 const TypeKernels& scaled_f8_e5m2_kernels() { return HWY_DYNAMIC_DISPATCH(OfF8E5M2)(); }
+const TypeKernels& by_column8_kernels() { return HWY_DYNAMIC_DISPATCH(OfByColumn8)(); }
+const TypeKernels& by_column4_kernels() { return HWY_DYNAMIC_DISPATCH(OfByColumn4)(); }
 
 }  // namespace poise
 #endif

@@ -30,6 +30,8 @@ constexpr std::array kTypes = {
     NamedRow{Storage::codebook4, {4, 0, 0, TileForm::rounded, codebook4_kernels, 4}},
     NamedRow{Storage::scaled_f8_e4m3, {8, 0, 0, TileForm::rounded, scaled_f8_e4m3_kernels, 4}},
     NamedRow{Storage::scaled_f8_e5m2, {8, 0, 0, TileForm::rounded, scaled_f8_e5m2_kernels, 4}},
+    NamedRow{Storage::by_column8, {8, 0, 0, TileForm::rounded, by_column8_kernels, 4}},
+    NamedRow{Storage::by_column4, {4, 0, 0, TileForm::rounded, by_column4_kernels, 4}},
 };
 
 constexpr bool in_order() {

@@ -87,5 +87,7 @@ const TypeKernels& scaled4_kernels();
 const TypeKernels& codebook4_kernels();
 const TypeKernels& scaled_f8_e4m3_kernels();
 const TypeKernels& scaled_f8_e5m2_kernels();
+const TypeKernels& by_column8_kernels();
+const TypeKernels& by_column4_kernels();
 
 }  // namespace poise

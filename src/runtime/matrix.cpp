@@ -22,9 +22,12 @@ class StoredMatrix final : public Matrix {
  public:
   StoredMatrix(std::size_t rows, std::size_t columns, Orientation orientation, const StoredForm& form,
                std::size_t paired_rows)
-      : Matrix(rows, orientation, form.rows, paired_rows, form.column_order), data_(form.data) {
+      : Matrix(rows, orientation, form.rows, paired_rows, form.column_order),
+        data_(form.data),
+        row_groups_(form.row_groups) {
     stored_.data = data_.bytes().data();
     stored_.columns = columns;
+    stored_.row_groups = row_groups_.data();
     if (form.table) stored_.table = table_.emplace(form.table).bytes().data();
     if (!form.scales) return;
     stored_.scales = scales_.emplace(form.scales).bytes().data();
@@ -36,6 +39,7 @@ class StoredMatrix final : public Matrix {
   std::optional<WholeBlob> scales_;
   std::optional<WholeBlob> zeros_;
   std::optional<WholeBlob> table_;
+  std::vector<std::uint32_t> row_groups_;
 };
 
 // Some rows of a matrix in memory. Requires: they begin at a whole byte.

@@ -56,10 +56,11 @@ struct GroupForm {
   unsigned kept;    // in so many bits
   Storage storage;  // with float16 scales and zero points
   Storage scaled;   // with float32 scales
+  Storage by_column;
 };
-constexpr GroupForm kGroupForms[] = {{8, 8, Storage::group8, Storage::scaled8},
-                                     {4, 4, Storage::group4, Storage::scaled4},
-                                     {2, 4, Storage::group4, Storage::scaled4}};
+constexpr GroupForm kGroupForms[] = {{8, 8, Storage::group8, Storage::scaled8, Storage::by_column8},
+                                     {4, 4, Storage::group4, Storage::scaled4, Storage::by_column4},
+                                     {2, 4, Storage::group4, Storage::scaled4, Storage::by_column4}};
 
 BlobPtr float_blob(const Tensor& tensor, const Part& part, std::uint64_t elements) {
   return make_cast_blob(std::string(tensor.name), part.blob, part.dtype, elements, DType::f32);
@@ -102,23 +103,25 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, Blo
   return form;
 }
 
+// Zero points next to float32 scales: numbers, or the same for all. False for others.
+bool take_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
+  using Zeros = GroupScheme::Zeros;
+  form.rows.offset = static_cast<float>(scheme.zero);
+  if (scheme.zeros != Zeros::plain) return scheme.zeros != Zeros::packed;
+  const Part& zeros = tensor.require("zeros");
+  if (!is_floating(zeros.dtype)) return false;
+  form.zeros = float_blob(tensor, zeros, form.scales->size() / sizeof(float));
+  return true;
+}
+
 // Groups of codes along rows, or a scale a row, with zero points that are numbers or the same for all.
 std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupScheme& scheme, Storage storage,
                                             BlobPtr codes) {
-  using Zeros = GroupScheme::Zeros;
   const bool is_row = scheme.group_size == 0 && scheme.axis == 0 && tensor.shape.size() == 2;
   if (!is_row && (scheme.group_size == 0 || scheme.axis + 1 != tensor.shape.size())) return std::nullopt;
-  if (scheme.zeros == Zeros::packed) return std::nullopt;
   auto form =
       scaled_form(tensor, storage, std::move(codes), {.group = is_row ? tensor.shape.back() : scheme.group_size});
-  if (!form) return std::nullopt;
-  form->rows.offset = static_cast<float>(scheme.zero);
-  if (scheme.zeros == Zeros::plain) {
-    const Part& zeros = tensor.require("zeros");
-    if (!is_floating(zeros.dtype)) return std::nullopt;
-    form->zeros = float_blob(tensor, zeros, form->scales->size() / sizeof(float));
-  }
-  return form;
+  return form && take_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
 }
 
 // The codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
@@ -131,15 +134,33 @@ BlobPtr codes_in(unsigned bits, const Tensor& tensor, const GroupScheme& scheme)
       MatrixOrder::same, bits);
 }
 
-// Groups of codes that are whole bytes in the order of rows; nothing for other schemes.
+// For codes that are whole bytes in the order of rows; nullptr for others.
+const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
+  const std::size_t last = tensor.shape.size() - 1;
+  const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
+  const bool are_rows = scheme.per_word * scheme.bits == info(scheme.word).bits && !scheme.high_bits_first &&
+                        scheme.packing_axis == last && tensor.shape[last] % 16 == 0 && tensor.elements() != 0;
+  return form == std::end(kGroupForms) || !are_rows ? nullptr : form;
+}
+
+// Groups along columns of a matrix, to one of which each row belongs.
+std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
+  const GroupScheme& scheme = *group_scheme(tensor.layout);
+  const GroupForm* const row = form_of_rows(tensor, scheme);
+  if (row == nullptr) return std::nullopt;
+  StoredForm form = {.rows = {.storage = row->by_column}, .data = codes_in(row->kept, tensor, scheme)};
+  form.scales = float_blob(tensor, tensor.require("scales"), tensor.elements() / scheme.group_size);
+  form.row_groups = std::move(groups_of_rows);
+  return take_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
+}
+
+// Groups along rows, or a scale a row; nothing for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *group_scheme(tensor.layout);
   const std::size_t last = tensor.shape.size() - 1;
-  const auto* const form = std::ranges::find(kGroupForms, scheme.bits, &GroupForm::bits);
-  if (form == std::end(kGroupForms) || scheme.per_word * scheme.bits != info(scheme.word).bits ||
-      scheme.high_bits_first || scheme.packing_axis != last || tensor.shape[last] % 16 != 0 || tensor.elements() == 0)
-    return std::nullopt;
+  const GroupForm* const form = form_of_rows(tensor, scheme);
+  if (form == nullptr) return std::nullopt;
   BlobPtr codes = codes_in(form->kept, tensor, scheme);
   const Part& scales = tensor.require("scales");
   const Part* const zeros = tensor.part("zeros");
@@ -153,8 +174,9 @@ std::optional<StoredForm> group_form(const Tensor& tensor) {
   return StoredForm{rows, std::move(codes), scales.blob, zeros->blob};
 }
 
-// Groups of columns that are not neighbours are so in another order.
+// Groups along columns, or of columns that are neighbours in another order.
 std::optional<StoredForm> indexed_form(const Tensor& tensor) {
+  if (auto groups = row_groups(tensor)) return column_group_form(groups->groups, std::move(groups->index));
   auto sorted = sorted_groups(tensor);
   if (!sorted) return std::nullopt;
   auto form = group_form(sorted->groups);

@@ -18,6 +18,7 @@ struct StoredForm {
   BlobPtr scales = nullptr;
   BlobPtr zeros = nullptr;
   BlobPtr table = nullptr;
+  std::vector<std::uint32_t> row_groups = {};    // of by_column8 and by_column4
   std::vector<std::uint32_t> column_order = {};  // which column of the tensor each is; empty: in order
 };
 

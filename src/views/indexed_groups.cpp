@@ -136,4 +136,11 @@ std::optional<SortedGroups> sorted_groups(const Tensor& tensor) {
   return result;
 }
 
+std::optional<RowGroups> row_groups(const Tensor& tensor) {
+  check_indexed(tensor);
+  const GroupScheme& scheme = scheme_of(tensor);
+  if (tensor.shape.size() != 2 || scheme.axis != 0) return std::nullopt;
+  return RowGroups{neighbours(tensor), read_group_index(tensor, scheme, *tensor.require(kIndex).blob)};
+}
+
 }  // namespace poise

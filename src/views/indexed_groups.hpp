@@ -25,4 +25,13 @@ struct SortedGroups {
 // points are packed in a way that the order of columns cannot change. Throws what checking the parts throws.
 std::optional<SortedGroups> sorted_groups(const Tensor& tensor);
 
+// Groups along columns.
+struct RowGroups {
+  Tensor groups;                     // of zt.quant_group/1, without the index
+  std::vector<std::uint32_t> index;  // the group of each row
+};
+// Reads the index. Nothing for groups along rows, and for tensors that are not matrices. Throws what checking the parts
+// throws.
+std::optional<RowGroups> row_groups(const Tensor& tensor);
+
 }  // namespace poise

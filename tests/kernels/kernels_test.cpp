@@ -97,6 +97,8 @@ struct RandomMatrix {
         case Storage::codebook4:
         case Storage::scaled_f8_e4m3:
         case Storage::scaled_f8_e5m2:
+        case Storage::by_column8:
+        case Storage::by_column4:
         case Storage::blocks: break;  // blocks_test.cpp
         case Storage::i4:
         case Storage::u4:

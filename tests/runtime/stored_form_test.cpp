@@ -100,7 +100,7 @@ Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Type
 
 // Rows of codes, each column in the group that the index names.
 Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std::vector<std::uint32_t>& index,
-               const Types& types = {DType::f16, DType::f16}) {
+               const Types& types = {DType::f16, DType::f16}, std::size_t axis = 1) {
   RandomParts random;
   const std::uint64_t elements = *element_count(shape);
   Tensor tensor = with(
@@ -113,7 +113,7 @@ Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std
   tensor.attributes = {
       {"bits", std::uint64_t{bits}},
       {"group_size", group},
-      {"axis", shape.size() - 1},
+      {"axis", std::uint64_t{axis}},
       {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", std::uint64_t{8 / bits}}}},
       {"scale_form", types.scales == DType::f16 ? "f16_factors" : "f32_factors"},
       {"zero_point", Attributes{{"form", "tensor"}, {"packing", "plain"}}}};
@@ -259,6 +259,18 @@ TEST_P(StoredForms, OfGroupsInAnotherOrderMultiplyAsTheirNumbersDo) {
   }
 }
 
+TEST_P(StoredForms, OfGroupsAlongColumns) {
+  for (const unsigned bits : {2U, 4U, 8U}) {
+    const Storage storage = bits == 8 ? Storage::by_column8 : Storage::by_column4;
+    for (const Types& types : {Types{DType::f16, DType::f16}, {DType::bf16, DType::f32}}) {
+      expect_stored(indexed({24, 48}, bits, 8, shuffled(24, 8, 1), types, 0), storage, "rows of three groups");
+      expect_stored(indexed({24, 48}, bits, 24, std::vector<std::uint32_t>(24), types, 0), storage, "one group");
+    }
+    expect_stored(indexed({24, 24}, bits, 8, shuffled(24, 8, 1), {DType::f16, DType::f16}, 0), Storage::f32,
+                  "rows that are no whole vectors");
+  }
+}
+
 // Kept in four bits.
 TEST_P(StoredForms, OfGroupsOfTwoBits) {
   expect_stored(groups({5, 64}, 2, 32, {DType::f16, DType::f16}), Storage::group4, "halves");
@@ -285,7 +297,8 @@ TEST_P(StoredForms, OfNoElements) {
 // Products are those of the same numbers as float32: to the bit if asked, and else as far as a matrix unit rounds.
 TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
   for (const Tensor& tensor : {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f4_e2m1, {1, 16}),
-                               groups({40, 192}, 8, 64, {DType::f32, DType::f32})}) {
+                               groups({40, 192}, 8, 64, {DType::f32, DType::f32}),
+                               indexed({40, 192}, 4, 10, shuffled(40, 10, 1), {DType::f16, DType::f16}, 0)}) {
     const BlobPtr blob = dense_blob(tensor, DType::f32);
     const auto matrix = load_matrix(tensor);
     const auto numbers = load_matrix(make_dense("w", tensor.shape, DType::f32, make_memory_blob(read_all(*blob), "n")));
@@ -313,7 +326,8 @@ TEST_P(StoredForms, MultiplyAsTheirNumbersDo) {
 TEST(StoredFormParts, AreThoseOfTheWhole) {
   for (const Tensor& tensor :
        {codebook({40, 192}, 64), block_scaled({40, 192}, DType::f8_e4m3, {16, 32}),
-        groups({40, 192}, 4, 64, {DType::f32, DType::f32}), indexed({40, 192}, 4, 64, shuffled(192, 64, 3))}) {
+        groups({40, 192}, 4, 64, {DType::f32, DType::f32}), indexed({40, 192}, 4, 64, shuffled(192, 64, 3)),
+        indexed({40, 192}, 4, 10, shuffled(40, 10, 1), {DType::f16, DType::f16}, 0)}) {
     const auto all = load_matrix(tensor);
     for (const MatrixPart& part : {MatrixPart{MatrixPart::Of::outputs, {3, 20}}, {MatrixPart::Of::inputs, {8, 100}}}) {
       EXPECT_EQ(part_step(tensor, Orientation::out_in, part.of), 1U);
