@@ -33,6 +33,7 @@ bool ModulePattern::matches(std::string_view module) const {
     return is_like(module.substr(begin), plain->text);
   }
   RegexMatcher matcher(std::get<Regex>(pattern_));
+  matcher.allow(module.size());
   matcher.begin(module);
   std::size_t from = 0;
   std::size_t to = 0;

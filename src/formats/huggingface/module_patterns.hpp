@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "tokenizer/pipeline/regex.hpp"
+#include "bytes/regex.hpp"
 
 namespace poise::huggingface {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "bytes/regex.hpp"
 #include "tokenizer/pipeline/fields.hpp"
-#include "tokenizer/pipeline/regex.hpp"
 
 namespace poise {
 
@@ -16,7 +16,7 @@ class Pattern {
   // Throws invalid_file for other fields.
   static Pattern from(const Fields& fields, std::string_view key);
   static Pattern regex(std::string_view expression, const std::string& where) {
-    return Pattern(Regex(expression, where));
+    return Pattern(Regex(expression, "tokenizer: " + where));
   }
 
  private:

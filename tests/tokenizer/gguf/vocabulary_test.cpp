@@ -17,7 +17,7 @@
 
 #include "support/directories.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
-#include "tokenizer/pipeline/regex.hpp"
+#include "bytes/regex.hpp"
 
 namespace poise {
 namespace {

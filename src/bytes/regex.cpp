@@ -1,4 +1,4 @@
-#include "tokenizer/pipeline/regex.hpp"
+#include "bytes/regex.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -14,8 +14,8 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/oniguruma.hpp"
 #include "bytes/utf8.hpp"
-#include "tokenizer/pipeline/oniguruma.hpp"
 
 namespace poise {
 namespace {
@@ -68,7 +68,7 @@ struct Regex::Code {
 Regex::Regex(std::string_view expression, std::string where) {
   const auto refuse = [&](std::string_view problem) {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("tokenizer: {}: the regular expression \"{}\": {}", where, front_of(expression), problem));
+                fmt::format("{}: the regular expression \"{}\": {}", where, front_of(expression), problem));
   };
   if (expression.size() > kMaxExpressionBytes) refuse(fmt::format("more than {} bytes", kMaxExpressionBytes));
   auto code = std::make_unique<Code>();
@@ -107,9 +107,8 @@ struct RegexMatcher::State {
   }
 
   [[noreturn]] void give_up(std::string_view why) const {
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("tokenizer: {}: the regular expression cannot be matched in this text: {}", code.where, why));
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: the regular expression cannot be matched in this text: {}", code.where, why));
   }
 
   void look_at_clock() {

@@ -1,4 +1,4 @@
-#include "tokenizer/pipeline/regex.hpp"
+#include "bytes/regex.hpp"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "tokenizer/pipeline/oniguruma.hpp"
+#include "bytes/oniguruma.hpp"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

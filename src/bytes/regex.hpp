@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer.json, run by PCRE2 with bounds on time and memory. They are translated from
-// Oniguruma's syntax (oniguruma.hpp).
+// Regular expressions of files, run by PCRE2 with bounds on time and memory. They are translated from Oniguruma's
+// syntax (oniguruma.hpp), which tokenizer.json has; Python's differs where names of modules have nothing.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@ namespace poise {
 
 class Regex {
  public:
-  // Throws invalid_file with the expression and PCRE2's reason; `where` names the field that holds it.
+  // Throws invalid_file with the expression and PCRE2's reason; `where` names file and field that hold
+  // it.
   Regex(std::string_view expression, std::string where);
   ~Regex();
   Regex(Regex&&) noexcept;
