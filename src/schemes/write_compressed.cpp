@@ -20,6 +20,7 @@
 #include "views/check_parts.hpp"
 #include "views/dense.hpp"
 #include "views/loaded_blob.hpp"
+#include "views/packed_codes.hpp"
 
 namespace poise {
 namespace {
@@ -45,13 +46,12 @@ bool is_code(float number, unsigned bits) {
   return number >= 0 && number < static_cast<float>(1U << bits) && number == std::floor(number);
 }
 
-// True for zero points that may be codes: integers, and float16 that is whole numbers, as far as its bytes are there:
-// computed float16 is made of codes, as a rule.
+// True for zero points that may be codes: integers, and float16 that is whole numbers.
 bool may_be_codes(const Part& zeros, unsigned bits) {
   constexpr std::uint64_t kMost = 32 << 10;
   if (is_integer(zeros.dtype)) return true;
   if (zeros.dtype != DType::f16) return false;
-  if (!zeros.blob->stored() && !zeros.blob->map()) return true;
+  if (are_code_numbers(*zeros.blob)) return true;
   const auto stream = zeros.blob->stream();
   std::vector<std::byte> bytes(kMost * sizeof(std::uint16_t));
   std::vector<float> numbers(kMost);

@@ -18,7 +18,7 @@ struct UnfoldedModel {
 };
 
 // Groups along rows of 4 or 8 bits become parts. The embedding and other codes become float32 numbers, as do those with
-// a zero point of float16 that is not a code: stored ones are read for that. Reading the parts throws unsupported,
+// a zero point of float16 that is not a code: these are read for that. Reading the parts throws unsupported,
 // naming the tensor, for others that are not. `tied`, the output of a model that has no such matrix, is not quantized
 // either; empty: there is none. Nothing: the model has no groups.
 std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding, std::string_view tied);

@@ -191,6 +191,7 @@ class CodesBlob final : public Blob {
   }
 
   std::uint64_t size() const override { return size_; }
+  bool are_numbers() const { return bits_ == kNumbers; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
@@ -251,6 +252,11 @@ BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bi
 
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order) {
   return std::make_shared<CodesBlob>(codes, order, CodesBlob::kNumbers, std::nullopt);
+}
+
+bool are_code_numbers(const Blob& blob) {
+  const auto* const codes = dynamic_cast<const CodesBlob*>(&blob);
+  return codes != nullptr && codes->are_numbers();
 }
 
 }  // namespace poise

@@ -36,4 +36,7 @@ BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bi
 // The same codes as float16 numbers. Requires: the same.
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order);
 
+// True for a blob that make_code_numbers_blob() made.
+bool are_code_numbers(const Blob& blob);
+
 }  // namespace poise

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "schemes/floats.hpp"
+#include "schemes/write_compressed.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/cast.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {
@@ -45,6 +49,43 @@ TEST(Schemes, ComparesListsOfModulesOnlyWhereThatEnds) {
   for (Value& name : names) name = "*" + *name.get_if<std::string>();
   EXPECT_THAT(doubts(names), ElementsAre("ignore has too many patterns to compare with 50000 matrices"));
   EXPECT_THAT(doubts({std::string(1'000'000, '*')}), ElementsAre(HasSubstr("too many patterns")));
+}
+
+// A matrix whose zero points are float16 numbers that are computed when they are read.
+Tensor groups_with_zeros(const std::vector<float>& zeros) {
+  const auto bytes = [](const auto& numbers) {
+    const auto all = std::as_bytes(std::span(numbers));
+    return make_memory_blob({all.begin(), all.end()}, "memory");
+  };
+  const auto halves = [&](const std::vector<float>& numbers) {
+    return make_cast_blob("numbers", bytes(numbers), DType::f32, numbers.size(), DType::f16);
+  };
+  Tensor tensor;
+  tensor.name = "a.weight";
+  tensor.shape = {2, 8};
+  tensor.attributes = {{"bits", 4}, {"group_size", 8}, {"packing", "8_per_i32"}};
+  tensor.parts.push_back({.role = "packed_weight", .dtype = DType::i32, .blob = bytes(std::vector<int>{1, 2})});
+  tensor.parts.push_back({.role = "scales", .dtype = DType::f16, .blob = halves({1, 2})});
+  tensor.parts.push_back({.role = "zeros", .dtype = DType::f16, .blob = halves(zeros)});
+  tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt1));
+  return tensor;
+}
+
+// Before anything is written.
+TEST(Schemes, ZeroPointsThatAreNoCodesAreFoundWhereverTheyAre) {
+  for (const auto& [zeros, are_codes] :
+       {std::pair(std::vector<float>{0, 15}, true), {{7, 7.5F}, false}, {{16, 0}, false}}) {
+    Model model;
+    model.add(groups_with_zeros(zeros));
+    const auto made = unfolded(model, "", "");
+    ASSERT_TRUE(made.has_value());
+    EXPECT_EQ(made->model.find("a.weight_packed") != nullptr, are_codes) << zeros[0];
+    if (are_codes) {
+      EXPECT_THAT(made->losses, ElementsAre());
+    } else {
+      EXPECT_THAT(made->losses, ElementsAre("tensor a.weight becomes float32: zero points are not codes"));
+    }
+  }
 }
 
 }  // namespace
