@@ -3,7 +3,7 @@
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
 //   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1
-//   g_idx     i32 [in], the group of each column; where it is not there, neighbours share a group. With desc_act
+//   g_idx     i32 or i64 [in], the group of each column; where it is not there, neighbours share a group. With desc_act
 //             matrices of several groups need it
 //
 // There are in / group_size groups, rounded up: the last one may be shorter. Its scales are those of more, smaller

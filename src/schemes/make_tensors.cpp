@@ -18,6 +18,7 @@
 #include "views/dense.hpp"
 #include "views/float_blob.hpp"
 #include "views/indexed_groups.hpp"
+#include "views/loaded_blob.hpp"
 #include "views/strided.hpp"
 
 namespace poise::schemes {
@@ -136,21 +137,21 @@ BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uin
                     const EvenGroups& groups) {
   const Tensor* tensor = matrix.find(ending);
   if (tensor == nullptr) return nullptr;
-  const Part& data = matrix.data(*tensor, {DType::i32});
+  const Part& data = matrix.data(*tensor, {DType::i32, DType::i64});
   matrix.require_shape(*tensor, {columns});
   if (columns > UINT32_MAX) matrix.fail(fmt::format("{} columns are too many for an index", columns));
+  const LoadedBlob loaded(data.blob);
   std::vector<std::uint32_t> index(static_cast<std::size_t>(columns));
-  data.blob->read(0, std::as_writable_bytes(std::span(index)));
   bool is_ascending = true;
   for (std::size_t i = 0; i < index.size(); ++i) {
-    if (index[i] >= groups.count) {
-      matrix.fail(fmt::format("{} has {} at {}, expected one of {} groups", tensor->name,
-                              static_cast<std::int32_t>(index[i]), i, groups.count));
-    }
+    const std::int64_t group = data.dtype == DType::i64 ? loaded.at<std::int64_t>(i) : loaded.at<std::int32_t>(i);
+    if (group < 0 || static_cast<std::uint64_t>(group) >= groups.count)
+      matrix.fail(fmt::format("{} has {} at {}, expected one of {} groups", tensor->name, group, i, groups.count));
+    index[i] = static_cast<std::uint32_t>(group);
     is_ascending = is_ascending && index[i] == i / groups.wanted;
   }
   if (is_ascending) return nullptr;
-  if (groups.times == 1) return data.blob;
+  if (groups.times == 1 && data.dtype == DType::i32) return data.blob;
   for (std::uint32_t& group : index) group *= static_cast<std::uint32_t>(groups.times);
   const auto bytes = std::as_bytes(std::span(index));
   return make_memory_blob({bytes.begin(), bytes.end()}, tensor->name);

@@ -72,7 +72,7 @@ struct BlockGrid {
 // shape[0] / down rows and shape[1] / across columns, rounded up, and `numbers` holds one for each block.
 BlobPtr repeated(BlobPtr numbers, DType type, const BlockGrid& grid, const Shape& shape);
 
-// The u32 of each column's group, in parts of even_groups(), from the i32 tensor with that ending; null if it is
+// The u32 of each column's group, in parts of even_groups(), from the i32 or i64 tensor with that ending; null if it is
 // missing, or neighbours share a group. Throws invalid_file (without path) for a missing group.
 BlobPtr group_index(const MatrixParts& matrix, std::string_view ending, std::uint64_t columns,
                     const EvenGroups& groups);

@@ -130,7 +130,7 @@ def grouped(codes, zeros, scales, index):
     return (codes.astype(np.float32) - zeros[:, index].astype(np.float32)) * scales[:, index].astype(np.float32)
 
 
-def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
+def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, index_type=np.int32):
     def parts(name, shape):
         out, inside = shape
         size = inside if group == -1 else group
@@ -148,7 +148,7 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16):
             ".qweight": stream(codes, bits).T.view(np.int32),
             ".qzeros": stream(((zeros.T - less) % 2**bits), bits).view(np.int32),
             ".scales": scales.T,
-            ".g_idx": index.astype(np.int32),
+            ".g_idx": index.astype(index_type),
         }, grouped(codes, zeros, scales, index)
 
     config = {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": order, "sym": False}
@@ -513,6 +513,8 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "gptq4-order": (gptq(order=True), ".qzeros", True),
     "gptq3-order": (gptq(bits=3, order=True), ".g_idx", True),
     "gptq8-order": (gptq(bits=8, order=True), ".scales", True),
+    "gptq2-order-i64": (gptq(bits=2, order=True, index_type=np.int64), ".qweight", True),
+    "gptq4-i64": (gptq(index_type=np.int64), ".scales", True),
     "gptq4-rows-f32": (gptq(group=-1, scale_type=np.float32), ".qzeros", True),
     "gptq-dynamic": (gptq_dynamic(), ".scales", True),
     "gptq4-ragged": (gptq(group=48), ".scales", True),
