@@ -30,6 +30,7 @@
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
+#include "schemes/scheme.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/joined.hpp"
@@ -201,6 +202,10 @@ class GgufFile final : public PreparedFile {
     }
     // Names from a file of llama.cpp are llama.cpp's.
     if (model_.origin.format.starts_with("gguf")) return losses;
+    if (const auto found = find_quantization(model_.config_json)) {
+      losses.push_back(fmt::format("llama.cpp computes as if {} were null, its quant_method is {}", found->key,
+                                   to_json(Value(found->method))));
+    }
     std::vector<std::string> strangers;
     for (const Tensor& tensor : model_.tensors()) {
       // Names with this prefix are llama.cpp's own.
