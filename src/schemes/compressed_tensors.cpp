@@ -4,7 +4,7 @@
 //                     / bits, rounded down, of them in a word, from its low bits on;
 //                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, where codes have one: i32
 //                     [out / n, groups], packed along columns the same, or i8 [out, groups];
-//                     weight_g_idx i32 [in], the group of each column
+//                     weight_g_idx i32 or i64 [in], the group of each column
 //   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
 //   float-quantized   weight f8 [out, in], weight_scale
 //
@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -122,40 +121,29 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
   matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
 }
 
-// How a group names a module. The library takes the group that is best at that.
-enum class Naming : std::uint8_t { none, by_class, unknown, by_name };
-
-Naming naming_of(const WeightGroup& group, const std::string& module) {
-  if (group.targets == nullptr) return Naming::none;
-  Naming best = Naming::none;
-  for (const Value& target : *group.targets) {
-    const auto* text = target.get_if<std::string>();
-    if (text == nullptr) continue;
-    Naming naming = Naming::none;
-    if (*text == module) naming = Naming::by_name;
-    if (*text == "Linear") naming = Naming::by_class;
-    if (text->starts_with("re:")) naming = Naming::unknown;
-    best = std::max(best, naming);
-  }
-  return best;
+ModuleNames::Match match(const QuantizationConfig& config, const WeightGroup& group, const std::string& module) {
+  return group.targets == nullptr ? ModuleNames::Match() : config.match(*group.targets, module);
 }
 
 using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
 
-// Those that may describe a matrix with codes of one of these widths: of the groups that name it best.
+// Those that may describe a matrix with codes of one of these widths: of the group that names it best, as the library
+// has it. Several groups with that target are equally good, and so are all if none names the matrix.
 Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
                           std::span<const unsigned> widths) {
-  std::map<Naming, Descriptions> found;
+  Descriptions found;
+  ModuleNames::Match best;
   for (const WeightGroup& group : weight_groups(config)) {
     const Value* number = group.weights->find("num_bits");
     const auto is_said = [&](unsigned bits) { return *number == Value(std::uint64_t{bits}); };
-    if (number != nullptr && std::ranges::any_of(widths, is_said))
-      found[naming_of(group, matrix.name())].push_back(group.weights);
+    if (number == nullptr || !std::ranges::any_of(widths, is_said)) continue;
+    const ModuleNames::Match its = match(config, group, matrix.name());
+    const bool is_better = its.naming != best.naming ? its.naming > best.naming : its.target < best.target;
+    if (is_better) found.clear();
+    if (is_better || found.empty()) best = its;
+    if (its.naming == best.naming && its.target == best.target) found.push_back(group.weights);
   }
-  if (found.empty()) return {};
-  Descriptions best = found.rbegin()->second;
-  if (found.rbegin()->first == Naming::unknown) std::ranges::copy(found[Naming::by_class], std::back_inserter(best));
-  return best;
+  return found;
 }
 
 // The bits of codes, one of the widths with which they fill that many words. Some fill words alike, such as 7 and 8, or
@@ -410,6 +398,31 @@ bool is_int8(const MatrixParts& matrix) {
 
 }  // namespace
 
+std::vector<std::string> doubts_of_names(const QuantizationConfig& config, std::span<const std::string> matrices) {
+  const std::vector<WeightGroup> groups = weight_groups(config);
+  const auto* ignored = member<Value::Array>(&config.keys(), "ignore");
+  const auto is_ignored = [&](const std::string& module) {
+    return ignored != nullptr && config.match(*ignored, module).naming >= Naming::by_class;
+  };
+  const auto is_left_out = [&](const std::string& module) {
+    return !groups.empty() && std::ranges::all_of(groups, [&](const WeightGroup& group) {
+      return group.targets != nullptr && match(config, group, module).naming == Naming::none;
+    });
+  };
+  std::vector<std::string> doubts;
+  const auto doubt_if = [&](const auto& holds, std::string_view format) {
+    const auto first = std::ranges::find_if(matrices, holds);
+    if (first == matrices.end()) return;
+    const auto more = std::count_if(first + 1, matrices.end(), holds);
+    doubts.push_back(fmt::format(fmt::runtime(format), *first, more == 0 ? "" : fmt::format(" and {} more", more)));
+  };
+  doubt_if(is_ignored,
+           "ignore lists matrix {}{} as not quantized, but there are scales next to its codes: its parts count");
+  doubt_if(is_left_out,
+           "no target of config_groups names matrix {}{}, but there are scales next to its codes: its parts count");
+  return doubts;
+}
+
 const QuantizationScheme compressed_integers = {
     .title = "compressed-tensors pack-quantized",
     .method = kMethod,
@@ -418,6 +431,7 @@ const QuantizationScheme compressed_integers = {
     .parts = kPackedParts,
     .left_out = kNotOfWeights,
     .holds = is_packed,
+    .doubts = doubts_of_names,
     .fold = fold_packed,
 };
 
@@ -429,6 +443,7 @@ const QuantizationScheme compressed_int8 = {
     .left_out = kNotOfWeights,
     .holds = is_int8,
     .code_types = kPlainCodes,
+    .doubts = doubts_of_names,
     .fold = fold_int8,
 };
 
@@ -440,6 +455,7 @@ const QuantizationScheme compressed_floats = {
     .left_out = kNotOfWeights,
     .holds = is_plain,
     .code_types = kPlainCodes,
+    .doubts = doubts_of_names,
     .fold = fold_floats,
 };
 

@@ -23,6 +23,10 @@ void require_known_algorithm(const QuantizationConfig& config);
 std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
                                              std::span<const std::string_view> algorithms);
 
+// The same for compressed-tensors: matrices that ignore lists, or that no target of config_groups names, which its
+// library leaves as they are. Throws what QuantizationConfig::match() throws.
+std::vector<std::string> doubts_of_names(const QuantizationConfig& config, std::span<const std::string> matrices);
+
 // `weight` of f8 [out, in] and the tensor of its scales. Throws invalid_file (without path) for other types and ranks.
 struct F8Matrix {
   F8Matrix(const MatrixParts& matrix, std::string_view scales_ending,

@@ -81,6 +81,7 @@ const QuantizationScheme compressed_nvfp4 = {
     .marker = ".weight_global_scale",
     .parts = kCompressed,
     .left_out = kNotOfWeights,
+    .doubts = doubts_of_names,
     .fold = fold_compressed,
 };
 

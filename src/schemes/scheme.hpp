@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include <poise/model.hpp>
 
 #include "bytes/function_ref.hpp"
+#include "schemes/module_names.hpp"
 
 namespace poise {
 
@@ -30,9 +32,14 @@ class QuantizationConfig {
   std::int64_t number(std::string_view key) const;
   // True if the key has a value other than null, false or empty.
   bool has(std::string_view key) const;
+  // How a list of these keys names a module. Throws what ModuleNames::match() throws.
+  ModuleNames::Match match(const Value::Array& list, const std::string& module) const {
+    return names_->match(list, module);
+  }
 
  private:
   const Attributes& keys_;
+  std::shared_ptr<ModuleNames> names_ = std::make_shared<ModuleNames>();  // keeps what it has read
 };
 
 struct QuantizationScheme;

@@ -189,7 +189,8 @@ class Folding {
       act();
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file) throw;
-      if (faults_.size() < kMostFaults) faults_.push_back(error.message());
+      if (faults_.size() < kMostFaults && std::ranges::find(faults_, error.message()) == faults_.end())
+        faults_.push_back(error.message());
     }
   }
 

@@ -881,15 +881,61 @@ class Tester:
             return {**sevens[0], "config_groups": groups}
 
         others = [name for name in MATRICES if name not in names]
-        for targets in ((names, others), (names, ["Linear"]), (names, ["re:.*attn.*"]), (["Linear", *names], others)):
+        for targets in (
+            (names, others),
+            (names, ["Linear"]),
+            (names, ["re:.*attn.*"]),
+            (["Linear", *names], others),
+            (["re:.*mlp.*"], ["Linear"]),
+            (names, ["re:.*"]),  # a name counts more than an expression
+            ([r"re:.*\.mlp\..*"], ["re:model"]),  # both match: the first in the order of characters counts
+            (["Linear"], [r"re:model\.layers\.\d+\.self_attn\.[qkvo]_proj$"]),
+            (["Linear"], ["re:mlp", "re:.*attn"]),  # an expression begins where a name does
+        ):
             self.compare(self.converted(self.make("widths", config(*targets), tensors)), expected, True)
-        for targets in ((["re:.*mlp.*"], ["Linear"]), (["Linear"], ["Linear"]), ([], [])):
+        for targets in ((["Linear"], ["Linear"]), ([], []), (["re:.*"], ["re:.*"])):
             message = self.poise("inspect", self.make("widths", config(*targets), tensors), fails=True)
             require("its codes may have 7 or 8 bits" in message and "matrix model." in message, message)
         # Without num_bits, the usual width.
         tensors, expected = self.stored(eights[1])
         unsaid = {key: value for key, value in eights[0].items() if key != "config_groups"}
         self.compare(self.converted(self.make("widths", unsaid, tensors)), expected, True)
+
+    def check_names(self):
+        """What ignore and targets of compressed-tensors say of quantized matrices, by names and expressions."""
+        quantization, parts_of = packed_integers()
+        tensors, expected = self.stored(parts_of)
+
+        def told(ignore, *targets):
+            groups = {
+                f"group_{i}": {**quantization["config_groups"]["group_0"], "targets": some}
+                for i, some in enumerate(targets)
+            }
+            path = self.make("names", {**quantization, "ignore": ignore, "config_groups": groups}, tensors)
+            self.compare(self.converted(path), expected, True)
+            texts = json.loads(self.poise("inspect", path, "--json"))["warnings"]
+            return [text for text in texts if "parts count" in text]
+
+        require(not told(["lm_head", "re:.*embed.*", "mlp", "re:mlp"], ["Linear"]), "nothing is in doubt")
+        require(not told([], ["re:.*attn"], [f"re:.*{name}_proj$" for name in ("up", "down", "gate")]), "all are named")
+        require(not told([], ["LlamaAttention"]), "a class that files do not tell")
+        for ignore, text in (
+            (["lm_head", "re:.*mlp"], "ignore lists matrix model.layers.0.mlp.gate_proj and 2 more as not quantized"),
+            ([VICTIM], f"ignore lists matrix {VICTIM} as not quantized"),
+            (["Linear"], "ignore lists matrix model.layers.0.self_attn.q_proj and 6 more"),
+        ):
+            texts = told(ignore, ["Linear"])
+            require(len(texts) == 1 and text in texts[0], f"{texts}")
+        texts = told([], ["re:.*attn", "mlp.up_proj"])
+        text = "no target of config_groups names matrix model.layers.0.mlp.gate_proj and 2 more"
+        require(len(texts) == 1 and text in texts[0], f"{texts}")
+        groups = {"group_0": {**quantization["config_groups"]["group_0"]}}
+        for expression, text in (("(", "missing closing"), ("(.*)*(.*)*(.*)*(.*)*(.*)*(.*)*[!?]", "cannot be matched")):
+            groups["group_0"]["targets"] = [f"re:{expression}"]
+            path = self.make("names", {**quantization, "config_groups": groups}, tensors)
+            message = self.poise("inspect", path, fails=True)
+            require(text in message and "quantization_config: the regular expression" in message, message)
+            require("faults" not in message, message)
 
     def check_order(self):
         """Where GPTQ's g_idx may be missing: with one group, and where no module of its form is in another order."""
@@ -936,6 +982,19 @@ class Tester:
             path = self.make("transforms", config("weight_input", place), tensors)
             message = self.poise("inspect", path, fails=True)
             require(f"transform_config: R4: location is {place}, only weight_input" in message, message)
+        # Numbers with such a rotation: formats keep it, refuse it, or tell that others do not know it.
+        path = self.make("transforms", {**config("input"), "format": "dense"}, expected)
+        message = self.poise("run", path, "--tokens", "1", fails=True)
+        require("quantization_config is" in message, message)
+        message = self.poise("convert", path, "-o", self.directory / "rotated.alt", fails=True)
+        require("without which this is another model: quantization_config is" in message, message)
+        for ending, tells in (("gguf", True), ("zt", False), ("safetensors", False)):
+            target = self.directory / f"rotated.{ending}"
+            done = subprocess.run([self.program, "convert", path, "-o", target], capture_output=True, text=True)
+            found = "llama.cpp computes as if quantization_config were null, its quant_method is \"comp" in done.stderr
+            require(done.returncode == 0 and found == tells, done.stderr)
+            kept = json.loads(self.poise("inspect", target, "--json"))["config"]
+            require("transform_config" in kept["quantization_config"], f"{ending}: {kept}")
 
     def check_formats(self):
         """compressed-tensors of a format that no scheme reads, for all matrices or for a group."""
@@ -1083,6 +1142,7 @@ def main():
             ("contradictions", tester.check_contradictions),
             ("columns", tester.check_columns),
             ("widths", tester.check_widths),
+            ("names", tester.check_names),
             ("order", tester.check_order),
             ("group-sizes", tester.check_group_sizes),
             ("transforms", tester.check_transforms),
