@@ -15,9 +15,9 @@
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
 
+#include "bytes/regex.hpp"
 #include "support/directories.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
-#include "bytes/regex.hpp"
 
 namespace poise {
 namespace {
