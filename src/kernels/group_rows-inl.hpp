@@ -36,8 +36,8 @@ struct Codes4 {
 };
 
 // Numbers makes float32 of stored numbers, from an element of a row on; bytes(n) is the size of n elements. Factors has
-// the first group of a row, and the scale and the zero point of a group in every lane. Groups are whole vectors, as
-// columns of a part are.
+// the first group of a row, the group of a column, counted from there, and the column at which it ends; and the scale
+// and the zero point of a group in every lane. Groups are whole vectors, as columns of a part are.
 template <class Numbers, class Factors>
 void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
   const Numbers numbers(matrix);
@@ -48,8 +48,8 @@ void DecodeGroups(const StoredRows& matrix, const DecodedPart& part) {
     const std::size_t first = factors.first_group(r);
     float* const out = part.out + (r - part.first) * part.stride;
     for (std::size_t i = 0; i < part.count;) {
-      const std::size_t g = (part.begin + i) / matrix.group_size;
-      const std::size_t end = std::min(part.count, (g + 1) * matrix.group_size - part.begin);
+      const std::size_t g = factors.group(part.begin + i);
+      const std::size_t end = std::min(part.count, factors.group_end(g) - part.begin);
       const auto scale = factors.scale(first + g);
       const auto zero = factors.zero(first + g);
       for (; i < end; i += lanes)

@@ -22,6 +22,8 @@ class HalfFactors {
  public:
   explicit HalfFactors(const StoredRows& matrix) : matrix_(matrix), groups_(matrix.columns / matrix.group_size) {}
   std::size_t first_group(std::size_t row) const { return row * groups_; }
+  std::size_t group(std::size_t column) const { return column / matrix_.group_size; }
+  std::size_t group_end(std::size_t group) const { return (group + 1) * matrix_.group_size; }
   HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix_.scales, group); }
   HWY_INLINE auto zero(std::size_t group) const { return broadcast(matrix_.zeros, group); }
 

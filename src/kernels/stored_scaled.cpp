@@ -70,6 +70,8 @@ class FloatFactors {
   explicit FloatFactors(const StoredRows& matrix)
       : matrix_(matrix), groups_((matrix.columns + matrix.group_size - 1) / matrix.group_size) {}
   std::size_t first_group(std::size_t row) const { return row / matrix_.scale_rows * groups_; }
+  std::size_t group(std::size_t column) const { return column / matrix_.group_size; }
+  std::size_t group_end(std::size_t group) const { return (group + 1) * matrix_.group_size; }
   HWY_INLINE auto scale(std::size_t group) const { return broadcast(matrix_.scales, group); }
   HWY_INLINE auto zero(std::size_t group) const {
     return matrix_.zeros != nullptr ? broadcast(matrix_.zeros, group) : hn::Set(Floats(), matrix_.offset);
@@ -86,9 +88,30 @@ class FloatFactors {
   std::size_t groups_;
 };
 
+// A vector of columns is a group whose lanes have factors of their own, which the rows of a group of rows share.
+class ColumnFactors {
+ public:
+  explicit ColumnFactors(const StoredRows& matrix)
+      : scales_(reinterpret_cast<const float*>(matrix.scales)),
+        zeros_(reinterpret_cast<const float*>(matrix.zeros)),
+        matrix_(matrix) {}
+  std::size_t first_group(std::size_t row) const { return matrix_.row_groups[row] * matrix_.columns; }
+  std::size_t group(std::size_t column) const { return column; }
+  std::size_t group_end(std::size_t group) const { return group + hn::Lanes(Floats()); }
+  HWY_INLINE auto scale(std::size_t group) const { return Load(scales_ + group); }
+  HWY_INLINE auto zero(std::size_t group) const {
+    return zeros_ != nullptr ? Load(zeros_ + group) : hn::Set(Floats(), matrix_.offset);
+  }
+
+ private:
+  const float* scales_;
+  const float* zeros_;
+  const StoredRows& matrix_;
+};
+
 // Adds the products of four rows with columns [begin, end) of some of `tokens` tokens.
-template <std::size_t kTokens, class Numbers>
-HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const FloatFactors& factors,
+template <std::size_t kTokens, class Numbers, class Factors>
+HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, const Factors& factors,
                           const Bytes (&rows)[4], const std::size_t (&groups)[4], std::size_t begin, std::size_t end,
                           const float* x, std::size_t tokens, NextRows& next, FourSums* totals) {
   const std::size_t lanes = hn::Lanes(Floats());
@@ -98,8 +121,8 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
     for (auto& sum : of_token) sum = hn::Zero(Floats());
   }
   for (std::size_t i = begin; i < end;) {
-    const std::size_t g = i / matrix.group_size;
-    const std::size_t last = std::min(end, (g + 1) * matrix.group_size);
+    const std::size_t g = factors.group(i);
+    const std::size_t last = std::min(end, factors.group_end(g));
     hn::Vec<Floats> scales[4];
     hn::Vec<Floats> zeros[4];
     HWY_UNROLL(4)
@@ -124,7 +147,7 @@ HWY_INLINE void SumScaled(const StoredRows& matrix, const Numbers& numbers, cons
 }
 
 // Few tokens. If there are fewer than four rows, the last is repeated.
-template <class Numbers>
+template <class Numbers, class Factors>
 void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& in, float* y,
                     std::size_t stride) {
 #if HWY_TARGET <= HWY_AVX3
@@ -134,7 +157,7 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
 #endif
   const Numbers numbers(matrix);
   const std::size_t row_bytes = Numbers::bytes(matrix.columns);
-  const FloatFactors factors(matrix);
+  const Factors factors(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     Bytes rows[4];
     std::size_t groups[4];
@@ -156,34 +179,10 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
   }
 }
 
-// As DecodeGroups(), with factors of their own for each column of a group of rows.
-template <class Numbers>
-void DecodeByColumn(const StoredRows& matrix, const DecodedPart& part) {
-  const Numbers numbers(matrix);
-  const std::size_t lanes = hn::Lanes(Floats());
-  const auto* const scales = reinterpret_cast<const float*>(matrix.scales);
-  const auto* const zeros = reinterpret_cast<const float*>(matrix.zeros);
-  for (std::size_t r = part.first; r < part.last; ++r) {
-    const Bytes row = reinterpret_cast<Bytes>(matrix.data) + r * Numbers::bytes(matrix.columns);
-    const std::size_t first = matrix.row_groups[r] * matrix.columns + part.begin;
-    float* const out = part.out + (r - part.first) * part.stride;
-    for (std::size_t i = 0; i < part.count; i += lanes) {
-      const auto zero = zeros != nullptr ? Load(zeros + first + i) : hn::Set(Floats(), matrix.offset);
-      hn::StoreU(hn::Mul(hn::Sub(numbers(row, part.begin + i), zero), Load(scales + first + i)), Floats(), out + i);
-    }
-  }
-}
-
-template <class Numbers>
-const TypeKernels& ByColumnKernels() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeByColumn<Numbers>};
-  return kKernels;
-}
-
-template <class Numbers>
+template <class Numbers, class Factors = FloatFactors>
 const TypeKernels& ScaledKernels() {
-  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Numbers, FloatFactors>,
-                                           .multiply_floats = &MultiplyScaled<Numbers>};
+  static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Numbers, Factors>,
+                                           .multiply_floats = &MultiplyScaled<Numbers, Factors>};
   return kKernels;
 }
 
@@ -192,8 +191,8 @@ const TypeKernels& OfScaled4() { return ScaledKernels<Codes4>(); }
 const TypeKernels& OfCodebook4() { return ScaledKernels<OfCodebook>(); }
 const TypeKernels& OfF8E4M3() { return ScaledKernels<F8E4M3>(); }
 const TypeKernels& OfF8E5M2() { return ScaledKernels<F8E5M2>(); }
-const TypeKernels& OfByColumn8() { return ByColumnKernels<Codes8>(); }
-const TypeKernels& OfByColumn4() { return ByColumnKernels<Codes4>(); }
+const TypeKernels& OfByColumn8() { return ScaledKernels<Codes8, ColumnFactors>(); }
+const TypeKernels& OfByColumn4() { return ScaledKernels<Codes4, ColumnFactors>(); }
 
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
