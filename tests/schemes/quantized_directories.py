@@ -991,7 +991,7 @@ class Tester:
         for ending, tells in (("gguf", True), ("zt", False), ("safetensors", False)):
             target = self.directory / f"rotated.{ending}"
             done = subprocess.run([self.program, "convert", path, "-o", target], capture_output=True, text=True)
-            found = "llama.cpp computes as if quantization_config were null, its quant_method is \"comp" in done.stderr
+            found = 'llama.cpp computes as if quantization_config were null, its quant_method is "comp' in done.stderr
             require(done.returncode == 0 and found == tells, done.stderr)
             kept = json.loads(self.poise("inspect", target, "--json"))["config"]
             require("transform_config" in kept["quantization_config"], f"{ending}: {kept}")
