@@ -145,6 +145,9 @@ struct Format {
   // How its files are found, in stages. First by magic: true if the file is certainly meant to be of this format. Looks
   // at a few bytes, never throws for their content. Null: the format has no magic of its own.
   bool (*sniff)(const Input& input) = nullptr;
+  // Where several formats share an extension, and a file with it begins like none: true if it ends like one of this
+  // format, whose reader then reports what is wrong with the beginning. Null: its files end in no way of their own.
+  bool (*ends_alike)(const Input& input) = nullptr;
   // Then by its container, and the names of its members. Null: any names.
   std::optional<ContainerKind> container = {};
   bool (*holds)(const MemberNames& names) = nullptr;

@@ -115,6 +115,17 @@ Model read_sound_rest(const Format& format, const Input& input, const ReadOption
   }
 }
 
+// The format of the extension of a file that begins like none: the one that it ends like, else the first. Null: none.
+const Format* named_by_extension(const Input& input, const std::string& extension) {
+  const Format* first = nullptr;
+  for (const Format* format : kFormats) {
+    if (format->read == nullptr || !has_extension(*format, extension)) continue;
+    if (format->ends_alike != nullptr && format->ends_alike(input)) return format;
+    if (first == nullptr) first = format;
+  }
+  return first;
+}
+
 Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = IfFaulty::fail) {
   std::vector<Finding> faults;
   const auto read = [&](const Format& format) {
@@ -133,8 +144,7 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
     return {format, std::move(input), std::move(model), std::move(faults)};
   }
   // Not recognized by content: the format of its extension reports what is wrong.
-  for (const Format* format : kFormats) {
-    if (!input.source || format->read == nullptr || !has_extension(*format, extension)) continue;
+  if (const Format* format = input.source ? named_by_extension(input, extension) : nullptr) {
     try {
       Model model = read(*format);
       return {format, std::move(input), std::move(model), std::move(faults)};

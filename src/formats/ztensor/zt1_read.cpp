@@ -279,6 +279,15 @@ bool sniff(const Input& input) {
   return magic == kMagic1 || magic == kMagic0;
 }
 
+// True if the footer of 1.x is there.
+bool ends_alike(const Input& input) {
+  const std::uint64_t size = input.source->size();
+  if (size < 2 * kMagicBytes) return false;
+  std::string last(kMagicBytes, '\0');
+  input.source->read(size - last.size(), std::as_writable_bytes(std::span(last)));
+  return last == kMagic1 || ends_like_1_0(*input.source);
+}
+
 Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "zt-0.1", input.source->size(), {input.path}};
@@ -288,7 +297,8 @@ Model read(const Input& input, const ReadOptions&) {
   } else if (magic == kMagic1) {
     read_version_1(model, input.source);
   } else {
-    throw Error(ErrorKind::invalid_file, fmt::format("zt 1.x: header magic: expected \"{}\"", kMagic1),
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("zt 1.x: header magic: expected \"{}\", found {}", kMagic1, to_json(magic)),
                 input.path.string(), 0);
   }
   take_text_attributes(model);
@@ -332,6 +342,7 @@ const Format kZtensor1 = {
     .holds_layout = ztensor::is_layout_of_version_1,
     .holds_more_parts = true,
     .sniff = ztensor::sniff,
+    .ends_alike = ztensor::ends_alike,
     .read = ztensor::read,
     .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::zt1_losses>,
     .audit = ztensor::audit_version_1,

@@ -503,6 +503,17 @@ TEST(Zt1, BrokenManifestsAreRefused) {
               HasSubstr("at most 1073741824 are allowed"));
 }
 
+// The specification has "ZTEN1000" at both ends: where the first is damaged, the last tells the version.
+TEST(Zt1, ADamagedHeaderIsOneOfTheVersionThatTheFooterNames) {
+  const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
+  const std::string rest = "TEN1000" + manifest + u64le(manifest.size());
+  EXPECT_THAT(refusal("z" + rest + "ZTEN1000"),
+              HasSubstr("zt 1.x: header magic: expected \"ZTEN1000\", found \"zTEN1000\""));
+  EXPECT_THAT(refusal("z" + rest), HasSubstr("zt 1.x: header magic"));  // 1.0 ends with the size
+  EXPECT_THAT(refusal("z" + rest + "zTEN1000"), HasSubstr("zt 2: header magic"));
+  EXPECT_THAT(refusal("zTEN1000"), HasSubstr("zt 2: file size"));
+}
+
 TEST(Zt1, LenientEncodingsAreRead) {
   const std::string object = hex("bf") + text("components") + hex("bf") + text("data") +
                              map({{text("length"), hex("1b 00 00 00 00 00 00 00 02")},
