@@ -783,9 +783,13 @@ typedef struct poise_session_options {
   const poise_model* draft;  // guesses them with this faster model of the same vocabulary; NULL: does not
   poise_cache_type cache;
   int32_t reserved;
+  // Asked with `cancel_user` when poise_session_feed, poise_session_hidden_states, poise_session_log_probabilities or
+  // poise_batch_step begins, and while it computes. NULL: is not
+  int (*cancel)(void* user);
+  void* cancel_user;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
-  { sizeof(poise_session_options), 0, 0, 0, 0, NULL, POISE_CACHE_F32, 0 }
+  { sizeof(poise_session_options), 0, 0, 0, 0, NULL, POISE_CACHE_F32, 0, NULL, NULL }
 
 // POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
 // disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, for an unknown type of cache,
@@ -816,7 +820,7 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
 poise_status poise_session_reset(poise_session* session, poise_error* error);
 // Drops all tokens after the first `position`; feed more to get scores. POISE_BAD_ARGUMENT beyond the end.
 poise_status poise_session_truncate(poise_session* session, size_t position, poise_error* error);
-// An independent session with the same tokens, on the same weights. *fork is freed with poise_session_free.
+// An independent session with the same tokens and options, on the same weights. *fork is freed with poise_session_free.
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error);
 // Writes the session's tokens and all that was computed of them to a zTensor file, with a fingerprint of the model;
 // docs/chat.md has its parts. POISE_BAD_ARGUMENT for a file that exists, unless `overwrite` is not 0.
@@ -826,7 +830,7 @@ poise_status poise_session_save(const poise_session* session, const char* path, 
 // broken one.
 poise_status poise_session_load(poise_session* session, const char* path, poise_error* error);
 // Appends tokens; `tokens` may be NULL when count is 0. POISE_BAD_ARGUMENT, before any computation, for a token that
-// the model lacks or when they do not fit.
+// the model lacks or when they do not fit. When it is cancelled, the session has those tokens that were computed.
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error);
 // The scores of the next token, by id, borrowed until the session changes. POISE_BAD_ARGUMENT before the first token.
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
@@ -934,9 +938,9 @@ poise_status poise_batch_add(poise_batch* batch, const int32_t* tokens, size_t c
 // The number of texts that no step has finished yet.
 poise_status poise_batch_count(const poise_batch* batch, size_t* count, poise_error* error);
 // Computes at most 256 tokens: the next one of each text, and parts of prompts. *finished is the number of texts that
-// have ended, which poise_batch_finished gives until the next step. Without texts it does nothing. After a failure, the
-// texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache does not hold, and for
-// weights whose scores are not finite.
+// have ended, which poise_batch_finished gives until the next step. Without texts it does nothing. After a failure, or
+// when it is cancelled, the texts that have not ended are as they were. POISE_UNSUPPORTED for a number that the cache
+// does not hold, and for weights whose scores are not finite.
 poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error* error);
 
 typedef struct poise_finished_text {

@@ -7,6 +7,7 @@ using namespace poise::capi;
 
 struct poise_batch {
   poise::BatchGenerator batch;
+  Cancel cancel;
   std::vector<poise::BatchGenerator::Finished> finished;  // in the last step
 };
 
@@ -16,7 +17,7 @@ poise_status poise_batch_create(const poise_model* model, const poise_session_op
     poise_batch*& out = at(batch, "batch");
     const poise::Model& of = at(model, "model").model;
     const poise::SessionOptions chosen = session_options(options);
-    out = new poise_batch{poise::BatchGenerator(poise::load_weights(of), chosen), {}};
+    out = new poise_batch{poise::BatchGenerator(poise::load_weights(of), chosen), Cancel(options), {}};
   });
 }
 
@@ -49,7 +50,7 @@ poise_status poise_batch_step(poise_batch* batch, size_t* finished, poise_error*
     poise_batch& of = at(batch, "batch");
     size_t& out = at(finished, "finished");
     of.finished.clear();
-    of.finished = of.batch.step();
+    of.cancel.run([&](const std::stop_token& stop) { of.finished = of.batch.step(stop); });
     out = of.finished.size();
   });
 }

@@ -14,6 +14,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "capi/face.hpp"
+#include "capi/running.hpp"
 
 struct poise_part {
   const poise_tensor* tensor = nullptr;
@@ -59,6 +60,7 @@ struct poise_stream {
 
 struct poise_session {
   poise::Session session;
+  poise::capi::Cancel cancel;
 };
 
 namespace poise::capi {

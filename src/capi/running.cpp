@@ -1,6 +1,10 @@
 #include "capi/running.hpp"
 
+#include <chrono>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
+#include <thread>
 
 #include "capi/handles.hpp"
 #include "kernels/cache_type.hpp"
@@ -72,6 +76,31 @@ GenerateOptions generate_options(const poise_generate_options* given) {
   if (from.stop_id >= 0) options.stop_id = from.stop_id;
   options.ignore_eos = from.ignore_eos != 0;
   return options;
+}
+
+Cancel::Cancel(const poise_session_options* options) {
+  const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
+  const poise_session_options from = options_or(options, usual);
+  asked_ = from.cancel;
+  user_ = from.cancel_user;
+}
+
+void Cancel::run(const std::function<void(const std::stop_token& stop)>& work) const {
+  if (asked_ == nullptr) return work({});
+  if (asked_(user_) != 0) throw Error(ErrorKind::cancelled, "cancelled");
+  constexpr auto kBetweenAsks = std::chrono::milliseconds(20);
+  std::stop_source source;
+  const std::jthread watch([&](const std::stop_token& ends) {
+    std::mutex mutex;
+    std::condition_variable_any ended;
+    std::unique_lock lock(mutex);
+    while (!ended.wait_for(lock, ends, kBetweenAsks, [&] { return ends.stop_requested(); })) {
+      if (asked_(user_) == 0) continue;
+      source.request_stop();
+      return;
+    }
+  });
+  work(source.get_token());
 }
 
 poise_stop_reason c_reason(StopReason reason) {

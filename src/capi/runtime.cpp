@@ -105,7 +105,7 @@ poise_status poise_session_create(const poise_model* model, const poise_session_
   return guard(error, [&] {
     poise_session*& out = at(session, "session");
     const poise::SessionOptions to = session_options(options);
-    out = new poise_session{poise::Session(at(model, "model").model, to)};
+    out = new poise_session{poise::Session(at(model, "model").model, to), Cancel(options)};
   });
 }
 
@@ -139,7 +139,8 @@ poise_status poise_session_truncate(poise_session* session, size_t position, poi
 poise_status poise_session_fork(const poise_session* session, poise_session** fork, poise_error* error) {
   return guard(error, [&] {
     poise_session*& out = at(fork, "fork");
-    out = new poise_session{at(session, "session").session.fork()};
+    const poise_session& of = at(session, "session");
+    out = new poise_session{of.session.fork(), of.cancel};
   });
 }
 
@@ -164,7 +165,11 @@ poise_status poise_session_top_log_probabilities(const poise_session* session, s
 }
 
 poise_status poise_session_feed(poise_session* session, const int32_t* tokens, size_t count, poise_error* error) {
-  return guard(error, [&] { at(session, "session").session.feed(items(tokens, count, "tokens")); });
+  return guard(error, [&] {
+    poise_session& to = at(session, "session");
+    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
+    to.cancel.run([&](const std::stop_token& stop) { to.session.feed(text, stop); });
+  });
 }
 
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
@@ -193,8 +198,10 @@ poise_status poise_session_hidden_states(poise_session* session, const int32_t* 
                                          float* out, poise_error* error) {
   return guard(error, [&] {
     if (count > 0) at(out, "out");
-    poise::Session& of = at(session, "session").session;
-    std::ranges::copy(of.hidden_states(items(tokens, count, "tokens"), layer), out);
+    poise_session& of = at(session, "session");
+    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
+    of.cancel.run(
+        [&](const std::stop_token& stop) { std::ranges::copy(of.session.hidden_states(text, layer, stop), out); });
   });
 }
 
@@ -216,7 +223,9 @@ poise_status poise_session_log_probabilities(poise_session* session, const int32
                                              poise_error* error) {
   return guard(error, [&] {
     if (count > 1) at(out, "out");
-    const std::vector<double> result = at(session, "session").session.log_probabilities(items(tokens, count, "tokens"));
-    std::copy(result.begin(), result.end(), out);
+    poise_session& of = at(session, "session");
+    const std::span<const poise::TokenId> text = items(tokens, count, "tokens");
+    of.cancel.run(
+        [&](const std::stop_token& stop) { std::ranges::copy(of.session.log_probabilities(text, stop), out); });
   });
 }

@@ -227,6 +227,8 @@ int main(void) {
   FIELD(poise_session_options, draft);
   FIELD(poise_session_options, cache);
   FIELD(poise_session_options, reserved);
+  FIELD(poise_session_options, cancel);
+  FIELD(poise_session_options, cancel_user);
   STRUCT(poise_session_info);
   FIELD(poise_session_info, size);
   FIELD(poise_session_info, vocabulary_size);

@@ -160,6 +160,39 @@ static void ends_texts_for_their_reasons(void) {
   poise_batch_free(batch);
 }
 
+// Says yes from the `left`th time on.
+static int cancel(void* user) {
+  int* left = user;
+  return *left > 0 ? --*left == 0 : 1;
+}
+
+// A step that is cancelled has not happened: its texts are those of a batch that nobody cancels.
+static void is_cancelled(void) {
+  int left = 3;
+  poise_session_options options = exact_options();
+  poise_finished_text text = POISE_FINISHED_TEXT_INIT;
+  poise_batch* batch;
+  size_t finished = 0;
+  size_t count = 0;
+  options.cancel = cancel;
+  options.cancel_user = &left;
+  batch = create_batch(&options);
+  add_prompt(batch, 0);
+  while (poise_batch_step(batch, &finished, &error) == POISE_OK) CHECK(finished == 0);
+  CHECK(error.kind == POISE_CANCELLED);
+  CHECK(left == 0);
+  CHECK_OK(poise_batch_count(batch, &count, &error));
+  CHECK(count == 1);
+  left = 1000000;
+  while (finished == 0) {
+    CHECK_OK(poise_batch_step(batch, &finished, &error));
+    if (error.kind != POISE_OK) break;
+  }
+  CHECK_OK(poise_batch_finished(batch, 0, &text, &error));
+  CHECK(text.token_count == 10 && memcmp(text.tokens, kGreedy, sizeof kGreedy) == 0);
+  poise_batch_free(batch);
+}
+
 static void refuses(void) {
   const int32_t outside[] = {1, 960};
   const poise_text stop = {"a", 1};
@@ -206,5 +239,6 @@ static void refuses(void) {
 void test_batch(void) {
   gives_each_text_what_it_gets_alone();
   ends_texts_for_their_reasons();
+  is_cancelled();
   refuses();
 }

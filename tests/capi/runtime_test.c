@@ -436,6 +436,47 @@ static void holds_a_conversation(void) {
   poise_model_free(model);
 }
 
+// Says yes from the `left`th time on.
+static int cancel(void* user) {
+  int* left = user;
+  return *left > 0 ? --*left == 0 : 1;
+}
+
+static void is_cancelled(void) {
+  enum { kLong = 500 };
+  int left = 1;
+  static int32_t tokens[kLong];
+  static double log_probabilities[kLong];
+  static float states[2 * 4096];
+  poise_session_options options = POISE_SESSION_OPTIONS_INIT;
+  poise_session_info info = POISE_SESSION_INFO_INIT;
+  poise_model* model = open_example();
+  poise_session* session = NULL;
+  poise_session* fork = NULL;
+  size_t i;
+  for (i = 0; i < kLong; ++i) tokens[i] = 1;
+  options.cancel = cancel;
+  options.cancel_user = &left;
+  CHECK_OK(poise_session_create(model, &options, &session, &error));
+  CHECK_STATUS(POISE_CANCELLED, poise_session_feed(session, kOnce, 5, &error));
+  CHECK_STATUS(POISE_CANCELLED, poise_session_log_probabilities(session, kOnce, 5, log_probabilities, &error));
+  CHECK_STATUS(POISE_CANCELLED, poise_session_hidden_states(session, kOnce, 2, 0, states, &error));
+  CHECK_OK(poise_session_fork(session, &fork, &error));
+  CHECK_STATUS(POISE_CANCELLED, poise_session_feed(fork, kOnce, 5, &error));
+  poise_session_free(fork);
+  left = 10;  // is asked on while it computes
+  while (poise_session_log_probabilities(session, tokens, kLong, log_probabilities, &error) == POISE_OK)
+    CHECK(left > 0);
+  CHECK(error.kind == POISE_CANCELLED);
+  left = 1000000;
+  CHECK_OK(poise_session_reset(session, &error));
+  CHECK_OK(poise_session_feed(session, kOnce, 5, &error));
+  CHECK_OK(poise_session_describe(session, &info, &error));
+  CHECK(info.position == 5);
+  poise_session_free(session);
+  poise_model_free(model);
+}
+
 void test_runtime(void) {
   holds_a_conversation();
   turns_text_into_tokens();
@@ -446,4 +487,5 @@ void test_runtime(void) {
   refuses_what_does_not_run();
   multiplies_exactly_when_asked_to();
   refuses_integers_for_weights();
+  is_cancelled();
 }
