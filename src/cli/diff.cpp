@@ -6,6 +6,7 @@
 #include <poise/diff.hpp>
 #include <poise/format.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/json_output.hpp"
 #include "cli/options.hpp"

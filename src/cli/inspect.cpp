@@ -10,6 +10,7 @@
 
 #include <poise/format.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/format_names.hpp"
 #include "cli/inspect_json.hpp"

@@ -14,6 +14,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"

@@ -149,10 +149,6 @@ std::optional<std::size_t> terminal_columns(int fd) {
   return size.ws_col;
 }
 
-std::string shortened(std::string_view text, std::size_t longest) {
-  return text.size() > longest ? std::string(text.substr(0, longest)) + "..." : std::string(text);
-}
-
 std::string printable(std::string_view text) { return escaped(text); }
 void append_printable(std::string& out, std::string_view text) { append_escaped(out, text); }
 std::string printable_lines(std::string_view text) { return escaped(text, "\n"); }

@@ -29,9 +29,6 @@ std::string plural(std::size_t count, std::string_view noun);
 // Three significant digits; "NaN" for either sign.
 std::string short_number(double number);
 
-// At most `longest` bytes, then "..." if it was longer.
-std::string shortened(std::string_view text, std::size_t longest);
-
 // Text from a file, safe for a terminal: control characters become \xNN.
 std::string printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/short_text.hpp"
 #include "family/families.hpp"
 #include "schemes/scheme.hpp"
 
@@ -140,12 +141,7 @@ constexpr std::array kEffects = std::to_array<Effect>({
 // The value as text, cut where it is long.
 std::string shown(const Value& value) {
   constexpr std::size_t kLongest = 80;
-  std::string text = to_json(value);
-  if (text.size() <= kLongest) return text;
-  std::size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) --end;  // does not cut inside a character
-  text.resize(end);
-  return text + "...";
+  return shortened(to_json(value), kLongest);
 }
 
 template <typename Visit>

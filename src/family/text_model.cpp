@@ -5,10 +5,10 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "family/config_effects.hpp"
 #include "family/families.hpp"
 
@@ -20,13 +20,6 @@ constexpr std::array<std::string_view, 3> kTokens = {"bos_token_id", "eos_token_
 // These are dropped.
 constexpr std::array<std::string_view, 7> kOfTheFile = {
     "architectures", "model_type", "dtype", "torch_dtype", "transformers_version", "text_config", "use_cache"};
-
-std::string first_names(const std::vector<std::string>& names) {
-  constexpr std::size_t kNamed = 3;
-  const std::size_t named = std::min(names.size(), kNamed);
-  const std::string more = names.size() > named ? fmt::format(" and {} more", names.size() - named) : "";
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(named), ", "), more);
-}
 
 // The configuration of the text model. Requires: the family's keys are in a nested object.
 Attributes text_config(const Model& model, const Family& family, std::vector<std::string>& losses) {
@@ -42,7 +35,7 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
   text.set("model_type", family.text_type);
   if (!lost.empty())
     losses.push_back(fmt::format(
-        "the text model alone is written; what the configuration says of the others is lost: {}", first_names(lost)));
+        "the text model alone is written; what the configuration says of the others is lost: {}", listed(lost, 3)));
   return text;
 }
 
@@ -76,7 +69,7 @@ std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool
   if (!others.empty()) {
     const std::string count =
         others.size() == 1 ? "a tensor of another is" : fmt::format("{} tensors of others are", others.size());
-    result.losses.push_back(fmt::format("the text model alone is written; {} lost: {}", count, first_names(others)));
+    result.losses.push_back(fmt::format("the text model alone is written; {} lost: {}", count, listed(others, 3)));
   }
   return result;
 }

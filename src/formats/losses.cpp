@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "bytes/short_text.hpp"
 #include "family/config_json.hpp"
 #include "formats/metadata.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"

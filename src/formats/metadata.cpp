@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "family/config_json.hpp"
 #include "formats/vocabulary_json.hpp"
 #include "syntax/json.hpp"
@@ -161,13 +162,6 @@ std::string becomes_json_text(const Attributes& attributes, const std::vector<st
                      beyond.empty() ? std::string()
                                     : fmt::format(", in which {} {} NaN or Infinity, as Python spells them",
                                                   listed(beyond), beyond.size() == 1 ? "has" : "have"));
-}
-
-std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 5;
-  const std::size_t count = std::min(names.size(), kMost);
-  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count), ", "),
-                     count < names.size() ? ", ..." : "");
 }
 
 void require_readable(std::uint64_t cost, std::uint64_t text_bytes) {

@@ -40,9 +40,6 @@ std::string becomes_json_text(const Attributes& attributes, const std::vector<st
 // How text_attributes() changes a vocabulary that attributes describe, as a sentence. Empty if there is none.
 std::string text_loss(const DescribedVocabulary& described, std::string_view format);
 
-// "a, b, c, d, e, ...": the first few, for a message.
-std::string listed(const std::vector<std::string>& names);
-
 // Only the three, for formats whose attributes need not be text.
 Attributes metadata_attributes(const Model& model);
 

@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/number_text.hpp"
+#include "bytes/short_text.hpp"
 #include "family/families.hpp"
 #include "formats/alt/alt.hpp"
 #include "formats/faulty_model.hpp"
@@ -188,12 +189,8 @@ std::optional<std::string> lost_parts(const Model& model) {
   for (const Part& part : first->parts) {
     if (part.role != "data") roles.push_back(part.role);
   }
-  constexpr std::size_t kNamed = 5;
-  const std::size_t named = std::min(roles.size(), kNamed);
-  return fmt::format("tensor {}{}: the part{} {}{} besides data {} lost", first->name,
-                     more == 0 ? "" : fmt::format(" and {} more", more), roles.size() == 1 ? "" : "s",
-                     fmt::join(roles.begin(), roles.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                     named < roles.size() ? ", ..." : "", roles.size() == 1 ? "is" : "are");
+  return fmt::format("tensor {}{}: the part{} {} besides data {} lost", first->name, and_more(more),
+                     roles.size() == 1 ? "" : "s", listed(roles), roles.size() == 1 ? "is" : "are");
 }
 
 // A file of a format whose dense tensors have only the part data.

@@ -15,6 +15,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "io/directory.hpp"
 #include "io/hidden_name.hpp"
 #include "io/system_error.hpp"
@@ -100,12 +101,8 @@ std::string sentence(const fs::path& target, const std::optional<Found>& found) 
   if (!found) return {};
   if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
   constexpr std::size_t kNamed = 4;
-  std::string names;
-  for (std::size_t i = 0; i < std::min(kNamed, found->names.size()); ++i)
-    names += (i == 0 ? "" : ", ") + found->names[i];
-  return fmt::format("the directory {} is replaced with all of its {} file{}: {}{}", target.string(),
-                     found->names.size(), found->names.size() == 1 ? "" : "s", names,
-                     found->names.size() > kNamed ? ", ..." : "");
+  return fmt::format("the directory {} is replaced with all of its {} file{}: {}", target.string(), found->names.size(),
+                     found->names.size() == 1 ? "" : "s", listed(found->names, kNamed));
 }
 
 FileDescriptor locked(const fs::path& directory) {

@@ -1,13 +1,14 @@
 #include "pack/member_order.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "bytes/short_text.hpp"
 
 namespace poise {
 
 std::string short_name(std::string_view name) {
   constexpr std::size_t kShown = 200;
-  return fmt::format("{}{}", name.substr(0, kShown), name.size() > kShown ? "..." : "");
+  return shortened(name, kShown);
 }
 
 void ToldNames::add(std::string_view text) {
@@ -15,11 +16,11 @@ void ToldNames::add(std::string_view text) {
   if (first_.size() < kMost) {
     first_.emplace_back(text);
   } else {
-    are_more_ = true;
+    ++more_;
   }
 }
 
-std::string ToldNames::text() const { return fmt::format("{}{}", fmt::join(first_, ", "), are_more_ ? ", ..." : ""); }
+std::string ToldNames::text() const { return listed(first_) + and_more(more_); }
 
 void MemberOrder::add(const std::string& plain, std::string_view name) {
   const auto [last, is_new] = last_.try_emplace(plain, members_.size());

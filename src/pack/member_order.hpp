@@ -15,7 +15,7 @@ namespace poise {
 // At most 200 bytes of a name, for a message.
 std::string short_name(std::string_view name);
 
-// Some names, which may be many, for one message: "a, b, c, d, e, ...".
+// Some names, which may be many, for one message: "a, b, c, d, e and 7 more".
 class ToldNames {
  public:
   void add(std::string_view text);
@@ -24,7 +24,7 @@ class ToldNames {
 
  private:
   std::vector<std::string> first_;
-  bool are_more_ = false;
+  std::size_t more_ = 0;
 };
 
 // Members get numbers from 0 on, in the archive's order.

@@ -19,6 +19,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/glob.hpp"
+#include "bytes/short_text.hpp"
 #include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
@@ -140,7 +141,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
     doubts.push_back(
         fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its "
                     "parts count",
-                    key, *first, count == 1 ? "" : fmt::format(" and {} more", count - 1)));
+                    key, *first, and_more(count - 1)));
   }
   return doubts;
 }

@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/number_text.hpp"
+#include "bytes/short_text.hpp"
 
 namespace poise {
 namespace {
@@ -63,8 +64,7 @@ const Value* value_of(const Attributes& config, const DecidingKey& key) {
 std::string lower_text(const Value& value) {
   constexpr std::size_t kMost = 60;
   const auto* text = value.get_if<std::string>();
-  std::string result = to_lower_ascii(text != nullptr ? *text : to_json(value));
-  return result.size() <= kMost ? result : result.substr(0, kMost - 3) + "...";
+  return shortened(to_lower_ascii(text != nullptr ? *text : to_json(value)), kMost);
 }
 
 }  // namespace

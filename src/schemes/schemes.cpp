@@ -10,6 +10,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "views/dense.hpp"
@@ -84,8 +85,7 @@ class Folding {
           {Severity::warning,
            fmt::format("tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not "
                        "quantize",
-                       left_out_.front(),
-                       left_out_.size() == 1 ? "" : fmt::format(" and {} more", left_out_.size() - 1)),
+                       left_out_.front(), and_more(left_out_.size() - 1)),
            {},
            std::nullopt});
     }

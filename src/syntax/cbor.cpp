@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "numeric/float_formats.hpp"
 #include "syntax/cbor_encoder.hpp"
@@ -35,10 +36,10 @@ std::string_view to_string(Kind kind) {
 // A key from the file, made safe for a message.
 std::string printable(std::string_view key) {
   constexpr std::size_t kLongest = 100;
-  std::string text(key.substr(0, kLongest));
+  std::string text = shortened(key, kLongest);
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  return key.size() > kLongest ? text + "..." : text;
+  return text;
 }
 
 // The bytes that the shortest head for this argument takes.

@@ -16,6 +16,7 @@
 
 #include "bytes/key_set.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "syntax/json_number.hpp"
 #include "syntax/limits.hpp"
@@ -33,11 +34,11 @@ namespace ondemand = simdjson::ondemand;
 // Text from a file, made safe for an error message: short, and without terminal controls.
 std::string excerpt(std::string_view text) {
   constexpr std::size_t kLongest = 200;
-  std::string result(text.substr(0, kLongest));
+  std::string result = shortened(text, kLongest);
   for (char& c : result) {
     if (c < ' ' || c > '~') c = '?';
   }
-  return text.size() > kLongest ? result + "..." : result;
+  return result;
 }
 
 // The largest average size of text in a large document's values: simdjson's index takes a multiple of it.

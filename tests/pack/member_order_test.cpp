@@ -30,7 +30,7 @@ TEST(MemberOrder, FewNamesAreTold) {
   for (int i = 0; i < 5; ++i) names.add(std::to_string(i));
   EXPECT_EQ(names.text(), "0, 1, 2, 3, 4");
   names.add("5");
-  EXPECT_EQ(names.text(), "0, 1, 2, 3, 4, ...");
+  EXPECT_EQ(names.text(), "0, 1, 2, 3, 4 and 1 more");
   EXPECT_EQ(short_name(std::string(200, 'n')), std::string(200, 'n'));
   EXPECT_EQ(short_name(std::string(201, 'n')), std::string(200, 'n') + "...");
 }

@@ -148,7 +148,7 @@ TEST(Tar, TheLastOfOneNameCounts) {
               HasSubstr("tar: " + std::string(200, 'n') + "...: more"));
   std::string many;
   for (int i = 0; i < 7; ++i) many += tar_member({"a"});
-  EXPECT_THAT(listing_of(many).warnings.at(0).message, HasSubstr("a, a, a, a, a, ...: more than one"));
+  EXPECT_THAT(listing_of(many).warnings.at(0).message, HasSubstr("a, a, a, a, a and 1 more: more than one"));
 }
 
 TEST(Tar, FromBeforePosix) {

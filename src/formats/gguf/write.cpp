@@ -15,6 +15,7 @@
 #include <poise/values.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "formats/adapter.hpp"
 #include "formats/gguf/adapter.hpp"
 #include "formats/gguf/changes.hpp"

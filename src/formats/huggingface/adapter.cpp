@@ -9,6 +9,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "family/check.hpp"
 #include "family/decoder_plan.hpp"
@@ -124,18 +125,16 @@ class Reading {
   void tell_other_order() {
     if (other_order_.empty()) return;
     const bool said = config_.fan_in_fan_out();
-    adapter_.deviations.push_back(fmt::format(
-        "fan_in_fan_out is {}, but the model stores {}{} as {}, which counts, as in PEFT", said, other_order_.front(),
-        other_order_.size() == 1 ? "" : fmt::format(" and {} more", other_order_.size() - 1),
-        said ? "[out, in]" : "[in, out]"));
+    adapter_.deviations.push_back(
+        fmt::format("fan_in_fan_out is {}, but the model stores {}{} as {}, which counts, as in PEFT", said,
+                    other_order_.front(), and_more(other_order_.size() - 1), said ? "[out, in]" : "[in, out]"));
   }
 
   void tell_untargeted() {
     if (untargeted_.empty()) return;
-    adapter_.deviations.push_back(fmt::format(
-        "target_modules does not name {}{}: PEFT leaves {} out, Poise merges what the file has", untargeted_.front(),
-        untargeted_.size() == 1 ? "" : fmt::format(" and {} more", untargeted_.size() - 1),
-        untargeted_.size() == 1 ? "it" : "them"));
+    adapter_.deviations.push_back(
+        fmt::format("target_modules does not name {}{}: PEFT leaves {} out, Poise merges what the file has",
+                    untargeted_.front(), and_more(untargeted_.size() - 1), untargeted_.size() == 1 ? "it" : "them"));
   }
 
   void fault(std::string problem) { add_fault(adapter_.faults, std::move(problem)); }

@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/python_json.hpp"
 #include "io/source_text.hpp"
@@ -20,9 +21,9 @@ constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config
 constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README, which contain its front matter
 
 // For messages: JSON's integers may have any number of digits.
-std::string shortened(const std::string& digits) {
+std::string short_integer(const std::string& digits) {
   constexpr std::size_t kMost = 40;
-  return digits.size() <= kMost ? digits : fmt::format("{}... ({} digits)", digits.substr(0, kMost), digits.size());
+  return shortened(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
 }
 
 }  // namespace
@@ -84,7 +85,7 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
                         std::nullopt});
   for (const std::string& integer : wide_integers(text_there))
     warnings.push_back({Severity::warning,
-                        fmt::format("the integer {} has more than 64 bits: {} takes its place", shortened(integer),
+                        fmt::format("the integer {} has more than 64 bits: {} takes its place", short_integer(integer),
                                     to_json(parse_json(integer, source))),
                         source, std::nullopt});
   if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);

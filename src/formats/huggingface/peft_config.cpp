@@ -8,6 +8,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/function_ref.hpp"
+#include "bytes/short_text.hpp"
 #include "family/check.hpp"
 #include "syntax/value_number.hpp"
 
@@ -21,9 +22,7 @@ constexpr std::size_t kMaxPatterns = 4096;  // of one field
 std::string shown(const Value& value) {
   constexpr std::size_t kMost = 60;
   const bool is_list = value.get_if<Value::Array>() != nullptr || value.get_if<Attributes>() != nullptr;
-  std::string text = is_list ? "a list or an object" : to_json(value);
-  if (text.size() > kMost) text = text.substr(0, kMost - 3) + "...";
-  return text;
+  return is_list ? "a list or an object" : shortened(to_json(value), kMost);
 }
 
 bool is_absent(const Value* value) { return value == nullptr || *value == Value(); }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/short_text.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "model/limits.hpp"
 #include "pack/part_digest.hpp"
@@ -54,7 +55,7 @@ const Part& part_at(const Tensor& tensor, const Extent& extent) {
 
 std::string short_name(std::string_view name) {
   constexpr std::size_t kLongest = 64;
-  return name.size() <= kLongest ? std::string(name) : std::string(name.substr(0, kLongest)) + "...";
+  return shortened(name, kLongest);
 }
 
 }  // namespace poise::ztensor

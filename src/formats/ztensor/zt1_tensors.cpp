@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/ztensor/affine.hpp"
 #include "formats/ztensor/zt1.hpp"
@@ -232,8 +233,7 @@ class ModelBuilder1::Impl {
     model_.warnings.push_back(
         {Severity::warning,
          fmt::format("{}: {}{}: dense, but with the part {} besides data, which is kept and not checked", context_,
-                     short_name(first->name), count == 1 ? "" : fmt::format(" and {} more", count - 1),
-                     short_name(more->role)),
+                     short_name(first->name), and_more(count - 1), short_name(more->role)),
          source_->name(), at ? std::optional(at->offset) : std::nullopt});
   }
 

@@ -4,6 +4,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
@@ -28,8 +29,7 @@ void refuse_pattern(std::string_view option, std::string_view pattern) {
 
 void add_warning(Model& model, const std::vector<std::string>& tensors, std::string_view text) {
   if (tensors.empty()) return;
-  const std::string more = tensors.size() > 1 ? fmt::format(" and {} more", tensors.size() - 1) : "";
-  model.warnings.push_back({Severity::warning, fmt::format("tensor {}{}: {}", tensors.front(), more, text), {}, {}});
+  model.warnings.push_back({Severity::warning, fmt::format("tensor {}: {}", listed(tensors, 1), text), {}, {}});
 }
 
 }  // namespace poise

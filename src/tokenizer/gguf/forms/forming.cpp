@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "bytes/short_text.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
@@ -45,13 +46,6 @@ std::vector<std::string> decoder_steps(const Fields& pipeline) {
     }
   }
   return steps;
-}
-
-// The first few of many names.
-std::string listed(const std::vector<std::string_view>& names) {
-  constexpr std::size_t kMost = 5;
-  const auto shown = std::span(names).first(std::min(names.size(), kMost));
-  return fmt::format("{}{}", fmt::join(shown, ", "), shown.size() < names.size() ? ", ..." : "");
 }
 
 }  // namespace

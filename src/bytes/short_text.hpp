@@ -1,0 +1,31 @@
+// What messages show of texts that may be long, and of names that may be many.
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace poise {
+
+// At most `most` bytes of a text, then "..." if it was longer. Characters stay whole.
+std::string shortened(std::string_view text, std::size_t most);
+
+// "", or " and 7 more".
+std::string and_more(std::size_t count);
+
+// The first few of many names: "a, b, c", "a, b, c and 7 more".
+template <typename Names>
+std::string listed(const Names& names, std::size_t most = 5) {
+  std::string text;
+  std::size_t count = 0;
+  for (const std::string_view name : names) {
+    if (count++ == most) break;
+    if (count > 1) text += ", ";
+    text += name;
+  }
+  const auto size = static_cast<std::size_t>(std::distance(std::begin(names), std::end(names)));
+  return text + and_more(size > most ? size - most : 0);
+}
+
+}  // namespace poise

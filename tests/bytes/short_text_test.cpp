@@ -1,0 +1,38 @@
+// Expected texts are written by hand.
+#include "bytes/short_text.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace poise {
+namespace {
+
+TEST(ShortText, LongTextsAreCut) {
+  EXPECT_EQ(shortened("", 3), "");
+  EXPECT_EQ(shortened("abc", 3), "abc");
+  EXPECT_EQ(shortened("abcd", 3), "abc...");
+  EXPECT_EQ(shortened("abcd", 0), "...");
+}
+
+TEST(ShortText, CharactersStayWhole) {
+  EXPECT_EQ(shortened("a\u00e9b", 2), "a...");
+  EXPECT_EQ(shortened("a\u00e9b", 3), "a\u00e9...");
+  EXPECT_EQ(shortened("\U0001f600b", 3), "...");
+  EXPECT_EQ(shortened("\U0001f600b", 4), "\U0001f600...");
+  EXPECT_EQ(shortened(std::string(9, '\x80'), 6), std::string(3, '\x80') + "...");  // no characters at all
+}
+
+TEST(ShortText, ManyNamesAreCounted) {
+  const std::vector<std::string> names = {"a", "b", "c"};
+  EXPECT_EQ(listed(std::vector<std::string_view>()), "");
+  EXPECT_EQ(listed(names), "a, b, c");
+  EXPECT_EQ(listed(names, 3), "a, b, c");
+  EXPECT_EQ(listed(names, 2), "a, b and 1 more");
+  EXPECT_EQ(listed(std::vector<std::string>(12, "x"), 1), "x and 11 more");
+  EXPECT_EQ(and_more(0), "");
+}
+
+}  // namespace
+}  // namespace poise
