@@ -19,6 +19,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/system_error.hpp"
+#include "syntax/wide_integers.hpp"
 
 namespace poise::cli {
 namespace {
@@ -62,7 +63,7 @@ class PromptReader {
     } while (line.find_first_not_of(" \t\r") == std::string::npos);
     Value value;
     try {
-      value = parse_json(line, name_);
+      value = parse_exact_json(line, name_);
     } catch (const Error& error) {
       fail(error.message());
     }

@@ -5,12 +5,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/short_text.hpp"
+
 namespace poise {
 
-std::vector<std::string> wide_integers(std::string_view text) {
+std::vector<std::string_view> wide_integers(std::string_view text) {
   constexpr std::size_t kMostFound = 5;
   constexpr std::size_t kMostDigits = 18;  // that fit for sure
-  std::vector<std::string> found;
+  std::vector<std::string_view> found;
   while (!text.empty() && found.size() < kMostFound) {
     if (text.front() == '"') {
       std::size_t end = 1;
@@ -27,9 +33,23 @@ std::vector<std::string> wide_integers(std::string_view text) {
     const char* const end = token.data() + token.size();
     const bool fits = std::from_chars(token.data(), end, number).ec == std::errc() ||
                       std::from_chars(token.data(), end, negative).ec == std::errc();
-    if (!fits && std::ranges::find(found, token) == found.end()) found.emplace_back(token);
+    if (!fits && std::ranges::find(found, token) == found.end()) found.push_back(token);
   }
   return found;
+}
+
+std::string short_integer(std::string_view digits) {
+  constexpr std::size_t kMost = 40;
+  return shortened(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
+}
+
+Value parse_exact_json(std::string_view text, const std::string& name) {
+  Value value = parse_json(text, name);
+  const std::vector<std::string_view> wide = wide_integers(text);
+  if (wide.empty()) return value;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("JSON: the integer {} has more than 64 bits", short_integer(wide.front())), name,
+              static_cast<std::uint64_t>(wide.front().data() - text.data()));
 }
 
 }  // namespace poise

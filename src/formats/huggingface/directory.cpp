@@ -7,7 +7,6 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/short_text.hpp"
 #include "formats/huggingface/names.hpp"
 #include "formats/huggingface/python_json.hpp"
 #include "io/source_text.hpp"
@@ -19,12 +18,6 @@ namespace {
 
 constexpr std::uint64_t kMaxJsonFileBytes = std::uint64_t{256} << 20;  // config.json, an index, ...
 constexpr std::uint64_t kFrontMatterBytes = 1 << 20;                   // of the README, which contain its front matter
-
-// For messages: JSON's integers may have any number of digits.
-std::string short_integer(const std::string& digits) {
-  constexpr std::size_t kMost = 40;
-  return shortened(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
-}
 
 }  // namespace
 
@@ -83,7 +76,7 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
     warnings.push_back({Severity::warning,
                         fmt::format("{} is not JSON: null takes its place", fmt::join(numbers, ", ")), source,
                         std::nullopt});
-  for (const std::string& integer : wide_integers(text_there))
+  for (const std::string_view integer : wide_integers(text_there))
     warnings.push_back({Severity::warning,
                         fmt::format("the integer {} has more than 64 bits: {} takes its place", short_integer(integer),
                                     to_json(parse_json(integer, source))),
