@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "jinja/template.hpp"
+#include "syntax/wide_integers.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 
 namespace poise {
@@ -81,9 +82,11 @@ std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
       variables.push_back({std::string(name), vocabulary.text(static_cast<std::size_t>(id)), false});
     }
   }
-  if (const Value* more = vocabulary.tokenizer_config.find("additional_special_tokens"))
-    variables.push_back({"additional_special_tokens", texts_of(*more), false});
+  const Value* more = vocabulary.tokenizer_config.find("additional_special_tokens");
   const Value* const extra = vocabulary.tokenizer_config.find("extra_special_tokens");
+  // transformers 5 calls that list so.
+  if (more == nullptr && extra != nullptr && extra->get_if<Value::Array>() != nullptr) more = extra;
+  if (more != nullptr) variables.push_back({"additional_special_tokens", texts_of(*more), false});
   if (const auto* const by_name = extra == nullptr ? nullptr : extra->get_if<Attributes>()) {
     for (const auto& [name, token] : *by_name) {
       if (const std::string* text = named_text(token)) variables.push_back({name, *text, false});
@@ -117,7 +120,7 @@ struct ChatTemplate::Parts {
 };
 
 Conversation parse_conversation(std::string_view json, const std::string& name) {
-  Value parsed = parse_json(json, name);
+  Value parsed = parse_exact_json(json, name);
   Conversation talk;
   if (parsed.get_if<Value::Array>() != nullptr) {
     talk.messages = messages_from(std::move(parsed), name);

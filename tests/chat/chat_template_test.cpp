@@ -73,6 +73,15 @@ TEST(ChatTemplate, KnowsTheOtherSpecialTokensByTheirTexts) {
   EXPECT_EQ(made.from_messages.find('\1'), std::string::npos);
 }
 
+// transformers 5 renames the list, as its guide to migration says; templates are older.
+TEST(ChatTemplate, TheListOfExtraSpecialTokensHasItsOlderName) {
+  Vocabulary vocabulary = letters();
+  vocabulary.tokenizer_config = {
+      {"extra_special_tokens", Value::Array{"<a>", Attributes{{"content", "<b>"}, {"special", true}}}}};
+  const ChatTemplate chat("{{ additional_special_tokens }}", vocabulary);
+  EXPECT_EQ(chat.render(hello()).text, "['<a>', '<b>']");
+}
+
 TEST(ChatTemplate, OneOfSeveral) {
   Vocabulary vocabulary = letters();
   EXPECT_FALSE(has_chat_template(vocabulary));
@@ -112,6 +121,9 @@ TEST(ChatTemplate, ConversationsThatAreNone) {
   EXPECT_THAT(said(R"({"messages": {}})"), HasSubstr("messages: expected a list"));
   EXPECT_THAT(said(R"([{"role": "user"}, 5])"), HasSubstr("messages: 1: expected {\"role\", \"content\"}"));
   EXPECT_THAT(said(R"([{"role": 5}])"), HasSubstr("messages: 0"));
+  EXPECT_THAT(said(R"([{"role": "user", "id": 18446744073709551616}])"),
+              HasSubstr("talk.json: JSON: the integer 18446744073709551616 has more than 64 bits (at 0x18)"));
+  EXPECT_THAT(said(R"({"messages": [], "tools": [-9223372036854775809]})"), HasSubstr("-9223372036854775809 has more"));
   EXPECT_THAT(said(R"({"messages": [], "add_generation_prompt": 1})"), HasSubstr("expected true or false"));
 }
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kNames = {
     "bos_token", "eos_token", "unk_token",  "sep_token",
     "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
+constexpr std::string_view kExtra = "extra_special_tokens";  // by names; since transformers 5 a list, too
 
 [[noreturn]] void fail(const JsonFile& file, const std::string& problem) {
   throw Error(ErrorKind::invalid_file, problem, file.path);
@@ -126,9 +127,12 @@ std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& s
   };
   for (const JsonFile* file : {&special_map, &config}) {
     for (const auto& [key, value] : file->object) {
-      if (std::ranges::find(kNames, key) == kNames.end()) continue;
+      if (std::ranges::find(kNames, key) == kNames.end() && key != kExtra) continue;
       add(value);
       if (const auto* list = value.get_if<Value::Array>()) std::ranges::for_each(*list, add);
+      if (const auto* by_name = value.get_if<Attributes>(); by_name != nullptr && key == kExtra) {
+        for (const auto& [name, token] : *by_name) add(token);
+      }
     }
   }
   return texts;

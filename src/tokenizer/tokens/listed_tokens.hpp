@@ -21,7 +21,8 @@ const std::string* named_text(const Value& value);
 // tokenizer_config.json, completed with special tokens from special_tokens_map.json.
 Attributes with_names(Attributes config, const Attributes& special_map);
 
-// Texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens". In order, each once.
+// Texts of special tokens: "bos_token", "eos_token", ..., "additional_special_tokens", "extra_special_tokens". In
+// order, each once.
 std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map);
 
 // In the form of tokenizer.json's "added_tokens", by id: those of added_tokens_decoder with its flags, then those of

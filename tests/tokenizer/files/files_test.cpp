@@ -193,6 +193,18 @@ TEST(TokenizerModel, TakesTheAddedTokensOfOlderDirectories) {
   EXPECT_EQ(vocabulary.eos_id, 9);
 }
 
+// extra_special_tokens is a list since transformers 5, and gives names to tokens before. Its tokens are special.
+TEST(TokenizerModel, TakesExtraSpecialTokensInBothForms) {
+  for (const char* extra : {R"(["<a>", {"content": "<b>"}])", R"({"image_token": "<a>", "eoi": {"content": "<b>"}})"}) {
+    Files files = with(kSentencePiece, "added_tokens.json", R"({"<a>": 9, "<b>": 10, "<c>": 11})");
+    files[kConfig] = R"({"extra_special_tokens": )" + std::string(extra) + "}";
+    const Vocabulary vocabulary = read(files);
+    EXPECT_EQ(vocabulary.type(9), TokenType::control) << extra;
+    EXPECT_EQ(vocabulary.type(10), TokenType::control) << extra;
+    EXPECT_EQ(vocabulary.type(11), TokenType::user_defined) << extra;
+  }
+}
+
 // A control piece is BOS or EOS by the ids; ids 0 to 3 are <unk>, <s>, </s> and a space. A piece of text stays one.
 TEST(TokenizerModel, HasTheTypesOfTheIdsThatTheConfigurationGives) {
   const auto types = [](const std::string& config) {
