@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "jinja/expression_parser.hpp"
@@ -103,10 +104,20 @@ class StatementParser {
     in_.refuse(fmt::format("there is no statement '{}'", name));
   }
 
+  // In a loop, its own variable stays what it is.
+  void require_not_loop(const Expression& target) const {
+    if (in_loops_ == 0) return;
+    if (target.kind == ExpressionKind::name && target.name == "loop")
+      throw SyntaxFailure("'loop' cannot be assigned to in a loop", target.line);
+    for (const ExpressionPtr& part : target.operands) require_not_loop(*part);
+  }
+
   StatementPtr loop() {
     Statement made = node(StatementKind::loop);
     in_.next();
+    ++in_loops_;
     made.target = expressions_.target(false, "in");
+    require_not_loop(*made.target);
     in_.expect_name("in");
     made.value = expressions_.tuple(ExpressionParser::Items::without_condition, "recursive");
     if (in_.skip_name("if")) made.test = expressions_.expression();
@@ -115,6 +126,7 @@ class StatementParser {
     made.body = body({"else", "endfor"});
     --loops_;
     if (in_.next().text == "else") made.otherwise = whole_body("endfor");
+    --in_loops_;
     return finished(std::move(made));
   }
 
@@ -142,6 +154,7 @@ class StatementParser {
     Statement made = node(StatementKind::assign);
     in_.next();
     made.target = expressions_.target(true);
+    require_not_loop(*made.target);
     if (in_.skip_symbol("=")) {
       made.value = expressions_.tuple();
       return finished(std::move(made));
@@ -170,9 +183,12 @@ class StatementParser {
   }
 
   void signature(Statement& made) {
+    std::set<std::string> names;
     in_.expect_symbol("(");
     while (!in_.is_symbol(")")) {
       if (!made.parameters.empty()) in_.expect_symbol(",");
+      if (!names.insert(in_.current().text).second)
+        in_.refuse(fmt::format("two parameters are called '{}'", in_.current().text));
       Parameter parameter = {in_.expect(TokenKind::name, "the name of a parameter").text, nullptr};
       if (in_.skip_symbol("=")) {
         parameter.otherwise = expressions_.expression();
@@ -238,6 +254,7 @@ class StatementParser {
     Statement made = node(StatementKind::scope);
     in_.next();
     made.name = in_.expect(TokenKind::name, "the name of a block").text;
+    if (!blocks_.insert(made.name).second) in_.refuse(fmt::format("two blocks are called '{}'", made.name));
     in_.skip_name("scoped");
     made.body = whole_body("endblock");
     in_.skip_name(made.name);
@@ -254,7 +271,9 @@ class StatementParser {
   TokenStream in_;
   ExpressionParser expressions_;
   unsigned depth_ = 0;
-  unsigned loops_ = 0;
+  unsigned loops_ = 0;     // that may be ended here
+  unsigned in_loops_ = 0;  // around this place, also around macros in them
+  std::set<std::string> blocks_;
 };
 
 }  // namespace

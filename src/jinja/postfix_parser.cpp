@@ -1,4 +1,9 @@
 // The part of the expression parser for suffixes: attributes, items, calls, filters and tests.
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
 #include "jinja/expression_parser.hpp"
 
 namespace poise::jinja {
@@ -80,6 +85,7 @@ ExpressionPtr ExpressionParser::call(ExpressionPtr of) {
 
 Arguments ExpressionParser::arguments() {
   Arguments all;
+  std::set<std::string> names;
   const auto require = [&](bool is_right) {
     if (!is_right) in_.refuse("the arguments of a call are in a wrong order");
   };
@@ -97,6 +103,8 @@ Arguments ExpressionParser::arguments() {
       all.rest_keywords = expression();
     } else if (in_.is(TokenKind::name) && in_.look().kind == TokenKind::symbol && in_.look().text == "=") {
       require(!all.rest_keywords);
+      if (!names.insert(in_.current().text).second)
+        in_.refuse(fmt::format("the argument '{}' is given twice", in_.current().text));
       std::string name = in_.next().text;
       in_.next();
       all.keywords.emplace_back(std::move(name), expression());

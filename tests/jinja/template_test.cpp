@@ -139,6 +139,15 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("{% include 'x' %}"), HasSubstr("'include' is not for chat templates"));
   EXPECT_THAT(error_of("{{ 1|frob }}"), HasSubstr("there is no filter 'frob'"));
   EXPECT_THAT(error_of("{{ 1 is frob }}"), HasSubstr("there is no test 'frob'"));
+  // Before anything runs, outside of conditions.
+  EXPECT_THAT(error_of("{{ raise_exception('x') }}\n{% for x in [] %}\n{{ x|frob }}{% endfor %}"),
+              HasSubstr("line 3: there is no filter 'frob'"));
+  EXPECT_THAT(error_of("{{ dict(a=1, a=2) }}"), HasSubstr("the argument 'a' is given twice"));
+  EXPECT_THAT(error_of("{% macro m(a, b, a) %}{% endmacro %}"), HasSubstr("two parameters are called 'a'"));
+  EXPECT_THAT(error_of("{% block a %}{% endblock %}\n{% block a %}{% endblock %}"),
+              HasSubstr("line 2: two blocks are called 'a'"));
+  EXPECT_THAT(error_of("{% for x in [1] %}\n{% set loop = x %}{% endfor %}"),
+              HasSubstr("line 2: 'loop' cannot be assigned to in a loop"));
   EXPECT_THAT(error_of("\n{{ raise_exception('only users') }}"),
               HasSubstr("line 2: the template refuses this: only users"));
   EXPECT_THAT(error_of("\n\n{{ x.y.z }}"), HasSubstr("line 3: 'x' is undefined"));
