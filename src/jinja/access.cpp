@@ -66,13 +66,8 @@ std::optional<Object> python_attribute(Interpreter& in, const Object& of, std::s
   if (auto found = number_attribute(of, name)) return found;
   const Method method = method_of(of, name);
   if (method == nullptr) return std::nullopt;
-  const auto body = [of, method](Interpreter& inner, Parameters& given) {
-    Object result = method(inner, of, given);
-    if (of.text() == nullptr || !of.text()->is_markup || result.text() == nullptr) return result;
-    Text text = *result.text();
-    text.is_markup = true;
-    return Object(std::move(text));
-  };
+  if (of.text() != nullptr && of.text()->is_markup) return markup_method(of, name, method);
+  const auto body = [of, method](Interpreter& inner, Parameters& given) { return method(inner, of, given); };
   return ThingPtr(std::make_shared<Function>(std::string(name), body, depth_of(of)));
 }
 
@@ -109,7 +104,10 @@ std::optional<Object> subscripted(Budget& budget, const Object& of, const Object
     budget.step(text->size() / 16);
     const std::vector<std::size_t> begins = characters(text->bytes);
     const auto place = at(begins.size() - 1);
-    return place ? std::optional<Object>(part(*text, begins[*place], begins[*place + 1])) : std::nullopt;
+    if (!place) return std::nullopt;
+    Text character = part(*text, begins[*place], begins[*place + 1]);
+    character.is_markup = text->is_markup;
+    return Object(std::move(character));
   }
   if (const auto* range = of.get_if<Range>()) {
     const auto place = at(static_cast<std::size_t>(range->size()));

@@ -56,6 +56,15 @@ Object count_items(Interpreter& in, const Object& self, Parameters& given) {
 
 }  // namespace
 
+Object dict_from_keys(Interpreter& in, const Object&, Parameters& given) {
+  const Object keys = given.required("iterable");
+  const Object value = given.take("value").value_or(nullptr);
+  given.finish();
+  Dict dict;
+  for (const Object& key : items_of(in.budget(), keys)) dict.set(in.budget(), key, value);
+  return make_dict(std::move(dict));
+}
+
 Method dict_method(std::string_view name) {
   static const std::map<std::string_view, Method> kMethods = {
       {"keys", view<DictView::Of::keys>},
@@ -63,6 +72,7 @@ Method dict_method(std::string_view name) {
       {"items", view<DictView::Of::items>},
       {"get", get},
       {"copy", copy_dict},
+      {"fromkeys", dict_from_keys},
   };
   const auto found = kMethods.find(name);
   return found == kMethods.end() ? nullptr : found->second;

@@ -109,6 +109,8 @@ class PercentFormat {
       } else {
         append_repr(budget_, shown, given);
       }
+      if (text_.is_markup)
+        shown = type == 's' && given.text() != nullptr ? escaped(budget_, *given.text()) : escaped(budget_, shown);
       return append(out_, formatted(budget_, shown, spec));
     }
     if (type == 'c' && given.text() != nullptr) {
@@ -154,8 +156,8 @@ class PercentFormat {
 // text.format(), piece by piece.
 class BraceFormat {
  public:
-  BraceFormat(Interpreter& in, std::vector<Object> items, Keywords names)
-      : in_(in), items_(std::move(items)), names_(std::move(names)) {}
+  BraceFormat(Interpreter& in, std::vector<Object> items, Keywords names, bool makes_markup)
+      : in_(in), items_(std::move(items)), names_(std::move(names)), makes_markup_(makes_markup) {}
 
   Text run(const Text& text, int depth = 2) {
     if (depth < 0) fail("Max string recursion exceeded");
@@ -212,18 +214,24 @@ class BraceFormat {
       at += 2;
     }
     Text spec;
+    const bool is_markup = value.text() != nullptr && value.text()->is_markup;
     if (at < bytes.size()) {
       if (bytes[at] != ':') fail("expected ':' after conversion specifier");
       spec = run(part(field, at + 1, bytes.size()), depth - 1);
     }
+    const auto put = [&](const Text& made) { append(out, makes_markup_ ? escaped(in_.budget(), made) : made); };
+    if (makes_markup_ && is_markup) {
+      if (!spec.empty()) fail("Unsupported format specification for Markup.");
+      return append(out, *value.text());
+    }
     if (value.is_undefined() || value.is_none() || value.sequence() != nullptr || value.is<DictPtr>()) {
       if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", type_name(value)));
-      return append(out, to_text(in_.budget(), value));
+      return put(to_text(in_.budget(), value));
     }
     if (value.is<bool>() && !spec.empty()) value = *value.integer();
     const Text made = formatted(in_.budget(), value, format_spec(spec.bytes));
     // The specification has a character to fill with.
-    append(out, spec.marks.find('\1') == std::string::npos ? made : marked(made.bytes));
+    put(spec.marks.find('\1') == std::string::npos ? made : marked(made.bytes));
   }
 
   static std::optional<std::int64_t> index_from(std::string_view name) {
@@ -275,6 +283,7 @@ class BraceFormat {
   Interpreter& in_;
   std::vector<Object> items_;
   Keywords names_;
+  bool makes_markup_;  // values are escaped
   std::size_t next_ = 0;
 };
 
@@ -283,6 +292,7 @@ class BraceFormat {
 Object percent_formatted(Budget& budget, const Text& text, const Object& values) {
   budget.charge(2 * text.size());
   Text result = PercentFormat(budget, text, values).run();
+  result.is_markup = text.is_markup;
   budget.charge(2 * result.size());
   return result;
 }
@@ -290,7 +300,8 @@ Object percent_formatted(Budget& budget, const Text& text, const Object& values)
 Object brace_formatted(Interpreter& in, const Text& text, Parameters& parameters) {
   in.budget().charge(2 * text.size());
   std::vector<Object> items = parameters.positional();
-  Text result = BraceFormat(in, std::move(items), parameters.keywords()).run(text);
+  Text result = BraceFormat(in, std::move(items), parameters.keywords(), text.is_markup).run(text);
+  result.is_markup = text.is_markup;
   in.budget().charge(2 * result.size());
   return result;
 }

@@ -5,6 +5,7 @@
 
 namespace poise::jinja {
 
+// Values in markup are escaped, unless they are markup, too.
 // text % values
 Object percent_formatted(Budget& budget, const Text& text, const Object& values);
 // text.format(...)

@@ -53,7 +53,18 @@ Dict dict_from(Interpreter& in, Parameters& given) {
   return dict;
 }
 
-Object make_dict_of(Interpreter& in, Parameters& given) { return make_dict(dict_from(in, given)); }
+// dict, which Python has as a type.
+class DictType final : public Thing {
+ public:
+  std::string type() const override { return "type"; }
+  std::string shown() const override { return "<class 'dict'>"; }
+  Object call(Interpreter& in, Parameters& given) override { return make_dict(dict_from(in, given)); }
+  std::optional<Object> attribute(Interpreter&, std::string_view name) override {
+    if (name != "fromkeys") return std::nullopt;
+    return ThingPtr(std::make_shared<Function>(
+        "fromkeys", [](Interpreter& in, Parameters& given) { return dict_from_keys(in, {}, given); }));
+  }
+};
 
 Object make_namespace_of(Interpreter& in, Parameters& given) {
   const Dict dict = dict_from(in, given);
@@ -149,7 +160,7 @@ void add_functions(Interpreter&, Scope& globals) {
     globals.set(name, ThingPtr(std::make_shared<Function>(name, std::move(body))));
   };
   add("range", make_range);
-  add("dict", make_dict_of);
+  globals.set("dict", ThingPtr(std::make_shared<DictType>()));
   add("namespace", make_namespace_of);
   add("joiner", make_joiner);
   add("raise_exception", raise_exception);

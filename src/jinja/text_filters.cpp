@@ -137,11 +137,11 @@ Object filter_format(Interpreter& in, const Object& value, Parameters& given) {
   std::vector<Object> items = given.positional();
   auto names = given.keywords();
   if (!items.empty() && !names.empty()) fail("can't handle positional and keyword arguments at the same time");
-  if (names.empty())
-    return percent_formatted(in.budget(), to_text(in.budget(), value), make_tuple(in.budget(), std::move(items)));
+  const Text text = value.text() != nullptr ? *value.text() : to_text(in.budget(), value);
+  if (names.empty()) return percent_formatted(in.budget(), text, make_tuple(in.budget(), std::move(items)));
   Dict dict;
   for (auto& [name, item] : names) dict.set(in.budget(), std::move(name), std::move(item));
-  return percent_formatted(in.budget(), to_text(in.budget(), value), make_dict(std::move(dict)));
+  return percent_formatted(in.budget(), text, make_dict(std::move(dict)));
 }
 
 Object filter_string(Interpreter& in, const Object& value, Parameters& given) {

@@ -148,7 +148,11 @@ Object replace(Interpreter& in, const Object& self, Parameters& given) {
 Object join(Interpreter& in, const Object& self, Parameters& given) {
   const Object over = given.required("iterable");
   given.finish();
-  const std::vector<Object> items = items_of(in.budget(), over);
+  std::vector<Object> items = items_of(in.budget(), over);
+  if (text_self(self).is_markup) {
+    for (Object& item : items)
+      item = escaped(in.budget(), item.text() != nullptr ? *item.text() : to_text(in.budget(), item));
+  }
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (items[i].text() == nullptr)
       fail(fmt::format("sequence item {}: expected str instance, {} found", i, type_name(items[i])));

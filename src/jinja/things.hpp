@@ -87,8 +87,13 @@ using Method = Object (*)(Interpreter& in, const Object& self, Parameters& param
 // Null if the type lacks the method.
 Method text_method(std::string_view name);
 Method text_question(std::string_view name);
+// That method of markup, as markupsafe has it.
+Object markup_method(const Object& markup, std::string_view name, Method of_text);
 Method dict_method(std::string_view name);
 Method sequence_method(std::string_view name);
+
+// dict.fromkeys(keys, value=None)
+Object dict_from_keys(Interpreter& in, const Object& self, Parameters& given);
 
 // Adds namespace(), dict(), range(), cycler(), joiner() and the others.
 void add_functions(Interpreter& in, Scope& globals);
