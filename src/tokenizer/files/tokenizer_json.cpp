@@ -228,6 +228,7 @@ class TokenizerJsonReader {
     const std::uint64_t position = item.position();
     if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
     if (const auto line = item.text()) {
+      if (line->starts_with("#version")) return;  // of merges.txt; the library passes it over in this form alone
       const std::size_t space = std::min(line->find(' '), line->size());
       if (space == line->size() || line->find(' ', space + 1) != std::string_view::npos) {
         fail("model.merges: expected two tokens with a space between them", position);

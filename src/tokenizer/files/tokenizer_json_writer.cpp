@@ -178,7 +178,8 @@ class TokenizerJsonWriter {
 
   bool is_added_only(std::size_t id) const { return !ids_.find(vocabulary_.text(id)); }
 
-  // "a b", or ["a", "b"] if a token contains a space, which older versions of the library do not read.
+  // "a b", or ["a", "b"] if a token contains a space or makes the line a comment, which older versions of the library
+  // do not read.
   void append_merges(std::string& out) {
     std::vector<std::pair<std::string_view, std::string_view>> merges;
     if (field(model(), "merge_by_score") == Value(true)) {
@@ -196,14 +197,15 @@ class TokenizerJsonWriter {
       throw Error(ErrorKind::unsupported,
                   fmt::format("the vocabulary has {} merges, {} are allowed", merges.size(), kMaxMerges));
     const auto has_space = [](std::string_view text) { return text.find(' ') != std::string_view::npos; };
-    const bool spaces = std::ranges::any_of(
-        merges, [&](const auto& merge) { return has_space(merge.first) || has_space(merge.second); });
+    const bool lists = std::ranges::any_of(merges, [&](const auto& merge) {
+      return has_space(merge.first) || has_space(merge.second) || merge.first.starts_with("#version");
+    });
     out += ", \"merges\": [";
     for (const auto& [left, right] : merges) {
       if (out.back() != '[') out += ",";
-      if (spaces) out += "[";
-      append_text(out, spaces ? std::string(left) : fmt::format("{} {}", left, right));
-      if (!spaces) continue;
+      if (lists) out += "[";
+      append_text(out, lists ? std::string(left) : fmt::format("{} {}", left, right));
+      if (!lists) continue;
       out += ",";
       append_text(out, right);
       out += "]";

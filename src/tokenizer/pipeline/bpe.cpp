@@ -15,6 +15,7 @@
 #include <queue>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -55,6 +56,8 @@ class Bpe final : public PieceModel {
     const bool knows_all = knows_all_texts();
     cuts_ = prefix_.empty() && suffix_.empty() && (!unknown_named_ || !fuse_unknown_ || knows_all);
     cuts_ = cuts_ && !(byte_fallback_ && merges_.has_bytes());
+    // An unknown token waits behind bytes: see read_symbols().
+    cuts_ = cuts_ && (!unknown_named_ || knows_all || !has_any_byte());
     vanish_ = !unknown_named_ && !knows_all;
   }
 
@@ -90,6 +93,10 @@ class Bpe final : public PieceModel {
       if (bytes_[byte] == kNoToken && (byte >= 0x80 || characters_[byte] == kNoToken)) return false;
     }
     return true;
+  }
+
+  bool has_any_byte() const {
+    return std::ranges::any_of(bytes_, [](TokenId token) { return token != kNoToken; });
   }
 
   // True when each character of a text is a token. Others may vanish, which makes neighbours of those around them.
@@ -199,7 +206,9 @@ class Bpe::AtWork final : public PieceEncoder {
 
   void read_symbols(std::string_view word) {
     const bool affixes = !of_.prefix_.empty() || !of_.suffix_.empty();
-    bool after_unknown = false;
+    // As the library has it: an unknown token comes before the next character that is a token or unknown, too, or at
+    // the end. Bytes of other characters go in front of it.
+    bool waits = false;
     std::string text;
     std::size_t at = 0;
     unicode::for_each(word, [&](char32_t code, std::string_view bytes) {
@@ -216,13 +225,15 @@ class Bpe::AtWork final : public PieceEncoder {
       }
       at += bytes.size();
       if (id != kNoToken) {
+        if (std::exchange(waits, false)) symbols_.push_back(of_.unknown_);
         symbols_.push_back(id);
-        after_unknown = false;
       } else if (!of_.byte_fallback_ || !append_bytes(name)) {
-        append_unknown(name, after_unknown);
-        after_unknown = true;
+        if (!is_unknown(name)) return;
+        if (waits && !of_.fuse_unknown_) symbols_.push_back(of_.unknown_);
+        waits = true;
       }
     });
+    if (waits) symbols_.push_back(of_.unknown_);
   }
 
   bool append_bytes(std::string_view text) {
@@ -233,11 +244,10 @@ class Bpe::AtWork final : public PieceEncoder {
   }
 
   // Without an unknown token, text without tokens vanishes.
-  void append_unknown(std::string_view text, bool after_unknown) {
-    if (!of_.unknown_named_ || (after_unknown && of_.fuse_unknown_)) return;
-    if (of_.unknown_ == kNoToken)
+  bool is_unknown(std::string_view text) const {
+    if (of_.unknown_named_ && of_.unknown_ == kNoToken)
       throw Error(ErrorKind::unsupported, fmt::format("there is no token for \"{}\", and no unknown token", text));
-    symbols_.push_back(of_.unknown_);
+    return of_.unknown_named_;
   }
 
   MergeTable::Merge merge_of(TokenId left, TokenId right) {

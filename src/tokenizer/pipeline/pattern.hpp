@@ -21,6 +21,7 @@ class Pattern {
 
  private:
   friend class PatternMatcher;
+  // Requires: the text is not empty.
   explicit Pattern(std::string text) : text_(std::move(text)) {}
   explicit Pattern(Regex regex) : regex_(std::move(regex)) {}
 
@@ -54,7 +55,7 @@ class PatternMatcher {
       std::size_t begin = 0;
       std::size_t end = 0;
       while (matcher_->next(begin, end)) match(begin, end);
-    } else if (!pattern_.text_.empty()) {
+    } else {
       for (std::size_t at = text.find(pattern_.text_); at != std::string_view::npos;
            at = text.find(pattern_.text_, done)) {
         match(at, at + pattern_.text_.size());

@@ -16,6 +16,7 @@
 
 #include "support/directories.hpp"
 #include "support/errors.hpp"
+#include "tokenizer/files/tokenizer_json_writer.hpp"
 
 namespace poise {
 namespace {
@@ -125,6 +126,45 @@ TEST(TokenizerJson, UnknownCharactersAreFusedOrNot) {
               ElementsAre(1, 0, 1));
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]", "", R"(, "unk_token": "<unk>")")).encode("axya"), ElementsAre(1, 0, 0, 1));
   EXPECT_THAT(tokenizer_of(bpe(tokens, "[]")).encode("axya"), ElementsAre(1, 1));
+}
+
+// The expected ids are those of Hugging Face's library (version 0.23.2): with tokens for the bytes of e-acute alone, an
+// unknown character waits behind the bytes that follow it.
+TEST(TokenizerJson, BytesGoInFrontOfAnUnknownCharacter) {
+  const std::vector<std::string> tokens = {"<unk>", "a", "b", "<0xC3>", "<0xA9>", "<unk>a"};
+  const auto ids = [&](const char* fuse, std::string_view text) {
+    return tokenizer_of(bpe(tokens, R"(["<unk> a"])", "",
+                            fmt::format(R"(, "unk_token": "<unk>", "byte_fallback": true, "fuse_unk": {})", fuse)))
+        .encode(text);
+  };
+  EXPECT_THAT(ids("false", "xé"), ElementsAre(3, 4, 0));
+  EXPECT_THAT(ids("false", "xéxa"), ElementsAre(3, 4, 0, 5));
+  EXPECT_THAT(ids("false", "xyéxyb"), ElementsAre(0, 3, 4, 0, 0, 0, 2));
+  EXPECT_THAT(ids("true", "xyéxyb"), ElementsAre(3, 4, 0, 2));
+  EXPECT_THAT(ids("true", "aéxéb"), ElementsAre(1, 3, 4, 3, 4, 0, 2));
+}
+
+// The same: a line of merges.txt that names its version is no merge, a list of two tokens always is one.
+TEST(TokenizerJson, AVersionAmongMergesIsPassedOver) {
+  const std::vector<std::string> tokens = {"a", "b", "ab", "#version", "#versiona"};
+  EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["#version: 0.2", "a b"])")).encode("ab"), ElementsAre(2));
+  EXPECT_EQ(read_tokenizer_json(*source_of(bpe(tokens, R"(["#version a", "a b"])"))).merges.size(), 1U);
+  const Vocabulary lists = read_tokenizer_json(*source_of(bpe(tokens, R"([["#version", "a"]])")));
+  EXPECT_EQ(lists.merges.size(), 1U);
+  std::vector<std::string> losses;
+  EXPECT_THAT(write_tokenizer_json(lists, losses), HasSubstr(R"("merges": [["#version","a"]])"));
+}
+
+// The same: the empty text is between all characters.
+TEST(TokenizerJson, AnEmptyPatternIsBetweenAllCharacters) {
+  const std::vector<std::string> tokens = {"a", "b", "c", "ab", "-"};
+  for (const char* behavior : {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"}) {
+    const std::string split =
+        fmt::format(R"("pre_tokenizer": {{"type": "Split", "pattern": {{"String": ""}}, "behavior": "{}"}})", behavior);
+    EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["a b"])", ", " + split)).encode("abc"), ElementsAre(0, 1, 2)) << behavior;
+  }
+  const char* const replace = R"(, "normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": "-"})";
+  EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["a b"])", replace)).encode("ab"), ElementsAre(4, 0, 4, 1, 4));
 }
 
 // The expected ids are those of Hugging Face's library (version 0.23.2): the last entry's id and score count.
