@@ -159,13 +159,15 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
 }
 
 Model read(const Input& input, const ReadOptions& options) {
-  const auto files = open_files(input, options.io);
+  std::vector<Finding> warnings;
+  const auto files = open_files(input, options.io, &warnings);
   const LocatedWeights weights = require_weights(*files);
   const auto adapter = find_adapter(*files);
   DirectoryReader directory(*files);
   try {
     const bool is_adapter = adapter == weights.name;
     Model model = is_adapter ? read_adapter(directory, weights) : read_directory(directory, weights, options);
+    std::ranges::move(warnings, std::back_inserter(model.warnings));
     std::ranges::move(files->warnings(), std::back_inserter(model.warnings));
     if (adapter && !is_adapter)
       model.warnings.push_back({Severity::warning,
@@ -248,7 +250,7 @@ const Format kHuggingFace = {
     .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = ContainerKind::directory,  // of any members: the reader reports missing ones
-    .holds_in_archive = [](const MemberNames& names) { return find_folder(names).has_value(); },
+    .holds_in_archive = [](const MemberNames& names) { return !find_folders(names).empty(); },
     .refusal_to_replace = huggingface::refusal_to_replace,
     .read = read,
     .prepare = huggingface::prepare,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 #include <unordered_set>
 #include <vector>
@@ -11,8 +12,10 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/names.hpp"
+#include "pack/member_order.hpp"
 
 namespace poise::huggingface {
 namespace {
@@ -56,7 +59,7 @@ std::optional<std::string> only_file(const Container& directory, const Format& f
 
 }  // namespace
 
-std::optional<std::string> find_folder(const MemberNames& names) {
+std::vector<std::string> find_folders(const MemberNames& names) {
   const std::unordered_set<std::string_view> all(names.begin(), names.end());
   const auto has_weights = [&](const std::string& folder) {
     return std::ranges::any_of(all_formats(), [&](const Format* format) {
@@ -65,20 +68,32 @@ std::optional<std::string> find_folder(const MemberNames& names) {
              (has(format->weight_files->index) || std::ranges::any_of(format->weight_files->names, has));
     });
   };
+  std::vector<std::string> folders;
   for (const std::string& name : names) {
     const std::string folder = name.substr(0, name.rfind('/') + 1);
     if (name.substr(folder.size()) == kConfig && has_weights(folder))
-      return folder.empty() ? folder : folder.substr(0, folder.size() - 1);
+      folders.push_back(folder.empty() ? folder : folder.substr(0, folder.size() - 1));
   }
-  return std::nullopt;
+  std::ranges::stable_sort(
+      folders, {}, [](const std::string& folder) { return folder.empty() ? 0 : 1 + std::ranges::count(folder, '/'); });
+  return folders;
 }
 
-std::unique_ptr<const Container> open_files(const Input& input, IoMode io) {
+std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings) {
   const ContainerKind kind = container_of(input).value_or(ContainerKind::directory);
   auto files = open_container(kind, input.path, input.source, io);
   if (kind == ContainerKind::directory) return files;
-  const std::string folder = find_folder(files->names()).value_or("");
-  return folder.empty() ? std::move(files) : files->folder(folder);
+  const std::vector<std::string> folders = find_folders(files->names());
+  if (folders.empty()) return files;
+  if (warnings != nullptr && folders.size() > 1) {
+    std::vector<std::string> others;
+    for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(short_name(folder));
+    warnings->push_back({Severity::warning,
+                         fmt::format("several folders of this archive have models: {} is opened, not {}",
+                                     folders[0].empty() ? "the outermost" : short_name(folders[0]), listed(others)),
+                         input.path.string(), std::nullopt});
+  }
+  return folders[0].empty() ? std::move(files) : files->folder(folders[0]);
 }
 
 std::optional<LocatedWeights> find_weights(const Container& directory) {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "formats/format.hpp"
 #include "pack/container.hpp"
@@ -18,11 +19,12 @@ struct LocatedWeights {
   const WeightFiles& files() const { return *format->weight_files; }
 };
 
-// The files of a directory, or of the folder of an archive that has a model. Throws what open_container() throws.
-std::unique_ptr<const Container> open_files(const Input& input, IoMode io);
+// The files of a directory, or of the folder of an archive that has a model: the first of find_folders(), with a
+// warning that names the others. Throws what open_container() throws.
+std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings = nullptr);
 
-// The folder of an archive that has config.json and files with tensors; empty: the archive itself. Nothing without one.
-std::optional<std::string> find_folder(const MemberNames& names);
+// The folders of an archive that have config.json and files with tensors, the outermost first; "": the archive itself.
+std::vector<std::string> find_folders(const MemberNames& names);
 
 // By the names of all formats (Format::weight_files), the usual ones of each first.
 std::optional<LocatedWeights> find_weights(const Container& directory);
