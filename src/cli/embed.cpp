@@ -46,7 +46,8 @@ class Embed {
 
  private:
   Tokens text_tokens() const {
-    return weights_->tokenizer().encode_with_special(options_.text == "-" ? Input().all() : options_.text);
+    if (options_.text == "-") return input_tokens(Input().all(), "standard input");
+    return weights_->tokenizer().encode_with_special(options_.text);
   }
 
   void print_lines() {
@@ -54,14 +55,15 @@ class Embed {
     TextLines lines;
     std::vector<Tokens> texts;
     while (const auto text = lines.next()) {
-      texts.push_back(line_tokens(*text, lines.name()));
+      texts.push_back(input_tokens(*text, lines.name()));
       if (texts.size() == kTogether) print_vectors(std::exchange(texts, {}));
     }
     print_vectors(texts);
   }
 
-  // Reports by its line what the embedder would report by its place among those that are computed together.
-  Tokens line_tokens(const std::string& text, const std::string& name) const {
+  // Reports as bad input, by its name, what the embedder would report by the place among those that are computed
+  // together.
+  Tokens input_tokens(const std::string& text, const std::string& name) const {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty())
       throw Error(ErrorKind::invalid_file, "the text has no tokens, and there is no vector of nothing", name);

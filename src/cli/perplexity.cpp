@@ -62,7 +62,7 @@ void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, co
       });
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
-      throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", item, error.message()), file);
+      throw Error(ErrorKind::invalid_file, error.message(), file);  // which names the text
     }
   }
 }

@@ -95,7 +95,7 @@ class Run {
     load_seconds_ = loading.seconds();
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
-    session.feed(prompt);
+    feed(session, prompt);
     prompt_speed_ = {prompt.size(), prompting.seconds()};
     if (options_.logits) {
       print_logits(session, prompt);
@@ -183,6 +183,16 @@ class Run {
       throw Error(ErrorKind::bad_argument,
                   "the prompt is empty, and the vocabulary has no BOS token to begin with; use -p or --tokens");
     return tokens;
+  }
+
+  // A conversation that does not fit comes from a file, as one that the template refuses does.
+  void feed(Session& session, const std::vector<TokenId>& prompt) const {
+    try {
+      session.feed(prompt);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::bad_argument || !options_.conversation.is_given()) throw;
+      throw Error(ErrorKind::invalid_file, error.message(), options_.conversation.name());
+    }
   }
 
   Generation generate(Session& session, const std::function<void(TokenId)>& use) {
