@@ -33,10 +33,25 @@ std::optional<Stored> place_of(const Fault& fault) {
   return std::nullopt;
 }
 
-std::string message_of(const Fault& fault, const std::optional<Stored>& place = {}) {
-  if (fault.tensor.empty()) return fault.problem;
-  const std::string where = place ? fmt::format(" ({} at 0x{:x})", place->source->name(), place->offset) : "";
-  return fmt::format("tensor {}{} {}", fault.tensor, where, fault.problem);
+// What the message of a finding about a tensor begins with.
+std::string beginning_of(std::string_view tensor) { return fmt::format("tensor {}", tensor); }
+
+std::string message_of(const Fault& fault) {
+  return fault.tensor.empty() ? fault.problem : fmt::format("{} {}", beginning_of(fault.tensor), fault.problem);
+}
+
+// The message of a finding where there is no other room for the place.
+std::string message_with_place(const Finding& finding) {
+  if (finding.tensor.empty() || !finding.offset) return finding.message;
+  const std::string tensor = beginning_of(finding.tensor);
+  return fmt::format("{} ({} at 0x{:x}){}", tensor, finding.path, *finding.offset,
+                     std::string_view(finding.message).substr(tensor.size()));
+}
+
+std::vector<std::string> messages_of(const std::vector<Finding>& findings) {
+  std::vector<std::string> messages;
+  for (const Finding& finding : findings) messages.push_back(message_with_place(finding));
+  return messages;
 }
 
 void add(std::vector<Fault>& faults, Fault fault) {
@@ -173,11 +188,7 @@ std::vector<Fault> faults_of(const Model& model) {
 
 }  // namespace
 
-std::vector<std::string> check_consistency(const Model& model) {
-  std::vector<std::string> messages;
-  for (const Fault& fault : faults_of(model)) messages.push_back(message_of(fault, place_of(fault)));
-  return messages;
-}
+std::vector<std::string> check_consistency(const Model& model) { return messages_of(consistency_findings(model)); }
 
 std::vector<Finding> consistency_findings(const Model& model) {
   std::vector<Finding> findings;
@@ -220,6 +231,12 @@ std::vector<std::string_view> unknown_weights(const Model& model) {
 void add_fault(std::vector<std::string>& faults, std::string fault) {
   if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
 }
+
+void add_fault(std::vector<Finding>& faults, Finding fault) {
+  if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
+}
+
+std::string message_of_faults(const std::vector<Finding>& faults) { return message_of_faults(messages_of(faults)); }
 
 std::string message_of_faults(const std::vector<std::string>& faults) {
   if (faults.size() == 1) return faults.front();

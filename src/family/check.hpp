@@ -39,9 +39,12 @@ std::vector<std::string_view> unknown_weights(const Model& model);
 
 // Appends a fault, unless the list is already longer than anyone would read.
 void add_fault(std::vector<std::string>& faults, std::string fault);
+void add_fault(std::vector<Finding>& faults, Finding fault);
 
-// The message that lists every fault, one a line. Requires: there is one.
+// The message that lists every fault, one a line. Requires: there is one; one about a tensor that has a place begins as
+// those of consistency_findings() do.
 std::string message_of_faults(const std::vector<std::string>& faults);
+std::string message_of_faults(const std::vector<Finding>& faults);
 
 // Throws invalid_file with that message; does nothing when there are none.
 void throw_faults(const std::vector<std::string>& faults, const std::string& path);

@@ -104,10 +104,10 @@ void throw_if_inconsistent(Model& model, const DirectoryReader& directory) {
   std::vector<Finding> findings = consistency_findings(model);
   if (findings.empty()) return;
   const std::string path = directory.path().string();
+  const std::string message = message_of_faults(findings);
   for (Finding& finding : findings) {
     if (finding.path.empty()) finding.path = path;
   }
-  const std::string message = message_of_faults(check_consistency(model));
   throw FaultyModel(message, path, std::move(findings), std::move(model));
 }
 

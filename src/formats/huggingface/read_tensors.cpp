@@ -134,11 +134,9 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   const ShardMap shards = read_index(directory, weights.name, model.warnings);
   require_shards(directory, weights.name, shards);
   const std::string path = directory.path(weights.name).string();
-  std::vector<std::string> messages;
   std::vector<Finding> faults;
   const auto tell = [&](const std::string& tensor, const std::string& problem) {
-    add_fault(messages, problem);
-    if (faults.size() < messages.size()) faults.push_back({Severity::error, problem, path, std::nullopt, tensor});
+    add_fault(faults, {Severity::error, problem, path, std::nullopt, tensor});
   };
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
@@ -154,7 +152,8 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   std::vector<fs::path> files = collector.finish();
   if (faults.empty()) return files;
   model.origin = directory.origin();
-  throw FaultyModel(message_of_faults(messages), path, std::move(faults), std::move(model));
+  const std::string message = message_of_faults(faults);
+  throw FaultyModel(message, path, std::move(faults), std::move(model));
 }
 
 }  // namespace poise::huggingface
