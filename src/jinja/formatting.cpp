@@ -222,6 +222,7 @@ class BraceFormat {
     const auto put = [&](const Text& made) { append(out, makes_markup_ ? escaped(in_.budget(), made) : made); };
     if (makes_markup_ && is_markup) {
       if (!spec.empty()) fail("Unsupported format specification for Markup.");
+      in_.budget().charge(2 * value.text()->size());
       return append(out, *value.text());
     }
     if (value.is_undefined() || value.is_none() || value.sequence() != nullptr || value.is<DictPtr>()) {

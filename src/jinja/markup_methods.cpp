@@ -30,7 +30,10 @@ Object as_markup(const Object& object) {
 Object all_as_markup(Budget& budget, const Object& result) {
   if (result.sequence() == nullptr) return as_markup(result);
   std::vector<Object> items = *result.sequence();
-  for (Object& item : items) item = as_markup(item);
+  for (Object& item : items) {
+    if (item.text() != nullptr) budget.charge(2 * item.text()->size());
+    item = as_markup(item);
+  }
   return result.is<List>() ? make_list(budget, std::move(items)) : make_tuple(budget, std::move(items));
 }
 
