@@ -101,7 +101,8 @@ class Work {
       return input.x.suits(matrix.stored()) && std::ranges::equal(input.order, order);
     });
     if (found != inputs_.end()) return static_cast<std::size_t>(found - inputs_.begin());
-    KernelInput& input = inputs_.emplace_back(order, KernelInput(matrix.stored(), tokens_, precision_)).x;
+    inputs_.push_back({order, KernelInput(matrix.stored(), tokens_, precision_)});
+    KernelInput& input = inputs_.back().x;
     std::vector<float> ordered(tokens_ * order.size());
     const auto take_tokens = [&](std::size_t first, std::size_t last) {
       for (std::size_t t = first; t < last && !order.empty(); ++t) {
