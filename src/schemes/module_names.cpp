@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view kExpression = "re:";
 constexpr std::string_view kLinear = "Linear";
-constexpr std::chrono::seconds kLongest{5};  // of all matches
+constexpr std::size_t kMostExpressions = 4096;  // of all lists
+constexpr std::chrono::seconds kLongest{5};     // of all matches, and of reading the expressions
 
 // By the habits of Python: modules have names in small letters.
 bool is_class(std::string_view target) {
@@ -41,10 +42,7 @@ const ModuleNames::Targets& ModuleNames::targets_of(const Value::Array& list) {
     const auto* text = value.get_if<std::string>();
     if (text == nullptr) continue;
     if (text->starts_with(kExpression)) {
-      auto regex = std::make_unique<const Regex>(
-          fmt::format(R"(\A(?:{}))", std::string_view(*text).substr(kExpression.size())), "quantization_config");
-      auto matcher = std::make_unique<RegexMatcher>(*regex);
-      targets.expressions.push_back({*text, std::move(regex), std::move(matcher)});
+      targets.expressions.push_back(read(*text));
     } else if (*text == kLinear) {
       targets.linear = *text;
     } else if (is_class(*text)) {
@@ -57,18 +55,34 @@ const ModuleNames::Targets& ModuleNames::targets_of(const Value::Array& list) {
   return read_.emplace(&list, std::move(targets)).first->second;
 }
 
+ModuleNames::Expression ModuleNames::read(std::string_view target) {
+  if (++expressions_ > kMostExpressions)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("quantization_config: more than {} regular expressions are not read", kMostExpressions));
+  const auto start = Clock::now();
+  auto regex = std::make_unique<const Regex>(target.substr(kExpression.size()), "quantization_config");
+  auto matcher = std::make_unique<RegexMatcher>(*regex);
+  spend(Clock::now() - start);
+  return {target, std::move(regex), std::move(matcher)};
+}
+
 bool ModuleNames::matches(const Expression& expression, const std::string& module) {
   if (!is_utf8(module)) return false;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   expression.matcher->allow(module.size());
   expression.matcher->begin(module);
   std::size_t begin = 0;
   std::size_t end = 0;
-  const bool found = expression.matcher->next(begin, end);
-  spent_ += std::chrono::steady_clock::now() - start;
+  // The first match is the one that begins first.
+  const bool found = expression.matcher->next(begin, end) && begin == 0;
+  spend(Clock::now() - start);
+  return found;
+}
+
+void ModuleNames::spend(Clock::duration time) {
+  spent_ += time;
   if (spent_ > kLongest)
     throw Error(ErrorKind::unsupported, "quantization_config: its regular expressions take too long");
-  return found;
 }
 
 }  // namespace poise

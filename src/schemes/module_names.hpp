@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,10 +31,12 @@ class ModuleNames {
   };
 
   // Other values than texts name nothing. Throws invalid_file (without path) for an invalid expression; and unsupported
-  // once the expressions have taken longer than any real ones do. Requires: the list lives as long as this.
+  // for more expressions than any real file has, and once they have taken longer than any real ones do. Requires: the
+  // list lives as long as this.
   Match match(const Value::Array& list, const std::string& module);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Expression {
     std::string_view target;
     std::unique_ptr<const Regex> regex;
@@ -47,10 +50,13 @@ class ModuleNames {
   };
 
   const Targets& targets_of(const Value::Array& list);
+  Expression read(std::string_view target);
   bool matches(const Expression& expression, const std::string& module);
+  void spend(Clock::duration time);
 
   std::map<const Value::Array*, Targets> read_;
-  std::chrono::steady_clock::duration spent_{};
+  std::size_t expressions_ = 0;  // that were read
+  Clock::duration spent_{};
 };
 
 }  // namespace poise

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <poise/error.hpp>
+
 #include "schemes/floats.hpp"
 #include "schemes/write_compressed.hpp"
 #include "tensor/group_scheme.hpp"
@@ -49,6 +51,36 @@ TEST(Schemes, ComparesListsOfModulesOnlyWhereThatEnds) {
   for (Value& name : names) name = "*" + *name.get_if<std::string>();
   EXPECT_THAT(doubts(names), ElementsAre("ignore has too many patterns to compare with 50000 matrices"));
   EXPECT_THAT(doubts({std::string(1'000'000, '*')}), ElementsAre(HasSubstr("too many patterns")));
+}
+
+// An expression takes memory as soon as it is read.
+TEST(Schemes, ReadsSoManyExpressionsOfModules) {
+  const Value::Array some(4096, Value("re:.*up"));
+  const Value::Array more(4097, Value("re:.*up"));
+  EXPECT_EQ(ModuleNames().match(some, "a.up").naming, Naming::by_expression);
+  EXPECT_THAT([&] { ModuleNames().match(more, "a.up"); },
+              testing::ThrowsMessage<Error>(HasSubstr("more than 4096 regular expressions are not read")));
+  ModuleNames names;
+  EXPECT_EQ(names.match(some, "a.down").naming, Naming::none);
+  EXPECT_EQ(names.match(some, "a.up").naming, Naming::by_expression);  // read once
+  const Value::Array another = {"re:.*up"};
+  EXPECT_THROW(names.match(another, "a.up"), Error);
+}
+
+// Of expressions that are valid by themselves, as they are in the file.
+TEST(Schemes, ExpressionsOfModulesMatchFromTheBeginning) {
+  const auto naming = [](const char* expression) {
+    const Value::Array list = {expression};
+    return ModuleNames().match(list, "model.layers.0.mlp.up_proj").naming;
+  };
+  for (const char* expression : {"re:model", "re:", "re:.*up_proj$", "re:x|model"})
+    EXPECT_EQ(naming(expression), Naming::by_expression) << expression;
+  for (const char* expression : {"re:layers", "re:up_proj", "re:^mlp", "re:x|up_proj", "re:.*up$"})
+    EXPECT_EQ(naming(expression), Naming::none) << expression;
+  for (const char* expression : {"re:x)|(?:model", "re:model["})
+    EXPECT_THAT([&] { naming(expression); },
+                testing::ThrowsMessage<Error>(HasSubstr("quantization_config: the regular expression \"" +
+                                                        std::string(expression).substr(3) + "\": ")));
 }
 
 // A matrix whose zero points are float16 numbers that are computed when they are read.
