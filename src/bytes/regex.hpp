@@ -11,8 +11,7 @@ namespace poise {
 
 class Regex {
  public:
-  // Throws invalid_file with the expression and PCRE2's reason; `where` names file and field that hold
-  // it.
+  // Throws invalid_file with the expression and PCRE2's reason; `where` names file and field that hold it.
   Regex(std::string_view expression, std::string where);
   ~Regex();
   Regex(Regex&&) noexcept;

@@ -22,6 +22,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
@@ -413,8 +414,8 @@ std::vector<std::string> doubts_of_names(const QuantizationConfig& config, std::
   const auto doubt_if = [&](const auto& holds, std::string_view format) {
     const auto first = std::ranges::find_if(matrices, holds);
     if (first == matrices.end()) return;
-    const auto more = std::count_if(first + 1, matrices.end(), holds);
-    doubts.push_back(fmt::format(fmt::runtime(format), *first, more == 0 ? "" : fmt::format(" and {} more", more)));
+    const auto more = static_cast<std::size_t>(std::count_if(first + 1, matrices.end(), holds));
+    doubts.push_back(fmt::format(fmt::runtime(format), *first, and_more(more)));
   };
   doubt_if(is_ignored,
            "ignore lists matrix {}{} as not quantized, but there are scales next to its codes: its parts count");

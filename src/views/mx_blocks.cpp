@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
-constexpr std::size_t kBlocksAtOnce = 512;  // blocks
+constexpr std::size_t kBlocksAtOnce = 512;
 
 using Codes = std::array<std::byte, kCodes>;
 
