@@ -42,7 +42,8 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   }
 }
 
-// Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale. `known`:
+// Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and in a
+// group that there is. `known`:
 // the parts' findings; what cannot be read is reported there.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
@@ -54,7 +55,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
     if (is_sparse(tensor) && is_known) {
       check_indices(tensor, findings);
     } else {
-      check_parts(tensor);
+      check_content(tensor);
     }
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;

@@ -18,4 +18,10 @@ void check_parts(const Tensor& tensor) {
   if (!type.needs_known_parts || std::ranges::all_of(tensor.parts, is_known)) type.check(tensor);
 }
 
+void check_content(const Tensor& tensor) {
+  check_parts(tensor);
+  const LayoutType& type = layout_type(tensor.layout);
+  if (type.check_content != nullptr && std::ranges::all_of(tensor.parts, is_known)) type.check_content(tensor);
+}
+
 }  // namespace poise

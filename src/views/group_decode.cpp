@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/little_endian.hpp"
 #include "io/lazy_value.hpp"
 #include "numeric/float_formats.hpp"
@@ -254,8 +256,12 @@ std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupSch
   std::vector<std::uint32_t> read(static_cast<std::size_t>(along));
   index.read(0, std::as_writable_bytes(std::span(read)));
   for (std::size_t i = 0; i < read.size(); ++i) {
-    if (read[i] >= groups)
-      fail_parts(tensor, fmt::format("group_index: {} at {}, expected less than {}", read[i], i, groups));
+    if (read[i] < groups) continue;
+    const std::string problem =
+        fmt::format("tensor {}: group_index: {} at {}, expected less than {}", tensor.name, read[i], i, groups);
+    if (const auto at = index.stored_byte(i * sizeof read[i]))
+      throw Error(ErrorKind::invalid_file, problem, at->source->name(), at->offset);
+    throw Error(ErrorKind::invalid_file, problem);
   }
   return read;
 }

@@ -29,7 +29,8 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups);
 // a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
-// Such an index, read. Throws the same. Requires: it has an element for each index along the axis.
+// Such an index, read. Throws the same, with the place if it is known. Requires: it has an element for each index along
+// the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
 }  // namespace poise

@@ -56,6 +56,8 @@ void check_indexed(const Tensor& tensor) {
   require_elements(tensor, *index, tensor.shape[scheme_of(tensor).axis]);
 }
 
+void check_index(const Tensor& tensor) { read_group_index(tensor, scheme_of(tensor), *tensor.require(kIndex).blob); }
+
 BlobPtr indexed_elements(const Tensor& tensor) {
   check_indexed(tensor);
   return make_group_decoded_blob(neighbours(tensor), tensor.require(kIndex).blob);
@@ -92,6 +94,7 @@ const LayoutType layouts::indexed_groups = {
     .read = read_indexed,
     .check = check_indexed,
     .needs_known_parts = true,
+    .check_content = check_index,
     .has_float_elements = has_known_types,
     .elements = indexed_elements,
     .stored_type = indexed_type,

@@ -32,6 +32,9 @@ struct LayoutType {
   // Null: no check.
   void (*check)(const Tensor& tensor) = nullptr;
   bool needs_known_parts = false;  // check() requires known types and sizes of all parts
+  // Throws invalid_file naming tensor and part where the content of a part contradicts the others; reads that part.
+  // Null: none can. Requires: check() passes, and the types and sizes of all parts are known.
+  void (*check_content)(const Tensor& tensor) = nullptr;
   // Faults of the scheme itself, such as a scale that is not finite. Null: none.
   std::vector<Finding> (*scheme_faults)(const Tensor& tensor) = nullptr;
   // Which values a part may hold. Null: any of its type.

@@ -16,6 +16,7 @@
 #include "support/directories.hpp"
 #include "views/codebook.hpp"
 #include "views/dense.hpp"
+#include "views/indexed_groups.hpp"
 
 namespace poise {
 namespace {
@@ -137,6 +138,45 @@ TEST_F(Verify, KnowsTheLayoutsOfPoiseInEveryVersionOfZtensor) {
         EXPECT_THAT(report.faults[0].message, HasSubstr("the unused half of the last byte is not zero"));
       }
     }
+  }
+}
+
+// A group that does not exist is found before the numbers are asked for.
+TEST_F(Verify, ReadsTheIndexOfGroups) {
+  const auto part = [](std::string role, DType dtype, std::vector<std::byte> bytes) {
+    return Part{.role = role, .dtype = dtype, .blob = make_memory_blob(std::move(bytes), role)};
+  };
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = {2, 4};
+  tensor.parts.push_back(part("data", DType::u8, std::vector<std::byte>(4)));
+  tensor.parts.push_back(part("scales", DType::f32, std::vector<std::byte>(16)));
+  tensor.parts.push_back(part("group_index", DType::u32, std::vector<std::byte>(16)));
+  tensor.attributes = {{"bits", 4},
+                       {"group_size", 2},
+                       {"axis", 1},
+                       {"packing", Attributes{{"word", "u8"}, {"order", "lsb_first"}, {"per_word", 2}}},
+                       {"scale_form", "f32_factors"},
+                       {"zero_point", Attributes{{"form", "implied"}, {"value", 8}}}};
+  tensor.layout = indexed_groups_layout(tensor);
+  Model model;
+  model.add(std::move(tensor));
+  for (const std::string format : {"zt", "zt1"}) {
+    const fs::path path = directory_ / fmt::format("{}-index.zt", format);
+    WriteOptions options;
+    options.digest = DigestAlgorithm::none;
+    save(model, path, format, options);
+    EXPECT_TRUE(verify(path).faults.empty());
+    const std::uint64_t index = open(path).find("w")->require("group_index").blob->stored()->offset;
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(index + 8));
+    file.put(2);
+    file.close();
+    const VerifyReport report = verify(path);
+    ASSERT_EQ(report.faults.size(), 1U);
+    EXPECT_EQ(report.faults[0].message, "tensor w: group_index: 2 at 2, expected less than 2");
+    EXPECT_EQ(report.faults[0].offset, index + 8);
+    EXPECT_EQ(report.faults[0].tensor, "w");
   }
 }
 
