@@ -22,6 +22,9 @@ namespace {
 
 constexpr std::size_t kMaxExpressionBytes = 64 << 10;
 constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one place
+// The same for expressions that PCRE2 does not make machine code of, because they are too large: it takes up to 20
+// microseconds for such a step.
+constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
 constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
@@ -99,7 +102,7 @@ struct RegexMatcher::State {
       : code(of),
         data(allocated(pcre2_match_data_create_8(1, nullptr))),
         context(allocated(pcre2_match_context_create_8(nullptr))) {
-    pcre2_set_match_limit_8(context.get(), kMatchLimit);
+    pcre2_set_match_limit_8(context.get(), of.jit ? kMatchLimit : kSlowMatchLimit);
     pcre2_set_heap_limit_8(context.get(), kHeapLimitKiB);
     if (!of.jit) return;
     stack.reset(allocated(pcre2_jit_stack_create_8(32 << 10, kJitStackBytes, nullptr)));
