@@ -219,18 +219,21 @@ struct Expected {
     for (std::size_t begin = 0; begin < matrix.columns; begin += block) {
       const std::size_t end = std::min(matrix.columns, begin + block);
       double largest = 0;
+      double sum_of_inputs = 0;
       double sum_of_weights = 0;
       for (std::size_t i = begin; i < end; ++i) {
         const double in = static_cast<double>(x[i]);
         const double product = weights[i] * in;
         value += product;
-        magnitude += std::abs(product) + (integers ? std::abs(static_cast<double>(matrix.offset) * in) +
-                                                         8 * std::abs(static_cast<double>(matrix.scale) * in)
-                                                   : 0);
+        magnitude += std::abs(product);
         largest = std::max(largest, std::abs(in));
+        sum_of_inputs += std::abs(in);
         sum_of_weights += std::abs(weights[i]);
       }
-      if (integers) steps += largest / half_steps * sum_of_weights;
+      if (!integers) continue;
+      magnitude += (std::abs(static_cast<double>(matrix.offset)) + 8 * std::abs(static_cast<double>(matrix.scale))) *
+                   sum_of_inputs;
+      steps += largest / half_steps * sum_of_weights;
     }
     if (tiles && !code_tiles) steps = magnitude * largest_error_of_tiles(matrix, input.tiles().parts);
   }

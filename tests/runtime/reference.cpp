@@ -1,5 +1,6 @@
 #include "runtime/reference.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -46,22 +47,22 @@ void Reference::layer(const std::string& name, std::vector<Vector>& x) const {
     v.push_back(times(name + "self_attn.v_proj.weight", n));
   }
   for (std::size_t i = 0; i < x.size(); ++i) {
-    Vector attended;
+    Vector attended(heads * head_dim);
+    const std::size_t first =
+        c_.sliding_window > 0 ? i + 1 - std::min(i + 1, static_cast<std::size_t>(c_.sliding_window)) : 0;
     for (std::size_t head = 0; head < heads; ++head) {
       const std::size_t kv = head / group * head_dim;
       std::vector<double> weight(i + 1);
       double sum = 0;
-      for (std::size_t j = 0; j <= i; ++j) {
-        if (c_.sliding_window > 0 && j + static_cast<std::size_t>(c_.sliding_window) <= i) continue;
+      for (std::size_t j = first; j <= i; ++j) {
         double score = 0;
         for (std::size_t d = 0; d < head_dim; ++d) score += q[i][head * head_dim + d] * k[j][kv + d];
         weight[j] = std::exp(score / std::sqrt(static_cast<double>(head_dim)));
         sum += weight[j];
       }
-      for (std::size_t d = 0; d < head_dim; ++d) {
-        double value = 0;
-        for (std::size_t j = 0; j <= i; ++j) value += weight[j] / sum * v[j][kv + d];
-        attended.push_back(value);
+      for (std::size_t j = first; j <= i; ++j) {
+        const double share = weight[j] / sum;
+        for (std::size_t d = 0; d < head_dim; ++d) attended[head * head_dim + d] += share * v[j][kv + d];
       }
     }
     add(x[i], times(name + "self_attn.o_proj.weight", attended));
