@@ -1,6 +1,7 @@
 """The environment in which Hugging Face's transformers render chat templates, over Debian's python3-jinja2."""
 
 import datetime
+import functools
 import json
 
 import jinja2
@@ -43,9 +44,15 @@ def make_environment():
     return environment
 
 
+@functools.lru_cache(maxsize=None)
+def compiled(environment, template):
+    """Compiling takes jinja2 most of the time, and cases share templates."""
+    return environment.from_string(template)
+
+
 def render(environment, template, variables):
     """The text, or None where anything is raised."""
     try:
-        return environment.from_string(template).render(**variables)
+        return compiled(environment, template).render(**variables)
     except Exception:  # noqa: BLE001: jinja2 raises what Python raises
         return None
