@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <random>
 
 #include "support/directories.hpp"
@@ -34,10 +33,7 @@ class TinyLlamaApi : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  static std::string content(const fs::path& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  static std::string content(const fs::path& path) { return poise::support::contents(path); }
   static void store(const fs::path& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
   static std::string load_error(const fs::path& path, const ModelConfig& config = kSmall) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <system_error>
 
 namespace poise {
@@ -29,8 +29,9 @@ void put(const std::filesystem::path& file, std::string_view bytes) {
 }
 
 std::string contents(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  std::ostringstream bytes;
+  bytes << std::ifstream(file, std::ios::binary).rdbuf();
+  return std::move(bytes).str();
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& directory) {

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -39,8 +37,7 @@ inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
       gguf ? folder / fmt::format("gguf/ggml-vocab-{}.expected.json", name.substr(5)) : file / "expected.json";
   if (!fs::exists(file)) return std::nullopt;
   RealTokenizer real{gguf ? vocabulary_of(open(file)).value() : read_vocabulary(file).value(), {}};
-  std::ifstream stream(expected, std::ios::binary);
-  const Value list = parse_json(std::string(std::istreambuf_iterator<char>(stream), {}), "expected.json");
+  const Value list = parse_json(support::contents(expected), "expected.json");
   for (const Value& item : *list.get_if<Value::Array>()) {
     const Attributes& fields = *item.get_if<Attributes>();
     if (fields.find("disputed") != nullptr) continue;

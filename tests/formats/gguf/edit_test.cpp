@@ -40,10 +40,7 @@ class GgufEdit : public testing::Test {
   void store(const std::string& bytes) const {
     std::ofstream(path(), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
-  std::string load() const {
-    std::ifstream file(path(), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string load() const { return support::contents(path()); }
   std::filesystem::path path() const { return directory_ / "m.gguf"; }
 
   std::string refusal(const AttributeChanges& changes) const {

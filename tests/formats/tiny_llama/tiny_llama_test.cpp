@@ -15,6 +15,7 @@
 #include <poise/verify.hpp>
 
 #include "support/bytes.hpp"
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 
 namespace poise {
@@ -69,8 +70,7 @@ std::string written(const Model& model) {
   WriteOptions options;
   options.overwrite = true;
   save(model, path, "tllm", options);
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::string bytes = support::contents(path);
   std::filesystem::remove(path);
   return bytes;
 }
