@@ -65,30 +65,36 @@ REVEALED = [
 ]
 
 
-def mypy(directory, *arguments):
-    tool = shutil.which("mypy")
-    if tool is None:
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A folder in which mypy keeps what it has read of NumPy, which takes it most of its time."""
+    if shutil.which("mypy") is None:
         pytest.skip("mypy is not installed; scripts/install_dependencies.sh test does that")
+    directory = tmp_path_factory.mktemp("project")
     (directory / "stubs/torch").mkdir(parents=True)
     (directory / "stubs/torch/__init__.pyi").write_text(TORCH)
     (directory / "stubs/torch/nn.pyi").write_text(
         "from typing import Any\nclass Module:\n    def __getattr__(self, name: str) -> Any: ...\n"
     )
     (directory / "mypy.ini").write_text("[mypy]\n[mypy-ml_dtypes]\nignore_missing_imports = True\n")
+    return directory
+
+
+def mypy(directory, *arguments):
     environment = {**os.environ, "MYPYPATH": f"{PACKAGE}:{directory / 'stubs'}"}
-    run = [tool, "--strict", "--config-file", directory / "mypy.ini", "--cache-dir", directory / "cache", *arguments]
+    run = ["mypy", "--strict", "--config-file", directory / "mypy.ini", "--cache-dir", directory / "cache", *arguments]
     done = subprocess.run(run, cwd=directory, env=environment, capture_output=True, text=True)
     return done.stdout.splitlines() + done.stderr.splitlines()
 
 
-def test_the_package_and_its_stub_are_sound(tmp_path):
-    (last,) = mypy(tmp_path, "-p", "poise")
+def test_the_package_and_its_stub_are_sound(project):
+    (last,) = mypy(project, "-p", "poise")
     assert last.startswith("Success")
 
 
-def test_programs_are_checked(tmp_path):
-    (tmp_path / "script.py").write_text(SCRIPT)
-    lines = mypy(tmp_path, "script.py")
+def test_programs_are_checked(project):
+    (project / "script.py").write_text(SCRIPT)
+    lines = mypy(project, "script.py")
     told = [line.partition('note: Revealed type is "')[2][:-1] for line in lines if "Revealed type" in line]
     assert told == REVEALED
     wrong = {int(line.split(":")[1]) for line in lines if " error: " in line}
