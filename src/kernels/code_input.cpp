@@ -20,9 +20,13 @@ void TakeCodes(const float*, std::size_t, std::size_t, std::size_t, const CodeLa
 
 #else
 
-// Four columns at a time to where those of one token are.
-HWY_INLINE void Spread(const std::int8_t* numbers, std::size_t count, std::byte* to) {
-  for (std::size_t i = 0; i < count; i += 4) std::memcpy(to + i * kCodeTokens, numbers + i, 4);
+// Puts a step of the n-th token into its plane.
+HWY_INLINE void PutStep(const std::int8_t* numbers, const CodeLayout& layout, std::size_t n, std::byte* plane) {
+  if (layout.tiled) {
+    std::memcpy(plane + n * layout.step, numbers, layout.step);
+    return;
+  }
+  for (std::size_t i = 0; i < layout.step; i += 4) std::memcpy(plane + i * kCodeTokens + 4 * n, numbers + i, 4);
 }
 
 template <bool kWords>
@@ -36,15 +40,11 @@ void TakeSteps(const float* x, std::size_t first, std::size_t last, std::size_t 
       std::byte* to = out + layout.place(t / kCodeTokens, block, tokens);
       const std::size_t lane = t % kCodeTokens;
       for (std::size_t s = 0; s < steps; ++s, from += layout.step, to += step_bytes) {
-        alignas(64) std::int8_t upper[kMostStep];
-        alignas(64) std::int8_t lower[kMostStep];
+        alignas(64) std::int8_t upper[kMostTiledStep];
+        alignas(64) std::int8_t lower[kMostTiledStep];
         const RoundedStep rounded = RoundStep<kWords>(from, layout.step, upper, lower);
-        std::byte* integers = to + 4 * lane;
-        if constexpr (kWords) {
-          Spread(upper, layout.step, integers);
-          integers += layout.step * kCodeTokens;
-        }
-        Spread(lower, layout.step, integers);
+        if constexpr (kWords) PutStep(upper, layout, lane, to);
+        PutStep(lower, layout, lane, to + (kWords ? layout.step * kCodeTokens : 0));
         const std::int32_t start = -layout.offset * rounded.sum;
         const float sum = rounded.scale * static_cast<float>(rounded.sum);
         std::byte* const factors = to + layout.integer_bytes() + 4 * lane;

@@ -166,21 +166,23 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
   const std::size_t start = part.begin / kElements * Type::kBytes;
-  // The order for vectors has what comes next prefetched here: the block behind this one or, at the end of the rows,
-  // the first one of the next panel.
-  const bool is_last = part.begin + part.count == matrix.columns;
-  const std::size_t next = is_last ? kCodeRows * row_bytes - start : blocks * Type::kBytes;
+  // The order for vectors has what comes next prefetched here: the same columns of the next panel, which are far away,
+  // and the columns behind these.
   const std::size_t asked = part.row_bytes == 0 ? blocks * Type::kBytes : 0;
   const CodePlaces places(part);
   for (std::size_t r = part.first; r < part.last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, part.last);
     for (const Bytes row : four.rows) {
-      for (std::size_t i = 0; i < asked; i += 64) __builtin_prefetch(row + start + next + i, 0, 2);
+      for (std::size_t i = 0; i < asked; i += 64) {
+        __builtin_prefetch(row + start + kCodeRows * row_bytes + i, 0, 2);
+        __builtin_prefetch(row + start + asked + i, 0, 3);
+      }
     }
     for (std::size_t v = 0; v < kVectors; ++v) {
       CodePutter putter = {four.rows + v * kRowsOfVector, start,
                            part.codes + (r - part.first + v * kRowsOfVector) * places.row_step, &places};
       for (std::size_t i = 0; i < blocks; ++i) {
+        if (i * kElements % CodePart::kLargestBlock == 0 && part.between != nullptr) part.between();
         Type::multiply(putter);
         putter.start += Type::kBytes;
         putter.out += kElements * places.column_step;

@@ -19,6 +19,7 @@ inline constexpr std::size_t kCodeTokens = 8;   // side by side
 inline constexpr std::size_t kCodeBlock = 512;  // columns of a panel, at most
 inline constexpr std::size_t kLeastStep = 16;   // columns that share a scale
 inline constexpr std::size_t kMostStep = 128;
+inline constexpr std::size_t kMostTiledStep = 256;  // on a matrix unit: 32 bits hold 256 * 255 * 32639
 
 // Columns [begin, begin + count) of rows [first, last), up to kCodeRows, and where they go. Requires: `begin` is a
 // multiple of kLargestBlock, and so is the end or it is the matrix's.
@@ -29,11 +30,12 @@ struct CodePart {
   std::size_t last;
   std::size_t begin;
   std::size_t count;
-  std::size_t step;           // columns that share a scale, in the panel
-  std::uint8_t* codes;        // without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]
-  float* scales;              // [count / step, kCodeRows]
-  float* mins;                // the same: what is added to each code times scale
-  std::size_t row_bytes = 0;  // 0: the order for vectors
+  std::size_t step;             // columns that share a scale, in the panel
+  std::uint8_t* codes;          // without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]
+  float* scales;                // [count / step, kCodeRows]
+  float* mins;                  // the same: what is added to each code times scale
+  std::size_t row_bytes = 0;    // 0: the order for vectors
+  void (*between)() = nullptr;  // called after every kLargestBlock columns or so, unless it is null
 };
 
 // How a stored type becomes panels.
@@ -54,12 +56,14 @@ struct CodeLayout {
   std::size_t step = 0;  // columns that share a scale
   std::int32_t offset = 0;
   bool words = false;
+  bool tiled = false;  // words for a matrix unit (multiply_panel_tiles())
 
   bool operator==(const CodeLayout&) const = default;
 
-  // Bytes of the integers of kCodeTokens tokens in a step: [planes, step / 4, kCodeTokens, 4]. Of words the first plane
-  // has the upper bytes.
-  std::size_t integer_bytes() const { return (words ? 2 : 1) * step * kCodeTokens; }
+  std::size_t planes() const { return words ? 2 : 1; }
+  // Bytes of the integers of kCodeTokens tokens in a step: [planes, step / 4, kCodeTokens, 4] or, for a matrix unit,
+  // [planes, kCodeTokens, step]. Of words the first plane has the upper bytes.
+  std::size_t integer_bytes() const { return planes() * step * kCodeTokens; }
   // After them come, for each token: minus the offset times the sum of its integers, their scale, and the scale times
   // that sum.
   std::size_t step_bytes() const { return integer_bytes() + 128; }

@@ -1,11 +1,13 @@
 // Products of several tokens with codes, a panel of rows at a time.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "kernels/code_panel.hpp"
 #include "kernels/processor.hpp"
 #include "kernels/stored_type.hpp"
+#include "kernels/tiles.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/code_product.cpp"
@@ -28,7 +30,10 @@ void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInp
 // registers.
 using Ints = hn::ScalableTag<std::int32_t>;
 constexpr std::size_t kLanes = hn::MaxLanes(Ints());
-constexpr std::size_t kTwo = 2;  // vectors
+constexpr std::size_t kTwo = 2;         // vectors
+constexpr std::size_t kTileLanes = 16;  // rows side by side in a tile
+static_assert(kCodeRows == kTileRows && kCodeRows == 2 * kTileLanes && kTileLanes % kLanes == 0 &&
+              kTileTokens == 2 * kCodeTokens);
 static_assert(kCodeRows % (kTwo * kLanes) == 0);
 #if HWY_TARGET <= HWY_AVX3
 constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
@@ -120,6 +125,20 @@ struct InPairs {
   }
 };
 
+// Adds to a vector of sums what the products of a step come to. `factors` are those of a token.
+template <bool kMins>
+HWY_INLINE auto AddStep(hn::Vec<Ints> products, hn::Vec<Floats> scale, const float* mins, const std::byte* factors,
+                        hn::Vec<Floats> sum) {
+  const auto number = [&](std::size_t at) HWY_ATTR {
+    float one = 0;
+    std::memcpy(&one, factors + 4 * at * kCodeTokens, sizeof one);
+    return hn::Set(Floats(), one);
+  };
+  sum = hn::MulAdd(hn::ConvertTo(Floats(), products), hn::Mul(scale, number(1)), sum);
+  if constexpr (kMins) sum = hn::MulAdd(Load(mins), number(2), sum);
+  return sum;
+}
+
 template <class How, bool kWords, bool kMins, std::size_t kTokens>
 HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
   const std::size_t plane_bytes = tile.step * kCodeTokens;
@@ -143,20 +162,14 @@ HWY_INLINE void MultiplyCodeTile(const CodeTile& tile) {
       How::add(codes, x + plane_bytes, tile.step, sums);
     }
     const float* const scales = tile.scales + s * kCodeRows;
+    const float* const mins = tile.mins + s * kCodeRows;
     const hn::Vec<Floats> scale[kTwo] = {Load(scales), Load(scales + kLanes)};
-    const auto number = [&](std::size_t at) HWY_ATTR {
-      float one = 0;
-      std::memcpy(&one, factors + 4 * at, sizeof one);
-      return hn::Set(Floats(), one);
-    };
     HWY_UNROLL(8)
     for (std::size_t t = 0; t < kTokens; ++t) {
       float* const to = tile.sums + t * kCodeRows;
-      const auto x_scale = number(kCodeTokens + t);
       for (std::size_t v = 0; v < kTwo; ++v) {
-        auto sum = hn::MulAdd(hn::ConvertTo(Floats(), sums[t][v]), hn::Mul(scale[v], x_scale), Load(to + v * kLanes));
-        if constexpr (kMins)
-          sum = hn::MulAdd(Load(tile.mins + s * kCodeRows + v * kLanes), number(2 * kCodeTokens + t), sum);
+        const auto sum =
+            AddStep<kMins>(sums[t][v], scale[v], mins + v * kLanes, factors + 4 * t, Load(to + v * kLanes));
         hn::StoreU(sum, Floats(), to + v * kLanes);
       }
     }
@@ -190,6 +203,34 @@ void MultiplyCodeGroup(CodeTile tile, std::size_t tokens) {
   }
 }
 
+// The same of words, with sums of products by a matrix unit.
+template <bool kMins>
+void MultiplyTiledGroup(CodeTile tile, std::size_t tokens) {
+  constexpr std::size_t kOfStep = 2 * kTileTokens * kTileLanes;
+  alignas(64) std::int32_t products[2 * kOfStep];
+  for (std::size_t s = 0; s < tile.steps; ++s) {
+    const std::int32_t* const of_step = products + s % 2 * kOfStep;
+    if (s % 2 == 0)
+      multiply_panel_tiles({tile.codes + s * tile.step * kCodeRows, reinterpret_cast<const std::int8_t*>(tile.x),
+                            tile.step, s + 1 < tile.steps ? tile.step_bytes : 0},
+                           products);
+    const std::byte* const factors = tile.x + kTileTokens * tile.step;
+    for (std::size_t v = 0; v < kCodeRows; v += kLanes) {
+      const std::int32_t* upper = of_step + v / kTileLanes * kTileTokens * kTileLanes + v % kTileLanes;
+      const auto scale = Load(tile.scales + s * kCodeRows + v);
+      float* to = tile.sums + v;
+      for (std::size_t t = 0; t < tokens; ++t, upper += kTileLanes, to += kCodeRows) {
+        const auto lower = hn::LoadU(Ints(), upper + kCodeTokens * kTileLanes);
+        // 32 bits hold the sum of all three, and the rest does not matter.
+        const auto sum =
+            hn::Add(hn::Add(hn::ShiftLeft<8>(hn::LoadU(Ints(), upper)), lower), FourColumns(factors + 4 * t));
+        hn::StoreU(AddStep<kMins>(sum, scale, tile.mins + s * kCodeRows + v, factors + 4 * t, Load(to)), Floats(), to);
+      }
+    }
+    tile.x += tile.step_bytes;
+  }
+}
+
 using MultiplyGroup = void (*)(CodeTile tile, std::size_t tokens);
 
 template <class How>
@@ -200,7 +241,8 @@ MultiplyGroup GroupOf(const CodeForm& form) {
   return form.has_mins ? MultiplyCodeGroup<How, false, true> : MultiplyCodeGroup<How, false, false>;
 }
 
-MultiplyGroup ChosenGroup(const CodeForm& form) {
+MultiplyGroup ChosenGroup(const CodeForm& form, bool tiled) {
+  if (tiled) return form.has_mins ? MultiplyTiledGroup<true> : MultiplyTiledGroup<false>;
 #if POISE_HAVE_VNNI
   if (has_vnni()) return GroupOf<InOne>(form);
 #endif
@@ -228,7 +270,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
   PanelOfCodes& panel = PanelOfCodes::of_thread();
   const CodeForm& form = stored_type(matrix).kernels().panels;
   const CodeLayout& layout = in.codes();
-  const MultiplyGroup multiply = ChosenGroup(form);
+  const MultiplyGroup multiply = ChosenGroup(form, layout.tiled);
   const std::size_t tokens = in.tokens();
   const std::size_t groups = layout.groups(tokens);
   const std::size_t needed = groups * kCodeTokens * kCodeRows;
@@ -239,7 +281,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
     for (std::size_t b = 0; b < layout.blocks(); ++b) {
       const std::size_t steps = layout.steps_of(b);
       form.expand(matrix, {r, end, b * kCodeBlock, steps * layout.step, layout.step, panel.codes.data(),
-                           panel.scales.data(), panel.mins.data()});
+                           panel.scales.data(), panel.mins.data(), 0, layout.tiled ? &keep_tiles_awake : nullptr});
       for (std::size_t g = 0; g < groups; ++g) {
         multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.code_group(g, b), steps, layout.step,
                   layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
@@ -266,6 +308,8 @@ HWY_EXPORT(MultiplyPanels);
 
 void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                         std::size_t stride) {
+  std::optional<TileScope> tiles;
+  if (x.codes().tiled) tiles.emplace();
   HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
 }
 
@@ -281,6 +325,11 @@ std::size_t panel_step(const StoredRows& matrix, std::size_t most) {
 
 CodeLayout code_layout(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
+  // Those of 8 bits gain nothing: reading them takes as long.
+  if (form.words && tile_unit() != TileUnit::none && stored_type(matrix).bits == 4) {
+    const std::size_t step = panel_step(matrix, kMostTiledStep);
+    if (step > 0 && step % kTileBytes == 0) return {matrix.columns, step, form.offset, true, true};
+  }
   const bool in_one = form.vnni && has_vnni();
   constexpr unsigned kLargestInPairs = 129;  // twice 127 times that has 15 bits
   if (!in_one && (form.words || form.largest > kLargestInPairs)) return {};

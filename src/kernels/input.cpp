@@ -16,10 +16,11 @@ std::size_t x_group_of(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
 
-// Whether it becomes panels that meet x of 7 bits, four columns an instruction.
+// Whether it becomes panels that meet x of 7 bits, four columns an instruction, or of 15 bits on a matrix unit.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
-  return form.vnni && has_vnni() && !form.words && code_layout(matrix).step > 0;
+  const CodeLayout layout = code_layout(matrix);
+  return layout.tiled || (layout.step > 0 && !form.words && form.vnni && has_vnni());
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // bfloat16 weights within 2^-17, with float16 weights within 2^-15. Weights in groups or blocks of codes are rounded to
 // bfloat16, as x is: within 2^-7, rms 0.25 % at most, which is less than half of what integers of 7 bits cost (below).
 // Codes with one scale for all meet x as integers of 15 bits and a sign, with exact sums: half a step is
-// max(abs(x)) / 65278 of 512 columns.
+// max(abs(x)) / 65278 of 512 columns. Up to kTokensOfPanels tokens take panels of codes instead, as below, where these
+// are faster: half a step is then max(abs(x)) / 65278 of at most 256 columns.
 //
 // Otherwise integer codes (blocks: of the types in the table of stored_blocks.cpp) stay integers and x becomes
 // integers, too; products of codes that share a scale are summed exactly. x has 15 bits and a sign. For blocks of codes
@@ -58,8 +59,8 @@ class KernelInput {
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
   // Up to so many tokens are multiplied one by one. From then on it pays to unpack all weights: with a matrix unit
-  // earlier, and earlier still where codes meet x of 7 bits in panels and the processor has AVX-512 VNNI. Such panels
-  // are faster than a matrix unit up to kTokensOfPanels.
+  // earlier, and earlier still where panels of codes meet x of 7 bits by AVX-512 VNNI, or of 15 bits on a matrix unit.
+  // Up to kTokensOfPanels such panels are faster than all other ways.
   static constexpr std::size_t kFewTokens = 16;
   static constexpr std::size_t kFewTokensWithTiles = 8;
   static constexpr std::size_t kFewTokensWithPanels = 6;

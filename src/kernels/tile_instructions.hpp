@@ -66,6 +66,12 @@ class PlainTiles {
     const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
     multiply<std::int32_t, std::uint8_t, std::int8_t>(kSums, kWeights, kX, number);
   }
+  // The same with x as the first factor.
+  template <int kSums, int kX, int kWeights>
+  static void multiply_signed_bytes() {
+    const auto number = [](auto byte) { return static_cast<std::int32_t>(byte); };
+    multiply<std::int32_t, std::int8_t, std::uint8_t>(kSums, kX, kWeights, number);
+  }
 
  private:
   using Tile = std::array<std::byte, kRowsOfTile * kBytesOfRow>;
@@ -75,25 +81,25 @@ class PlainTiles {
     return unit;
   }
 
-  template <class Sum, class Weight, class X, class Number>
-  static void multiply(std::size_t sums, std::size_t weights, std::size_t x, Number number) {
-    constexpr std::size_t kTogether = sizeof(Sum) / sizeof(X);  // columns in four bytes
+  template <class Sum, class First, class Second, class Number>
+  static void multiply(std::size_t sums, std::size_t first, std::size_t second, Number number) {
+    constexpr std::size_t kTogether = sizeof(Sum) / sizeof(Second);  // columns in four bytes
     PlainTiles& unit = of_thread();
     ++unit.counts_.products;
-    std::array<X, kRowsOfTile * kBytesOfRow / sizeof(X)> stored;
-    std::memcpy(stored.data(), unit.tiles_[x].data(), sizeof stored);
+    std::array<Second, kRowsOfTile * kBytesOfRow / sizeof(Second)> stored;
+    std::memcpy(stored.data(), unit.tiles_[second].data(), sizeof stored);
     std::array<std::array<std::array<Sum, kSumsOfRow>, kTogether>, kRowsOfTile> of_columns;
     for (std::size_t i = 0; i < stored.size(); ++i)
       of_columns[i / kTogether / kSumsOfRow][i % kTogether][i / kTogether % kSumsOfRow] = number(stored[i]);
     for (std::size_t r = 0; r < kRowsOfTile; ++r) {
       std::array<Sum, kSumsOfRow> row;
-      std::array<Weight, kBytesOfRow / sizeof(Weight)> of_row;
+      std::array<First, kBytesOfRow / sizeof(First)> of_row;
       std::memcpy(row.data(), unit.tiles_[sums].data() + r * kBytesOfRow, kBytesOfRow);
-      std::memcpy(of_row.data(), unit.tiles_[weights].data() + r * kBytesOfRow, kBytesOfRow);
+      std::memcpy(of_row.data(), unit.tiles_[first].data() + r * kBytesOfRow, kBytesOfRow);
       for (std::size_t i = 0; i < of_row.size(); ++i) {
         const Sum factor = number(of_row[i]);
-        const auto& x_of_column = of_columns[i / kTogether][i % kTogether];
-        for (std::size_t n = 0; n < kSumsOfRow; ++n) row[n] += factor * x_of_column[n];
+        const auto& of_column = of_columns[i / kTogether][i % kTogether];
+        for (std::size_t n = 0; n < kSumsOfRow; ++n) row[n] += factor * of_column[n];
       }
       std::memcpy(unit.tiles_[sums].data() + r * kBytesOfRow, row.data(), kBytesOfRow);
     }
@@ -136,6 +142,10 @@ class AmxTiles {
   template <int kSums, int kWeights, int kX>
   POISE_AMX static void multiply_bytes() {
     asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kWeights), "i"(kX));
+  }
+  template <int kSums, int kX, int kWeights>
+  POISE_AMX static void multiply_signed_bytes() {
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSums), "i"(kX), "i"(kWeights));
   }
 
  private:

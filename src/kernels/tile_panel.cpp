@@ -104,6 +104,7 @@ template <class How>
 void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
   const std::size_t lanes = hn::Lanes(Numbers());
   for (std::size_t r = 0; r < part.last - part.first; ++r) {
+    if (part.between != nullptr) part.between();
     const std::uint8_t* const codes = part.codes + r * part.row_bytes;
     std::uint16_t* const to = out + r * stride;
     std::size_t s = 0;

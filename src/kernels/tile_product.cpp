@@ -48,8 +48,8 @@ class TilePanel {
   // Takes up to kTileRows rows from a column on. Missing rows keep old numbers: a row's sums depend on that row only.
   void take(const TileWeights& weights, const IndexRange& rows, std::size_t column) {
     const std::size_t count = std::min(weights.block(), weights.matrix.columns - column);
-    CodePart part = {rows.first,    rows.last,      column,       count,    count,
-                     codes_.data(), scales_.data(), mins_.data(), kRowBytes};
+    CodePart part = {rows.first,    rows.last,      column,       count,     count,
+                     codes_.data(), scales_.data(), mins_.data(), kRowBytes, &keep_tiles_awake};
     // All columns have one scale, which scale_sums() applies.
     if (weights.are_codes()) return weights.panels.expand(weights.matrix, part);
     if (weights.form == TileForm::rounded && weights.step > 0) {
@@ -59,7 +59,10 @@ class TilePanel {
       for (std::size_t r = 0; r < rows.size(); ++r) pad(parts_.data() + r * kRowStride, count);
       return;
     }
-    for (std::size_t r = rows.first; r < rows.last; ++r) take_row(weights, r, r - rows.first, column, count);
+    for (std::size_t r = rows.first; r < rows.last; ++r) {
+      keep_tiles_awake();
+      take_row(weights, r, r - rows.first, column, count);
+    }
   }
 
   const std::uint8_t* codes() const { return codes_.data(); }
@@ -198,6 +201,7 @@ class TiledRows {
     const std::uint64_t bytes = stored_bytes(matrix, std::min(weights.block(), matrix.columns - from));
     const std::byte* at = matrix.data + stored_bytes(matrix, row * matrix.columns + from);
     for (std::size_t r = rows.first; r < rows.last; ++r, at += row_bytes) {
+      keep_tiles_awake();
       for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
     }
   }

@@ -170,6 +170,45 @@ POISE_AMX void sum_codes(const CodeTiles& block, std::int32_t* upper_sums, std::
   Unit::template store<3>(lower_sums + kSumsOfTile, kBytesOfRow);
 }
 
+// Tiles 0 and 1 hold the sums of both halves of the rows, 4 x of tokens, 6 and 7 codes of both halves; 2, 3 and 5 the
+// same of the columns that follow. A product waits for the one before it in its tile: two pairs take turns.
+template <class Unit, bool kTwo>
+POISE_AMX void sum_panel(const PanelTiles& panel, std::int32_t* sums) {
+  Unit::template clear<0>();
+  Unit::template clear<1>();
+  if constexpr (kTwo) {
+    Unit::template clear<2>();
+    Unit::template clear<3>();
+  }
+  for (std::size_t i = 0; i < panel.columns; i += kTileBytes) {
+    const std::uint8_t* codes = panel.codes + i * kTileRows;
+    Unit::template load<4>(panel.x + i, panel.columns);
+    Unit::template load<6>(codes, 4 * kTileRows);
+    Unit::template multiply_signed_bytes<0, 4, 6>();
+    Unit::template load<7>(codes + kBytesOfRow, 4 * kTileRows);
+    Unit::template multiply_signed_bytes<1, 4, 7>();
+    if constexpr (kTwo) {
+      codes += panel.columns * kTileRows;
+      Unit::template load<5>(panel.x + panel.next + i, panel.columns);
+      Unit::template load<6>(codes, 4 * kTileRows);
+      Unit::template multiply_signed_bytes<2, 5, 6>();
+      Unit::template load<7>(codes + kBytesOfRow, 4 * kTileRows);
+      Unit::template multiply_signed_bytes<3, 5, 7>();
+    }
+  }
+  Unit::template store<0>(sums, kBytesOfRow);
+  Unit::template store<1>(sums + kSumsOfTile, kBytesOfRow);
+  if constexpr (kTwo) {
+    Unit::template store<2>(sums + 2 * kSumsOfTile, kBytesOfRow);
+    Unit::template store<3>(sums + 3 * kSumsOfTile, kBytesOfRow);
+  }
+}
+
+template <class Unit>
+void sum_panels(const PanelTiles& panel, std::int32_t* sums) {
+  panel.next == 0 ? sum_panel<Unit, false>(panel, sums) : sum_panel<Unit, true>(panel, sums);
+}
+
 #if POISE_HAS_AMX
 
 // True if the processor has tiles and their products, and the system saves them on thread switches.
@@ -248,7 +287,16 @@ bool first_codes_are_right() {
     return first_sums<decltype(unit), std::int32_t>(
         [&](std::int32_t* sums) { sum_codes<decltype(unit)>(block, sums, sums + kTileSums); });
   };
-  return multiply(AmxTiles()) == multiply(PlainTiles());
+  if (multiply(AmxTiles()) != multiply(PlainTiles())) return false;
+  for (const std::size_t next : {std::size_t{0}, x.size() / 2}) {
+    const PanelTiles panel = {codes.data(), x.data(), kFirstColumns / 2, next};
+    const auto multiply_panel = [&](auto unit) {
+      return first_sums<decltype(unit), std::int32_t>(
+          [&](std::int32_t* sums) { sum_panels<decltype(unit)>(panel, sums); });
+    };
+    if (multiply_panel(AmxTiles()) != multiply_panel(PlainTiles())) return false;
+  }
+  return true;
 }
 
 TileUnit best_unit() {
@@ -292,6 +340,15 @@ void multiply_tiles(const TileBlock& block, float* sums) {
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {
   if (tile_unit() == TileUnit::amx) return sum_codes<AmxTiles>(block, upper_sums, lower_sums);
   sum_codes<PlainTiles>(block, upper_sums, lower_sums);
+}
+
+void multiply_panel_tiles(const PanelTiles& panel, std::int32_t* sums) {
+  if (tile_unit() == TileUnit::amx) return sum_panels<AmxTiles>(panel, sums);
+  sum_panels<PlainTiles>(panel, sums);
+}
+
+void keep_tiles_awake() {
+  if (tile_unit() == TileUnit::amx) AmxTiles::multiply_bytes<3, 5, 7>();
 }
 
 TileCounts tile_counts() { return PlainTiles::counts(); }

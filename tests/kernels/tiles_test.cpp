@@ -192,6 +192,54 @@ TEST(Tiles, SumsOfCodesAreExact) {
   }
 }
 
+// The same where x is the first factor: of some columns, and of those that follow.
+TEST(Tiles, SumsOfPanelsAreExact) {
+  const ChosenUnit unit(best_unit(TileUnit::plain));
+  constexpr std::size_t kColumns = kMostTiledStep;
+  constexpr std::size_t kLanes = kTileRows / 2;
+  constexpr std::size_t kNext = kTileTokens * kColumns + 128;  // something may lie between
+  std::mt19937 random(6);
+  std::vector<std::uint8_t> codes(2 * kColumns * kTileRows);
+  std::vector<std::int8_t> x(2 * kNext);
+  for (const bool largest : {false, true}) {
+    for (std::uint8_t& code : codes) code = largest ? 255 : static_cast<std::uint8_t>(random());
+    for (std::int8_t& number : x) number = largest ? -128 : static_cast<std::int8_t>(random());
+    for (const std::size_t parts : {1U, 2U}) {
+      std::vector<std::int32_t> sums(2 * kTileSums, -1);
+      const TileScope scope;
+      multiply_panel_tiles({codes.data(), x.data(), kColumns, parts == 1 ? 0 : kNext}, sums.data());
+      for (std::size_t i = 0; i < parts * kTileSums; ++i) {
+        const std::size_t part = i / kTileSums;
+        const std::size_t row = i / (kTileTokens * kLanes) % 2 * kLanes + i % kLanes;
+        const std::size_t token = i / kLanes % kTileTokens;
+        std::int64_t expected = 0;
+        for (std::size_t c = 0; c < kColumns; ++c) {
+          const std::size_t column = part * kColumns + c;
+          expected += std::int64_t{codes[(column / 4 * kTileRows + row) * 4 + column % 4]} *
+                      x[part * kNext + token * kColumns + c];
+        }
+        ASSERT_EQ(sums[i], expected) << i;
+      }
+      for (std::size_t i = parts * kTileSums; i < sums.size(); ++i) ASSERT_EQ(sums[i], -1) << i;
+    }
+  }
+}
+
+// Up to kTokensOfPanels, codes with a scale for many columns meet all bits of such integers, whatever the largest code:
+// a group of tokens and a rest, steps in pairs and one alone.
+TEST(Tiles, SomeTokensMeetCodesAsIntegersOfFifteenBits) {
+  const ChosenUnit unit(best_unit(TileUnit::plain));
+  std::mt19937 random(7);
+  for (const std::size_t columns : {256U, 768U}) {
+    const std::vector<float> x = normal_numbers(13 * columns, random);
+    for (const StoredMatrix& matrix : matrices(40, columns)) {
+      const KernelInput input(matrix.rows, 13);
+      if (input.form() != KernelInput::Form::panels || !input.codes().tiled) continue;
+      EXPECT_LT(error_of_products(matrix.rows, 40, x), 5e-5) << matrix.name;
+    }
+  }
+}
+
 // Fewer tokens than a tile takes leave the others alone, and have the same bits as in a whole tile.
 TEST(Tiles, TakeAnyNumberOfTokens) {
   const ChosenUnit unit(best_unit(TileUnit::plain));
