@@ -199,12 +199,20 @@ void multiply_with_copy(std::span<const Product> products, const float* x, Preci
     std::copy_n(sums[i].data(), products[i].matrix->outputs(), products[i].y);
 }
 
-// Each token as if it were alone: a few rows stay in the cache until all tokens have used them.
+// Each token as if it were alone. Rows are unpacked once for kFewTokens of them; rows that are summed stay in the cache
+// until all tokens have used them.
 void multiply_apart(std::span<const Product> products, const float* x, std::size_t tokens) {
   const bool is_summed = std::ranges::any_of(
       products, [](const Product& product) { return product.matrix->orientation() == Orientation::in_out; });
-  if (!is_summed && tokens <= KernelInput::kFewTokens)  // the same, unpacked once for several
-    return Work(products, x, tokens, Precision::apart).run();
+  if (!is_summed) {
+    std::vector<Product> some(products.begin(), products.end());
+    for (std::size_t t = 0; t < tokens; t += KernelInput::kFewTokens) {
+      const std::size_t count = std::min(tokens - t, KernelInput::kFewTokens);
+      Work(some, x + t * products.front().matrix->inputs(), count, Precision::apart).run();
+      for (Product& product : some) product.y += count * product.matrix->outputs();
+    }
+    return;
+  }
   std::vector<std::vector<Product>> of_token(tokens, {products.begin(), products.end()});
   std::vector<Work> works;
   works.reserve(tokens);
