@@ -40,7 +40,7 @@ std::string message_of(const Fault& fault) {
   return fault.tensor.empty() ? fault.problem : fmt::format("{} {}", beginning_of(fault.tensor), fault.problem);
 }
 
-// The message of a finding where there is no other room for the place.
+// The message of a finding with its place after the tensor's name, for callers that show nothing but the message.
 std::string message_with_place(const Finding& finding) {
   if (finding.tensor.empty() || !finding.offset) return finding.message;
   const std::string tensor = beginning_of(finding.tensor);

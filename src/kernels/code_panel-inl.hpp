@@ -166,8 +166,8 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
   const std::size_t row_bytes = matrix.columns / kElements * Type::kBytes;
   const std::size_t blocks = part.count / kElements;
   const std::size_t start = part.begin / kElements * Type::kBytes;
-  // The order for vectors has what comes next prefetched here: the same columns of the next panel, which are far away,
-  // and the columns behind these.
+  // For the order for vectors this function prefetches what comes next: the same columns of the rows of the next panel,
+  // and the columns that follow these.
   const std::size_t asked = part.row_bytes == 0 ? blocks * Type::kBytes : 0;
   const CodePlaces places(part);
   for (std::size_t r = part.first; r < part.last; r += 4) {

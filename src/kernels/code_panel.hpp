@@ -60,10 +60,9 @@ struct CodeLayout {
 
   bool operator==(const CodeLayout&) const = default;
 
-  std::size_t planes() const { return words ? 2 : 1; }
   // Bytes of the integers of kCodeTokens tokens in a step: [planes, step / 4, kCodeTokens, 4] or, for a matrix unit,
   // [planes, kCodeTokens, step]. Of words the first plane has the upper bytes.
-  std::size_t integer_bytes() const { return planes() * step * kCodeTokens; }
+  std::size_t integer_bytes() const { return (words ? 2 : 1) * step * kCodeTokens; }
   // After them come, for each token: minus the offset times the sum of its integers, their scale, and the scale times
   // that sum.
   std::size_t step_bytes() const { return integer_bytes() + 128; }

@@ -97,7 +97,7 @@ struct PanelTiles {
   const std::uint8_t* codes = nullptr;  // [columns / 4, kTileRows, 4]
   const std::int8_t* x = nullptr;       // [kTileTokens, columns]
   std::size_t columns = 0;              // a multiple of kTileBytes
-  // As many columns follow, whose sums are apart: how many bytes behind x theirs begins. 0: none follow.
+  // Bytes from x to that of as many columns that follow these and have sums of their own. 0: there are none.
   std::size_t next = 0;
 };
 

@@ -90,7 +90,7 @@ class Work {
 
   // x for kernels, its elements in the order of stored columns.
   struct Input {
-    std::span<const std::uint32_t> order;  // empty: as they are
+    std::span<const std::uint32_t> order;  // empty: the order of x
     KernelInput x;
   };
 
