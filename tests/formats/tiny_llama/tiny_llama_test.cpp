@@ -145,7 +145,8 @@ TEST(TinyLlamaFile, EveryBitFlipIsAnErrorOrANumber) {
     bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
     const std::string error = error_of(bytes);
     EXPECT_TRUE(bit / 8 >= 32 || !error.empty()) << bit;
-    if (error.empty()) {
+    // Each file that is written waits for the disk: one for each byte.
+    if (error.empty() && bit % 8 == bit / 8 % 8) {
       EXPECT_EQ(written(open(source(bytes))), bytes) << bit;
     }
   }
