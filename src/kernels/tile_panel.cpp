@@ -57,8 +57,10 @@ HWY_INLINE auto NumbersOf(const std::uint8_t* codes, const Factors& factors) {
 
 // How two vectors of codes, each with its factors, become bfloat16.
 struct InWords {
-  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
-                               std::uint16_t* to) {
+  Factors first;
+  Factors second;
+
+  HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
     put(NumbersOf(codes, first), to);
     put(NumbersOf(codes + hn::Lanes(Numbers()), second), to + hn::Lanes(Numbers()));
   }
@@ -80,19 +82,24 @@ HWY_INLINE __m512i RoundTwo(hn::Vec<Numbers> first, hn::Vec<Numbers> second) {
 }
 
 struct ByProcessor {
-  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
-                               std::uint16_t* to) {
+  Factors first;
+  Factors second;
+
+  HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
     _mm512_storeu_si512(to, RoundTwo(NumbersOf(codes, first), NumbersOf(codes + 16, second)));
   }
 };
 
 // Of codes below 16, whose numbers are a table: that of the second vector follows that of the first.
 struct ByTable {
-  static HWY_INLINE void round(const std::uint8_t* codes, const Factors& first, const Factors& second,
-                               std::uint16_t* to) {
+  __m512i tables;
+
+  HWY_INLINE ByTable(const Factors& first, const Factors& second) {
     const auto all = hn::Iota(Numbers(), 0);
-    const __m512i tables =
-        RoundTwo(hn::MulAdd(all, first.scale, first.start), hn::MulAdd(all, second.scale, second.start));
+    tables = RoundTwo(hn::MulAdd(all, first.scale, first.start), hn::MulAdd(all, second.scale, second.start));
+  }
+
+  HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
     const __m512i begins = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(16), 1);
     const __m512i words = _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
     _mm512_storeu_si512(to, _mm512_permutexvar_epi16(_mm512_or_si512(words, begins), tables));
@@ -100,25 +107,23 @@ struct ByTable {
 };
 #endif
 
+// Two vectors have the factors of one step, or of a step each.
 template <class How>
 void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
-  const std::size_t lanes = hn::Lanes(Numbers());
+  const std::size_t pair = 2 * hn::Lanes(Numbers());
   for (std::size_t r = 0; r < part.last - part.first; ++r) {
     if (part.between != nullptr) part.between();
     const std::uint8_t* const codes = part.codes + r * part.row_bytes;
     std::uint16_t* const to = out + r * stride;
-    std::size_t s = 0;
-    std::size_t end = part.step;
-    const auto factors = [&](std::size_t i) HWY_ATTR {
-      if (i == end) {
-        ++s;
-        end += part.step;
-      }
-      return Factors(part, s, r);
-    };
-    for (std::size_t i = 0; i < part.count; i += 2 * lanes) {
-      const Factors first = factors(i);
-      How::round(codes + i, first, factors(i + lanes), to + i);
+    if (part.step < pair) {
+      for (std::size_t i = 0, s = 0; i < part.count; i += pair, s += 2)
+        How{Factors(part, s, r), Factors(part, s + 1, r)}.round(codes + i, to + i);
+      continue;
+    }
+    for (std::size_t i = 0, s = 0; i < part.count; ++s) {
+      const Factors factors(part, s, r);
+      const How how{factors, factors};
+      for (const std::size_t end = i + part.step; i < end; i += pair) how.round(codes + i, to + i);
     }
   }
 }
