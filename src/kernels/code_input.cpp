@@ -16,7 +16,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void TakeCodes(const float*, std::size_t, std::size_t, std::size_t, const CodeLayout&, std::byte*) {}
+void TakeCodes(const InputPart&, std::size_t, const CodeLayout&, std::byte*) {}
 
 #else
 
@@ -30,13 +30,12 @@ HWY_INLINE void PutStep(const std::int8_t* numbers, const CodeLayout& layout, st
 }
 
 template <bool kWords>
-void TakeSteps(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const CodeLayout& layout,
-               std::byte* out) {
+void TakeSteps(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out) {
   const std::size_t step_bytes = layout.step_bytes();
-  for (std::size_t block = 0; block < layout.blocks(); ++block) {
+  for (std::size_t block = part.blocks.first; block < part.blocks.last; ++block) {
     const std::size_t steps = layout.steps_of(block);
-    for (std::size_t t = first; t < last; ++t) {
-      const float* from = x + t * layout.columns + block * kCodeBlock;
+    for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
+      const float* from = part.x + t * part.stride + (block - part.blocks.first) * kCodeBlock;
       std::byte* to = out + layout.place(t / kCodeTokens, block, tokens);
       const std::size_t lane = t % kCodeTokens;
       for (std::size_t s = 0; s < steps; ++s, from += layout.step, to += step_bytes) {
@@ -56,10 +55,9 @@ void TakeSteps(const float* x, std::size_t first, std::size_t last, std::size_t 
   }
 }
 
-void TakeCodes(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const CodeLayout& layout,
-               std::byte* out) {
-  if (layout.words) return TakeSteps<true>(x, first, last, tokens, layout, out);
-  TakeSteps<false>(x, first, last, tokens, layout, out);
+void TakeCodes(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out) {
+  if (layout.words) return TakeSteps<true>(part, tokens, layout, out);
+  TakeSteps<false>(part, tokens, layout, out);
 }
 
 #endif
@@ -75,9 +73,8 @@ HWY_EXPORT(TakeCodes);
 
 }  // namespace
 
-void take_codes(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const CodeLayout& layout,
-                std::byte* out) {
-  HWY_DYNAMIC_DISPATCH(TakeCodes)(x, first, last, tokens, layout, out);
+void take_codes(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out) {
+  HWY_DYNAMIC_DISPATCH(TakeCodes)(part, tokens, layout, out);
 }
 
 }  // namespace poise

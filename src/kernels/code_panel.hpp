@@ -12,6 +12,7 @@
 
 namespace poise {
 
+struct InputPart;
 struct StoredRows;
 
 inline constexpr std::size_t kCodeRows = 32;    // of a panel
@@ -84,9 +85,8 @@ std::size_t panel_step(const StoredRows& matrix, std::size_t most);
 // The layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
 CodeLayout code_layout(const StoredRows& matrix);
 
-// Takes tokens [first, last) of x [tokens, columns]. Requires: `first` is a multiple of kCodeTokens; `out` has zeros
-// where there are no tokens.
-void take_codes(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const CodeLayout& layout,
-                std::byte* out);
+// Takes a part of the x of `tokens` tokens, in blocks of kCodeBlock. Requires: it begins with a multiple of
+// kCodeTokens; `out` has zeros where there are no tokens.
+void take_codes(const InputPart& part, std::size_t tokens, const CodeLayout& layout, std::byte* out);
 
 }  // namespace poise

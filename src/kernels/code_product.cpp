@@ -289,7 +289,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
       }
     }
     for (std::size_t t = 0; t < tokens; ++t)
-      std::copy_n(panel.sums.data() + t * kCodeRows, end - r, y + t * stride + r);
+      std::copy_n(panel.sums.data() + t * kCodeRows, end - r, y + t * stride + (r - first));
   }
 }
 

@@ -49,16 +49,16 @@ KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision
       tokens_(tokens),
       columns_(matrix.columns),
       groups_(rounded_up(tokens, kTogether) / kTogether) {
-  const std::size_t block = form_ == Form::panels                          ? kCodeBlock
-                            : form_ == Form::words || form_ == Form::bytes ? kIntegerBlock
-                                                                           : kFloatBlock;
-  blocks_ = rounded_up(columns_, block) / block;
+  if (form_ == Form::tiles) tile_layout_ = tile_layout(matrix);
+  block_columns_ = form_ == Form::tiles                           ? tile_layout_.block()
+                   : form_ == Form::panels                        ? kCodeBlock
+                   : form_ == Form::words || form_ == Form::bytes ? kIntegerBlock
+                                                                  : kFloatBlock;
+  blocks_ = rounded_up(columns_, block_columns_) / block_columns_;
   if (form_ == Form::panels) {
     code_layout_ = code_layout(matrix);
     codes_.assign(code_layout_.place(0, blocks_, tokens_), std::byte{0});
   } else if (form_ == Form::tiles) {
-    tile_layout_ = tile_layout(matrix);
-    blocks_ = tile_layout_.blocks();
     codes_.resize(tile_layout_.place(0, blocks_, tokens_));
   } else if (form_ == Form::floats) {
     floats_.resize(is_few_ ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
@@ -92,14 +92,15 @@ bool KernelInput::suits(const StoredRows& matrix) const {
 }
 
 void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
-  if (is_few_) {
-    for (std::size_t t = first; t < last; ++t) take_token(x + t * columns_, t);
-    return;
-  }
+  if (!is_few_) return take({x, columns_, {first, last}, {0, blocks_}});
+  for (std::size_t t = first; t < last; ++t) take_token(x + t * columns_, t);
+}
+
+void KernelInput::take(const InputPart& part) {
   switch (form_) {
-    case Form::tiles: return take_tile_numbers(x, first, last, tokens_, tile_layout_, codes_.data());
-    case Form::panels: return take_codes(x, first, last, tokens_, code_layout_, codes_.data());
-    default: return take_floats(x, first, last);
+    case Form::tiles: return take_tile_numbers(part, tokens_, tile_layout_, codes_.data());
+    case Form::panels: return take_codes(part, tokens_, code_layout_, codes_.data());
+    default: return take_floats(part);
   }
 }
 
@@ -120,15 +121,17 @@ void KernelInput::take_token(const float* x, std::size_t t) {
   }
 }
 
-void KernelInput::take_floats(const float* x, std::size_t first, std::size_t last) {
+void KernelInput::take_floats(const InputPart& part) {
   constexpr std::size_t kStep =
       16;  // columns, so that the output stays in the cache until all tokens have been written
   static_assert(kFloatBlock % kStep == 0);
-  for (std::size_t begin = 0; begin < columns_; begin += kStep) {
+  const std::size_t first = part.blocks.first * kFloatBlock;
+  const std::size_t end = std::min(columns_, part.blocks.last * kFloatBlock);
+  for (std::size_t begin = first; begin < end; begin += kStep) {
     const std::size_t block = begin / kFloatBlock;
-    const std::size_t count = std::min(kStep, columns_ - begin);
-    for (std::size_t t = first; t < last; ++t) {
-      const float* const from = x + t * columns_ + begin;
+    const std::size_t count = std::min(kStep, end - begin);
+    for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
+      const float* const from = part.x + t * part.stride + (begin - first);
       hwy::Prefetch(from + kStep);
       float* const out = floats_.data() +
                          ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether +

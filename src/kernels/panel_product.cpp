@@ -124,7 +124,7 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
     }
     for (std::size_t t = 0; t < in.tokens(); ++t) {
       const float* sums = panel.sums.data() + t / kTogether * kPanelRows * kTogether + t % kTogether;
-      for (std::size_t i = 0; i < rows; ++i) y[t * stride + r + i] = sums[i * kTogether];
+      for (std::size_t i = 0; i < rows; ++i) y[t * stride + (r - first) + i] = sums[i * kTogether];
     }
   }
 }

@@ -12,7 +12,7 @@ void multiply_few(const StoredRows& matrix, std::size_t first, std::size_t last,
   const TypeKernels& kernels = stored_type(matrix).kernels();
   if (kernels.multiply_floats != nullptr) return kernels.multiply_floats(matrix, first, last, x, y, stride);
   for_float_rows(matrix, first, last, [&](const StoredRows& rows, std::size_t r, std::size_t count) {
-    multiply_few(rows, 0, count, x, y + r, stride);
+    multiply_few(rows, 0, count, x, y + (r - first), stride);
   });
 }
 

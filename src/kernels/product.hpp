@@ -76,11 +76,14 @@ class KernelInput {
 
   // Takes tokens [first, last) of x; threads may take different groups of kTogether at once.
   void take(const float* x, std::size_t first, std::size_t last);
+  // The same of some blocks of columns; threads may take different blocks at once. Requires: !is_few().
+  void take(const InputPart& part);
 
   std::size_t tokens() const { return tokens_; }
   std::size_t columns() const { return columns_; }
   std::size_t blocks() const { return blocks_; }
-  std::size_t groups() const { return groups_; }  // of kTogether tokens; the last may have fewer
+  std::size_t block_columns() const { return block_columns_; }  // of all but the last, perhaps
+  std::size_t groups() const { return groups_; }                // of kTogether tokens; the last may have fewer
   Form form() const { return form_; }
   // Whether each token is multiplied as one alone.
   bool is_few() const { return is_few_; }
@@ -134,13 +137,14 @@ class KernelInput {
 
  private:
   void take_token(const float* x, std::size_t t);
-  void take_floats(const float* x, std::size_t first, std::size_t last);
+  void take_floats(const InputPart& part);
 
   Precision precision_;
   bool is_few_;
   Form form_;
   std::size_t tokens_;
   std::size_t columns_;
+  std::size_t block_columns_;
   std::size_t blocks_;
   std::size_t groups_;
   AlignedFloats floats_;
@@ -169,8 +173,8 @@ struct RowsAtOnce {
 };
 RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);
 
-// y[t * stride + r] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits the
-// matrix.
+// y[t * stride + r - first] = row r of the matrix times x[t], for r in [first, last) and every token. Requires: x suits
+// the matrix.
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                    std::size_t stride);
 

@@ -133,7 +133,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
       }
     }
     for (std::size_t q = 0; q < count; q += 4) {
-      for (std::size_t t = 0; t < in.tokens; ++t) totals[q / 4][t].store(y + t * stride + r + q, count - q);
+      for (std::size_t t = 0; t < in.tokens; ++t) totals[q / 4][t].store(y + t * stride + (r - first) + q, count - q);
     }
   }
 }

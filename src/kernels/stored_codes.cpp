@@ -146,7 +146,7 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
       });
     }
     for (std::size_t t = 0; t < in.tokens(); ++t)
-      WithScale(matrix, totals[t], in.sums(t)).store(y + t * stride + r, last - r);
+      WithScale(matrix, totals[t], in.sums(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 
@@ -168,7 +168,7 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
       const unsigned code = element % 2 == 0 ? data[element / 2] & 15U : data[element / 2] >> 4U;
       row[i / 2] = static_cast<std::uint8_t>(row[i / 2] | (i % 2 == 0 ? code : code << 4U));
     }
-    MultiplyCodes<kVnni, Unpack>(alone, 0, 1, in, y + r, stride);
+    MultiplyCodes<kVnni, Unpack>(alone, 0, 1, in, y + (r - first), stride);
   }
 }
 

@@ -86,7 +86,7 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
       });
     }
     for (std::size_t t = 0; t < in.tokens(); ++t)
-      scales.without_zeros(totals[t], places.at, in.sums(t)).store(y + t * stride + r, last - r);
+      scales.without_zeros(totals[t], places.at, in.sums(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 

@@ -175,7 +175,7 @@ void MultiplyScaled(const StoredRows& matrix, std::size_t first, std::size_t las
                           next, totals + t);
       });
     }
-    for (std::size_t t = 0; t < in.tokens; ++t) totals[t].store(y + t * stride + r, last - r);
+    for (std::size_t t = 0; t < in.tokens; ++t) totals[t].store(y + t * stride + (r - first), last - r);
   }
 }
 

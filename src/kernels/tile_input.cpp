@@ -18,26 +18,25 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-void TakeTileIntegers(const float*, std::size_t, std::size_t, std::size_t, const TileLayout&, std::byte*) {}
+void TakeTileIntegers(const InputPart&, std::size_t, const TileLayout&, std::byte*) {}
 
 #else
 
 // The exact sums of a block (tile_layout.hpp).
 static_assert(kTileCodeBlock * kLargestWord * 128 <= std::numeric_limits<std::int32_t>::max());
 
-void TakeTileIntegers(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const TileLayout& layout,
-                      std::byte* out) {
+void TakeTileIntegers(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out) {
   alignas(64) std::int8_t upper[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
   alignas(64) std::int8_t lower[kTileTokens][2 * tile_row_stride(kTileBlock)] = {};
-  for (std::size_t b = 0; b < layout.blocks(); ++b) {
+  for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileCodeBlock);
-    for (std::size_t g = first; g < last; g += kTileTokens) {
+    const float* const x = part.x + (b - part.blocks.first) * kTileCodeBlock;
+    for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {
       std::byte* const group = out + layout.place(g / kTileTokens, b, tokens);
       auto& factors = *reinterpret_cast<CodeFactors*>(group + layout.number_bytes(b));
-      for (std::size_t t = 0; t < std::min(kTileTokens, last - g); ++t) {
-        const RoundedStep rounded =
-            RoundStep<true>(x + (g + t) * layout.columns + b * kTileCodeBlock, count, upper[t], lower[t]);
+      for (std::size_t t = 0; t < std::min(kTileTokens, part.tokens.last - g); ++t) {
+        const RoundedStep rounded = RoundStep<true>(x + (g + t) * part.stride, count, upper[t], lower[t]);
         std::fill(upper[t] + count, upper[t] + columns, std::int8_t{0});
         std::fill(lower[t] + count, lower[t] + columns, std::int8_t{0});
         factors.starts[t] = -layout.taken * rounded.sum;
@@ -61,16 +60,16 @@ namespace {
 
 HWY_EXPORT(TakeTileIntegers);
 
-void take_tile_parts(const float* x, std::size_t first, std::size_t last, std::size_t tokens, const TileLayout& layout,
-                     std::byte* out) {
+void take_tile_parts(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out) {
   alignas(64) float numbers[kTileBlock];
   alignas(64) std::uint16_t parts[kMostTileParts][kTileTokens][tile_row_stride(kTileBlock)] = {};
-  for (std::size_t b = 0; b < layout.blocks(); ++b) {
+  for (std::size_t b = part.blocks.first; b < part.blocks.last; ++b) {
     const std::size_t columns = layout.columns_of(b);
     const std::size_t count = std::min(columns, layout.columns - b * kTileBlock);
-    for (std::size_t g = first; g < last; g += kTileTokens) {
-      for (std::size_t t = 0; t < std::min(kTileTokens, last - g); ++t) {
-        const float* from = x + (g + t) * layout.columns + b * kTileBlock;
+    const float* const x = part.x + (b - part.blocks.first) * kTileBlock;
+    for (std::size_t g = part.tokens.first; g < part.tokens.last; g += kTileTokens) {
+      for (std::size_t t = 0; t < std::min(kTileTokens, part.tokens.last - g); ++t) {
+        const float* from = x + (g + t) * part.stride;
         if (count < columns) {
           std::copy_n(from, count, numbers);
           std::fill(numbers + count, numbers + columns, 0.0F);
@@ -88,10 +87,9 @@ void take_tile_parts(const float* x, std::size_t first, std::size_t last, std::s
 
 }  // namespace
 
-void take_tile_numbers(const float* x, std::size_t first, std::size_t last, std::size_t tokens,
-                       const TileLayout& layout, std::byte* out) {
-  if (layout.parts == 0) return HWY_DYNAMIC_DISPATCH(TakeTileIntegers)(x, first, last, tokens, layout, out);
-  take_tile_parts(x, first, last, tokens, layout, out);
+void take_tile_numbers(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out) {
+  if (layout.parts == 0) return HWY_DYNAMIC_DISPATCH(TakeTileIntegers)(part, tokens, layout, out);
+  take_tile_parts(part, tokens, layout, out);
 }
 
 }  // namespace poise

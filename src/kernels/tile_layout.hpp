@@ -9,6 +9,7 @@
 
 namespace poise {
 
+struct InputPart;
 struct StoredRows;
 
 // Columns of a panel of weights, at most: as many as leave half of the first cache to x, which goes by.
@@ -60,9 +61,8 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
 // largest integer times 128, which no code exceeds once something is taken off it.
 TileLayout tile_layout(const StoredRows& matrix);
 
-// Takes tokens [first, last) of x [tokens, columns]. Where there are no tokens, what `out` gets does not matter.
-// Requires: `first` is a multiple of kTileTokens.
-void take_tile_numbers(const float* x, std::size_t first, std::size_t last, std::size_t tokens,
-                       const TileLayout& layout, std::byte* out);
+// Takes a part of the x of `tokens` tokens. Where there are no tokens, what `out` gets does not matter. Requires: it
+// begins with a multiple of kTileTokens.
+void take_tile_numbers(const InputPart& part, std::size_t tokens, const TileLayout& layout, std::byte* out);
 
 }  // namespace poise

@@ -157,7 +157,7 @@ class TiledRows {
     sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kTileSums));
     const TileScope scope;
     for (std::size_t r = first; r < last; r += together)
-      multiply_together(weights, {r, std::min(r + together, last)}, in, out);
+      multiply_together(weights, {r, std::min(r + together, last)}, in, {out.y + (r - first), out.stride});
   }
 
  private:
@@ -184,7 +184,7 @@ class TiledRows {
         float* const sums = sums_of(row - rows.first, g, groups);
         if (weights.are_codes()) scale_sums(weights.matrix.scale, added.data(), sums);
         put_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens() - g * kTileTokens),
-                 out.y + g * kTileTokens * out.stride + row, out.stride);
+                 out.y + g * kTileTokens * out.stride + (row - rows.first), out.stride);
       }
     }
   }

@@ -94,11 +94,27 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   }
 }
 
+// False if the network does not go a block at a time.
+bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
+                   Precision precision, float* out) {
+  const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };
+  const bool is_one_matrix = network.in.size() == 1;
+  if (!network.gated || (is_one_matrix && network.fused == Fused::by_turns) ||
+      std::ranges::any_of(network.in, has_bias) || has_bias(network.down))
+    return false;
+  return multiply_gated({.gate = {network.in.front().matrix.get(), 0},
+                         .up = {network.in.back().matrix.get(), is_one_matrix ? network.inner() : 0},
+                         .combine = activation.product,
+                         .down = network.down.matrix.get()},
+                        x, tokens, out, precision);
+}
+
 }  // namespace
 
 void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
                   NetworkMemory& memory, float* out) {
   const Activation& activation = activation_of(network.activation);
+  if (run_in_blocks(network, activation, x, tokens, precision, out)) return;
   const std::size_t inner = network.inner();
   memory.gate.resize(tokens * inner);
   if (network.gated) memory.up.resize(tokens * inner);

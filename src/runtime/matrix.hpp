@@ -101,4 +101,22 @@ struct Product {
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens,
               Precision precision = Precision::fast);
 
+// A gated network: its x meets two matrices, or the rows of one from `first` on, and what their numbers become together
+// meets a third.
+struct GatedProduct {
+  struct Rows {
+    const Matrix* matrix = nullptr;
+    std::size_t first = 0;
+  };
+  Rows gate;
+  Rows up;
+  void (*combine)(float* gate, const float* up, std::size_t count) = nullptr;  // overwrites `gate`
+  const Matrix* down = nullptr;
+};
+
+// y = down times combine(gate times x, up times x), with the bits that three calls give. What is between stays in the
+// cache: a block of it goes from the first products to the form for the last ones. Returns false, without products, if
+// that does not pay or these matrices cannot: with few tokens, or fewer blocks than keep the threads busy.
+bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
+
 }  // namespace poise

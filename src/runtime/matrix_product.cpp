@@ -1,5 +1,6 @@
 // Products with matrices, cut into units that threads share.
 #include <algorithm>
+#include <optional>
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
@@ -12,6 +13,38 @@
 namespace poise {
 namespace {
 
+// x for kernels, its elements in the order of stored columns.
+struct Input {
+  std::span<const std::uint32_t> order;  // empty: the order of x
+  KernelInput x;
+
+  bool suits(const Matrix& matrix) const {
+    return x.suits(matrix.stored()) && std::ranges::equal(order, matrix.column_order());
+  }
+};
+
+Input take_input(const Matrix& matrix, const float* x, std::size_t tokens, Precision precision) {
+  const std::span<const std::uint32_t> order = matrix.column_order();
+  Input input = {order, KernelInput(matrix.stored(), tokens, precision)};
+  std::vector<float> ordered(tokens * order.size());
+  const auto take_tokens = [&](std::size_t first, std::size_t last) {
+    for (std::size_t t = first; t < last && !order.empty(); ++t) {
+      const float* const from = x + t * order.size();
+      std::ranges::transform(order, ordered.begin() + static_cast<std::ptrdiff_t>(t * order.size()),
+                             [&](std::uint32_t column) { return from[column]; });
+    }
+    input.x.take(order.empty() ? x : ordered.data(), first, last);
+  };
+  constexpr std::size_t kGroup = KernelInput::kTogether;
+  if (tokens == 1) {
+    take_tokens(0, 1);
+  } else {
+    tbb::parallel_for(std::size_t{0}, input.x.groups(),
+                      [&](std::size_t g) { take_tokens(g * kGroup, std::min(tokens, (g + 1) * kGroup)); });
+  }
+  return input;
+}
+
 // The products with one x, cut into units of outputs for threads.
 class Work {
  public:
@@ -23,6 +56,13 @@ class Work {
       summed_ += sums_of(*product.matrix);
       input_of_.push_back(product.matrix->orientation() == Orientation::out_in ? take(*product.matrix) : 0);
     }
+  }
+  // With x that has the form for kernels already. Requires: it suits the product's matrix, whose orientation is out_in.
+  Work(const Product& product, Input input, Precision precision)
+      : products_(&product, 1), tokens_(input.x.tokens()), precision_(precision), outputs_(product.matrix->outputs()) {
+    units_ = units_of(*product.matrix);
+    inputs_.push_back(std::move(input));
+    input_of_.push_back(0);
   }
 
   void run() {
@@ -88,37 +128,11 @@ class Work {
     return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
   }
 
-  // x for kernels, its elements in the order of stored columns.
-  struct Input {
-    std::span<const std::uint32_t> order;  // empty: the order of x
-    KernelInput x;
-  };
-
   // Returns which of the inputs the matrix takes.
   std::size_t take(const Matrix& matrix) {
-    const std::span<const std::uint32_t> order = matrix.column_order();
-    const auto found = std::ranges::find_if(inputs_, [&](const Input& input) {
-      return input.x.suits(matrix.stored()) && std::ranges::equal(input.order, order);
-    });
+    const auto found = std::ranges::find_if(inputs_, [&](const Input& input) { return input.suits(matrix); });
     if (found != inputs_.end()) return static_cast<std::size_t>(found - inputs_.begin());
-    inputs_.push_back({order, KernelInput(matrix.stored(), tokens_, precision_)});
-    KernelInput& input = inputs_.back().x;
-    std::vector<float> ordered(tokens_ * order.size());
-    const auto take_tokens = [&](std::size_t first, std::size_t last) {
-      for (std::size_t t = first; t < last && !order.empty(); ++t) {
-        const float* const from = x_ + t * order.size();
-        std::ranges::transform(order, ordered.begin() + static_cast<std::ptrdiff_t>(t * order.size()),
-                               [&](std::uint32_t column) { return from[column]; });
-      }
-      input.take(order.empty() ? x_ : ordered.data(), first, last);
-    };
-    constexpr std::size_t kGroup = KernelInput::kTogether;
-    if (tokens_ == 1) {
-      take_tokens(0, 1);
-    } else {
-      tbb::parallel_for(std::size_t{0}, input.groups(),
-                        [&](std::size_t g) { take_tokens(g * kGroup, std::min(tokens_, (g + 1) * kGroup)); });
-    }
+    inputs_.push_back(take_input(matrix, x_, tokens_, precision_));
     return inputs_.size() - 1;
   }
 
@@ -136,7 +150,7 @@ class Work {
     if (matrix.orientation() == Orientation::in_out)
       return multiply_columns(matrix.stored(), matrix.rows(), first, last, x_, tokens_, product.y);
     const std::size_t input = input_of_[static_cast<std::size_t>(&product - products_.data())];
-    multiply_rows(matrix.stored(), first, last, inputs_[input].x, product.y, matrix.rows());
+    multiply_rows(matrix.stored(), first, last, inputs_[input].x, product.y + first, matrix.rows());
   }
 
   void add_up() const {
@@ -173,7 +187,7 @@ class Work {
   static constexpr std::size_t kUnitsOfThread = 4;  // so that all end at about the same time
 
   std::span<const Product> products_;
-  const float* x_;
+  const float* x_ = nullptr;
   std::size_t tokens_;
   Precision precision_;
   std::size_t threads_ = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
@@ -229,6 +243,12 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
   for (const Work& work : works) work.finish();
 }
 
+// Whether each output is a sum over a row in the order of x, of several tokens at once.
+bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precision) {
+  return matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 && matrix.column_order().empty() &&
+         precision != Precision::apart && !KernelInput::is_few(matrix.stored(), tokens, precision);
+}
+
 }  // namespace
 
 void multiply(std::span<const Product> products, const float* x, std::size_t tokens, Precision precision) {
@@ -240,6 +260,38 @@ void multiply(std::span<const Product> products, const float* x, std::size_t tok
 void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y, Precision precision) {
   const Product product = {&matrix, y};
   multiply(std::span(&product, 1), x, tokens, precision);
+}
+
+bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision) {
+  const auto& [gate, up, combine, down] = product;
+  if (!has_plain_rows(*gate.matrix, tokens, precision) || !has_plain_rows(*up.matrix, tokens, precision) ||
+      !has_plain_rows(*down, tokens, precision))
+    return false;
+  KernelInput of_down(down->stored(), tokens, precision);
+  // A thread without a block at the end would cost more than the memory's time.
+  const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+  const std::size_t rounds = (of_down.blocks() + threads - 1) / threads;
+  if (rounds * threads > of_down.blocks() + of_down.blocks() / 16) return false;
+
+  const Input of_gate = take_input(*gate.matrix, x, tokens, precision);
+  const std::optional<Input> of_up =
+      of_gate.suits(*up.matrix) ? std::nullopt : std::optional(take_input(*up.matrix, x, tokens, precision));
+  const std::size_t block = of_down.block_columns();
+  const std::size_t stride = tile_row_stride(block);
+  tbb::parallel_for(std::size_t{0}, of_down.blocks(), [&](std::size_t b) {
+    thread_local AlignedFloats memory;
+    if (memory.size() < 2 * tokens * stride) memory.resize(2 * tokens * stride);
+    float* const of_block = memory.data();
+    float* const other = of_block + tokens * stride;
+    const std::size_t first = b * block;
+    const std::size_t last = std::min(first + block, down->inputs());
+    multiply_rows(gate.matrix->stored(), gate.first + first, gate.first + last, of_gate.x, of_block, stride);
+    multiply_rows(up.matrix->stored(), up.first + first, up.first + last, (of_up ? *of_up : of_gate).x, other, stride);
+    for (std::size_t t = 0; t < tokens; ++t) combine(of_block + t * stride, other + t * stride, last - first);
+    of_down.take({of_block, stride, {0, tokens}, {b, b + 1}});
+  });
+  Work({down, y}, {{}, std::move(of_down)}, precision).run();
+  return true;
 }
 
 }  // namespace poise

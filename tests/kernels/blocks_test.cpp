@@ -139,7 +139,7 @@ struct Blocks {
     KernelInput input(stored, tokens);
     input.take(x.data(), 0, tokens);
     std::vector<float> y(tokens * rows, -1.0F);
-    multiply_rows(stored, first, last, input, y.data(), rows);
+    multiply_rows(stored, first, last, input, y.data() + first, rows);
     return y;
   }
 

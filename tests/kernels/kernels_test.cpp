@@ -195,7 +195,7 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   KernelInput input(matrix, tokens, precision);
   input.take(x.data(), half, tokens);
   input.take(x.data(), 0, half);
-  multiply_rows(matrix, first, last, input, y.data(), stride);
+  multiply_rows(matrix, first, last, input, y.data() + first, stride);
   return y;
 }
 

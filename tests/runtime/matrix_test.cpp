@@ -8,11 +8,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tbb/task_arena.h>
+
 #include <poise/error.hpp>
 #include <poise/stored_type.hpp>
 #include <poise/values.hpp>
 
 #include "codec/block_type.hpp"
+#include "kernels/activation.hpp"
+#include "support/units.hpp"
 #include "views/block_quantize.hpp"
 #include "views/cast.hpp"
 #include "views/dense.hpp"
@@ -154,6 +158,66 @@ TEST(Matrix, TokensApartGetWhatEachGetsAlone) {
     multiply(*matrix, x.data(), kTokens, apart.data(), Precision::apart);
     EXPECT_EQ(apart, alone);
   }
+}
+
+// The rows of a matrix in each form that products of several tokens take, with a rest of a block.
+std::vector<Tensor> in_each_form(const std::string& name, std::size_t rows, std::size_t columns, float step) {
+  const Tensor numbers = make_tensor(name, {rows, columns}, waves(rows * columns, step));
+  std::vector<Tensor> tensors = {numbers};
+  for (const DType dtype : {DType::f16, DType::bf16})
+    tensors.push_back(make_dense(name, numbers.shape, dtype, dense_blob(numbers, dtype)));
+  for (const std::string_view type : {"qint8", "qint4", "group4:32", "q4_0", "q8_0"})
+    tensors.push_back(quantized(numbers, *stored_type_from_name(type)));
+  return tensors;
+}
+
+TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
+  constexpr std::size_t kHidden = 96;
+  constexpr std::size_t kInner = 736;
+  constexpr std::size_t kTokens = 40;
+  const std::vector<Tensor> gates = in_each_form("gate", kInner, kHidden, 0.7F);
+  const std::vector<Tensor> ups = in_each_form("up", kInner, kHidden, 0.6F);
+  const std::vector<Tensor> both = in_each_form("gate_up", 2 * kInner, kHidden, 0.5F);
+  const std::vector<Tensor> downs = in_each_form("down", kHidden, kInner, 0.4F);
+  const std::vector<float> x = waves(kTokens * kHidden, 0.3F);
+  tbb::task_arena(1).execute([&] {
+    for (const Unit& unit : every_unit()) {
+      const ChosenUnit chosen(unit);
+      for (std::size_t i = 0; i < gates.size(); ++i) {
+        const auto gate = load_matrix(gates[i]);
+        const auto up = load_matrix(ups[(i + 1) % ups.size()]);  // of another type
+        const auto gate_up = load_matrix(both[i]);
+        const auto down = load_matrix(downs[i]);
+        for (const Precision precision : {Precision::fast, Precision::exact}) {
+          const auto expect_three_products = [&](const GatedProduct& product) {
+            std::vector<float> y(kTokens * kHidden);
+            ASSERT_TRUE(multiply_gated(product, x.data(), kTokens, y.data(), precision));
+            const auto rows = [&](const GatedProduct::Rows& of) {
+              std::vector<float> all(kTokens * of.matrix->outputs());
+              multiply(*of.matrix, x.data(), kTokens, all.data(), precision);
+              std::vector<float> some;
+              for (std::size_t t = 0; t < kTokens; ++t) {
+                const auto from = all.begin() + static_cast<std::ptrdiff_t>(t * of.matrix->outputs() + of.first);
+                some.insert(some.end(), from, from + kInner);
+              }
+              return some;
+            };
+            std::vector<float> inner = rows(product.gate);
+            silu_product(inner.data(), rows(product.up).data(), inner.size());
+            std::vector<float> expected(y.size());
+            multiply(*down, inner.data(), kTokens, expected.data(), precision);
+            EXPECT_EQ(y, expected) << unit << " " << i;
+          };
+          expect_three_products({{gate.get(), 0}, {up.get(), 0}, silu_product, down.get()});
+          expect_three_products({{gate_up.get(), 0}, {gate_up.get(), kInner}, silu_product, down.get()});
+        }
+        std::vector<float> y(kTokens * kHidden);
+        const GatedProduct product = {{gate.get(), 0}, {up.get(), 0}, silu_product, down.get()};
+        EXPECT_FALSE(multiply_gated(product, x.data(), 4, y.data(), Precision::fast));
+        EXPECT_FALSE(multiply_gated(product, x.data(), 16, y.data(), Precision::apart));
+      }
+    }
+  });
 }
 
 // Each part of each stored type decodes to the numbers that the whole has there.

@@ -114,7 +114,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const Kern
     FourSums result = SumsOfFourRows(total, t, 1);
     if constexpr (Type::kHasMins) result.add(FourSums(factors.total(t)));
     if constexpr (Type::kOffset != 0) result.add_product(-Type::kOffset, FourSums(factors.total(t)));
-    result.store(y + (first + t) * stride + of.row, of.last - of.row);
+    result.store(y + t * stride, of.last - of.row);
   }
 }
 
@@ -176,7 +176,7 @@ void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const
     }
   }
   for (std::size_t t = 0; t < kTokens; ++t)
-    SumsOfFourRows(total, t, Type::kUnit / 256).store(y + (first + t) * stride + of.row, of.last - of.row);
+    SumsOfFourRows(total, t, Type::kUnit / 256).store(y + t * stride, of.last - of.row);
 }
 
 #if HWY_TARGET <= HWY_AVX2
@@ -193,10 +193,11 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
     const FourRowsOf of = {FourBytes(matrix, row_bytes, r, last), r, last};
     NextRows next(of.bytes.rows[0]);
     ForTokens<kBlockTokens>(in.tokens(), [&](auto count, std::size_t t) HWY_ATTR {
+      float* const out = y + t * stride + (r - first);
       if constexpr (requires { Type::kNumber; }) {
-        MultiplyFourSuperRows<Type, count()>(matrix, of, in, t, next, y, stride);
+        MultiplyFourSuperRows<Type, count()>(matrix, of, in, t, next, out, stride);
       } else {
-        MultiplyFourRows<Type, count()>(matrix, of, in, t, next, y, stride);
+        MultiplyFourRows<Type, count()>(matrix, of, in, t, next, out, stride);
       }
     });
   }
