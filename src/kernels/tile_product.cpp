@@ -27,7 +27,6 @@ struct TileWeights {
   }
   bool are_codes() const { return form == TileForm::codes; }
   std::size_t block() const { return are_codes() ? kTileCodeBlock : kTileBlock; }  // columns of a panel
-  std::size_t groups_at_once() const { return are_codes() ? 1 : 2; }               // of tokens
   std::size_t parts() const { return form == TileForm::three_parts ? 3 : form == TileForm::two_parts ? 2 : 1; }
   std::size_t parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
@@ -110,15 +109,15 @@ void add_code_products(const TilePanel& panel, const KernelInput& in, std::size_
   add_code_sums(upper_sums, lower_sums, in.code_factors(g, block), block == 0, sums);
 }
 
-// Of one or two tiles of tokens.
-void add_number_products(const TilePanel& panel, const TileWeights& weights, const KernelInput& in, std::size_t g,
-                         std::size_t block, float* sums) {
+void add_number_products(const TilePanel& panel, const TileWeights& weights, const KernelInput& in, std::size_t block,
+                         float* sums) {
   const TileLayout& layout = in.tiles();
-  TileBlock tiles = {.stride = kRowStride, .columns = layout.columns_of(block), .is_first = block == 0};
-  const std::size_t groups = TileLayout::groups(in.tokens());
-  if (g + 1 < groups) tiles.next = layout.group_bytes(block) / sizeof(std::uint16_t);
-  if (g + 3 < groups) tiles.next_sums = sums + 2 * kTileSums;
-  const auto* const x = reinterpret_cast<const std::uint16_t*>(in.tile_group(g, block));
+  TileBlock tiles = {.stride = kRowStride,
+                     .groups = TileLayout::groups(in.tokens()),
+                     .step = layout.group_bytes(block) / sizeof(std::uint16_t),
+                     .columns = layout.columns_of(block),
+                     .is_first = block == 0};
+  const auto* const x = reinterpret_cast<const std::uint16_t*>(in.tile_group(0, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
   for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.part(p);
   multiply_tiles(tiles, sums);
@@ -168,13 +167,11 @@ class TiledRows {
         const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
         panel_.take(weights, of_panel, b * weights.block());
         prefetch_next(weights, of_panel, b, rows.size());
-        for (std::size_t g = 0; g < groups; g += weights.groups_at_once()) {
-          float* const sums = sums_of(row - rows.first, g, groups);
-          if (weights.are_codes()) {
-            add_code_products(panel_, in, g, b, sums);
-          } else {
-            add_number_products(panel_, weights, in, g, b, sums);
-          }
+        float* const sums = sums_of(row - rows.first, 0, groups);
+        if (weights.are_codes()) {
+          for (std::size_t g = 0; g < groups; ++g) add_code_products(panel_, in, g, b, sums + g * kTileSums);
+        } else {
+          add_number_products(panel_, weights, in, b, sums);
         }
       }
     }

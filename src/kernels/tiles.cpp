@@ -35,6 +35,7 @@ constexpr std::array<TilePair, 6> kPairsOfThree = {{{0, 2}, {1, 1}, {2, 0}, {0, 
 template <class Unit, bool kWide>
 struct NumberTiles {
   const TileBlock& block;
+  std::size_t place = 0;  // of the x of the first tokens
 
   template <bool kLower>
   POISE_AMX void load_weights(const std::uint16_t* weights, std::size_t column) const {
@@ -42,7 +43,7 @@ struct NumberTiles {
   }
   template <bool kNext>
   POISE_AMX void load_x(const std::uint16_t* x, std::size_t column) const {
-    Unit::template load<kNext ? 7 : 6>(x + (kNext ? block.next : 0) + column * kTileTokens, kBytesOfRow);
+    Unit::template load<kNext ? 7 : 6>(x + place + (kNext ? block.step : 0) + column * kTileTokens, kBytesOfRow);
   }
   POISE_AMX void multiply(const std::uint16_t* weights, const std::uint16_t* x, std::size_t column) const {
     load_weights<false>(weights, column);
@@ -77,15 +78,33 @@ struct NumberTiles {
     if constexpr (kWide) Unit::template multiply_bfloat16<3, 5, 7>();
   }
 
-  // Prefetches a part of the next sums: 256 columns prefetch all.
-  POISE_AMX void prefetch_next(std::size_t column) const {
-    constexpr std::size_t kCount = (kWide ? 2 : 1) * kTileSums;
-    constexpr std::size_t kOfStep = 4 * kTileColumns;
-    const std::size_t begin = 4 * column;
-    if (block.next_sums == nullptr || begin + kOfStep > kCount) return;
-    for (std::size_t i = begin; i < begin + kOfStep; i += kSumsOfRow) __builtin_prefetch(block.next_sums + i, 1);
+  POISE_AMX void add_products() const {
+    if (block.x[2] != nullptr) {
+      for (const TilePair& pair : kPairsOfThree) add_one_part(block.weights[pair.weights], block.x[pair.x]);
+    } else if (block.x[1] != nullptr) {
+      add_two_parts();
+    } else {
+      add_one_part(block.weights[0], block.x[0]);
+    }
   }
 
+  POISE_AMX void begin_sums(const float* sums) const {
+    begin<0>(sums);
+    begin<1>(sums + kSumsOfTile);
+    if constexpr (kWide) {
+      begin<2>(sums + kTileSums);
+      begin<3>(sums + kTileSums + kSumsOfTile);
+    }
+  }
+  // Stores the sums, and begins those of the next tokens: a tile that is stored is loaded at once.
+  POISE_AMX void end_sums(float* sums, const float* next) const {
+    end<0>(sums, next, 0);
+    if constexpr (kWide) end<2>(sums, next, kTileSums);
+    end<1>(sums, next, kSumsOfTile);
+    if constexpr (kWide) end<3>(sums, next, kTileSums + kSumsOfTile);
+  }
+
+ private:
   // One part of each.
   POISE_AMX void add_one_part(const std::uint16_t* weights, const std::uint16_t* x) const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) multiply(weights, x, i);
@@ -93,57 +112,41 @@ struct NumberTiles {
   // Two parts of x, one or two of weights.
   POISE_AMX void add_two_parts() const {
     for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-      prefetch_next(i);
       multiply(block.weights[0], block.x[1], i);
       multiply_loaded_weights(block.x[0], i);
       if (block.weights[1] != nullptr) multiply_loaded_x(block.weights[1], i);
     }
   }
 
-  POISE_AMX void add_to(float* sums) const {
-    begin_sums(sums);
-    if (block.x[2] != nullptr) {
-      for (const TilePair& pair : kPairsOfThree) add_one_part(block.weights[pair.weights], block.x[pair.x]);
-    } else if (block.x[1] != nullptr) {
-      add_two_parts();
-    } else {
-      for (std::size_t i = 0; i < block.columns; i += kTileColumns) {
-        prefetch_next(i);
-        multiply(block.weights[0], block.x[0], i);
-      }
-    }
-    Unit::template store<0>(sums, kBytesOfRow);
-    Unit::template store<1>(sums + kSumsOfTile, kBytesOfRow);
-    if constexpr (kWide) {
-      Unit::template store<2>(sums + kTileSums, kBytesOfRow);
-      Unit::template store<3>(sums + kTileSums + kSumsOfTile, kBytesOfRow);
-    }
+  template <int kTile>
+  POISE_AMX void begin(const float* sums) const {
+    block.is_first ? Unit::template clear<kTile>() : Unit::template load<kTile>(sums, kBytesOfRow);
   }
-
- private:
-  POISE_AMX void begin_sums(const float* sums) const {
-    if (block.is_first) {
-      Unit::template clear<0>();
-      Unit::template clear<1>();
-      if constexpr (kWide) {
-        Unit::template clear<2>();
-        Unit::template clear<3>();
-      }
-      return;
-    }
-    Unit::template load<0>(sums, kBytesOfRow);
-    Unit::template load<1>(sums + kSumsOfTile, kBytesOfRow);
-    if constexpr (kWide) {
-      Unit::template load<2>(sums + kTileSums, kBytesOfRow);
-      Unit::template load<3>(sums + kTileSums + kSumsOfTile, kBytesOfRow);
-    }
+  template <int kTile>
+  POISE_AMX void end(float* sums, const float* next, std::size_t at) const {
+    Unit::template store<kTile>(sums + at, kBytesOfRow);
+    if (next != nullptr) begin<kTile>(next + at);
   }
 };
 
+template <class Unit, bool kWide>
+POISE_AMX void add_groups(const TileBlock& block, std::size_t first, std::size_t last, float* sums) {
+  constexpr std::size_t kGroups = kWide ? 2 : 1;
+  NumberTiles<Unit, kWide> tiles = {block, first * block.step};
+  sums += first * kTileSums;
+  tiles.begin_sums(sums);
+  for (std::size_t g = first; g < last; g += kGroups, sums += kGroups * kTileSums) {
+    tiles.add_products();
+    tiles.end_sums(sums, g + kGroups < last ? sums + kGroups * kTileSums : nullptr);
+    tiles.place += kGroups * block.step;
+  }
+}
+
 template <class Unit>
 void add_numbers(const TileBlock& block, float* sums) {
-  if (block.next == 0) return NumberTiles<Unit, false>{block}.add_to(sums);
-  NumberTiles<Unit, true>{block}.add_to(sums);
+  const std::size_t pairs = block.groups / 2 * 2;
+  if (pairs > 0) add_groups<Unit, true>(block, 0, pairs, sums);
+  if (pairs < block.groups) add_groups<Unit, false>(block, pairs, block.groups, sums);
 }
 
 // Tiles 0 and 1 hold the sums of the upper and the lower rows with the upper bytes, 2 and 3 those with the lower bytes.
@@ -262,9 +265,10 @@ bool first_numbers_are_right() {
   const std::array x = {numbers(2 * kNext, 9), numbers(2 * kNext, 13), numbers(2 * kNext, 11)};
   constexpr std::array<TilePair, 4> kForms = {{{1, 1}, {1, 2}, {2, 2}, {3, 3}}};
   for (const TilePair& parts : kForms) {
-    for (const std::size_t next : {kNext, std::size_t{0}}) {
+    for (const std::size_t groups : {1, 2}) {
       for (const bool is_first : {true, false}) {
-        TileBlock block = {.stride = kFirstColumns, .next = next, .columns = kFirstColumns, .is_first = is_first};
+        TileBlock block = {
+            .stride = kFirstColumns, .groups = groups, .step = kNext, .columns = kFirstColumns, .is_first = is_first};
         for (std::size_t p = 0; p < parts.weights; ++p) block.weights[p] = weights[p].data();
         for (std::size_t p = 0; p < parts.x; ++p) block.x[p] = x[p].data();
         if (first_sums<AmxTiles, float>([&](float* sums) { add_numbers<AmxTiles>(block, sums); }) !=
@@ -332,9 +336,16 @@ void multiply_tiles(const TileBlock& block, float* sums) {
   alignas(64) std::array<float, 2 * kTileSums> of_block;
   TileBlock apart = block;
   apart.is_first = true;
-  add(apart, of_block.data());
-  const std::size_t count = block.next == 0 ? kTileSums : 2 * kTileSums;
-  for (std::size_t i = 0; i < count; ++i) sums[i] += of_block[i];
+  for (std::size_t g = 0; g < block.groups; g += 2) {
+    apart.groups = std::min<std::size_t>(2, block.groups - g);
+    add(apart, of_block.data());
+    const std::size_t count = apart.groups * kTileSums;
+    for (std::size_t i = 0; i < count; ++i) sums[i] += of_block[i];
+    sums += count;
+    for (const std::uint16_t*& x : apart.x) {
+      if (x != nullptr) x += 2 * block.step;
+    }
+  }
 }
 
 void multiply_code_tiles(const CodeTiles& block, std::int32_t* upper_sums, std::int32_t* lower_sums) {

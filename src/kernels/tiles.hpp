@@ -62,20 +62,20 @@ class TileScope {
 // read twice: they begin at whole lines.
 using TileParts = std::array<const std::uint16_t*, kMostTileParts>;
 
-// Some columns, a multiple of kTileColumns, of kTileRows rows and of one or two tiles of tokens, as bfloat16.
+// Some columns, a multiple of kTileColumns, of kTileRows rows and of some tiles of tokens, as bfloat16.
 struct TileBlock {
   TileParts weights = {};  // each [kTileRows, stride]
   std::size_t stride = 0;  // numbers
   TileParts x = {};        // each [columns / 2, kTileTokens, 2]. As many parts as of weights, or two if these have one
-  std::size_t next = 0;    // how many numbers behind x that of the next kTileTokens tokens begins; 0: there are none
+  std::size_t groups = 1;  // of kTileTokens tokens
+  std::size_t step = 0;    // numbers from the x of a group to that of the next
   std::size_t columns = 0;
-  bool is_first = false;             // there are no sums yet: what is in their place does not count
-  const float* next_sums = nullptr;  // as many sums as these, which are needed next; null: none
+  bool is_first = false;  // there are no sums yet: what is in their place does not count
 };
 
-// Adds the products of a block to sums [one or two, kTileRows, kTileTokens]. Sums those of three parts separately
-// first, the smallest before the others: rounding then costs no more than for whole numbers. Requires: a TileScope of
-// this thread.
+// Adds the products of a block to sums [groups, kTileRows, kTileTokens]. Sums those of three parts separately first,
+// the smallest before the others: rounding then costs no more than for whole numbers. Requires: a TileScope of this
+// thread.
 void multiply_tiles(const TileBlock& block, float* sums);
 
 // The same of one tile of tokens, as codes and the upper and the lower bytes of integers. `columns` is a multiple of

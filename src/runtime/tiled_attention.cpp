@@ -115,7 +115,8 @@ class TiledAttention {
       const TileBlock block = {.weights = of_queries.at(0),
                                .stride = tile_row_stride(size_),
                                .x = keys(at).at(0),
-                               .next = kParts * size_ * kTileTokens,
+                               .groups = 2,
+                               .step = kParts * size_ * kTileTokens,
                                .columns = size_,
                                .is_first = true};
       multiply_tiles(block, sums_);
@@ -143,7 +144,8 @@ class TiledAttention {
       const TileBlock block = {.weights = of_weights.at(0),
                                .stride = tile_row_stride(last - first),
                                .x = values(number).at(first * kTileTokens),
-                               .next = kParts * positions_ * kTileTokens,
+                               .groups = 2,
+                               .step = kParts * positions_ * kTileTokens,
                                .columns = last - first,
                                .is_first = true};
       multiply_tiles(block, sums_);
