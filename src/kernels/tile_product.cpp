@@ -198,7 +198,7 @@ class TiledRows {
     const std::uint64_t bytes = stored_bytes(matrix, std::min(weights.block(), matrix.columns - from));
     const std::byte* at = matrix.data + stored_bytes(matrix, row * matrix.columns + from);
     for (std::size_t r = rows.first; r < rows.last; ++r, at += row_bytes) {
-      keep_tiles_awake();
+      if (r % 16 == 0) keep_tiles_awake();
       for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
     }
   }
