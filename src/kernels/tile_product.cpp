@@ -59,7 +59,7 @@ class TilePanel {
       return;
     }
     for (std::size_t r = rows.first; r < rows.last; ++r) {
-      keep_tiles_awake();
+      if (r % 4 == 0) keep_tiles_awake();
       take_row(weights, r, r - rows.first, column, count);
     }
   }
