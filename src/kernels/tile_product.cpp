@@ -166,7 +166,7 @@ class TiledRows {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
         panel_.take(weights, of_panel, b * weights.block());
-        prefetch_next(weights, of_panel, b, rows.size());
+        prefetch_next(weights, rows, row, b);
         float* const sums = sums_of(row - rows.first, 0, groups);
         if (weights.are_codes()) {
           for (std::size_t g = 0; g < groups; ++g) add_code_products(panel_, in, g, b, sums + g * kTileSums);
@@ -186,18 +186,23 @@ class TiledRows {
     }
   }
 
-  // Prefetches what follows a block of columns of each row: the next columns or, at their end, the first ones of the
-  // row that comes in its place, `count` rows further.
-  static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t block, std::size_t count) {
+  // Prefetches the panel that follows that of a row and a block of columns: the next rows or, after the last of those
+  // that are taken together, the first ones in the next columns or, at their end, the rows that come then.
+  static void prefetch_next(const TileWeights& weights, const IndexRange& rows, std::size_t row, std::size_t block) {
     const StoredRows& matrix = weights.matrix;
-    const std::size_t column = (block + 1) * weights.block();
-    const bool is_end = column >= matrix.columns;
-    const std::size_t from = is_end ? 0 : column;
-    const std::size_t row = is_end ? rows.first + count : rows.first;
+    std::size_t column = block * weights.block();
+    std::size_t first = row + kTileRows;
+    if (first >= rows.last && column + weights.block() < matrix.columns) {
+      first = rows.first;
+      column += weights.block();
+    } else if (first >= rows.last) {
+      first = rows.last;
+      column = 0;
+    }
     const std::uint64_t row_bytes = stored_bytes(matrix, matrix.columns);
-    const std::uint64_t bytes = stored_bytes(matrix, std::min(weights.block(), matrix.columns - from));
-    const std::byte* at = matrix.data + stored_bytes(matrix, row * matrix.columns + from);
-    for (std::size_t r = rows.first; r < rows.last; ++r, at += row_bytes) {
+    const std::uint64_t bytes = stored_bytes(matrix, std::min(weights.block(), matrix.columns - column));
+    const std::byte* at = matrix.data + stored_bytes(matrix, first * matrix.columns + column);
+    for (std::size_t r = 0; r < kTileRows; ++r, at += row_bytes) {
       if (r % 16 == 0) keep_tiles_awake();
       for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
     }
