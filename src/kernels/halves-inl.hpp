@@ -40,6 +40,16 @@ HWY_INLINE V NearestUpperHalf(D words, V word) {
   return hn::ShiftRight<16>(hn::Add(word, hn::Add(hn::Set(words, 0x7fff), odd)));
 }
 
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// Two vectors of float32 numbers as bfloat16. Numbers below the normal range become zero. (Highway has no name for the
+// instruction.) Requires: has_bfloat16().
+HWY_INLINE hn::Vec512<std::uint16_t> RoundTwo(hn::Vec512<float> first, hn::Vec512<float> second) {
+  hn::Vec512<std::uint16_t> halves;
+  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves.raw) : "v"(first.raw), "v"(second.raw));
+  return halves;
+}
+#endif
+
 }  // namespace poise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -1,4 +1,5 @@
 // Float32 numbers as sums of bfloat16 numbers.
+#include "kernels/processor.hpp"
 #include "kernels/product_kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -12,11 +13,12 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-void Split(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
+// Numbers [from, from + count).
+void SplitInWords(const float* x, std::size_t from, std::size_t count, std::span<std::uint16_t* const> parts) {
   const hn::RebindToSigned<Floats> words;
   const hn::RebindToUnsigned<Floats> bits;
   const hn::Rebind<std::uint16_t, Floats> halves;
-  for (std::size_t i = 0; i < count; i += hn::Lanes(Floats())) {
+  for (std::size_t i = from; i < from + count; i += hn::Lanes(Floats())) {
     const auto number = Load(x + i);
     const auto word = hn::BitCast(words, number);
     const auto magnitude = hn::And(word, hn::Set(words, 0x7fffffff));
@@ -34,6 +36,42 @@ void Split(const float* x, std::size_t count, std::span<std::uint16_t* const> pa
       rest = hn::Sub(rest, hn::BitCast(Floats(), hn::ShiftLeft<16>(next)));
     }
   }
+}
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// 32 numbers at a time.
+void SplitByProcessor(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
+  const hn::FixedTag<std::uint16_t, 32> halves;
+  const hn::Half<decltype(halves)> half;
+  const hn::RebindToUnsigned<Floats> words;
+  const auto exponent = hn::Set(halves, 0x7f80);
+  const auto floats = [&](auto bits)
+                          HWY_ATTR { return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(words, bits))); };
+  for (std::size_t i = 0; i < count; i += 32) {
+    auto low = Load(x + i);
+    auto high = Load(x + i + 16);
+    auto part = RoundTwo(low, high);
+    // Infinities, NaN, and what would become an infinity.
+    if (!hn::AllFalse(halves, hn::Eq(hn::And(part, exponent), exponent))) {
+      SplitInWords(x, i, 32, parts);
+      continue;
+    }
+    hn::StoreU(part, halves, parts.front() + i);
+    for (std::uint16_t* const to : parts.subspan(1)) {
+      low = hn::Sub(low, floats(hn::LowerHalf(half, part)));
+      high = hn::Sub(high, floats(hn::UpperHalf(half, part)));
+      part = RoundTwo(low, high);
+      hn::StoreU(part, halves, to + i);
+    }
+  }
+}
+#endif
+
+void Split(const float* x, std::size_t count, std::span<std::uint16_t* const> parts) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  if (has_bfloat16()) return SplitByProcessor(x, count, parts);
+#endif
+  SplitInWords(x, 0, count, parts);
 }
 
 }  // namespace poise::HWY_NAMESPACE

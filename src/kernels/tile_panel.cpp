@@ -74,19 +74,12 @@ struct InWords {
 };
 
 #if HWY_TARGET <= HWY_AVX3
-// Highway has no name for the instruction.
-HWY_INLINE __m512i RoundTwo(hn::Vec<Numbers> first, hn::Vec<Numbers> second) {
-  __m512i halves;
-  asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first.raw), "v"(second.raw));
-  return halves;
-}
-
 struct ByProcessor {
   Factors first;
   Factors second;
 
   HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
-    _mm512_storeu_si512(to, RoundTwo(NumbersOf(codes, first), NumbersOf(codes + 16, second)));
+    hn::StoreU(RoundTwo(NumbersOf(codes, first), NumbersOf(codes + 16, second)), hn::FixedTag<std::uint16_t, 32>(), to);
   }
 };
 
@@ -96,7 +89,7 @@ struct ByTable {
 
   HWY_INLINE ByTable(const Factors& first, const Factors& second) {
     const auto all = hn::Iota(Numbers(), 0);
-    tables = RoundTwo(hn::MulAdd(all, first.scale, first.start), hn::MulAdd(all, second.scale, second.start));
+    tables = RoundTwo(hn::MulAdd(all, first.scale, first.start), hn::MulAdd(all, second.scale, second.start)).raw;
   }
 
   HWY_INLINE void round(const std::uint8_t* codes, std::uint16_t* to) const {
