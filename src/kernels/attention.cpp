@@ -1,6 +1,8 @@
 #include "kernels/attention.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention.cpp"
@@ -19,33 +21,54 @@ float Largest(const float* data, std::size_t count) {
   const std::size_t lanes = hn::Lanes(Floats());
   auto largest = hn::Set(Floats(), data[0]);
   std::size_t i = 0;
+  // Four, which do not wait for each other.
+  auto second = largest;
+  auto third = largest;
+  auto fourth = largest;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    largest = hn::Max(largest, Load(data + i));
+    second = hn::Max(second, Load(data + i + lanes));
+    third = hn::Max(third, Load(data + i + 2 * lanes));
+    fourth = hn::Max(fourth, Load(data + i + 3 * lanes));
+  }
+  largest = hn::Max(hn::Max(largest, second), hn::Max(third, fourth));
   for (; i + lanes <= count; i += lanes) largest = hn::Max(largest, Load(data + i));
   if (i < count) largest = hn::Max(largest, hn::Set(Floats(), *std::max_element(data + i, data + count)));
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// Sums a few numbers in float32 before adding them to the sum.
-double SumOfAll(const float* data, std::size_t count) {
-  constexpr std::size_t kVectorsPerSum = 64;
+double Exponentials(float* scores, std::size_t count, float scale, const float* sink) {
+  constexpr std::size_t kOfSum = 64;  // in float32, before they are added to the others
   const std::size_t lanes = hn::Lanes(Floats());
-  double total = 0;
+  float most = sink == nullptr ? -std::numeric_limits<float>::infinity() : *sink;
+  if (count > 0) most = std::max(most, scale * Largest(scores, count));
+  const auto factor = hn::Set(Floats(), scale);
+  const auto largest = hn::Set(Floats(), most);
+  const auto exponential = [&](auto score) HWY_ATTR { return Exponential(hn::MulSub(score, factor, largest)); };
+  double total = sink == nullptr ? 0 : std::exp(static_cast<double>(*sink) - static_cast<double>(most));
   std::size_t i = 0;
   while (i + lanes <= count) {
     auto sum = hn::Zero(Floats());
-    for (const std::size_t end = std::min(count, i + kVectorsPerSum * lanes); i + lanes <= end; i += lanes)
-      sum = hn::Add(sum, Load(data + i));
+    for (const std::size_t end = std::min(count, i + kOfSum); i + lanes <= end; i += lanes) {
+      const auto weight = exponential(Load(scores + i));
+      hn::StoreU(weight, Floats(), scores + i);
+      sum = hn::Add(sum, weight);
+    }
     total += static_cast<double>(Sum(sum));
   }
-  for (; i < count; ++i) total += static_cast<double>(data[i]);
+  if (i == count) return total;
+  HWY_ALIGN float rest[kMaxLanes];
+  hn::Store(exponential(LoadTail(scores + i, count - i)), Floats(), rest);
+  for (std::size_t r = 0; i < count; ++i, ++r) {
+    scores[i] = rest[r];
+    total += static_cast<double>(rest[r]);
+  }
   return total;
 }
 
 void Softmax(float* scores, std::size_t count) {
-  if (count == 0) return;
-  const auto largest = hn::Set(Floats(), Largest(scores, count));
-  Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return Exponential(hn::Sub(score, largest)); });
-  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / SumOfAll(scores, count)));
-  Transform(scores, count, [&](auto score, std::size_t) HWY_ATTR { return hn::Mul(score, factor); });
+  const auto factor = hn::Set(Floats(), static_cast<float>(1.0 / Exponentials(scores, count, 1, nullptr)));
+  Transform(scores, count, [&](auto weight, std::size_t) HWY_ATTR { return hn::Mul(weight, factor); });
 }
 
 void AddFloatRows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
@@ -59,10 +82,15 @@ HWY_AFTER_NAMESPACE();
 namespace poise {
 namespace {
 
+HWY_EXPORT(Exponentials);
 HWY_EXPORT(Softmax);
 HWY_EXPORT(AddFloatRows);
 
 }  // namespace
+
+double exponentials(float* scores, std::size_t count, float scale, const float* sink) {
+  return HWY_DYNAMIC_DISPATCH(Exponentials)(scores, count, scale, sink);
+}
 
 void softmax(float* scores, std::size_t count) { HWY_DYNAMIC_DISPATCH(Softmax)(scores, count); }
 

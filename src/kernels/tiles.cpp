@@ -90,18 +90,18 @@ struct NumberTiles {
 
   POISE_AMX void begin_sums(const float* sums) const {
     begin<0>(sums);
-    begin<1>(sums + kSumsOfTile);
+    begin<1>(sums + lower());
     if constexpr (kWide) {
-      begin<2>(sums + kTileSums);
-      begin<3>(sums + kTileSums + kSumsOfTile);
+      begin<2>(sums + block.group_step);
+      begin<3>(sums + block.group_step + lower());
     }
   }
   // Stores the sums, and begins those of the next tokens: a tile that is stored is loaded at once.
   POISE_AMX void end_sums(float* sums, const float* next) const {
     end<0>(sums, next, 0);
-    if constexpr (kWide) end<2>(sums, next, kTileSums);
-    end<1>(sums, next, kSumsOfTile);
-    if constexpr (kWide) end<3>(sums, next, kTileSums + kSumsOfTile);
+    if constexpr (kWide) end<2>(sums, next, block.group_step);
+    end<1>(sums, next, lower());
+    if constexpr (kWide) end<3>(sums, next, block.group_step + lower());
   }
 
  private:
@@ -118,13 +118,16 @@ struct NumberTiles {
     }
   }
 
+  // From sums of the upper rows to those of the lower ones.
+  POISE_AMX std::size_t lower() const { return kRowsOfTile * block.row_step; }
+
   template <int kTile>
   POISE_AMX void begin(const float* sums) const {
-    block.is_first ? Unit::template clear<kTile>() : Unit::template load<kTile>(sums, kBytesOfRow);
+    block.is_first ? Unit::template clear<kTile>() : Unit::template load<kTile>(sums, 4 * block.row_step);
   }
   template <int kTile>
   POISE_AMX void end(float* sums, const float* next, std::size_t at) const {
-    Unit::template store<kTile>(sums + at, kBytesOfRow);
+    Unit::template store<kTile>(sums + at, 4 * block.row_step);
     if (next != nullptr) begin<kTile>(next + at);
   }
 };
@@ -133,11 +136,12 @@ template <class Unit, bool kWide>
 POISE_AMX void add_groups(const TileBlock& block, std::size_t first, std::size_t last, float* sums) {
   constexpr std::size_t kGroups = kWide ? 2 : 1;
   NumberTiles<Unit, kWide> tiles = {block, first * block.step};
-  sums += first * kTileSums;
+  const std::size_t step = kGroups * block.group_step;
+  sums += first * block.group_step;
   tiles.begin_sums(sums);
-  for (std::size_t g = first; g < last; g += kGroups, sums += kGroups * kTileSums) {
+  for (std::size_t g = first; g < last; g += kGroups, sums += step) {
     tiles.add_products();
-    tiles.end_sums(sums, g + kGroups < last ? sums + kGroups * kTileSums : nullptr);
+    tiles.end_sums(sums, g + kGroups < last ? sums + step : nullptr);
     tiles.place += kGroups * block.step;
   }
 }

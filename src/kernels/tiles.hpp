@@ -71,11 +71,14 @@ struct TileBlock {
   std::size_t step = 0;    // numbers from the x of a group to that of the next
   std::size_t columns = 0;
   bool is_first = false;  // there are no sums yet: what is in their place does not count
+  // Numbers from the sums of a row to those of the next, and from those of a group to those of the next.
+  std::size_t row_step = kTileTokens;
+  std::size_t group_step = kTileSums;
 };
 
-// Adds the products of a block to sums [groups, kTileRows, kTileTokens]. Sums those of three parts separately first,
-// the smallest before the others: rounding then costs no more than for whole numbers. Requires: a TileScope of this
-// thread.
+// Adds the products of a block to sums [groups, kTileRows, kTileTokens], whose steps may be others. Sums those of three
+// parts separately first, the smallest before the others: rounding then costs no more than for whole numbers. Requires:
+// a TileScope of this thread.
 void multiply_tiles(const TileBlock& block, float* sums);
 
 // The same of one tile of tokens, as codes and the upper and the lower bytes of integers. `columns` is a multiple of

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
+#include "kernels/activation.hpp"
 #include "kernels/aligned_vector.hpp"
+#include "kernels/attention.hpp"
 #include "kernels/product_kernels.hpp"
 #include "kernels/tile_panel.hpp"
 #include "kernels/tiles.hpp"
@@ -33,6 +36,21 @@ void put_pairs(const float* first, const float* second, std::size_t count, const
     for (std::size_t p = 0; p < kParts; ++p)
       put_tile_pairs(parts[0][p], parts[1][p], numbers, out.data + p * out.apart + from / kTileTokens * step, step);
   }
+}
+
+// In place: scores without `scale` become weights times their sum, those outside of `seen` become 0. Returns what makes
+// them weights.
+float weigh_without_sum(float* scores, std::size_t count, const IndexRange& seen, float scale,
+                        const AttentionHeads& heads, std::size_t head) {
+  if (heads.cap != 0.0F) {
+    for (std::size_t i = seen.first; i < seen.last; ++i) scores[i] *= scale;
+    soft_cap(scores + seen.first, seen.size(), heads.cap);
+    scale = 1;
+  }
+  std::fill(scores, scores + seen.first, -std::numeric_limits<float>::infinity());
+  std::fill(scores + seen.last, scores + count, -std::numeric_limits<float>::infinity());
+  const float* const sink = heads.sinks == nullptr ? nullptr : heads.sinks + head;
+  return static_cast<float>(1.0 / exponentials(scores, count, scale, sink));
 }
 
 // Some rows of queries, keys, values and weights as tiles. A thread keeps its memory.
@@ -109,50 +127,45 @@ class TiledAttention {
     const Parts of_queries = begin_rows(query_parts_, size_);
     for (std::size_t row = rows.first; row < rows.last; ++row)
       take_row(queries + place(row), size_, row - rows.first, of_queries);
-    const std::size_t stride = last - first + kTileTokens;  // a sink may follow the scores
+    const std::size_t columns = last - first;
+    const std::size_t stride = columns + kTileTokens;  // not a power of two, which would share lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
-    for (std::size_t at = first; at < last; at += 2 * kTileTokens) {
-      const TileBlock block = {.weights = of_queries.at(0),
-                               .stride = tile_row_stride(size_),
-                               .x = keys(at).at(0),
-                               .groups = 2,
-                               .step = kParts * size_ * kTileTokens,
-                               .columns = size_,
-                               .is_first = true};
-      multiply_tiles(block, sums_);
-      for (std::size_t g = 0; g < 2; ++g) {
-        for (std::size_t r = 0; r < kTileRows; ++r) {
-          float* const to = scores_.data() + r * stride + at - first + g * kTileTokens;
-          const float* const from = sums_ + g * kTileSums + r * kTileTokens;
-          for (std::size_t i = 0; i < kTileTokens; ++i) to[i] = from[i] * scale;
-        }
-      }
-    }
+    multiply_tiles({.weights = of_queries.at(0),
+                    .stride = tile_row_stride(size_),
+                    .x = keys(first).at(0),
+                    .groups = columns / kTileTokens,
+                    .step = kParts * size_ * kTileTokens,
+                    .columns = size_,
+                    .is_first = true,
+                    .row_step = stride,
+                    .group_step = kTileTokens},
+                   scores_.data());
 
-    const Parts of_weights = begin_rows(weight_parts_, last - first);
+    const Parts of_weights = begin_rows(weight_parts_, columns);
+    std::array<float, kTileRows> factors;
     for (std::size_t row = rows.first; row < rows.last; ++row) {
       const IndexRange seen = seen_by(token(row), heads.window);
+      const std::size_t begin = begin_ + first;
       float* const scores = scores_.data() + (row - rows.first) * stride;
-      float* const begin = scores + seen.first - begin_ - first;
-      float* const end = scores + seen.last - begin_ - first;
-      weigh(begin, seen.size(), heads, task.head + row % task.count);
-      std::fill(scores, begin, 0.0F);
-      std::fill(end, scores + last - first, 0.0F);
-      take_row(scores, last - first, row - rows.first, of_weights);
+      factors[row - rows.first] = weigh_without_sum(scores, columns, {seen.first - begin, seen.last - begin}, scale,
+                                                    heads, task.head + row % task.count);
+      take_row(scores, columns, row - rows.first, of_weights);
     }
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
-                               .stride = tile_row_stride(last - first),
+                               .stride = tile_row_stride(columns),
                                .x = values(number).at(first * kTileTokens),
                                .groups = 2,
                                .step = kParts * positions_ * kTileTokens,
-                               .columns = last - first,
+                               .columns = columns,
                                .is_first = true};
       multiply_tiles(block, sums_);
       for (std::size_t row = rows.first; row < rows.last; ++row) {
-        for (std::size_t g = 0; g < 2; ++g)
-          std::copy_n(sums_ + g * kTileSums + (row - rows.first) * kTileTokens, kTileTokens,
-                      out + place(row) + number + g * kTileTokens);
+        for (std::size_t g = 0; g < 2; ++g) {
+          const float* const from = sums_ + g * kTileSums + (row - rows.first) * kTileTokens;
+          float* const to = out + place(row) + number + g * kTileTokens;
+          for (std::size_t i = 0; i < kTileTokens; ++i) to[i] = from[i] * factors[row - rows.first];
+        }
       }
     }
   }

@@ -842,6 +842,32 @@ TEST_P(Kernels, SoftmaxDoesNotHideWhatIsNoNumber) {
   }
 }
 
+// Scores of positions that are not seen are -infinity.
+TEST_P(Kernels, ExponentialsDependOnWhatIsSeenAlone) {
+  std::mt19937 random(6);
+  const std::vector<float> scores = random_floats(192, random);
+  const float sink = 0.75F;
+  const float scale = 3;
+  std::vector<float> alone = scores;
+  const double sum = exponentials(alone.data(), alone.size(), scale, &sink);
+  double most = static_cast<double>(sink);
+  for (const float score : scores) most = std::max(most, static_cast<double>(scale * score));
+  double expected = std::exp(static_cast<double>(sink) - most);
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const double weight = std::exp(static_cast<double>(scale) * static_cast<double>(scores[i]) - most);
+    ASSERT_NEAR(static_cast<double>(alone[i]), weight, 1e-6 * weight);
+    expected += weight;
+  }
+  EXPECT_NEAR(sum, expected, 1e-6 * expected);
+
+  std::vector<float> among(64 + 192 + 64, -std::numeric_limits<float>::infinity());
+  std::copy(scores.begin(), scores.end(), among.begin() + 64);
+  EXPECT_EQ(exponentials(among.data(), among.size(), scale, &sink), sum);
+  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), among.begin() + 64));
+  EXPECT_EQ(among.front(), 0.0F);
+  EXPECT_EQ(among.back(), 0.0F);
+}
+
 TEST_P(Kernels, SiluIsAccurateFarOutToo) {
   std::vector<float> gate;
   for (float x = -130; x <= 130; x += 0.37F) gate.push_back(x);
