@@ -178,7 +178,7 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
         __builtin_prefetch(row + start + asked + i, 0, 3);
       }
     }
-    for (std::size_t v = 0; v < kVectors; ++v) {
+    for (std::size_t v = 0; v < kVectors && part.codes != nullptr; ++v) {
       CodePutter putter = {four.rows + v * kRowsOfVector, start,
                            part.codes + (r - part.first + v * kRowsOfVector) * places.row_step, &places};
       for (std::size_t i = 0; i < blocks; ++i) {
@@ -195,6 +195,12 @@ void ExpandCodes(const StoredRows& matrix, const CodePart& part) {
 
 #endif
 
+template <class Type>
+constexpr NibblePlaces NibblesOf() {
+  if constexpr (requires { Type::kNibbles; }) return Type::kNibbles;
+  return {};
+}
+
 // How a type becomes panels. Requires: no code is above kLargest. Codes with a sign are put with 128 added.
 template <class Type, std::uint8_t kLargest, bool kSigned = false>
 constexpr CodeForm CodeFormOf() {
@@ -206,7 +212,8 @@ constexpr CodeForm CodeFormOf() {
           .has_mins = Type::kHasMins,
           .words = !Type::template Sums<1>::kBytes,
           .largest = kLargest,
-          .vnni = POISE_HAVE_VNNI != 0};
+          .vnni = POISE_HAVE_VNNI != 0,
+          .nibbles = NibblesOf<Type>()};
 #else
   return {};
 #endif

@@ -32,11 +32,19 @@ struct CodePart {
   std::size_t begin;
   std::size_t count;
   std::size_t step;             // columns that share a scale, in the panel
-  std::uint8_t* codes;          // without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]
+  std::uint8_t* codes;          // without signs: [count / 4, kCodeRows, 4] or [kCodeRows, row_bytes]. Null: not wanted
   float* scales;                // [count / step, kCodeRows]
   float* mins;                  // the same: what is added to each code times scale
   std::size_t row_bytes = 0;    // 0: the order for vectors
   void (*between)() = nullptr;  // called after every kLargestBlock columns or so, unless it is null
+};
+
+// Where blocks have codes of four bits whose 32 columns share a scale: in 16 bytes, whose low halves are the first 16
+// columns, or in 32 bytes, whose low halves are 32 columns and whose high halves the next 32.
+struct NibblePlaces {
+  std::size_t block_bytes = 0;  // 0: the codes are others
+  std::size_t first = 0;        // byte of a block
+  std::size_t together = 16;    // bytes
 };
 
 // How a stored type becomes panels.
@@ -49,6 +57,7 @@ struct CodeForm {
   bool words = false;        // x has 15 bits and a sign
   std::uint8_t largest = 0;  // code
   bool vnni = false;         // these kernels have its instructions
+  NibblePlaces nibbles = {};
 };
 
 // How the x of some tokens is laid out for panels.

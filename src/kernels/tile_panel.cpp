@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/processor.hpp"
+#include "kernels/stored_rows.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tile_panel.cpp"
@@ -121,9 +122,58 @@ void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
   }
 }
 
-void RoundCodes(const CodePart& part, const CodeForm& form, std::uint16_t* out, std::size_t stride) {
+#if HWY_TARGET <= HWY_AVX3
+// Without a byte for each code.
+template <std::size_t kTogether>
+void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
+                  std::size_t stride) {
+  const hn::FixedTag<std::uint16_t, 32> words;
+  const hn::FixedTag<std::uint8_t, 32> bytes;
+  const NibblePlaces& places = form.nibbles;
+  const std::size_t row_bytes = matrix.columns / form.elements * places.block_bytes;
+  const auto* row = reinterpret_cast<const std::uint8_t*>(matrix.data) + part.first * row_bytes +
+                    part.begin / form.elements * places.block_bytes + places.first;
+  const auto shifts =
+      hn::Combine(words, hn::Set(hn::Half<decltype(words)>(), 4), hn::Zero(hn::Half<decltype(words)>()));
+  for (std::size_t r = 0; r < part.last - part.first; ++r, row += row_bytes, out += stride) {
+    if (part.between != nullptr && r % 4 == 0) part.between();
+    const std::uint8_t* codes = row;
+    std::size_t in_block = 0;
+    const auto put = [&](std::size_t column, auto halves) HWY_ATTR {
+      const Factors factors(part, column / 32, r);
+      // The table has sixteen numbers twice: bits above the lower four do not count.
+      _mm512_storeu_si512(out + column, _mm512_permutexvar_epi16(halves.raw, ByTable(factors, factors).tables));
+    };
+    for (std::size_t i = 0; i < part.count; i += 2 * kTogether) {
+      if constexpr (kTogether == 16) {
+        const auto twice = hn::PromoteTo(words, hn::LoadDup128(bytes, codes));
+        put(i, hn::Shr(twice, shifts));
+      } else {
+        const auto both = hn::PromoteTo(words, hn::LoadU(bytes, codes));
+        put(i, both);
+        put(i + 32, hn::ShiftRight<4>(both));
+      }
+      codes += kTogether;
+      in_block += 2 * kTogether;
+      if (in_block < form.elements) continue;
+      in_block = 0;
+      codes += places.block_bytes - form.elements / 2;
+    }
+  }
+}
+#endif
+
+void RoundCodes(const StoredRows& matrix, CodePart part, const CodeForm& form, std::uint16_t* out, std::size_t stride) {
+#if HWY_TARGET <= HWY_AVX3
+  const bool are_nibbles = has_bfloat16() && form.nibbles.block_bytes > 0 && part.step == 32;
+  if (are_nibbles) part.codes = nullptr;
+#endif
+  form.expand(matrix, part);
   PrepareFactors(part, form);
 #if HWY_TARGET <= HWY_AVX3
+  if (are_nibbles)
+    return form.nibbles.together == 16 ? RoundNibbles<16>(matrix, part, form, out, stride)
+                                       : RoundNibbles<32>(matrix, part, form, out, stride);
   if (has_bfloat16())
     return form.largest < 16 ? RoundRows<ByTable>(part, out, stride) : RoundRows<ByProcessor>(part, out, stride);
 #endif
@@ -243,8 +293,9 @@ HWY_EXPORT(ScaleSums);
 
 }  // namespace
 
-void round_codes(const CodePart& part, const CodeForm& form, std::uint16_t* out, std::size_t stride) {
-  HWY_DYNAMIC_DISPATCH(RoundCodes)(part, form, out, stride);
+void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
+                 std::size_t stride) {
+  HWY_DYNAMIC_DISPATCH(RoundCodes)(matrix, part, form, out, stride);
 }
 
 void put_tile_words(const void* tokens, std::size_t stride, std::size_t words, void* out) {

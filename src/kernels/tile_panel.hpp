@@ -9,10 +9,11 @@
 
 namespace poise {
 
-// Codes of an expanded part of rows, times their scales, rounded to bfloat16: out [kTileRows, stride]. NaN stays NaN,
-// and an infinite scale makes its numbers NaN. Overwrites part.scales and part.mins.
+// Codes of a part of rows, times their scales, rounded to bfloat16: out [kTileRows, stride]. NaN stays NaN, and an
+// infinite scale makes its numbers NaN. Expands the part, whose codes, scales and mins are working memory.
 // A count that is a multiple of 16 only is rounded up; codes and scales are read as far, whatever they are.
-void round_codes(const CodePart& part, const CodeForm& form, std::uint16_t* out, std::size_t stride);
+void round_codes(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
+                 std::size_t stride);
 
 // Turns the words of four bytes of kTileTokens tokens, which are `stride` bytes apart, into out [words, kTileTokens].
 // Requires: `words` is a multiple of 16.

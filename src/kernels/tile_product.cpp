@@ -53,8 +53,7 @@ class TilePanel {
     if (weights.are_codes()) return weights.panels.expand(weights.matrix, part);
     if (weights.form == TileForm::rounded && weights.step > 0) {
       part.step = weights.step;
-      weights.panels.expand(weights.matrix, part);
-      round_codes(part, weights.panels, parts_.data(), kRowStride);
+      round_codes(weights.matrix, part, weights.panels, parts_.data(), kRowStride);
       for (std::size_t r = 0; r < rows.size(); ++r) pad(parts_.data() + r * kRowStride, count);
       return;
     }

@@ -48,6 +48,8 @@ template <std::size_t kTokens>
 using BytesOf32 = ByteSums<kTokens, 32>;
 
 struct Q4_0Type : ScaledCodes<BytesOf32, 18, false, 8> {
+  static constexpr NibblePlaces kNibbles = {.block_bytes = kBytes, .first = 2};
+
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(2);
@@ -56,6 +58,8 @@ struct Q4_0Type : ScaledCodes<BytesOf32, 18, false, 8> {
 };
 
 struct Q4_1Type : ScaledCodes<BytesOf32, 20, true> {
+  static constexpr NibblePlaces kNibbles = {.block_bytes = kBytes, .first = 4};
+
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     const Codes pairs = sums.load(4);

@@ -167,6 +167,8 @@ struct SixBitFactors {
 };
 
 struct Q4_KType : SixBitFactors<144> {
+  static constexpr NibblePlaces kNibbles = {.block_bytes = kBytes, .first = 16, .together = 32};
+
   template <class Into>
   static HWY_INLINE void multiply(Into& sums) {
     add_two<0>(sums);
