@@ -263,7 +263,9 @@ void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y
 }
 
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision) {
-  const auto& [gate, up, combine, down] = product;
+  const GatedProduct::Rows& gate = product.gate;
+  const GatedProduct::Rows& up = product.up;
+  const Matrix* const down = product.down;
   if (!has_plain_rows(*gate.matrix, tokens, precision) || !has_plain_rows(*up.matrix, tokens, precision) ||
       !has_plain_rows(*down, tokens, precision))
     return false;
@@ -287,7 +289,7 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
     const std::size_t last = std::min(first + block, down->inputs());
     multiply_rows(gate.matrix->stored(), gate.first + first, gate.first + last, of_gate.x, of_block, stride);
     multiply_rows(up.matrix->stored(), up.first + first, up.first + last, (of_up ? *of_up : of_gate).x, other, stride);
-    for (std::size_t t = 0; t < tokens; ++t) combine(of_block + t * stride, other + t * stride, last - first);
+    for (std::size_t t = 0; t < tokens; ++t) product.combine(of_block + t * stride, other + t * stride, last - first);
     of_down.take({of_block, stride, {0, tokens}, {b, b + 1}});
   });
   Work({down, y}, {{}, std::move(of_down)}, precision).run();
