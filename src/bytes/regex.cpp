@@ -15,6 +15,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/oniguruma.hpp"
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 
 namespace poise {
@@ -46,13 +47,7 @@ T* allocated(T* pointer) {
   return pointer;
 }
 
-// For messages: a few whole characters.
-std::string_view front_of(std::string_view text) {
-  constexpr std::size_t kMost = 200;
-  if (text.size() <= kMost) return text;
-  text = text.substr(0, kMost);
-  return text.substr(0, text.size() - incomplete_tail(text));
-}
+constexpr std::size_t kShown = 200;  // bytes of an expression, in messages
 
 std::string message_of(int code) {
   std::array<PCRE2_UCHAR8, 256> buffer{};
@@ -71,7 +66,7 @@ struct Regex::Code {
 Regex::Regex(std::string_view expression, std::string where) {
   const auto refuse = [&](std::string_view problem) {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("{}: the regular expression \"{}\": {}", where, front_of(expression), problem));
+                fmt::format("{}: the regular expression \"{}\": {}", where, shortened(expression, kShown), problem));
   };
   if (expression.size() > kMaxExpressionBytes) refuse(fmt::format("more than {} bytes", kMaxExpressionBytes));
   auto code = std::make_unique<Code>();
@@ -88,7 +83,7 @@ Regex::Regex(std::string_view expression, std::string where) {
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
   code->code.reset(
       pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
-  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, front_of(pattern)));
+  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, shortened(pattern, kShown)));
   code->jit = pcre2_jit_compile_8(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
   code_ = std::move(code);
 }
