@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <charconv>
 #include <cstring>
 #include <mutex>
 #include <new>
@@ -76,15 +75,29 @@ std::size_t bytes_of(DigestAlgorithm algorithm) {
 }
 
 std::string spelled(DigestAlgorithm algorithm, std::span<const std::byte> bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  digits.reserve(2 * bytes.size());
+  const auto [begin, digits] = digest_spelling(algorithm);
+  std::string text(begin);
+  text.reserve(begin.size() + 2 * bytes.size());
   for (const std::byte byte : bytes) {
-    digits += kDigits[std::to_integer<std::size_t>(byte >> 4)];
-    digits += kDigits[std::to_integer<std::size_t>(byte & std::byte{15})];
+    text += digits[std::to_integer<std::size_t>(byte >> 4)];
+    text += digits[std::to_integer<std::size_t>(byte & std::byte{15})];
   }
-  return digest_text(algorithm, std::move(digits));
+  return text;
 }
+
+// By character: the values of an algorithm's digits; kNoDigit for others.
+using DigitValues = std::array<std::uint16_t, 256>;
+constexpr std::uint16_t kNoDigit = 0x100;
+constexpr DigitValues digit_values(DigestAlgorithm algorithm) {
+  DigitValues values{};
+  values.fill(kNoDigit);
+  const std::string_view digits = digest_spelling(algorithm).digits;
+  for (std::size_t i = 0; i < digits.size(); ++i)
+    values[static_cast<unsigned char>(digits[i])] = static_cast<std::uint16_t>(i);
+  return values;
+}
+constexpr DigitValues kLowerDigits = digit_values(DigestAlgorithm::sha256);
+constexpr DigitValues kUpperDigits = digit_values(DigestAlgorithm::crc32c);
 
 // The bytes that a text spells in the usual way; empty if it does not.
 struct Digits {
@@ -94,15 +107,16 @@ struct Digits {
 Digits digits_of(DigestAlgorithm algorithm, std::string_view text) {
   Digits digits;
   const std::size_t count = bytes_of(algorithm);
-  if (count == 0 || text.size() < 2 * count) return digits;
-  const char* at = text.data() + text.size() - 2 * count;
+  const std::string_view begin = digest_spelling(algorithm).begin;
+  if (count == 0 || text.size() != begin.size() + 2 * count || !text.starts_with(begin)) return digits;
+  const DigitValues& values = algorithm == DigestAlgorithm::crc32c ? kUpperDigits : kLowerDigits;
+  const auto* at = reinterpret_cast<const unsigned char*>(text.data() + begin.size());
   for (std::size_t i = 0; i < count; ++i, at += 2) {
-    unsigned byte = 0;
-    if (const auto [stop, error] = std::from_chars(at, at + 2, byte, 16); error != std::errc() || stop != at + 2)
-      return digits;
+    const unsigned byte = unsigned{values[at[0]]} << 4 | values[at[1]];
+    if (byte >= kNoDigit) return digits;
     digits.bytes[i] = static_cast<std::byte>(byte);
   }
-  if (spelled(algorithm, std::span(digits.bytes).first(count)) == text) digits.count = count;
+  digits.count = count;
   return digits;
 }
 

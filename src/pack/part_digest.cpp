@@ -63,11 +63,8 @@ std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {
 }
 
 std::string digest_text(DigestAlgorithm algorithm, std::string digits) {
-  if (algorithm == DigestAlgorithm::crc32c) {
-    std::ranges::transform(digits, digits.begin(), upper);
-    digits = "0x" + digits;
-  }
-  return std::string(digest_name(algorithm)) + ":" + digits;
+  if (algorithm == DigestAlgorithm::crc32c) std::ranges::transform(digits, digits.begin(), upper);
+  return digits.insert(0, digest_spelling(algorithm).begin);
 }
 
 bool same_digest(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }

@@ -35,6 +35,23 @@ BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest);
 // Null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 
+// How Poise writes digests of an algorithm: what is before the digits, and the sixteen digits.
+struct DigestSpelling {
+  std::string_view begin;
+  std::string_view digits;
+};
+constexpr DigestSpelling digest_spelling(DigestAlgorithm algorithm) {
+  constexpr std::string_view kLower = "0123456789abcdef";
+  switch (algorithm) {
+    case DigestAlgorithm::sha256: return {"sha256:", kLower};
+    case DigestAlgorithm::crc32c: return {"crc32c:0x", "0123456789ABCDEF"};
+    case DigestAlgorithm::xxh3: return {"xxh3:", kLower};
+    case DigestAlgorithm::none:
+    case DigestAlgorithm::unknown: break;
+  }
+  return {":", kLower};
+}
+
 // The text, as Poise writes it, of the digits that a hasher of that algorithm gives.
 std::string digest_text(DigestAlgorithm algorithm, std::string digits);
 
