@@ -19,6 +19,33 @@ class KeySet {
 
   // False when the set has it already. Requires: the text outlives this.
   bool insert(std::string_view key) {
+    const std::uint64_t trait = trait_of(key);
+    if (size_ >= kFew || (traits_ & trait) != 0) return search_and_insert(key);
+    traits_ |= trait;
+    few_[size_++] = key;
+    return true;
+  }
+
+  std::size_t size() const { return size_; }
+
+  void clear() {
+    if (more_) {
+      more_.reset();
+      table_.clear();
+    }
+    size_ = 0;
+    traits_ = 0;
+  }
+
+ private:
+  // One bit of 64: keys with different bits differ.
+  static std::uint64_t trait_of(std::string_view key) {
+    if (key.empty()) return 1;
+    const unsigned sum = 5U * static_cast<unsigned char>(key.front()) + static_cast<unsigned char>(key.back());
+    return std::uint64_t{1} << ((sum + key.size()) % 64);
+  }
+
+  [[gnu::noinline]] bool search_and_insert(std::string_view key) {
     if (size_ < kFew) {
       const auto end = few_.begin() + static_cast<std::ptrdiff_t>(size_);
       if (std::find(few_.begin(), end, key) != end) return false;
@@ -32,17 +59,6 @@ class KeySet {
     return true;
   }
 
-  std::size_t size() const { return size_; }
-
-  void clear() {
-    if (more_) {
-      more_.reset();
-      table_.clear();
-    }
-    size_ = 0;
-  }
-
- private:
   void begin_table() {
     more_.emplace();
     for (std::size_t i = 0; i < kFew; ++i) put(few_[i], i);
@@ -54,6 +70,7 @@ class KeySet {
   }
 
   std::size_t size_ = 0;
+  std::uint64_t traits_ = 0;  // of the few keys
   std::array<std::string_view, kFew> few_;
   std::optional<std::deque<std::string_view>> more_;
   TextTable table_;  // of all keys, once there are more than a few

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/little_endian.hpp"
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "numeric/float_formats.hpp"
@@ -64,12 +65,6 @@ bool may_be_indefinite(Kind kind) {
   return kind == Kind::bytes || kind == Kind::text || kind == Kind::array || kind == Kind::map;
 }
 
-std::uint64_t load_be(std::span<const std::byte> bytes) {
-  std::uint64_t number = 0;
-  for (const std::byte byte : bytes) number = number << 8U | std::to_integer<std::uint64_t>(byte);
-  return number;
-}
-
 Value negative_value(std::uint64_t argument) {
   if (argument <= INT64_MAX) return Value(-1 - static_cast<std::int64_t>(argument));
   return Value(-1.0 - static_cast<double>(argument));  // below what 64 bits hold: the nearest number
@@ -100,52 +95,67 @@ void Cursor::fail(std::string_view problem, std::uint64_t offset, ErrorKind kind
   throw Error(kind, describe(problem), path_, offset);
 }
 
+inline std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
+  if (count > bytes_.size() - at_) fail_cut_off(begin);
+  const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(count));
+  at_ += taken.size();
+  return taken;
+}
+
+template <typename Number>
+Number Cursor::take_number(std::size_t begin) {
+  return load_be<Number>(take_bytes(sizeof(Number), begin).data());
+}
+
+inline std::string_view Cursor::last_string(const Item& item) const {
+  const auto content = bytes_.first(at_).last(static_cast<std::size_t>(item.argument()));
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
+}
+
 // RFC 8949, section 3.
 Item Cursor::decode() {
   const std::size_t begin = at_;
-  const unsigned first = std::to_integer<unsigned>(take_bytes(1, begin)[0]);
+  const unsigned first = take_number<std::uint8_t>(begin);
   const unsigned low = first & 0x1fU;
-  constexpr unsigned kOneByte = 24;
-  constexpr unsigned kEightBytes = 27;
+  constexpr unsigned kLeastLong = 24;
   constexpr unsigned kIndefinite = 31;
-  Item item;
-  item.kind = kMajorTypes[first >> 5U];
-  if (item.kind == Kind::none) return simple_or_float(low, begin);
-  if (low < kOneByte) {
-    item.argument = low;
-  } else {
-    if (low <= kEightBytes) {
-      item.argument = load_be(take_bytes(std::size_t{1} << (low - kOneByte), begin));
-    } else if (low == kIndefinite && may_be_indefinite(item.kind)) {
-      item.indefinite = true;
-    } else {
-      refuse_byte(begin);
+  const Kind kind = kMajorTypes[first >> 5U];
+  if (kind == Kind::none) return simple_or_float(low, begin);
+  std::uint64_t argument = low;
+  bool indefinite = false;
+  if (low >= kLeastLong) {
+    switch (low) {
+      case 24: argument = take_number<std::uint8_t>(begin); break;
+      case 25: argument = take_number<std::uint16_t>(begin); break;
+      case 26: argument = take_number<std::uint32_t>(begin); break;
+      case 27: argument = take_number<std::uint64_t>(begin); break;
+      default:
+        if (low != kIndefinite || !may_be_indefinite(kind)) refuse_byte(begin);
+        argument = 0;
+        indefinite = true;
     }
-    if (rules_ == Rules::deterministic) require_shortest(item, begin);
+    if (rules_ == Rules::deterministic) require_shortest(Item(kind, argument, indefinite), begin);
   }
-  if (item.kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
-  if (item.indefinite || (item.kind != Kind::text && item.kind != Kind::bytes)) return item;
-  take_bytes(item.argument, begin);
-  if (item.kind == Kind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
+  const Item item(kind, argument, indefinite);
+  if (kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
+  if (indefinite || (kind != Kind::text && kind != Kind::bytes)) return item;
+  take_bytes(argument, begin);
+  if (kind == Kind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
   return item;
 }
 
 Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
   switch (low) {
     case 20:
-    case 21: return {.kind = Kind::boolean, .argument = low - 20};
-    case 22: return {.kind = Kind::null};
+    case 21: return Item(Kind::boolean, low - 20);
+    case 22: return Item(Kind::null);
     case 23:
       if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
-      return {.kind = Kind::undefined};
-    case 25:
-      return floating(static_cast<double>(decode_f16(static_cast<std::uint16_t>(load_be(take_bytes(2, begin))))),
-                      begin);
-    case 26:
-      return floating(
-          static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(load_be(take_bytes(4, begin))))), begin);
-    case 27: return floating(std::bit_cast<double>(load_be(take_bytes(8, begin))), begin);
-    case 31: return {.kind = Kind::end};
+      return Item(Kind::undefined);
+    case 25: return floating(static_cast<double>(decode_f16(take_number<std::uint16_t>(begin))), begin);
+    case 26: return floating(static_cast<double>(std::bit_cast<float>(take_number<std::uint32_t>(begin))), begin);
+    case 27: return floating(std::bit_cast<double>(take_number<std::uint64_t>(begin)), begin);
+    case 31: return Item(Kind::end);
     default: refuse_byte(begin);
   }
 }
@@ -157,26 +167,17 @@ Item Cursor::floating(double number, std::size_t begin) const {
     if (!std::ranges::equal(std::span(shortest).first(length), bytes_.subspan(begin, at_ - begin)))
       refuse_form("a float in other than its shortest form", begin);
   }
-  return {.kind = Kind::floating, .argument = std::bit_cast<std::uint64_t>(number)};
+  return Item(Kind::floating, std::bit_cast<std::uint64_t>(number));
 }
 
-std::string_view Cursor::last_string(const Item& item) const {
-  const auto content = bytes_.first(at_).last(static_cast<std::size_t>(item.argument));
-  return {reinterpret_cast<const char*>(content.data()), content.size()};
-}
-
-std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
-  if (count > bytes_.size() - at_)
-    fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
-  const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(count));
-  at_ += taken.size();
-  return taken;
+void Cursor::fail_cut_off(std::size_t begin) const {
+  fail(fmt::format("CBOR: an item needs more than the {} bytes left", bytes_.size() - begin), offset_ + begin);
 }
 
 void Cursor::require_shortest(const Item& item, std::size_t begin) const {
-  if (item.indefinite) refuse_form("an indefinite length", begin);
-  if (at_ - begin == shortest_head(item.argument)) return;
-  refuse_form(fmt::format("the number {} in other than its shortest form", item.argument), begin);
+  if (item.indefinite()) refuse_form("an indefinite length", begin);
+  if (at_ - begin == shortest_head(item.argument())) return;
+  refuse_form(fmt::format("the number {} in other than its shortest form", item.argument()), begin);
 }
 
 void Cursor::refuse_byte(std::size_t begin) const {
@@ -187,20 +188,20 @@ void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
   fail(fmt::format("not in deterministic CBOR encoding: {}", problem), offset_ + begin);
 }
 
-Item Cursor::take() {
+inline Item Cursor::take() {
   const std::uint64_t begin = position();
   if (depth_ > max_depth_) fail(fmt::format("CBOR: nested deeper than {} levels", max_depth_), begin);
   Item item = decode();
-  while (item.kind == Kind::tag) item = decode();
-  if (item.kind == Kind::end) fail("CBOR: a break where an item is expected", begin);
+  while (item.kind() == Kind::tag) item = decode();
+  if (item.kind() == Kind::end) fail("CBOR: a break where an item is expected", begin);
   return item;
 }
 
-Item Cursor::take(Kind expected) {
+inline Item Cursor::take(Kind expected) {
   const std::uint64_t begin = position();
   Item item = take();
-  if (item.kind != expected)
-    fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind)), begin);
+  if (item.kind() != expected)
+    fail(fmt::format("expected {}, found {}", to_string(expected), to_string(item.kind())), begin);
   return item;
 }
 
@@ -210,28 +211,32 @@ bool Cursor::at_break() {
   return true;
 }
 
-std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
+inline std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
   const std::uint64_t left = bytes_.size() - at_;
-  if (item.argument > left / least_bytes_each) {
-    fail(
-        fmt::format("CBOR: {} of {} entries cannot be in the {} bytes left", to_string(item.kind), item.argument, left),
-        position());
+  if (item.argument() > left / least_bytes_each) {
+    fail(fmt::format("CBOR: {} of {} entries cannot be in the {} bytes left", to_string(item.kind()), item.argument(),
+                     left),
+         position());
   }
-  return item.argument;
+  return item.argument();
 }
 
-KeySet* Cursor::empty_key_set(Keys keys) {
+inline KeySet* Cursor::empty_key_set(Keys keys) {
   if (rules_ == Rules::deterministic || keys == Keys::checked_by_caller) return nullptr;
-  if (depth_ >= key_sets_.size()) key_sets_.resize(depth_ + 1);
-  key_sets_[depth_].clear();
-  return &key_sets_[depth_];
+  while (depth_ >= key_sets_.size()) key_sets_.push_back(std::make_unique<KeySet>());
+  KeySet* const set = key_sets_[depth_].get();
+  set->clear();
+  return set;
+}
+
+inline std::string_view Cursor::string_content(const Item& item) {
+  return item.indefinite() ? join_pieces(item) : last_string(item);
 }
 
 // The pieces of an indefinite string are definite strings of its kind.
-std::string_view Cursor::string_content(const Item& item) {
-  if (!item.indefinite) return last_string(item);
+std::string_view Cursor::join_pieces(const Item& item) {
   std::string whole;
-  while (!at_break()) whole += take_piece(item.kind);
+  while (!at_break()) whole += take_piece(item.kind());
   charge(budget_.take_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
 }
@@ -239,12 +244,12 @@ std::string_view Cursor::string_content(const Item& item) {
 std::string_view Cursor::take_piece(Kind kind) {
   const std::uint64_t begin = position();
   const Item piece = decode();
-  if (piece.kind != kind || piece.indefinite)
-    fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind)), begin);
+  if (piece.kind() != kind || piece.indefinite())
+    fail(fmt::format("CBOR: a piece of {} is {}", to_string(kind), to_string(piece.kind())), begin);
   return last_string(piece);
 }
 
-std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument; }
+std::uint64_t Cursor::u64() { return take(Kind::unsigned_integer).argument(); }
 std::string_view Cursor::text() { return string_content(take(Kind::text)); }
 Map Cursor::map(Keys keys) { return Map(*this, take(Kind::map), keys); }
 Array Cursor::array() { return Array(*this, take(Kind::array)); }
@@ -265,11 +270,11 @@ bool Cursor::null() {
 
 Value Cursor::to_value(const Item& item) {
   charge(budget_.take_value());
-  switch (item.kind) {
-    case Kind::unsigned_integer: return item.argument;
-    case Kind::negative_integer: return negative_value(item.argument);
-    case Kind::boolean: return item.argument != 0;
-    case Kind::floating: return std::bit_cast<double>(item.argument);
+  switch (item.kind()) {
+    case Kind::unsigned_integer: return item.argument();
+    case Kind::negative_integer: return negative_value(item.argument());
+    case Kind::boolean: return item.argument() != 0;
+    case Kind::floating: return std::bit_cast<double>(item.argument());
     case Kind::text: return string_content(item);
     case Kind::bytes: {
       const auto content = std::as_bytes(std::span(string_content(item)));
@@ -310,12 +315,14 @@ void Cursor::charge(bool affordable) const {
   if (!affordable) fail("CBOR: more values than a text of this size may hold", position());
 }
 
+void Cursor::skip() { pass(take()); }
+
 void Cursor::pass(const Item& item) {
-  if (item.indefinite && (item.kind == Kind::text || item.kind == Kind::bytes)) {
-    while (!at_break()) take_piece(item.kind);
-  } else if (item.kind == Kind::array) {
+  if (item.indefinite() && (item.kind() == Kind::text || item.kind() == Kind::bytes)) {
+    while (!at_break()) take_piece(item.kind());
+  } else if (item.kind() == Kind::array) {
     for (Array array(*this, item); array.next();) skip();
-  } else if (item.kind == Kind::map) {
+  } else if (item.kind() == Kind::map) {
     for (Map map(*this, item); map.next();) skip();
   }
 }
@@ -325,7 +332,7 @@ void Cursor::finish() const {
 }
 
 Array::Array(Cursor& in, const Item& item)
-    : in_(in), indefinite_(item.indefinite), left_(item.indefinite ? 0 : in.checked_count(item, 1)) {
+    : in_(in), indefinite_(item.indefinite()), left_(item.indefinite() ? 0 : in.checked_count(item, 1)) {
   // One frame beyond the allowed depth exists, so that an empty container may be at it; take() refuses items below.
   in_.frames_[in_.depth_++] = {{}, UINT64_MAX, false};
 }
@@ -339,8 +346,8 @@ bool Array::next() {
 
 Map::Map(Cursor& in, const Item& item, Keys keys)
     : in_(in),
-      indefinite_(item.indefinite),
-      left_(item.indefinite ? 0 : in.checked_count(item, 2)),
+      indefinite_(item.indefinite()),
+      left_(item.indefinite() ? 0 : in.checked_count(item, 2)),
       keys_(in.empty_key_set(keys)) {
   in_.frames_[in_.depth_++] = {{}, 0, true};
 }
@@ -353,12 +360,13 @@ bool Map::next() {
   const std::size_t begin = in_.at_;
   key_position_ = in_.position();
   const Item item = in_.take();
-  text_key_ = item.kind == Kind::text;
+  text_key_ = item.kind() == Kind::text;
   if (text_key_) {
     key_ = in_.string_content(item);
   } else {
     key_ = {};
-    other_key_ = in_.to_value(item);
+    if (!other_) other_ = std::make_unique<OtherKeys>();
+    other_->key = in_.to_value(item);
   }
   in_.charge(in_.budget_.take_key(keys_read_++));
   if (in_.rules_ == Rules::deterministic) {
@@ -371,15 +379,14 @@ bool Map::next() {
   return true;
 }
 
-std::string Map::shown_key() const { return text_key_ ? fmt::format("\"{}\"", printable(key_)) : to_json(other_key_); }
+std::string Map::shown_key() const { return text_key_ ? fmt::format("\"{}\"", printable(key_)) : to_json(other_->key); }
 
 bool Map::is_new() {
   if (keys_ == nullptr) return true;
   if (text_key_) return keys_->insert(key_);
-  if (!other_keys_) other_keys_ = std::make_unique<KeySet>();
-  const std::string encoded = encode(other_key_);
+  const std::string encoded = encode(other_->key);
   in_.charge(in_.budget_.take_text(encoded.size()));
-  return other_keys_->insert(in_.joined_.emplace_back(encoded));
+  return other_->seen.insert(in_.joined_.emplace_back(encoded));
 }
 
 void Map::require_ascending(std::string_view encoded) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -46,13 +47,22 @@ enum class Kind : std::uint8_t {
   end
 };
 
-// One head. Small enough for registers: a large manifest has two million.
-struct Item {
-  Kind kind = Kind::none;
-  bool indefinite = false;
+// One head, in two registers: a large manifest has two million. Single bytes in it would be put together in memory.
+class Item {
+ public:
+  explicit Item(Kind kind, std::uint64_t argument = 0, bool indefinite = false)
+      : kind_(std::uint64_t{static_cast<std::uint8_t>(kind)} | (indefinite ? kIndefinite : 0)), argument_(argument) {}
+
+  Kind kind() const { return static_cast<Kind>(kind_ & 0xffU); }
+  bool indefinite() const { return (kind_ & kIndefinite) != 0; }
   // The number, the count, the tag, the length of a string; -1 - n for a negative integer n, the bits of a
   // floating-point number.
-  std::uint64_t argument = 0;
+  std::uint64_t argument() const { return argument_; }
+
+ private:
+  static constexpr std::uint64_t kIndefinite = 0x100;
+  std::uint64_t kind_;
+  std::uint64_t argument_;
 };
 
 class Map;
@@ -78,7 +88,7 @@ class Cursor {
   // Skips a null, which marks an absent optional value; false if something else follows.
   bool null();
   // Skips the next item and checks it. Builds nothing.
-  void skip() { pass(take()); }
+  void skip();
   // Throws when bytes are left.
   void finish() const;
 
@@ -108,6 +118,9 @@ class Cursor {
   Item simple_or_float(unsigned low, std::size_t begin);
   Item floating(double number, std::size_t begin) const;
   std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);
+  template <typename Number>
+  Number take_number(std::size_t begin);
+  [[noreturn]] void fail_cut_off(std::size_t begin) const;
   Value to_value(const Item& item);
   Value map_value(const Item& item);
   void charge(bool affordable) const;
@@ -115,7 +128,8 @@ class Cursor {
   // Of bytes and text. Requires: the item was read last.
   std::string_view string_content(const Item& item);
   std::string_view last_string(const Item& item) const;  // for a definite string
-  std::string_view take_piece(Kind kind);                // for an indefinite one
+  std::string_view join_pieces(const Item& item);        // for an indefinite one
+  std::string_view take_piece(Kind kind);                // of an indefinite one
   void require_shortest(const Item& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;
@@ -133,8 +147,8 @@ class Cursor {
   std::size_t at_ = 0;
   std::size_t depth_ = 0;
   std::array<Frame, kMaxNesting + 1> frames_;
-  std::deque<std::string> joined_;  // strings in pieces, and keys other than text
-  std::deque<KeySet> key_sets_;     // by depth, of the open maps
+  std::deque<std::string> joined_;                 // strings in pieces, and keys other than text
+  std::vector<std::unique_ptr<KeySet>> key_sets_;  // by depth, of the open maps
 };
 
 // The entries of an array: for (auto items = in.array(); items.next();) in.u64();
@@ -157,7 +171,7 @@ class Array {
   std::uint64_t left_ = 0;
 };
 
-// The entries of a map: for (auto map = in.map(); map.next();) { if (map.key() == "version") ... else in.skip(); }
+// The entries of a map: for (auto map = in.map(); map.next();) { if (map.is("version")) ... else in.skip(); }
 // Each key comes once; in deterministic encoding they ascend.
 class Map {
  public:
@@ -170,8 +184,13 @@ class Map {
   // Empty when the key is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
-  // The key when it is not text.
-  const Value& other_key() const { return other_key_; }
+  // Whether the key is this literal; compared in place, where == calls memcmp().
+  template <std::size_t kSize>
+  bool is(const char (&name)[kSize]) const {
+    return key_.size() == kSize - 1 && std::memcmp(key_.data(), name, kSize - 1) == 0;
+  }
+  // The key. Requires: it is not text.
+  const Value& other_key() const { return other_->key; }
   std::uint64_t key_position() const { return key_position_; }
   // Remaining entries; 0 if the file does not give their number.
   std::uint64_t size_hint() const { return left_; }
@@ -191,10 +210,13 @@ class Map {
   std::uint64_t key_position_ = 0;
   std::size_t keys_read_ = 0;
   std::string_view key_;
-  Value other_key_;
-  std::string_view previous_;           // deterministic: the encoded key before
-  KeySet* keys_ = nullptr;              // lenient
-  std::unique_ptr<KeySet> other_keys_;  // lenient: keys other than text, encoded
+  std::string_view previous_;  // deterministic: the encoded key before
+  KeySet* keys_ = nullptr;     // lenient
+  struct OtherKeys {
+    Value key;    // the last
+    KeySet seen;  // lenient: all of them, encoded
+  };
+  std::unique_ptr<OtherKeys> other_;  // keys other than text; null: none yet
 };
 
 }  // namespace poise::cbor
