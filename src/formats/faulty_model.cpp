@@ -25,9 +25,9 @@ FaultyModel::FaultyModel(std::string message, const std::string& path, std::vect
     : Error(ErrorKind::invalid_file, std::move(message), path),
       found_(std::make_shared<Found>(Found{std::move(faults), std::move(sound)})) {}
 
-void Faults::note(const Error& error, const std::string& tensor) {
+void Faults::note(const Error& error, std::string_view tensor) {
   if (found_.empty()) first_kind_ = error.kind();
-  found_.push_back({Severity::error, error.message(), error.path(), error.offset(), tensor});
+  found_.push_back({Severity::error, error.message(), error.path(), error.offset(), std::string(tensor)});
   if (found_.size() != kMostFaults) return;
   found_.push_back({Severity::error,
                     fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults),

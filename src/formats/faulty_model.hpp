@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ class Faults {
 
   // False if the step throws an error of these kinds; adds the fault. `tensor`: the one it is about, if it is.
   template <typename Step>
-  bool attempt(Step&& step, const std::string& tensor = {}) {
+  bool attempt(Step&& step, std::string_view tensor = {}) {
     try {
       step();
       return true;
@@ -62,7 +63,7 @@ class Faults {
   FaultyModel with(Model sound) &&;
 
  private:
-  void note(const Error& error, const std::string& tensor);
+  void note(const Error& error, std::string_view tensor);
 
   std::vector<ErrorKind> kinds_;
   std::vector<Finding> found_;
@@ -77,7 +78,7 @@ class TensorFaults {
   // False if the step throws invalid_file; adds the fault, of that tensor. Throws a FaultyModel when there are too
   // many.
   template <typename Step>
-  bool attempt(Step&& step, const std::string& tensor = {}) {
+  bool attempt(Step&& step, std::string_view tensor = {}) {
     const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);
     if (faults_.are_enough()) throw_if_any();
     return is_sound;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/tensor.hpp>
@@ -14,24 +15,24 @@
 
 namespace poise::ztensor {
 
-// One run of stored bytes (a component in 1.x, a part in 2).
+// One run of stored bytes (a component in 1.x, a part in 2). Texts are those of the cursor that read them.
 struct Component {
-  std::string role;
+  std::string_view role;
   DType dtype = DType::unknown;
-  std::string dtype_name;  // in the file's spelling
+  Boxed<std::string> spelling;  // as Part::spelling
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
-  std::string encoding = "raw";
+  std::string_view encoding = "raw";
   std::optional<std::uint64_t> decoded_length;  // if the file has it
-  std::string digest;                           // empty: none
-  std::string shard;                            // version 2; empty: this file
+  std::string_view digest;                      // empty: none
+  std::string_view shard;                       // version 2; empty: this file
   std::uint64_t position = 0;                   // of its map in the manifest
 };
 
 struct Object {
-  std::string name;
+  std::string_view name;
   Shape shape;
-  std::string layout = "dense";  // "format" in 1.x
+  std::string_view layout = "dense";  // "format" in 1.x
   Attributes attributes;
   std::vector<Component> components;
   bool big_endian = false;     // version 0.1

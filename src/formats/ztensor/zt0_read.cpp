@@ -55,8 +55,9 @@ class EntryParser {
     } else if (key == "size") {
       data.length = in_.u64();
     } else if (key == "dtype") {
-      data.dtype_name = parse_type_name(in_);
-      data.dtype = dtype_spelled(kSpellings0, std::string_view(data.dtype_name)).value_or(DType::unknown);
+      const std::string_view spelled = parse_type_name(in_);
+      data.dtype = dtype_spelled(kSpellings0, spelled).value_or(DType::unknown);
+      data.spelling = spelling_of(data.dtype, spelled);
     } else if (key == "shape") {
       object.shape = parse_shape(in_);
     } else if (key == "encoding") {

@@ -108,15 +108,15 @@ class ManifestParser {
   void parse() {
     bool any_objects = false;
     for (auto root = in_.map(); root.next();) {
-      if (root.key() == "version") {
+      if (root.is("version")) {
         version_ = in_.text();
-      } else if (root.key() == "attributes") {
+      } else if (root.is("attributes")) {
         if (!in_.null()) attributes_ = in_.attributes();
-      } else if (root.key() == "generator") {
+      } else if (root.is("generator")) {
         generator_ = in_.text();
-      } else if (root.key() == "objects" || root.key() == "tensors") {
+      } else if (root.is("objects") || root.is("tensors")) {
         if (any_objects) in_.fail("both \"objects\" and \"tensors\" are here", root.key_position());
-        is_1_0_ = root.key() == "tensors";
+        is_1_0_ = root.is("tensors");
         any_objects = true;
         parse_objects();
       } else {
@@ -159,20 +159,20 @@ class ManifestParser {
     bool has_shape = false;
     bool has_format = false;
     bool has_components = false;
-    std::string dtype;
+    std::string_view dtype;
     for (auto map = in_.map(); map.next();) {
-      if (map.key() == "shape") {
+      if (map.is("shape")) {
         has_shape = true;
         object.shape = parse_shape(in_);
-      } else if (map.key() == "format") {
+      } else if (map.is("format")) {
         has_format = true;
         object.layout = parse_type_name(in_);
-      } else if (map.key() == "attributes") {
+      } else if (map.is("attributes")) {
         if (!in_.null()) object.attributes = in_.attributes();
-      } else if (map.key() == "components") {
+      } else if (map.is("components")) {
         has_components = true;
         parse_components(object);
-      } else if (map.key() == "dtype" && is_1_0_) {
+      } else if (map.is("dtype") && is_1_0_) {
         dtype = parse_type_name(in_);
       } else {
         in_.skip();
@@ -204,25 +204,24 @@ class ManifestParser {
     std::string_view dtype;
     std::string_view type;
     for (auto map = in_.map(); map.next();) {
-      const std::string_view key = map.key();
-      if (key == "dtype") {
+      if (map.is("dtype")) {
         dtype = parse_type_name(in_);
-      } else if (key == "offset") {
+      } else if (map.is("offset")) {
         has_offset = true;
         component.offset = in_.u64();
-      } else if (key == "length" || (key == "size" && is_1_0_)) {
+      } else if (map.is("length") || (map.is("size") && is_1_0_)) {
         if (has_length) in_.fail("both \"length\" and \"size\" are here", map.key_position());
         has_length = true;
         component.length = in_.u64();
       } else if (in_.null()) {
         continue;  // any other field may be null for absent, too
-      } else if (key == "type") {
+      } else if (map.is("type")) {
         type = parse_type_name(in_);
-      } else if (key == "encoding") {
+      } else if (map.is("encoding")) {
         component.encoding = parse_type_name(in_);
-      } else if (key == "uncompressed_length") {
+      } else if (map.is("uncompressed_length")) {
         component.decoded_length = in_.u64();
-      } else if (key == "digest") {
+      } else if (map.is("digest")) {
         component.digest = parse_type_name(in_);
       } else {
         in_.skip();
@@ -232,16 +231,18 @@ class ManifestParser {
     if (!has_offset) in_.fail("\"offset\" is missing", component.position);
     if (!has_length) in_.fail("\"length\" is missing", component.position);
     component.dtype = resolve(dtype, type);
-    component.dtype_name = type.empty() ? std::string(dtype) : fmt::format("{}:{}", dtype, type);
+    component.spelling = type.empty() ? spelling_of(component.dtype, dtype)
+                                      : spelling_of(component.dtype, fmt::format("{}:{}", dtype, type));
   }
 
   // 1.0: the tensor's type applies to all components except the indices, which are uint64.
-  void share_dtype(Object& object, const std::string& dtype) const {
+  void share_dtype(Object& object, std::string_view dtype) const {
     if (dtype.empty()) in_.fail("\"dtype\" is missing", object.position);
     for (Component& component : object.components) {
       const bool index = component.role == "indices" || component.role == "indptr" || component.role == "coords";
-      component.dtype_name = index ? "uint64" : dtype;
-      component.dtype = dtype_spelled(kSpellings0, std::string_view(component.dtype_name)).value_or(DType::unknown);
+      const std::string_view spelled = index ? "uint64" : dtype;
+      component.dtype = dtype_spelled(kSpellings0, spelled).value_or(DType::unknown);
+      component.spelling = spelling_of(component.dtype, spelled);
     }
   }
 

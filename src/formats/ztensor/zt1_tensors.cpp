@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -46,8 +45,7 @@ class ModelBuilder1::Impl {
 
   void take(Object& object) {
     const std::size_t extents = extents_.size();
-    const std::string name = object.name;  // add() takes it
-    if (faults_.attempt([&] { add(object); }, name)) return;
+    if (faults_.attempt([&] { add(object); }, object.name)) return;
     extents_.resize(extents);
     beginnings_.resize(model_.size());
   }
@@ -64,9 +62,9 @@ class ModelBuilder1::Impl {
     if (!std::ranges::is_sorted(object.components, {}, order_of))
       std::ranges::stable_sort(object.components, {}, order_of);
     Tensor tensor;
-    tensor.name = std::move(object.name);
+    tensor.name = object.name;
     tensor.shape = std::move(object.shape);
-    layout_ = std::move(object.layout);
+    layout_ = object.layout;
     kind_ = layout_from_name(layout_);
     tensor.attributes = std::move(object.attributes);
     const auto elements = element_count(tensor.shape);
@@ -87,7 +85,7 @@ class ModelBuilder1::Impl {
       }
       tensor.parts.push_back(part(tensor, component));
     }
-    beginnings_.push_back(2 * begin + (has_bytes ? 1 : 0));
+    beginnings_.push_back({2 * begin + (has_bytes ? 1 : 0), index});
     resolve(tensor, object.position);
     if (object.big_endian) swap_bytes(tensor);
     try {
@@ -99,9 +97,10 @@ class ModelBuilder1::Impl {
 
   void sort_tensors() {
     if (std::ranges::is_sorted(beginnings_)) return;
-    std::vector<std::uint32_t> order(beginnings_.size());
-    std::iota(order.begin(), order.end(), std::uint32_t{0});
-    std::ranges::sort(order, {}, [&](std::uint32_t tensor) { return std::pair(beginnings_[tensor], tensor); });
+    std::ranges::sort(beginnings_);
+    std::vector<std::uint32_t> order;
+    order.reserve(beginnings_.size());
+    for (const auto& [begin, tensor] : beginnings_) order.push_back(tensor);
     model_.reorder(order);
   }
 
@@ -128,9 +127,9 @@ class ModelBuilder1::Impl {
   Part part(const Tensor& tensor, Component& component) {
     Part part;
     part.blob = blob(tensor, component);
-    part.role = std::move(component.role);
+    part.role = component.role;
     part.dtype = component.dtype;
-    part.spelling = spelling_of(part.dtype, component.dtype_name);
+    part.spelling = std::move(component.spelling);
     if (!component.digest.empty()) part.digest = HeldDigest(digest_algorithm(component.digest), component.digest, true);
     return part;
   }
@@ -148,7 +147,7 @@ class ModelBuilder1::Impl {
     if (component.encoding != "zstd") {
       std::string reason = fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise",
                                        component.encoding, short_name(tensor.name));
-      return make_opaque_blob({std::move(range), component.encoding},
+      return make_opaque_blob({std::move(range), std::string(component.encoding)},
                               component.decoded_length.value_or(component.length), std::move(reason));
     }
     try {
@@ -243,11 +242,11 @@ class ModelBuilder1::Impl {
   std::string context_;
   std::vector<Extent> extents_;
   // Where each tensor's bytes begin, times two, plus one if it has any: an empty one comes before the one whose place
-  // it shares.
-  std::vector<std::uint64_t> beginnings_;
+  // it shares. With the tensor.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> beginnings_;
   TensorFaults faults_{model_};
   // Of the current tensor:
-  std::string layout_;
+  std::string_view layout_;
   Layout kind_ = Layout::dense;
   std::uint64_t elements_ = 0;
   bool sizes_known_ = true;                                                                     // of all its parts

@@ -43,6 +43,16 @@ std::string_view spelling(const Tensor& tensor, const Part& part) {
   refuse_tensor("zTensor 1.1", tensor);
 }
 
+// What the manifest says of a part.
+struct StoredComponent {
+  std::string role;
+  std::string dtype;
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;
+  std::string encoding = "raw";
+  std::string digest;  // empty: none
+};
+
 // Writes the stored bytes of parts and records their places.
 class ComponentWriter {
  public:
@@ -52,11 +62,11 @@ class ComponentWriter {
   }
 
   // finish() has its digest. `blob`: the part's bytes.
-  Component write(const Tensor& tensor, const Part& part, const Blob& blob) {
+  StoredComponent write(const Tensor& tensor, const Part& part, const Blob& blob) {
     sink_.pad_to(kAlignment1);
-    Component component;
+    StoredComponent component;
     component.role = part.role;
-    component.dtype_name = spelling(tensor, part);
+    component.dtype = spelling(tensor, part);
     component.offset = sink_.position();
     Hasher* const hasher = digests_.begin(&sink_);
     if (compressor_) {
@@ -89,11 +99,11 @@ class ComponentWriter {
   std::optional<ZstdCompressor> compressor_;
 };
 
-void encode_component(cbor::Encoder& out, const Component& component) {
+void encode_component(cbor::Encoder& out, const StoredComponent& component) {
   const bool encoded = component.encoding != "raw";
   out.map(3U + (encoded ? 1U : 0U) + (component.digest.empty() ? 0U : 1U));
   out.text("dtype");
-  out.text(component.dtype_name);
+  out.text(component.dtype);
   out.text("offset");
   out.u64(component.offset);
   out.text("length");
@@ -108,7 +118,7 @@ void encode_component(cbor::Encoder& out, const Component& component) {
   }
 }
 
-std::string encode_object(const Tensor& tensor, std::vector<Component> components) {
+std::string encode_object(const Tensor& tensor, std::vector<StoredComponent> components) {
   cbor::Encoder out(cbor::KeyOrder::by_text);
   out.map(tensor.attributes.empty() ? 3 : 4);
   out.text("shape");
@@ -122,8 +132,8 @@ std::string encode_object(const Tensor& tensor, std::vector<Component> component
   }
   out.text("components");
   out.map(components.size());
-  std::ranges::sort(components, {}, &Component::role);
-  for (const Component& component : components) {
+  std::ranges::sort(components, {}, &StoredComponent::role);
+  for (const StoredComponent& component : components) {
     out.text(component.role);
     encode_component(out, component);
   }
@@ -200,7 +210,7 @@ Tensor stored_form(const Tensor& tensor) {
   return stored;
 }
 
-using Components = std::vector<std::vector<Component>>;  // by tensor and part
+using Components = std::vector<std::vector<StoredComponent>>;  // by tensor and part
 
 void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 
@@ -250,7 +260,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
   std::vector<std::string> digests = writer.finish();
   auto digest = digests.begin();
   for (auto& written : components) {
-    for (Component& component : written) component.digest = std::move(*digest++);
+    for (StoredComponent& component : written) component.digest = std::move(*digest++);
   }
   write_end(sink, attributes, tensors, std::move(components));
 }
@@ -270,9 +280,9 @@ FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
     auto& planned = components.emplace_back();
     for (const Part& part : stored.parts) {
       sink.pad_to(kAlignment1);
-      Component& component = planned.emplace_back();
+      StoredComponent& component = planned.emplace_back();
       component.role = part.role;
-      component.dtype_name = spelling(stored, part);
+      component.dtype = spelling(stored, part);
       component.offset = sink.position();
       component.length = part.blob->size();
       component.encoding = options.zstd_level ? "zstd" : "raw";

@@ -88,12 +88,12 @@ class ManifestParser {
     Manifest2 manifest;
     bool has_objects = false;
     for (auto root = in_.map(); root.next();) {
-      if (root.key() == "objects") {
+      if (root.is("objects")) {
         has_objects = true;
         parse_objects(manifest.shards);  // all of them are known: "shards" precedes "objects" if keys ascend
-      } else if (root.key() == "shards") {
+      } else if (root.is("shards")) {
         parse_shards(manifest);
-      } else if (root.key() == "attributes") {
+      } else if (root.is("attributes")) {
         manifest.attributes = attributes();
       } else {
         in_.skip();
@@ -105,20 +105,20 @@ class ManifestParser {
   }
 
  private:
-  std::string name(const cbor::Map& map) const {
+  std::string_view name(const cbor::Map& map) const {
     const std::string_view key = map.key();
     if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
     if (key.empty() || key.size() > kMaxNameBytes2)
       in_.fail(fmt::format("a name has 1 to {} bytes, this one {}", kMaxNameBytes2, key.size()), map.key_position());
     if (key.find('\0') != std::string_view::npos) in_.fail("a name holds no NUL", map.key_position());
-    return std::string(key);
+    return key;
   }
 
   Attributes attributes() {
     std::vector<Attributes::Entry> entries;
     for (auto map = in_.map(); map.next();) {
-      std::string key = name(map);
-      entries.emplace_back(std::move(key), in_.value());
+      const std::string_view key = name(map);
+      entries.emplace_back(key, in_.value());
     }
     return Attributes::from_unique(std::move(entries));
   }
@@ -141,10 +141,10 @@ class ManifestParser {
     Shard shard{std::move(name), 0, {}};
     bool has_size = false;
     for (auto map = in_.map(); map.next();) {
-      if (map.key() == "size") {
+      if (map.is("size")) {
         has_size = true;
         shard.size = in_.u64();
-      } else if (map.key() == "digest") {
+      } else if (map.is("digest")) {
         shard.digest = digest();
       } else {
         in_.skip();
@@ -159,7 +159,7 @@ class ManifestParser {
     return shard;
   }
 
-  std::string digest() {
+  std::string_view digest() {
     const std::uint64_t begin = in_.position();
     const std::string_view text = parse_type_name(in_);
     if (!is_digest(text)) {
@@ -167,7 +167,7 @@ class ManifestParser {
                            short_name(text)),
                begin);
     }
-    return std::string(text);
+    return text;
   }
 
   void parse_objects(const std::vector<Shard>& shards) {
@@ -188,17 +188,17 @@ class ManifestParser {
   void parse_object(Object& object) {
     bool has_shape = false;
     bool has_parts = false;
-    object.layout.clear();
+    object.layout = {};
     for (auto map = in_.map(); map.next();) {
-      if (map.key() == "shape") {
+      if (map.is("shape")) {
         has_shape = true;
         object.shape = parse_shape(in_);
-      } else if (map.key() == "layout") {
+      } else if (map.is("layout")) {
         object.layout = parse_type_name(in_);
         if (object.layout.empty()) in_.fail("expected the name of a layout", map.key_position());
-      } else if (map.key() == "attributes") {
+      } else if (map.is("attributes")) {
         object.attributes = attributes();
-      } else if (map.key() == "parts") {
+      } else if (map.is("parts")) {
         has_parts = true;
         parse_parts(object);
       } else {
@@ -231,24 +231,23 @@ class ManifestParser {
     std::optional<std::string_view> dtype;
     std::string_view type;
     for (auto map = in_.map(); map.next();) {
-      const std::string_view key = map.key();
-      if (key == "dtype") {
+      if (map.is("dtype")) {
         dtype = parse_type_name(in_);
-      } else if (key == "type") {
+      } else if (map.is("type")) {
         type = parse_type_name(in_);
         if (type.empty()) in_.fail("expected the name of a logical type", map.key_position());
-      } else if (key == "blob") {
+      } else if (map.is("blob")) {
         has_blob = true;
         parse_blob(part);
-      } else if (key == "shard") {
+      } else if (map.is("shard")) {
         part.shard = in_.text();
         if (part.shard.empty()) in_.fail("expected the name of a shard", map.key_position());
-      } else if (key == "encoding") {
+      } else if (map.is("encoding")) {
         has_encoding = true;
         part.encoding = parse_type_name(in_);
-      } else if (key == "decoded_length") {
+      } else if (map.is("decoded_length")) {
         part.decoded_length = in_.u64();
-      } else if (key == "digest") {
+      } else if (map.is("digest")) {
         part.digest = digest();
       } else {
         in_.skip();
@@ -283,9 +282,7 @@ class ManifestParser {
       in_.fail(fmt::format("type: {} is stored as {}, not as {}", type, known->text.storage, dtype), part.position);
     }
     part.dtype = resolved.value_or(DType::unknown);
-    part.dtype_name = type.empty() ? std::string(dtype)
-                      : resolved   ? std::string(to_string(*resolved))
-                                   : fmt::format("{}:{}", dtype, type);
+    if (!resolved) part.spelling = fmt::format("{}:{}", dtype, type);
   }
 
   ManifestBytes& bytes_;

@@ -56,7 +56,7 @@ class Heaps {
   }
 
   // Null if the table lacks the name.
-  Heap* find(const std::string& shard) {
+  Heap* find(std::string_view shard) {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;
   }
@@ -97,7 +97,7 @@ class Heaps {
     return source;
   }
 
-  std::map<std::string, Heap> heaps_;
+  std::map<std::string, Heap, std::less<>> heaps_;
 };
 
 // Makes tensors from objects while they are read; finish() sorts them by the order of their bytes.
@@ -117,8 +117,7 @@ class ModelBuilder final : public ManifestListener2 {
 
   void take(Object& object) override {
     const std::size_t before = model_.size();
-    const std::string name = object.name;  // add() takes it
-    if (faults_.attempt([&] { add(object); }, name)) return;
+    if (faults_.attempt([&] { add(object); }, object.name)) return;
     offsets_.resize(before);
     if (has_shards_) ranks_.resize(before);
     heaps_->for_each([&](Heap& heap) {
@@ -139,13 +138,12 @@ class ModelBuilder final : public ManifestListener2 {
  private:
   void add(Object& object) {
     if (object.components.size() > 1) {
-      std::ranges::stable_sort(object.components, {}, [](const Component& part) {
-        return std::pair(std::string_view(part.shard), part.offset);
-      });
+      std::ranges::stable_sort(object.components, {},
+                               [](const Component& part) { return std::pair(part.shard, part.offset); });
     }
     const auto index = static_cast<std::uint32_t>(model_.size());
     Tensor tensor;
-    tensor.name = std::move(object.name);
+    tensor.name = object.name;
     tensor.shape = std::move(object.shape);
     tensor.attributes = std::move(object.attributes);
     tensor.parts.reserve(object.components.size());
@@ -175,7 +173,7 @@ class ModelBuilder final : public ManifestListener2 {
                 input_.source->name(), position);
   }
 
-  Heap& place(const std::string& tensor, const Component& part) {
+  Heap& place(std::string_view tensor, const Component& part) {
     const auto fail_here = [&](std::string_view problem) { fail(tensor, part.role, part.position, problem); };
     Heap* const heap = heaps_->find(part.shard);
     if (heap == nullptr) fail_here(fmt::format("shard: \"{}\" is not in the table of shards", part.shard));
@@ -222,18 +220,18 @@ class ModelBuilder final : public ManifestListener2 {
     return static_cast<std::uint32_t>(position - range_.begin);
   }
 
-  Part part(const std::string& tensor, const Heap& heap, Component& component) {
+  Part part(std::string_view tensor, const Heap& heap, Component& component) {
     Part part;
     part.blob = blob(tensor, heap, component);
-    part.role = std::move(component.role);
+    part.role = component.role;
     part.dtype = component.dtype;
-    part.spelling = spelling_of(part.dtype, component.dtype_name);
+    part.spelling = std::move(component.spelling);
     if (!component.digest.empty())
       part.digest = HeldDigest(digest_algorithm2(component.digest), component.digest, false);
     return part;
   }
 
-  HeldBlob blob(const std::string& name, const Heap& heap, const Component& part) {
+  HeldBlob blob(std::string_view name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source)
       return make_missing_blob(
@@ -245,7 +243,7 @@ class ModelBuilder final : public ManifestListener2 {
       if (!shared) shared = make_zstd_seekable_blob(std::move(range), size);
       return shared;
     }
-    return make_opaque_blob({std::move(range), part.encoding}, size,
+    return make_opaque_blob({std::move(range), std::string(part.encoding)}, size,
                             fmt::format("the encoding \"{}\" of tensor {} is not known to this version of Poise",
                                         part.encoding, short_name(name)));
   }
