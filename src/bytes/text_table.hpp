@@ -87,8 +87,19 @@ class TextTable {
   // Inserts `position` for `text`, or returns the position that the text has already. Requires: position < UINT32_MAX.
   template <typename TextAt>
   std::optional<std::uint32_t> insert(std::string_view text, std::uint32_t position, const TextAt& text_at) {
+    return insert(fetch(text), text, position, text_at);
+  }
+
+  // The same in two steps: fetch() makes room and fetches memory, which takes a while; insert() uses what it returns.
+  std::uint32_t fetch(std::string_view text) {
     if (size_ + 1 + (size_ + 1) / 4 > slots_.size()) reserve(size_ + 1);
     const std::uint32_t tag = hash(text);
+    __builtin_prefetch(&slots_[tag & (slots_.size() - 1)], 1);
+    return tag;
+  }
+  template <typename TextAt>
+  std::optional<std::uint32_t> insert(std::uint32_t tag, std::string_view text, std::uint32_t position,
+                                      const TextAt& text_at) {
     Slot& slot = slots_[place(tag, text, text_at)];
     if (!slot.is_free()) return slot.position();
     slot = Slot(tag, position);

@@ -79,9 +79,10 @@ const Tensor& Model::add(Tensor tensor) {
   require(tensor.parts.size() <= kMaxParts - parts_, "parts in all", kMaxParts);
   require(tensor.shape.size() <= kMaxRank, "dimensions", kMaxRank);
   reserve(tensors_.size() + 1);
+  const std::uint32_t tag = by_name_->fetch(tensor.name);
   const Tensor& added = tensors_.emplace_back(std::move(tensor));
   const auto position = static_cast<std::uint32_t>(tensors_.size() - 1);
-  if (!by_name_->insert(added.name, position,
+  if (!by_name_->insert(tag, added.name, position,
                         [this](std::uint32_t at) -> std::string_view { return tensors_[at].name; })) {
     parts_ += added.parts.size();
     return added;
