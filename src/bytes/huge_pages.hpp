@@ -26,7 +26,7 @@ void advise_huge_pages(List& list) {
   advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
 }
 
-// An allocator.
+// An allocator of memory that begins with a line of the cache.
 
 template <typename T>
 class HugePages {
@@ -40,18 +40,20 @@ class HugePages {
   T* allocate(std::size_t count) {
     if (count > kMostBytes / sizeof(T)) throw std::bad_array_new_length();
     const std::size_t bytes = count * sizeof(T);
-    if (bytes < kHugePage) return static_cast<T*>(::operator new(bytes, std::align_val_t(alignof(T))));
+    if (bytes < kHugePage) return static_cast<T*>(::operator new(bytes, std::align_val_t(kLine)));
     void* const memory = ::operator new(bytes, std::align_val_t(kHugePage));
     advise_huge_pages(memory, bytes);
     return static_cast<T*>(memory);
   }
   void deallocate(T* memory, std::size_t count) {
-    ::operator delete(memory, std::align_val_t(count * sizeof(T) < kHugePage ? alignof(T) : kHugePage));
+    ::operator delete(memory, std::align_val_t(count * sizeof(T) < kHugePage ? kLine : kHugePage));
   }
 
   friend bool operator==(const HugePages&, const HugePages&) { return true; }
 
  private:
+  static constexpr std::size_t kLine = 64;
+  static_assert(alignof(T) <= kLine);
   static constexpr std::size_t kMostBytes = PTRDIFF_MAX;
 };
 

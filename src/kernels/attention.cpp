@@ -72,7 +72,7 @@ void Softmax(float* scores, std::size_t count) {
 }
 
 void AddFloatRows(const FloatRows& weights, const FloatRows& values, std::size_t size, float* out) {
-  AddWeightedRows(weights, FloatValues{values.data, values.stride}, values.count, size, out);
+  AddWeightedRows(weights, FloatValues{values.data, values.stride}, values.count, size, {}, out);
 }
 
 }  // namespace poise::HWY_NAMESPACE

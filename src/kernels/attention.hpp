@@ -12,8 +12,8 @@ struct FloatRows {
   std::size_t count = 0;
 };
 
-// How many queries share the loaded keys and values.
-inline constexpr std::size_t kQueriesTogether = 4;
+// How many queries share the loaded keys and values, at most.
+inline constexpr std::size_t kQueriesTogether = 8;
 
 // In place: exp(scale * scores[i] - max), where `max` is the largest of all scale * scores[i] and of the sink, if there
 // is one. Returns their sum, with the sink's exp(sink - max): NaN where a score is NaN or +infinity. Blocks of 64 scores

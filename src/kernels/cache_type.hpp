@@ -25,6 +25,8 @@ struct CachedRun {
   const std::byte* block = nullptr;  // aligned for float32
   std::size_t first = 0;
   std::size_t count = 0;
+  const std::byte* next = nullptr;  // the block after it, which is prefetched
+  std::size_t next_bytes = 0;
 };
 
 // For heads of `size` numbers. Numbers become float32 one vector at a time; sums are float32. A row gets the same bits

@@ -121,10 +121,21 @@ struct Q8Blocks {
   }
 };
 
+// Vectors of keys that meet kCount queries: a sum is sequential, so at least four overlap.
+template <std::size_t kCount>
+constexpr std::size_t kKeyVectors = kCount == 1 ? 4 : 2;
+
+// The steps of ScoreBlock().
+template <std::size_t kCount>
+HWY_INLINE std::size_t ScoreSteps(std::size_t size) {
+  return size * kBlockPositions / (kKeyVectors<kCount> * hn::Lanes(Floats()));
+}
+
 // out [kCount, kBlockPositions] = scale * (queries times the keys of a block)
 template <std::size_t kCount, typename Keys>
-HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Keys& keys, float scale, float* out) {
-  constexpr std::size_t kVectors = kCount == 1 ? 4 : 2;  // a sum is sequential: at least four overlap
+HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Keys& keys, float scale,
+                           const BlockAhead& ahead, float* out) {
+  constexpr std::size_t kVectors = kKeyVectors<kCount>;
   static_assert(kBlockPositions % (4 * kMaxLanes) == 0);
   const std::size_t lanes = hn::Lanes(Floats());
   for (std::size_t at = 0; at < kBlockPositions; at += kVectors * lanes) {
@@ -141,7 +152,8 @@ HWY_INLINE void ScoreBlock(const FloatRows& queries, std::size_t size, const Key
       for (std::size_t e = first; e < end; ++e) {
         hn::Vec<Floats> key[kVectors];
         for (std::size_t v = 0; v < kVectors; ++v) key[v] = keys.load(e, at + v * lanes);
-        HWY_UNROLL(4)
+        ahead.fetch(at / (kVectors * lanes) * size + e);
+        HWY_UNROLL(8)
         for (std::size_t q = 0; q < kCount; ++q) {
           const auto x = hn::Set(Floats(), queries.data[q * queries.stride + e]);
           for (std::size_t v = 0; v < kVectors; ++v) products[q][v] = hn::MulAdd(x, key[v], products[q][v]);
@@ -167,7 +179,10 @@ void Scores(const FloatRows& queries, const CachedRun& run, std::size_t size, fl
   const typename Blocks::Keys keys(run.block, size);
   ForQueries(queries.count, [&](std::size_t q, auto together) HWY_ATTR {
     HWY_ALIGN float all[kQueriesTogether * kBlockPositions];
-    ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, keys, scale, all);
+    const std::size_t steps = ScoreSteps<together()>(size);
+    const BlockAhead ahead = q == 0 ? BlockAhead(run.next, run.next_bytes, steps) : BlockAhead();
+    ScoreBlock<together()>({queries.data + q * queries.stride, queries.stride, together()}, size, keys, scale, ahead,
+                           all);
     for (std::size_t i = 0; i < together(); ++i)
       std::copy_n(all + i * kBlockPositions + run.first, run.count, scores + (q + i) * stride);
   });
@@ -175,7 +190,8 @@ void Scores(const FloatRows& queries, const CachedRun& run, std::size_t size, fl
 
 template <typename Blocks>
 void AddValues(const FloatRows& weights, const CachedRun& run, std::size_t size, float* out) {
-  AddWeightedRows(weights, Blocks::values(run.block, run.first, size), run.count, size, out);
+  AddWeightedRows(weights, Blocks::values(run.block, run.first, size), run.count, size,
+                  BlockAhead(run.next, run.next_bytes, run.count), out);
 }
 
 // Sees whether all of some numbers are finite: zero times one that is not is NaN.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include <hwy/highway.h>
 
@@ -18,11 +19,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// Calls f for groups of four queries, then for two and one remaining ones, with their number as a constant.
+#if HWY_TARGET <= HWY_AVX3
+constexpr bool kManyRegisters = true;  // 32: 16 sums and what they are made of
+#else
+constexpr bool kManyRegisters = false;
+#endif
+
+// Calls f for groups of eight queries if there are registers for them, of four, then for two and one remaining ones,
+// with their number as a constant.
 template <typename F>
 HWY_INLINE void ForQueries(std::size_t count, const F& f) {
-  static_assert(kQueriesTogether == 4);
+  static_assert(kQueriesTogether == 8);
   std::size_t q = 0;
+  if constexpr (kManyRegisters) {
+    for (; q + 8 <= count; q += 8) f(q, std::integral_constant<std::size_t, 8>());
+  }
   for (; q + 4 <= count; q += 4) f(q, std::integral_constant<std::size_t, 4>());
   if (q + 2 <= count) {
     f(q, std::integral_constant<std::size_t, 2>());
@@ -30,6 +41,25 @@ HWY_INLINE void ForQueries(std::size_t count, const F& f) {
   }
   if (q < count) f(q, std::integral_constant<std::size_t, 1>());
 }
+
+// Prefetches a block a step at a time, while another one is computed with: into the second cache, which waits for more
+// lines at once than the first.
+class BlockAhead {
+ public:
+  BlockAhead() = default;  // nothing
+  // Requires: there are steps, or no bytes.
+  BlockAhead(const std::byte* block, std::size_t bytes, std::size_t steps)
+      : block_(block), step_(bytes == 0 ? 0 : (bytes + steps - 1) / steps) {}
+
+  HWY_INLINE void fetch(std::size_t step) const {
+    for (std::size_t i = 0; i < step_; i += kLine) __builtin_prefetch(block_ + step * step_ + i, 0, 2);
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  const std::byte* block_ = nullptr;
+  std::size_t step_ = 0;
+};
 
 // Rows of float32 numbers. `load` gives a vector of row i from column `at` on, `load_tail` the last numbers of the row,
 // padded with zeros.
@@ -43,16 +73,10 @@ struct FloatValues {
   }
 };
 
-#if HWY_TARGET <= HWY_AVX3
-constexpr std::size_t kVectorsTogether = 4;  // of values: 16 sums for 4 queries, of 32 registers
-#else
-constexpr std::size_t kVectorsTogether = 2;
-#endif
-
 // Adds to vectors of each of kCount results; `weights` and `out` belong to the first.
 template <std::size_t kCount, std::size_t kVectors, typename Values>
 HWY_INLINE void AddToVectors(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
-                             std::size_t at, float* out) {
+                             std::size_t at, const BlockAhead& ahead, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   hn::Vec<Floats> sums[kCount][kVectors];
   for (std::size_t q = 0; q < kCount; ++q) {
@@ -61,7 +85,8 @@ HWY_INLINE void AddToVectors(const FloatRows& weights, const Values& values, std
   for (std::size_t i = 0; i < rows; ++i) {
     hn::Vec<Floats> value[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) value[v] = values.load(i, at + v * lanes);
-    HWY_UNROLL(4)
+    ahead.fetch(i);
+    HWY_UNROLL(8)
     for (std::size_t q = 0; q < kCount; ++q) {
       const auto weight = hn::Set(Floats(), weights.data[q * weights.stride + i]);
       for (std::size_t v = 0; v < kVectors; ++v) sums[q][v] = hn::MulAdd(weight, value[v], sums[q][v]);
@@ -84,19 +109,20 @@ HWY_INLINE void AddToTail(const float* weights, const Values& values, std::size_
   std::memcpy(out + at, buffer, sizeof(float) * count);
 }
 
-// out[q * size + j] += sum of weights[q][i] * values[i][j] over the rows, in their order.
+// out[q * size + j] += sum of weights[q][i] * values[i][j] over the rows, in their order. `ahead`: a step for each row.
 template <typename Values>
 HWY_INLINE void AddWeightedRows(const FloatRows& weights, const Values& values, std::size_t rows, std::size_t size,
-                                float* out) {
+                                BlockAhead ahead, float* out) {
   const std::size_t lanes = hn::Lanes(Floats());
   ForQueries(weights.count, [&](std::size_t q, auto together) HWY_ATTR {
-    constexpr std::size_t kVectors = together() == 1 ? 4 : kVectorsTogether;
+    constexpr std::size_t kVectors = together() == 1 || (together() == 4 && kManyRegisters) ? 4 : 2;
     const FloatRows weight_rows = {weights.data + q * weights.stride, weights.stride, together()};
     float* const to = out + q * size;
     std::size_t at = 0;
     for (; at + kVectors * lanes <= size; at += kVectors * lanes)
-      AddToVectors<together(), kVectors>(weight_rows, values, rows, size, at, to);
-    for (; at + lanes <= size; at += lanes) AddToVectors<together(), 1>(weight_rows, values, rows, size, at, to);
+      AddToVectors<together(), kVectors>(weight_rows, values, rows, size, at, std::exchange(ahead, {}), to);
+    for (; at + lanes <= size; at += lanes)
+      AddToVectors<together(), 1>(weight_rows, values, rows, size, at, std::exchange(ahead, {}), to);
     if (at == size) return;
     for (std::size_t i = 0; i < together(); ++i)
       AddToTail(weight_rows.data + i * weight_rows.stride, values, rows, size - at, at, to + i * size);

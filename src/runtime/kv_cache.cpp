@@ -139,7 +139,12 @@ void KvCache::load(Cached what, std::size_t layer, std::size_t position, std::by
 CachedRun KvCache::run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const {
   const Layer& ring = layers_[layer];
   const Bytes& bytes = what == Cached::keys ? ring.keys : ring.values;
-  return {bytes.data() + place(ring, head, first), first % kBlockPositions, last - first};
+  const bool is_last = last == ring.end;
+  return {.block = bytes.data() + place(ring, head, first),
+          .first = first % kBlockPositions,
+          .count = last - first,
+          .next = is_last ? nullptr : bytes.data() + place(ring, head, last),
+          .next_bytes = is_last ? 0 : block_bytes_};
 }
 
 }  // namespace poise

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/aligned_vector.hpp"
+#include "bytes/huge_pages.hpp"
 #include "kernels/cache_type.hpp"
 
 namespace poise {
@@ -58,7 +58,7 @@ class KvCache {
   CachedRun run(Cached what, std::size_t layer, std::size_t head, std::size_t first, std::size_t last) const;
 
  private:
-  using Bytes = AlignedVector<std::byte>;
+  using Bytes = std::vector<std::byte, HugePages<std::byte>>;
 
   struct Layer {
     std::size_t capacity = 0;  // a multiple of kBlockPositions
