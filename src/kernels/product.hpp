@@ -168,7 +168,7 @@ class KernelInput {
 
 // How rows are divided into calls.
 struct RowsAtOnce {
-  std::size_t least;  // calls begin at multiples of it
+  std::size_t least;  // calls that begin and end at multiples of it leave no lanes unused
   std::size_t most;   // more rows in a call gain nothing
 };
 RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision precision = Precision::fast);

@@ -115,8 +115,8 @@ struct GatedProduct {
 };
 
 // y = down times combine(gate times x, up times x), with the bits that three calls give. What is between stays in the
-// cache: a block of it goes from the first products to the form for the last ones. Returns false, without products, if
-// that does not pay or these matrices cannot: with few tokens, or fewer blocks than keep the threads busy.
+// cache: a block of it goes from the first products to the form for the last ones. Returns false, without products, for
+// few tokens, and where rows or columns of a matrix are stored in another order.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
 
 }  // namespace poise

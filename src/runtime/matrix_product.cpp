@@ -263,36 +263,60 @@ void multiply(const Matrix& matrix, const float* x, std::size_t tokens, float* y
 }
 
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision) {
-  const GatedProduct::Rows& gate = product.gate;
-  const GatedProduct::Rows& up = product.up;
-  const Matrix* const down = product.down;
-  if (!has_plain_rows(*gate.matrix, tokens, precision) || !has_plain_rows(*up.matrix, tokens, precision) ||
-      !has_plain_rows(*down, tokens, precision))
+  const Matrix& gate = *product.gate.matrix;
+  const Matrix& up = *product.up.matrix;
+  const Matrix& down = *product.down;
+  if (!has_plain_rows(gate, tokens, precision) || !has_plain_rows(up, tokens, precision) ||
+      !has_plain_rows(down, tokens, precision))
     return false;
-  KernelInput of_down(down->stored(), tokens, precision);
-  // A thread without a block at the end would cost more than the memory's time.
-  const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
-  const std::size_t rounds = (of_down.blocks() + threads - 1) / threads;
-  if (rounds * threads > of_down.blocks() + of_down.blocks() / 16) return false;
-
-  const Input of_gate = take_input(*gate.matrix, x, tokens, precision);
+  const Input of_gate = take_input(gate, x, tokens, precision);
   const std::optional<Input> of_up =
-      of_gate.suits(*up.matrix) ? std::nullopt : std::optional(take_input(*up.matrix, x, tokens, precision));
+      of_gate.suits(up) ? std::nullopt : std::optional(take_input(up, x, tokens, precision));
+  KernelInput of_down(down.stored(), tokens, precision);
   const std::size_t block = of_down.block_columns();
   const std::size_t stride = tile_row_stride(block);
-  tbb::parallel_for(std::size_t{0}, of_down.blocks(), [&](std::size_t b) {
-    thread_local AlignedFloats memory;
-    if (memory.size() < 2 * tokens * stride) memory.resize(2 * tokens * stride);
-    float* const of_block = memory.data();
-    float* const other = of_block + tokens * stride;
-    const std::size_t first = b * block;
-    const std::size_t last = std::min(first + block, down->inputs());
-    multiply_rows(gate.matrix->stored(), gate.first + first, gate.first + last, of_gate.x, of_block, stride);
-    multiply_rows(up.matrix->stored(), up.first + first, up.first + last, (of_up ? *of_up : of_gate).x, other, stride);
-    for (std::size_t t = 0; t < tokens; ++t) product.combine(of_block + t * stride, other + t * stride, last - first);
-    of_down.take({of_block, stride, {0, tokens}, {b, b + 1}});
+  const std::size_t size = 2 * tokens * stride;  // of the numbers of a block: from gate, and from up
+  // Columns [first, last) of down's x, which are rows of the others, to where those of a block begin with its first.
+  const auto multiply_part = [&](std::size_t first, std::size_t last, float* numbers) {
+    float* const to = numbers + first % block;
+    multiply_rows(gate.stored(), product.gate.first + first, product.gate.first + last, of_gate.x, to, stride);
+    multiply_rows(up.stored(), product.up.first + first, product.up.first + last, (of_up ? *of_up : of_gate).x,
+                  to + size / 2, stride);
+  };
+  const auto finish = [&](std::size_t b, const IndexRange& some, float* numbers) {
+    const std::size_t columns = std::min(block, down.inputs() - b * block);
+    for (std::size_t t = some.first; t < some.last; ++t)
+      product.combine(numbers + t * stride, numbers + size / 2 + t * stride, columns);
+    of_down.take({numbers, stride, some, {b, b + 1}});
+  };
+
+  // As many blocks for each thread; then all threads share each of the others.
+  const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
+  const std::size_t alone = of_down.blocks() / threads * threads;
+  tbb::parallel_for(std::size_t{0}, alone, [&](std::size_t b) {
+    thread_local AlignedFloats numbers;
+    if (numbers.size() < size) numbers.resize(size);
+    multiply_part(b * block, std::min((b + 1) * block, down.inputs()), numbers.data());
+    finish(b, {0, tokens}, numbers.data());
   });
-  Work({down, y}, {{}, std::move(of_down)}, precision).run();
+  const std::size_t shared = of_down.blocks() - alone;
+  std::vector<float, UninitializedAllocator<float>> memory(shared * size);
+  const auto numbers_of = [&](std::size_t b) { return memory.data() + (b - alone) * size; };
+  const std::size_t unit = std::clamp(block * shared / (4 * threads) / kTileRows * kTileRows, kTileRows, block);
+  const std::size_t units_of_block = (block + unit - 1) / unit;
+  tbb::parallel_for(std::size_t{0}, shared * units_of_block, [&](std::size_t i) {
+    const std::size_t b = alone + i / units_of_block;
+    const std::size_t first = b * block + i % units_of_block * unit;
+    const std::size_t last = std::min({first + unit, (b + 1) * block, down.inputs()});
+    if (first < last) multiply_part(first, last, numbers_of(b));
+  });
+  constexpr std::size_t kGroup = KernelInput::kTogether;
+  tbb::parallel_for(std::size_t{0}, shared * of_down.groups(), [&](std::size_t i) {
+    const std::size_t b = alone + i / of_down.groups();
+    const std::size_t first = i % of_down.groups() * kGroup;
+    finish(b, {first, std::min(first + kGroup, tokens)}, numbers_of(b));
+  });
+  Work({&down, y}, {{}, std::move(of_down)}, precision).run();
   return true;
 }
 

@@ -180,7 +180,7 @@ TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
   const std::vector<Tensor> both = in_each_form("gate_up", 2 * kInner, kHidden, 0.5F);
   const std::vector<Tensor> downs = in_each_form("down", kHidden, kInner, 0.4F);
   const std::vector<float> x = waves(kTokens * kHidden, 0.3F);
-  tbb::task_arena(1).execute([&] {
+  const auto compare = [&] {
     for (const Unit& unit : every_unit()) {
       const ChosenUnit chosen(unit);
       for (std::size_t i = 0; i < gates.size(); ++i) {
@@ -217,7 +217,9 @@ TEST(Matrix, GatedNetworksGoInBlocksWithTheBitsOfThreeProducts) {
         EXPECT_FALSE(multiply_gated(product, x.data(), 16, y.data(), Precision::apart));
       }
     }
-  });
+  };
+  // Two threads share the last of three blocks, four share all.
+  for (const int threads : {2, 4}) tbb::task_arena(threads).execute(compare);
 }
 
 // Each part of each stored type decodes to the numbers that the whole has there.
