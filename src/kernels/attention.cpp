@@ -40,12 +40,13 @@ float Largest(const float* data, std::size_t count) {
 double Exponentials(float* scores, std::size_t count, float scale, const float* sink) {
   constexpr std::size_t kOfSum = 64;  // in float32, before they are added to the others
   const std::size_t lanes = hn::Lanes(Floats());
-  float most = sink == nullptr ? -std::numeric_limits<float>::infinity() : *sink;
-  if (count > 0) most = std::max(most, scale * Largest(scores, count));
+  // Before they are scaled: of the differences the largest is 0 then, however large the scores are.
+  const float of_sink = sink == nullptr ? -std::numeric_limits<float>::infinity() : *sink / scale;
+  const float most = count == 0 ? of_sink : std::max(of_sink, Largest(scores, count));
   const auto factor = hn::Set(Floats(), scale);
   const auto largest = hn::Set(Floats(), most);
-  const auto exponential = [&](auto score) HWY_ATTR { return Exponential(hn::MulSub(score, factor, largest)); };
-  double total = sink == nullptr ? 0 : std::exp(static_cast<double>(*sink) - static_cast<double>(most));
+  const auto exponential = [&](auto x) HWY_ATTR { return Exponential(hn::Mul(hn::Sub(x, largest), factor)); };
+  double total = sink == nullptr ? 0 : std::exp(static_cast<double>(scale) * static_cast<double>(of_sink - most));
   std::size_t i = 0;
   while (i + lanes <= count) {
     auto sum = hn::Zero(Floats());

@@ -868,6 +868,21 @@ TEST_P(Kernels, ExponentialsDependOnWhatIsSeenAlone) {
   EXPECT_EQ(among.back(), 0.0F);
 }
 
+// What float32 rounds off of such scores is far more than exponentials hold.
+TEST_P(Kernels, ExponentialsOfHugeScoresAreNumbers) {
+  const float scale = 0.0883883461F;  // of a head of 128 numbers
+  for (const float huge : {3e9F, 3e10F, 7e12F, 1e30F}) {
+    const float sink = 0.0625F * huge;
+    for (const bool is_above_sink : {true, false}) {
+      std::vector<float> scores(70, 0.5F * huge);
+      scores[3] = scores[68] = is_above_sink ? huge : 0;
+      EXPECT_EQ(exponentials(scores.data(), scores.size(), scale, &sink), is_above_sink ? 2 : 1) << huge;
+      EXPECT_EQ(scores[3], is_above_sink ? 1 : 0) << huge;
+      EXPECT_EQ(scores[4], 0) << huge;
+    }
+  }
+}
+
 TEST_P(Kernels, SiluIsAccurateFarOutToo) {
   std::vector<float> gate;
   for (float x = -130; x <= 130; x += 0.37F) gate.push_back(x);
