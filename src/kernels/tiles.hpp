@@ -78,7 +78,7 @@ struct TileBlock {
 
 // Adds the products of a block to sums [groups, kTileRows, kTileTokens], whose steps may be others. Sums those of three
 // parts separately first, the smallest before the others: rounding then costs no more than for whole numbers. Requires:
-// a TileScope of this thread.
+// a TileScope of this thread; these steps where three parts are added to sums.
 void multiply_tiles(const TileBlock& block, float* sums);
 
 // The same of one tile of tokens, as codes and the upper and the lower bytes of integers. `columns` is a multiple of

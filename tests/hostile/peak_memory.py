@@ -1,7 +1,8 @@
 """Opens files made of nothing but the smallest items of each format and compares the command's peak memory with what
-the file justifies: 4 times its size and 64 MiB, the program itself and the mapped file among them; 128 MiB where a limit
-on entries or bytes ends the reading. Whether a file is opened or refused is not asked here. Sound files of 100,000 tensors, as large models have them, are opened and listed in
-40 MB. An adapter is merged in 64 MiB, whatever the base takes.
+the file justifies: 4 times its size and 64 MiB, the program itself and the mapped file among them; 128 MiB where a
+limit on entries or bytes ends the reading. Whether a file is opened or refused is not asked here. Sound files of
+100,000 tensors, as large models have them, are opened and listed in 40 MB. An adapter is merged in 64 MiB, whatever the
+base takes.
 
     peak_memory.py POISE
 
