@@ -25,7 +25,7 @@ struct CachedRun {
   const std::byte* block = nullptr;  // aligned for float32
   std::size_t first = 0;
   std::size_t count = 0;
-  const std::byte* next = nullptr;  // the block after it, which is prefetched
+  const std::byte* next = nullptr;  // the block that is read next, for prefetching; null: none
   std::size_t next_bytes = 0;
 };
 

@@ -123,7 +123,7 @@ void RoundRows(const CodePart& part, std::uint16_t* out, std::size_t stride) {
 }
 
 #if HWY_TARGET <= HWY_AVX3
-// Without a byte for each code.
+// As RoundRows<ByTable>() of codes of four bits, which stay in their blocks.
 template <std::size_t kTogether>
 void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm& form, std::uint16_t* out,
                   std::size_t stride) {

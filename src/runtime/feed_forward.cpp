@@ -94,7 +94,7 @@ void run_experts(const Experts& experts, std::span<const Choice> choices, const 
   }
 }
 
-// False if the network does not go a block at a time.
+// Returns false, without products, if the network is not computed a block at a time.
 bool run_in_blocks(const FeedForward& network, const Activation& activation, const float* x, std::size_t tokens,
                    Precision precision, float* out) {
   const auto has_bias = [](const Projection& projection) { return !projection.bias.empty(); };

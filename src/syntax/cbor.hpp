@@ -184,7 +184,7 @@ class Map {
   // Empty when the key is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
-  // Whether the key is this literal; compared in place, where == calls memcmp().
+  // Whether the key is this literal. With its known size, memcmp() becomes a few instructions; == calls it.
   template <std::size_t kSize>
   bool is(const char (&name)[kSize]) const {
     return key_.size() == kSize - 1 && std::memcmp(key_.data(), name, kSize - 1) == 0;

@@ -15,7 +15,8 @@
 
 namespace poise::ztensor {
 
-// One run of stored bytes (a component in 1.x, a part in 2). Texts are those of the cursor that read them.
+// One run of stored bytes (a component in 1.x, a part in 2). Texts are views: the cursor that read them, and what it
+// reads, outlive this.
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;

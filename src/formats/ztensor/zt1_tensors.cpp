@@ -242,7 +242,7 @@ class ModelBuilder1::Impl {
   std::string context_;
   std::vector<Extent> extents_;
   // Where each tensor's bytes begin, times two, plus one if it has any: an empty one comes before the one whose place
-  // it shares. With the tensor.
+  // it shares. The second number is the tensor's place.
   std::vector<std::pair<std::uint64_t, std::uint32_t>> beginnings_;
   TensorFaults faults_{model_};
   // Of the current tensor:
