@@ -269,7 +269,7 @@ bool first_numbers_are_right() {
   const std::array x = {numbers(2 * kNext, 9), numbers(2 * kNext, 13), numbers(2 * kNext, 11)};
   constexpr std::array<TilePair, 4> kForms = {{{1, 1}, {1, 2}, {2, 2}, {3, 3}}};
   for (const TilePair& parts : kForms) {
-    for (const std::size_t groups : {1, 2}) {
+    for (const std::size_t groups : {std::size_t{1}, std::size_t{2}}) {
       for (const bool is_first : {true, false}) {
         TileBlock block = {
             .stride = kFirstColumns, .groups = groups, .step = kNext, .columns = kFirstColumns, .is_first = is_first};
