@@ -1,7 +1,7 @@
 """Opens files made of nothing but the smallest items of each format and compares the command's peak memory with what
 the file justifies: 4 times its size and 64 MiB, the program itself and the mapped file among them; 128 MiB where a
 limit on entries or bytes ends the reading. Whether a file is opened or refused is not asked here. Sound files of
-100,000 tensors, as large models have them, are opened and listed in 40 MB. An adapter is merged in 64 MiB, whatever the
+100,000 tensors, as large models have them, are opened and listed in 41 MB. An adapter is merged in 64 MiB, whatever the
 base takes.
 
     peak_memory.py POISE
@@ -33,7 +33,9 @@ AT_A_LIMIT = {
     "shard_metadata",
     "version_2_attributes.zt",
 }
-LISTED_BYTES = 40_000_000
+# 9 to 10.3 MB of them are the program: how much of it is resident depends on the pieces in which the system caches its
+# file.
+LISTED_BYTES = 41_300_000
 
 
 WORDS = ("".join(word) for n in itertools.count(1) for word in itertools.product(string.ascii_lowercase, repeat=n))
