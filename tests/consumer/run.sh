@@ -34,15 +34,9 @@ block() {  # of a page: the number of the block, its language
   awk -v wanted="$2" -v fence="\`\`\`$3" \
     '$0 == fence { ++count; inside = count == wanted; next } /^```$/ { inside = 0 } inside' "$1"
 }
-# Each of them includes the header of models, which is read once.
-echo '#include <poise/model.hpp>' >"$work/model.hpp"
-# shellcheck disable=SC2046,SC2086
-"$compiler" -std=c++20 -Wall -Wextra -Werror $flags -x c++-header "$work/model.hpp" -o "$work/model.hpp.gch" \
-  $(pkg-config --cflags poise)
 cpp_program() {
   # shellcheck disable=SC2046,SC2086
-  "$compiler" -std=c++20 -Wall -Wextra -Werror $flags -include "$work/model.hpp" "$1" -o "$2" \
-    $(pkg-config --cflags --libs poise)
+  "$compiler" -std=c++20 -Wall -Wextra -Werror $flags "$1" -o "$2" $(pkg-config --cflags --libs poise)
 }
 "$poise" convert "$source/examples/nano-mistral" -o "$work/nano.alt" >/dev/null 2>&1
 for number in 1 2 3 4 5; do
