@@ -23,14 +23,8 @@ char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned 
 }  // namespace
 
 std::string_view digest_name(DigestAlgorithm algorithm) {
-  switch (algorithm) {
-    case DigestAlgorithm::sha256: return "sha256";
-    case DigestAlgorithm::crc32c: return "crc32c";
-    case DigestAlgorithm::xxh3: return "xxh3";
-    case DigestAlgorithm::none:
-    case DigestAlgorithm::unknown: break;
-  }
-  return {};
+  const std::string_view begin = digest_spelling(algorithm).begin;
+  return begin.substr(0, begin.find(':'));
 }
 
 DigestAlgorithm digest_algorithm(std::string_view text) {
