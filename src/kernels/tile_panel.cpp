@@ -137,27 +137,23 @@ void RoundNibbles(const StoredRows& matrix, const CodePart& part, const CodeForm
       hn::Combine(words, hn::Set(hn::Half<decltype(words)>(), 4), hn::Zero(hn::Half<decltype(words)>()));
   for (std::size_t r = 0; r < part.last - part.first; ++r, row += row_bytes, out += stride) {
     if (part.between != nullptr && r % 4 == 0) part.between();
-    const std::uint8_t* codes = row;
-    std::size_t in_block = 0;
     const auto put = [&](std::size_t column, auto halves) HWY_ATTR {
       const Factors factors(part, column / 32, r);
       // The table has sixteen numbers twice: bits above the lower four do not count.
       _mm512_storeu_si512(out + column, _mm512_permutexvar_epi16(halves.raw, ByTable(factors, factors).tables));
     };
-    for (std::size_t i = 0; i < part.count; i += 2 * kTogether) {
-      if constexpr (kTogether == 16) {
-        const auto twice = hn::PromoteTo(words, hn::LoadDup128(bytes, codes));
-        put(i, hn::Shr(twice, shifts));
-      } else {
-        const auto both = hn::PromoteTo(words, hn::LoadU(bytes, codes));
-        put(i, both);
-        put(i + 32, hn::ShiftRight<4>(both));
+    const std::uint8_t* block = row;
+    for (std::size_t begin = 0; begin < part.count; begin += form.elements, block += places.block_bytes) {
+      for (std::size_t i = 0; i < form.elements; i += 2 * kTogether) {
+        if constexpr (kTogether == 16) {
+          const auto twice = hn::PromoteTo(words, hn::LoadDup128(bytes, block + i / 2));
+          put(begin + i, hn::Shr(twice, shifts));
+        } else {
+          const auto both = hn::PromoteTo(words, hn::LoadU(bytes, block + i / 2));
+          put(begin + i, both);
+          put(begin + i + 32, hn::ShiftRight<4>(both));
+        }
       }
-      codes += kTogether;
-      in_block += 2 * kTogether;
-      if (in_block < form.elements) continue;
-      in_block = 0;
-      codes += places.block_bytes - form.elements / 2;
     }
   }
 }
