@@ -67,7 +67,8 @@ struct Division {
     const std::size_t rows = on_tiles ? 512 : 16;
     const auto threads = static_cast<std::size_t>(tbb::this_task_arena::max_concurrency());
     tokens = std::clamp<std::size_t>(count * all.kv_count / (4 * threads), 1, std::max<std::size_t>(1, rows / heads));
-    if (count * all.kv_count < threads) heads = std::min(heads, kQueriesTogether);
+    constexpr std::size_t kFewHeads = 4;  // fewer would read the same keys too often
+    if (count * all.kv_count < threads) heads = std::min(heads, kFewHeads);
   }
 };
 
