@@ -10,10 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace poise {
+#include "kernels/input_part.hpp"
 
-struct InputPart;
-struct StoredRows;
+namespace poise {
 
 inline constexpr std::size_t kCodeRows = 32;    // of a panel
 inline constexpr std::size_t kCodeTokens = 8;   // side by side

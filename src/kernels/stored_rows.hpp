@@ -16,14 +16,6 @@ struct IndexRange {
   std::size_t size() const { return last - first; }
 };
 
-// Some columns of the x of some tokens: x[t * stride + c] is that of token t in column c of the first block.
-struct InputPart {
-  const float* x = nullptr;
-  std::size_t stride = 0;
-  IndexRange tokens;
-  IndexRange blocks;  // of columns, as many as the form of x has in one
-};
-
 // How a weight is stored.
 enum class Storage : std::uint8_t {
   f32,

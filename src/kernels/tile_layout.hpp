@@ -5,12 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/input_part.hpp"
 #include "kernels/tiles.hpp"
 
 namespace poise {
-
-struct InputPart;
-struct StoredRows;
 
 // Columns of a panel of weights, at most: as many as leave half of the first cache to x, which goes by.
 inline constexpr std::size_t kTileBlock = 256;                 // bfloat16 numbers
