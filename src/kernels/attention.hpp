@@ -16,8 +16,8 @@ struct FloatRows {
 inline constexpr std::size_t kQueriesTogether = 8;
 
 // In place: exp(scale * scores[i] - max), where `max` is the largest of all scale * scores[i] and of the sink, if there
-// is one. Returns their sum, with the sink's exp(sink - max): NaN where a score is NaN or +infinity. Blocks of 64
-// scores of -infinity in front of other blocks, or behind them, change nothing. Requires: scale > 0.
+// is one. Returns their sum, with the sink's exp(sink - max): NaN where a score is NaN or +infinity. A block of 64
+// scores of -infinity leaves the sum as it is, wherever it stands among other blocks. Requires: scale > 0.
 double exponentials(float* scores, std::size_t count, float scale, const float* sink);
 
 // In place: exp(scores[i] - max) / sum. A NaN or +infinity among the scores makes all NaN.
