@@ -145,8 +145,11 @@ Text formatted(Budget& budget, const Object& value, const FormatSpec& spec) {
     if (spec.type == 'c') {
       if (*whole < 0 || *whole > 0x10FFFF || (*whole >= 0xD800 && *whole < 0xE000))
         fail("%c arg not in range(0x110000)");
-      Text character;
-      append_code(character.bytes, static_cast<char32_t>(*whole));
+      // A number has no mark of its own and may be a message's: a character made from it counts as input, so that no
+      // message spells a special token in numbers.
+      std::string bytes;
+      append_code(bytes, static_cast<char32_t>(*whole));
+      const Text character = marked(std::move(bytes));
       FormatSpec as_text = spec;
       as_text.type = '\0';
       return formatted_text(character, as_text);

@@ -112,6 +112,15 @@ TEST(Template, MarksWhatComesFromTheVariablesThroughFiltersOfLayout) {
             "['[aa.com]', 1]'[well-knownwel");
 }
 
+// A message's numbers may not spell a special token: 60 is "<", 62 is ">".
+TEST(Template, MarksCharactersThatNumbersMake) {
+  const Attributes given = {{"m", Attributes{{"a", 60}, {"b", 62}}}};
+  EXPECT_EQ(marked_text("{{ '%cs%c' % (m.a, m.b) }}{{ '%3c' % m.a }}", given), "[<]s[>]  [<]");
+  EXPECT_EQ(marked_text("{{ '{:c}s{:c}'.format(m.a, m.b) }}{{ '{:_>2c}'.format(m.a) }}", given), "[<]s[>]_[<]");
+  EXPECT_EQ(marked_text("{{ '%c' | format(m.a) }}{{ '{x:c}'.format(x=m.b) }}", given), "[<>]");
+  EXPECT_EQ(marked_text("{{ '%c%c' % ('x', m.a) }}", given), "x[<]");
+}
+
 TEST(Template, MarksWhatComesFromTheVariablesThroughNamesAndFormats) {
   const Attributes given = {{"d", Attributes{{"<s>", 1}}}, {"x", "<s>%Y"}, {"f", "{:<>2}"}};
   EXPECT_EQ(marked_text("{{ dict(**d)|tojson }}{{ dict({'a': 1}, **d)|list|join }}", given), R"({"[<s>]": 1}a[<s>])");
