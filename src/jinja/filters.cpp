@@ -6,8 +6,7 @@
 namespace poise::jinja {
 
 Method filter_of(std::string_view name) {
-  for (const Filters* all :
-       {&text_filters(), &sequence_filters(), &number_filters(), &choosing_filters(), &markup_filters()}) {
+  for (const Filters* all : {&text_filters(), &sequence_filters(), &number_filters(), &choosing_filters()}) {
     const auto found = all->find(name);
     if (found != all->end()) return found->second;
   }

@@ -13,10 +13,6 @@ const Filters& text_filters();
 const Filters& sequence_filters();
 const Filters& number_filters();
 const Filters& choosing_filters();  // map, select and their like
-const Filters& markup_filters();
-
-Object filter_pprint(Interpreter& in, const Object& value, Parameters& given);
-Object filter_wordwrap(Interpreter& in, const Object& value, Parameters& given);
 
 // Null if unknown.
 Method filter_of(std::string_view name);

@@ -262,8 +262,6 @@ const Filters& text_filters() {
       {"wordcount", filter_wordcount},
       {"urlencode", filter_urlencode},
       {"tojson", filter_tojson},
-      {"pprint", filter_pprint},
-      {"wordwrap", filter_wordwrap},
   };
   return kFilters;
 }
