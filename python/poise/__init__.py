@@ -25,6 +25,7 @@ from ._errors import (
     InternalError,
     InvalidFileError,
     NotFoundError,
+    OutputExistsError,
     PermissionDeniedError,
     UnsupportedError,
 )
@@ -52,6 +53,9 @@ from ._session import Answer, Session, Weights, generate_batch
 
 __version__ = _poise.version
 
+#: The name of safetensors' package for its error, so that code which catches it needs no change.
+SafetensorError = Error
+
 if typing.TYPE_CHECKING:
     from . import numpy as numpy
     from . import torch as torch
@@ -74,12 +78,14 @@ __all__ = [
     "Model",
     "ModelHash",
     "NotFoundError",
+    "OutputExistsError",
     "Part",
     "PermissionDeniedError",
     "PerplexityResult",
     "Plan",
     "PlannedTensor",
     "Quantized",
+    "SafetensorError",
     "Session",
     "Slice",
     "Tensor",

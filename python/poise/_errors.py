@@ -49,7 +49,7 @@ class NotFoundError(Error, FileNotFoundError):
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         super().__init__(message, path, offset, remedies)
-        _tell(self, _errno_in(message) or errno.ENOENT)
+        _set_errno(self, _errno_in(message) or errno.ENOENT)
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -61,6 +61,17 @@ class BadArgumentError(Error, ValueError):
     kind = "bad_argument"
 
 
+class OutputExistsError(BadArgumentError, FileExistsError):
+    """The output exists and may not be replaced."""
+
+    def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
+        super().__init__(message, path, offset, remedies)
+        _set_errno(self, errno.EEXIST)
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class InputOutputError(Error, OSError):
     """The operating system refused or failed. errno, strerror: its reason, or None."""
 
@@ -68,7 +79,7 @@ class InputOutputError(Error, OSError):
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None, remedies: Remedies = ()):
         super().__init__(message, path, offset, remedies)
-        _tell(self, _errno_in(message))
+        _set_errno(self, _errno_in(message))
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -98,7 +109,7 @@ def _errno_in(message: str) -> int | None:
     return _CODES.get(message.rpartition(": ")[2])
 
 
-def _tell(error: typing.Any, code: int | None) -> None:
+def _set_errno(error: typing.Any, code: int | None) -> None:
     error.errno, error.strerror, error.filename = code, None if code is None else os.strerror(code), error.path
 
 
@@ -117,6 +128,9 @@ _CLASSES = {made.kind: made for made in _KINDS}
 def make_error(kind: str, message: str, path: str | None, offset: int | None, remedies: Remedies) -> Error:
     """The exception for a failure of the library; called by the extension."""
     made = _CLASSES.get(kind, Error)
+    remedies = list(remedies)
+    if made is BadArgumentError and any(kind == "overwrite" for kind, _, _ in remedies):
+        made = OutputExistsError
     if made is InputOutputError and _errno_in(message) in (errno.EACCES, errno.EPERM):
         made = PermissionDeniedError
     return made(message, path, offset, remedies)

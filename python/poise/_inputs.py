@@ -31,6 +31,33 @@ def items_of(tensors: typing.Any) -> typing.Iterable[tuple[typing.Any, typing.An
     return typing.cast("typing.Iterable[tuple[typing.Any, typing.Any]]", tensors.items())
 
 
+def described_items(tensors: typing.Any) -> typing.Iterator[tuple[typing.Any, Tensor | Described]]:
+    """The items of a mapping as arguments of _poise.Model.build().
+
+    The arrays of a dict are borrowed. Another mapping may load an array when it is asked for it, so its arrays are
+    dropped here and asked for again, one at a time, when their bytes are written.
+    """
+    if isinstance(tensors, dict) or not isinstance(tensors, collections.abc.Mapping):
+        for name, array in items_of(tensors):
+            yield name, described(name, array)
+        return
+    for name in tensors:
+        made = described(name, tensors[name])
+        yield name, made if isinstance(made, Tensor) else (made[0], made[1], _loader(tensors, name, made))
+
+
+def _loader(tensors: typing.Any, name: typing.Any, made: Described) -> typing.Callable[[], typing.Any]:
+    dtype, shape = made[0], tuple(made[1])
+
+    def load() -> typing.Any:
+        again = described(name, tensors[name])
+        if isinstance(again, Tensor) or (again[0], tuple(again[1])) != (dtype, shape):
+            raise ValueError(f"tensor {name}: the mapping gave another array than before, expected {dtype} {shape}")
+        return again[2]
+
+    return load
+
+
 def described(name: object, array: typing.Any) -> Tensor | Described:
     """The argument of _poise.Model.build() for an array: numpy's, torch's, a Tensor, a Slice, or anything that has
     DLPack or buffers."""

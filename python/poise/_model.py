@@ -9,7 +9,7 @@ import typing
 from . import _html, _poise
 from ._elements import Tensor
 from ._errors import Error
-from ._inputs import as_dict, described, items_of
+from ._inputs import as_dict, described_items
 from ._read_only import ReadOnlyDict
 from ._reports import Finding
 from ._types import Arrays, Path
@@ -50,7 +50,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
         card: typing.Mapping[str, str] | None = None,
         vocabulary: Model | _poise.Vocabulary | _poise.Tokenizer | None = None,
     ):
-        pairs = [(name, described(name, array)) for name, array in items_of(tensors)]
+        pairs = list(described_items(tensors))
         core = _poise.Model.build(
             pairs,
             as_dict("metadata", metadata),

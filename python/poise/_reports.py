@@ -117,7 +117,8 @@ class VerifyReport(_Short):
     format: str
     tensors: int
     bytes: int  #: decoded, that were looked at
-    digests: int  #: that were checked
+    digests: int  #: of parts and whole files, that were checked
+    checksums: int  #: of the members of an archive, that were checked
     findings: list[Finding]
 
     @property
@@ -133,11 +134,15 @@ class VerifyReport(_Short):
         """No errors; there may be warnings."""
         return not self.errors
 
+    def __bool__(self) -> bool:
+        return self.ok
+
     def _shown(self) -> str:
         errors = self.errors
         more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
         verdict = f"{str(errors[0])!r}{more}" if errors else "ok"
-        digests = _counted(self.digests, "digest") if self.digests else "no digests"
+        checked = [(self.digests, "digest"), (self.checksums, "checksum")]
+        digests = ", ".join(_counted(count, noun) for count, noun in checked if count) or "no digests"
         return f"{verdict}, {self.format}, {_counted(self.tensors, 'tensor')}, {digests}{_told(self.warnings, [])}"
 
 

@@ -9,9 +9,10 @@ import typing
 import numpy as np
 
 from . import _operations, _poise
-from ._dtypes import numpy_dtype
+from ._dtypes import known_name, numpy_dtype
 from ._elements import Tensor
-from ._inputs import described, items_of, require_texts
+from ._errors import BadArgumentError
+from ._inputs import described_items, require_texts
 from ._model import Model, open, open_bytes
 from ._types import Arrays, DType, Path, Patterns, Progress, Size
 
@@ -21,15 +22,19 @@ if typing.TYPE_CHECKING:
 __all__ = ["load", "load_file", "save", "save_file"]
 
 
-def load_file(filename: Path) -> dict[str, NumpyArray]:
+def load_file(filename: Path, *, dtype: DType | None = None) -> dict[str, NumpyArray]:
     """All tensors of a file of any format, by name: read-only views of the mapped file where its bytes are the
-    elements, else decoded copies."""
-    return _arrays(open(filename))
+    elements, else decoded copies.
+
+    dtype: the type of floating-point tensors and of quantized ones, "f32", "f16" or "bf16"; None: their own. Other
+    tensors keep their type.
+    """
+    return _arrays(open(filename), dtype)
 
 
-def load(data: typing.Any, name: str = "") -> dict[str, NumpyArray]:
+def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dict[str, NumpyArray]:
     """The same for a file that is in memory."""
-    return _arrays(open_bytes(data, name))
+    return _arrays(open_bytes(data, name), dtype)
 
 
 def save_file(
@@ -83,16 +88,16 @@ _ORDER = (
     "complex128 u64 i64 f64 complex64 f32 u32 i32 bf16 f16 u16 i16 "
     "f8_e5m2fnuz f8_e4m3fnuz f8_e8m0 f8_e4m3 f8_e5m2 i8 u8 f4_e2m1 bool"
 ).split()
+_FLOATS = frozenset({"f64", "f32", "f16", "bf16", "f8_e4m3", "f8_e5m2", "f8_e4m3fnuz", "f8_e5m2fnuz"})
 _RANKS = {dtype: rank for rank, dtype in enumerate(_ORDER)}
 
 
 def _model_of(tensor_dict: Arrays, metadata: dict[str, str] | None) -> Model:
     require_texts(metadata)
     pairs = []
-    for name, array in items_of(tensor_dict):
+    for name, made in described_items(tensor_dict):
         if not isinstance(name, str):
             raise TypeError(f"the name {name!r} of a tensor is not a str")
-        made = described(name, array)
         rank = _RANKS.get((made.dtype if isinstance(made, Tensor) else made[0]) or "", len(_RANKS))
         pairs.append((rank, name, made))
     pairs.sort(key=lambda pair: pair[:2])
@@ -105,10 +110,15 @@ def _usual_format(filename: Path) -> str | None:
     return found if found and found != "tllm" else "safetensors"
 
 
-def _arrays(model: Model) -> dict[str, NumpyArray]:
+def _arrays(model: Model, wanted: DType | None) -> dict[str, NumpyArray]:
+    target = None if wanted is None else known_name(wanted)
+    if target not in (None, "f32", "f16", "bf16"):
+        raise BadArgumentError(f'dtype is {wanted!r}, expected "f32", "f16" or "bf16"')
     result = {}
     for name, dtype, shape, place in model._core.all_mapped(False):
-        if place is None or dtype is None:
+        if target is not None and dtype in _FLOATS and dtype != target:
+            result[name] = Tensor(model._core, name).numpy(dtype=target)
+        elif place is None or dtype is None:
             result[name] = Tensor(model._core, name).numpy()
         else:
             memory: typing.Any = place[0]

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,59 @@ class BorrowedBlob final : public Blob {
 
  private:
   Py_buffer view_{};
+};
+
+class LoadingBlob final : public Blob {
+ public:
+  LoadingBlob(py::object load, std::uint64_t size, std::shared_ptr<LoadedBuffers> loaded)
+      : load_(std::move(load)), size_(size), loaded_(std::move(loaded)) {}
+  ~LoadingBlob() override {
+    const Taken taken;
+    load_ = py::object();
+  }
+
+  std::uint64_t size() const override { return size_; }
+  bool seekable() const override { return false; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override { buffer()->read(offset, out); }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(buffer()); }
+
+ private:
+  // Holds the buffer until the stream ends.
+  class Stream final : public BlobStream {
+   public:
+    explicit Stream(BlobPtr buffer) : buffer_(std::move(buffer)), stream_(buffer_->stream()) {}
+    std::size_t read(std::span<std::byte> out) override { return stream_->read(out); }
+
+   private:
+    BlobPtr buffer_;
+    std::unique_ptr<BlobStream> stream_;
+  };
+
+  BlobPtr buffer() const {
+    {
+      const std::lock_guard lock(loaded_->mutex);
+      if (BlobPtr held = held_.lock()) return held;
+    }
+    BlobPtr made;
+    BlobPtr before;  // is let go without the mutex, since that takes the GIL
+    {
+      const Taken taken;
+      PyObject* const called = surviving([&] { return PyObject_CallObject(load_.ptr(), nullptr); });
+      if (called == nullptr) throw py::error_already_set();
+      made = std::make_shared<BorrowedBlob>(py::reinterpret_steal<py::object>(called));
+    }
+    if (made->size() != size_)
+      throw Error(ErrorKind::bad_argument, fmt::format("a mapping gave {} bytes, {} before", made->size(), size_));
+    const std::lock_guard lock(loaded_->mutex);
+    before = std::exchange(loaded_->newest, made);
+    held_ = made;
+    return made;
+  }
+
+  py::object load_;
+  std::uint64_t size_;
+  std::shared_ptr<LoadedBuffers> loaded_;
+  mutable std::weak_ptr<const Blob> held_;
 };
 
 int lend(PyObject* self, Py_buffer* view, int flags) {
@@ -79,6 +133,10 @@ Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t l
                 offset);
   std::shared_ptr<const void> owner(address, [size](void* mapped) { ::munmap(mapped, size); });
   return {static_cast<std::byte*>(address) + (offset - begin), length, true, std::move(owner)};
+}
+
+BlobPtr make_loading_blob(py::object load, std::uint64_t size, std::shared_ptr<LoadedBuffers> loaded) {
+  return std::make_shared<LoadingBlob>(std::move(load), size, std::move(loaded));
 }
 
 BlobPtr borrow(py::handle object) { return std::make_shared<BorrowedBlob>(object); }

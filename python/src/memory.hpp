@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include <poise/blob.hpp>
@@ -32,5 +33,16 @@ Memory map_privately(const Source& source, std::uint64_t offset, std::uint64_t l
 // The bytes that a Python object lends, in order. Destroying the blob returns them, under the GIL. Throws what
 // requesting them raises.
 BlobPtr borrow(py::handle object);
+
+// The buffers that loading blobs of one model hold. The newest stays, so that reading it again loads nothing.
+struct LoadedBuffers {
+  std::mutex mutex;
+  BlobPtr newest;
+};
+
+// The bytes of the buffer that `load` returns, `size` of them. Calls it under the GIL when the bytes are read, and lets
+// the buffer go when its last stream ends and another one of `loaded` is newer. Throws what `load` raises, and
+// bad_argument for a buffer of another size.
+BlobPtr make_loading_blob(py::object load, std::uint64_t size, std::shared_ptr<LoadedBuffers> loaded);
 
 }  // namespace poise::python

@@ -42,8 +42,9 @@ Shape shape_from(const py::handle& sizes) {
   return shape;
 }
 
-// A tensor of a new model: another model's Tensor, or (dtype, shape, buffer).
-Tensor tensor_from(const std::string& name, const py::handle& given) {
+// A tensor of a new model: another model's Tensor, or (dtype, shape, buffer). A callable in place of the buffer returns
+// it whenever the bytes are read; `loaded` is shared by the model's tensors.
+Tensor tensor_from(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().tensor();
     tensor.name = name;
@@ -52,10 +53,11 @@ Tensor tensor_from(const std::string& name, const py::handle& given) {
   const auto [dtype_name, sizes, buffer] = given.cast<std::tuple<std::string, py::object, py::object>>();
   const DType dtype = dtype_from(dtype_name);
   Shape shape = shape_from(sizes);
-  BlobPtr blob = borrow(buffer);
   const auto elements = element_count(shape);
   const auto bytes = elements ? packed_bytes(dtype, *elements) : std::nullopt;
-  if (bytes != blob->size())
+  if (!bytes) refuse(fmt::format("tensor {}: shape {} overflows", name, poise::to_string(shape)));
+  BlobPtr blob = PyCallable_Check(buffer.ptr()) != 0 ? make_loading_blob(buffer, *bytes, loaded) : borrow(buffer);
+  if (*bytes != blob->size())
     refuse(fmt::format("tensor {}: {} bytes for {} {}", name, blob->size(), to_string(dtype), to_string(shape)));
   return make_dense(name, std::move(shape), dtype, std::move(blob));
 }
@@ -97,9 +99,10 @@ Owner build(const py::list& tensors, const std::optional<py::dict>& attributes, 
     model.card = checked_card(std::move(model.card));
   }
   model.reserve(tensors.size());
+  const auto loaded = std::make_shared<LoadedBuffers>();
   for (const py::handle item : tensors) {
     const auto [name, given] = item.cast<std::pair<py::object, py::object>>();
-    model.add(tensor_from(utf8(name), given));
+    model.add(tensor_from(utf8(name), given, loaded));
   }
   return std::make_shared<OpenModel>(std::move(model));
 }

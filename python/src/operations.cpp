@@ -303,7 +303,8 @@ py::dict verify_file(const py::object& given, const py::object& io, const py::ob
   const ReadOptions options{.io = io_from(Given("io", io))};
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
   return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
-                  "digests"_a = report.digests, "findings"_a = findings(report.faults));
+                  "digests"_a = report.digests + report.file_digests, "checksums"_a = report.checksums,
+                  "findings"_a = findings(report.faults));
 }
 
 py::dict hash_model(const Owner& owner, const py::object& progress) {

@@ -1,9 +1,14 @@
 """Saving: arrays of every kind, and whole models."""
 
 import array
+import collections.abc
+import errno
 import io
 import json
+import os
 import pathlib
+import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -330,3 +335,106 @@ def test_diff_tells_what_is_equal_as_numbers_alone():
     report = poise.diff({"a": np.float32([0.0])}, {"a": np.float32([-0.0])})
     assert report.same and report.equal_tensors == 1 and report.equal_as_numbers == 1
     assert "1 as numbers alone" in repr(report)
+
+
+class Lazy(collections.abc.Mapping):
+    """Arrays that are made when they are asked for, and counted while they live."""
+
+    def __init__(self, count, size):
+        self.count, self.size, self.alive, self.most = count, size, 0, 0
+
+    def __iter__(self):
+        return (f"t{i:02}" for i in range(self.count))
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, name):
+        array = np.full(self.size, int(name[1:]), np.float32)
+        self.alive += 1
+        self.most = max(self.most, self.alive)
+        weakref.finalize(array, self.release)
+        return array
+
+    def release(self):
+        self.alive -= 1
+
+
+@pytest.mark.parametrize("options", [{}, {"dtype": "f16"}, {"quantize": "q8_0"}])
+def test_a_mapping_that_loads_is_saved_tensor_by_tensor(tmp_path, options):
+    lazy = Lazy(40, (64, 256))
+    poise.save(lazy, tmp_path / "a.zt", **options)
+    assert lazy.most <= 2 + 2 * os.cpu_count() and lazy.most < 20
+    model = poise.open(tmp_path / "a.zt")
+    assert all(np.allclose(model[name].numpy(dtype="f32"), int(name[1:]), rtol=0.01, atol=0) for name in lazy)
+    poise.numpy.save_file(lazy, tmp_path / "a.safetensors")
+    assert (poise.open(tmp_path / "a.safetensors")["t07"].numpy() == 7).all() and lazy.most < 20
+
+
+def test_a_mapping_that_changes_its_mind_is_refused(tmp_path):
+    class Changing(Lazy):
+        asked = 0
+
+        def __getitem__(self, name):
+            self.asked += 1
+            return np.zeros(3 + self.asked // 3, np.float32)
+
+    with pytest.raises(ValueError, match="another array than before"):
+        poise.save(Changing(2, 3), tmp_path / "a.zt")
+
+    class Failing(Lazy):
+        asked = 0
+
+        def __getitem__(self, name):
+            self.asked += 1
+            if self.asked > 2:
+                raise KeyError("gone")
+            return np.zeros(3, np.float32)
+
+    with pytest.raises(KeyError, match="gone"):
+        poise.save(Failing(2, 3), tmp_path / "a.zt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_exists_is_a_file_exists_error(tmp_path):
+    poise.save({"a": np.zeros(1)}, tmp_path / "a.zt")
+    for again in (
+        lambda: poise.save({"a": np.zeros(1)}, tmp_path / "a.zt"),
+        lambda: poise.convert(tmp_path / "a.zt", tmp_path / "a.zt"),
+    ):
+        with pytest.raises(poise.BadArgumentError):
+            again()
+    with pytest.raises(FileExistsError) as raised:
+        poise.save({"a": np.zeros(1)}, tmp_path / "a.zt")
+    assert raised.value.errno == errno.EEXIST and "overwrite=True" in str(raised.value)
+    assert isinstance(pickle.loads(pickle.dumps(raised.value)), poise.OutputExistsError)
+    with pytest.raises(poise.SafetensorError):
+        poise.save({"a": np.zeros(1)}, tmp_path / "a.zt")
+
+
+def test_numpy_files_load_as_one_type(tmp_path):
+    arrays = {"a": np.arange(6, dtype=np.float16).reshape(2, 3), "b": np.arange(3), "c": np.ones(2, np.float64)}
+    poise.numpy.save_file(arrays, tmp_path / "a.safetensors")
+    loaded = poise.numpy.load_file(tmp_path / "a.safetensors", dtype="f32")
+    assert {name: array.dtype for name, array in loaded.items()} == {"a": np.float32, "b": np.int64, "c": np.float32}
+    assert (loaded["a"] == arrays["a"]).all() and (loaded["b"] == arrays["b"]).all()
+    data = (tmp_path / "a.safetensors").read_bytes()
+    assert poise.numpy.load(data, dtype=np.float32)["a"].dtype == np.float32
+    assert poise.numpy.load_file(tmp_path / "a.safetensors")["a"].dtype == np.float16
+    with pytest.raises(poise.BadArgumentError, match="dtype"):
+        poise.numpy.load_file(tmp_path / "a.safetensors", dtype="i8")
+
+
+def test_a_report_of_a_faulty_file_is_false(tmp_path):
+    poise.save({"a": np.ones(64, np.float32)}, tmp_path / "a.zt")
+    good = poise.verify(tmp_path / "a.zt")
+    assert good and good.ok
+    data = bytearray((tmp_path / "a.zt").read_bytes())
+    where = data.find(np.ones(64, np.float32).tobytes())
+    data[where] ^= 1
+    (tmp_path / "a.zt").write_bytes(data)
+    bad = poise.verify(tmp_path / "a.zt")
+    assert not bad and not bad.ok and bad.errors
+    np.savez(tmp_path / "a.npz", a=np.ones(3), b=np.ones(2))
+    report = poise.verify(tmp_path / "a.npz")
+    assert report.checksums == 2 and "2 checksums" in repr(report) and "no digests" not in repr(report)
