@@ -57,8 +57,10 @@ TEST(HostileSafetensors, Header) {
                "the file is cut off"},
           Case{"the header is not empty", [] { return file_of("", 0); }, kInvalid, "header",
                "expected { as the first byte"},
-          Case{"the header begins with a brace", [] { return file_of(" {}", 0); }, kInvalid, "header",
+          Case{"the header is not white space alone", [] { return file_of(" \t\n\r", 0); }, kInvalid, "header",
                "expected { as the first byte"},
+          Case{"the header begins with a brace after white space", [] { return file_of(" \v{}", 0); }, kInvalid,
+               "header", "expected { as the first byte"},
           Case{"the header is not an array", [] { return file_of("[]", 0); }, kInvalid, "header",
                "expected { as the first byte"},
           Case{"the header is JSON", [] { return file_of("{,}", 0); }, kInvalid, kAnywhere, "JSON"},
@@ -158,6 +160,15 @@ TEST(HostileSafetensors, Entries) {
           Case{"elements of four bits fill bytes",
                [] { return entry(R"("dtype":"F4","shape":[7],"data_offsets":[0,4])"); }, kInvalid, "first",
                "a: shape [7] of f4_e2m1 does not fill whole bytes"},
+          Case{"elements of six bits fill bytes",
+               [] { return entry(R"("dtype":"F6_E2M3","shape":[5],"data_offsets":[0,4])"); }, kInvalid, "first",
+               "a: shape [5] of F6_E2M3 does not fill whole bytes"},
+          Case{"the size of elements of six bits is that of the shape",
+               [] { return entry(R"("dtype":"F6_E3M2","shape":[8],"data_offsets":[0,4])"); }, kInvalid, "first",
+               "a: shape [8] of F6_E3M2 needs 6 bytes, data_offsets hold 4"},
+          Case{"elements of six bits do not overflow",
+               [] { return entry(R"("dtype":"F6_E3M2","shape":[4611686018427387904,8],"data_offsets":[0,4])"); },
+               kInvalid, "first", "overflows"},
       });
 }
 

@@ -67,10 +67,11 @@ struct Entry {
   std::uint32_t position = 0;  // of the description in the file
   std::uint64_t begin = 0;     // of the data, from the first byte after the header
   Shape shape;
-  DType dtype = DType::unknown;
+  std::uint8_t type = 0;  // the row of kElementTypes
 
+  const ElementType& element_type() const { return kElementTypes[type]; }
   // Requires: the header has been checked.
-  std::uint64_t end() const { return begin + packed_bytes(dtype, element_count(shape).value()).value(); }
+  std::uint64_t end() const { return begin + bytes_of(element_type().bits(), element_count(shape).value()).value(); }
 };
 
 // In the header's order, in blocks that are freed as entries are taken.
@@ -128,7 +129,9 @@ class HeaderParser {
 
   // Parses the header, which begins at `offset`.
   void parse(JsonText text, std::uint64_t offset) {
-    if (!text.text().starts_with('{')) fail("JSON", "expected { as the first byte");
+    const std::size_t first = text.text().find_first_not_of(kWhiteSpace);
+    if (first == std::string_view::npos || text.text()[first] != '{')
+      fail("JSON", "expected { as the first byte that is not white space");
     walk_json_object(text, path_, offset, [&](std::string_view name, JsonValue& value) {
       position_ = value.position();
       text.release_before(static_cast<std::size_t>(position_ - offset));
@@ -156,7 +159,7 @@ class HeaderParser {
     const bool is_object = value.members([&](std::string_view key, JsonValue& item) {
       if (key == "dtype") {
         has_dtype = true;
-        entry.dtype = dtype(name, item);
+        entry.type = static_cast<std::uint8_t>(&element_type(name, item) - kElementTypes.data());
       } else if (key == "shape") {
         has_shape = true;
         entry.shape = numbers(name, item, key, kMaxRank, fmt::format("a rank of more than {}", kMaxRank));
@@ -190,14 +193,14 @@ class HeaderParser {
     throw Error(ErrorKind::invalid_file, fmt::format("safetensors: header: {}: {}", name, problem), path_, position_);
   }
 
-  DType dtype(std::string_view name, JsonValue& value) const {
+  const ElementType& element_type(std::string_view name, JsonValue& value) const {
     const auto spelling = value.text();
     if (!spelling) fail(name, "dtype: expected text");
-    const auto dtype = dtype_spelled(kSafetensorsSpellings, *spelling);
-    if (!dtype)
+    const ElementType* type = type_named(*spelling);
+    if (type == nullptr)
       throw Error(ErrorKind::unsupported,
                   fmt::format("safetensors: header: {}: dtype \"{}\" is not known", name, *spelling), path_, position_);
-    return *dtype;
+    return *type;
   }
 
   Shape numbers(std::string_view name, JsonValue& value, std::string_view key, std::size_t most,
@@ -216,16 +219,16 @@ class HeaderParser {
   void check_size(std::string_view name, const Entry& entry, std::uint64_t end) const {
     if (entry.begin > end) fail(name, fmt::format("data_offsets: begin {} is after end {}", entry.begin, end));
     const auto elements = element_count(entry.shape);
-    const auto bytes = elements ? packed_bytes(entry.dtype, *elements) : std::nullopt;
+    const ElementType& type = entry.element_type();
+    const auto bytes = elements ? bytes_of(type.bits(), *elements) : std::nullopt;
     if (!bytes) fail(name, fmt::format("shape {} overflows", to_string(entry.shape)));
+    const std::string_view shown = type.is_known() ? to_string(type.dtype) : type.name;
     if (*bytes != end - entry.begin) {
-      fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape),
-                             to_string(entry.dtype), *bytes, end - entry.begin));
+      fail(name, fmt::format("shape {} of {} needs {} bytes, data_offsets hold {}", to_string(entry.shape), shown,
+                             *bytes, end - entry.begin));
     }
-    if (!fills_whole_bytes(entry.dtype, *elements)) {
-      fail(name,
-           fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), to_string(entry.dtype)));
-    }
+    if (!fills_whole_bytes(type.bits(), *elements))
+      fail(name, fmt::format("shape {} of {} does not fill whole bytes", to_string(entry.shape), shown));
   }
 
   std::string path_;
@@ -278,8 +281,11 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   entries.take_each([&](Entry& entry) {
     const std::uint64_t size = entry.end() - entry.begin;
     try {
-      take(make_dense(names.take(entry.name), std::move(entry.shape), entry.dtype,
-                      SourceBlob(source, header_end + entry.begin, size)));
+      const ElementType& type = entry.element_type();
+      Tensor tensor = make_dense(names.take(entry.name), std::move(entry.shape), type.dtype,
+                                 SourceBlob(source, header_end + entry.begin, size));
+      if (!type.is_known()) tensor.parts[0].spelling = std::string(type.name);
+      take(std::move(tensor));
     } catch (const Error& error) {
       if (error.offset()) throw;
       throw Error(error.kind(), error.message(), source->name(), entry.position);

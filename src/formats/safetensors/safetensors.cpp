@@ -1,5 +1,6 @@
 #include "formats/safetensors/safetensors.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -12,10 +13,21 @@
 namespace poise {
 namespace {
 
+// White space before the object ends within the bytes that are looked at.
 bool sniff(const Input& input) {
-  const auto bytes = first_bytes(input, 9);
-  return bytes.size() == 9 && load_le<std::uint64_t>(bytes.data()) <= safetensors::kMaxHeaderBytes &&
-         bytes[8] == std::byte{'{'};
+  constexpr std::size_t kBegin = safetensors::kSizeBytes;
+  constexpr std::size_t kMostSpace = 64 << 10;
+  auto bytes = first_bytes(input, kBegin + 1);
+  if (bytes.size() <= kBegin) return false;
+  const auto length = load_le<std::uint64_t>(bytes.data());
+  const auto is_space = [](std::byte byte) {
+    return safetensors::kWhiteSpace.find(static_cast<char>(byte)) != std::string_view::npos;
+  };
+  if (length > safetensors::kMaxHeaderBytes) return false;
+  if (is_space(bytes[kBegin]))
+    bytes = first_bytes(input, kBegin + static_cast<std::size_t>(std::min<std::uint64_t>(length, kMostSpace)));
+  const auto first = std::find_if_not(bytes.begin() + kBegin, bytes.end(), is_space);
+  return first != bytes.end() && *first == std::byte{'{'};
 }
 
 Model read(const Input& input, const ReadOptions&) {

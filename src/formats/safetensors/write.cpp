@@ -11,6 +11,7 @@
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
+#include "formats/format.hpp"
 #include "formats/metadata.hpp"
 #include "formats/refusal.hpp"
 #include "formats/safetensors/dtypes.hpp"
@@ -25,19 +26,23 @@ namespace {
 
 using namespace safetensors;
 
-// The spelling depends on what a tensor is, not how it is packed.
-std::string_view spelling(const Tensor& tensor) {
+// The type depends on what a tensor is, not how it is packed.
+const ElementType& element_type(const Tensor& tensor) {
   if (tensor.layout != Layout::dense) refuse_tensor("safetensors", tensor);
-  const DType dtype = tensor.require("data").dtype;
-  const auto name = spelling_in(kSafetensorsSpellings, dtype);
-  if (!name) refuse_tensor("safetensors", tensor);
-  if (!fills_whole_bytes(dtype, tensor.elements())) {
+  const Part& data = tensor.require("data");
+  const ElementType* type =
+      data.dtype == DType::unknown ? type_named(unknown_type_name(data.type_name())) : type_of(data.dtype);
+  if (type == nullptr || type->is_known() != (data.dtype != DType::unknown)) refuse_tensor("safetensors", tensor);
+  if (!fills_whole_bytes(type->bits(), tensor.elements())) {
     throw Error(ErrorKind::unsupported,
                 fmt::format("safetensors cannot hold {}: shape {} of {} does not fill whole bytes", tensor.name,
-                            to_string(tensor.shape), *name))
+                            to_string(tensor.shape), type->name))
         .with({.kind = Remedy::Kind::dtype, .value = "f32"});
   }
-  return *name;
+  // The size of other types is checked where they are read.
+  if (!type->is_known() && bytes_of(type->bits(), tensor.elements()) != data.blob->size())
+    refuse_tensor("safetensors", tensor, fmt::format("it has {} bytes", data.blob->size()));
+  return *type;
 }
 
 // A header cannot hold every name that other formats can.
@@ -54,16 +59,14 @@ std::string_view writable_name(const Tensor& tensor) {
 
 SafetensorsFile::SafetensorsFile(std::vector<const Tensor*> tensors, Attributes metadata)
     : tensors_(std::move(tensors)) {
-  for (const Tensor* tensor : tensors_) spelling(*tensor);  // rejects tensors without elements of a known width
-  const auto alignment = [](const Tensor* tensor) {
-    return std::max(1U, info(tensor->require("data").dtype).bits / 8U);
-  };
+  for (const Tensor* tensor : tensors_) (void)element_type(*tensor);  // refuses those without elements of a known width
+  const auto alignment = [](const Tensor* tensor) { return std::max(1U, element_type(*tensor).bits() / 8U); };
   std::ranges::stable_sort(tensors_, std::greater(), alignment);
   std::vector<Attributes::Entry> entries;
   const std::uint64_t cost = reading_cost(metadata);
   if (!metadata.empty()) entries.emplace_back(kMetadata, std::move(metadata));
   for (const Tensor* tensor : tensors_) {
-    const std::string_view dtype = spelling(*tensor);
+    const std::string_view dtype = element_type(*tensor).name;
     Value::Array shape(tensor->shape.begin(), tensor->shape.end());
     const std::uint64_t end = tensor_bytes_ + tensor->require("data").blob->size();
     entries.emplace_back(
