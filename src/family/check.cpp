@@ -8,6 +8,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "family/config_effects.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
@@ -200,12 +201,16 @@ std::vector<Finding> consistency_findings(const Model& model) {
   return findings;
 }
 
-std::optional<Error> plan_refusal(const Model& model) {
+std::optional<Error> run_refusal(const Model& model) {
   const std::string& type = model.card.model_type;
   if (!model.config || (!type.empty() && find_family(type) == nullptr)) return std::nullopt;
-  if (!effects_not_followed(model).empty()) return std::nullopt;
+  const Family& family = family_of(model);
+  if (const auto effects = effects_not_followed(model); !effects.empty())
+    return Error(ErrorKind::unsupported, fmt::format("{}", fmt::join(effects, "; ")));
+  if (const auto unknown = unknown_weights(model); !unknown.empty())
+    return Error(ErrorKind::unsupported, fmt::format("a {} model has no {}", family.title, listed(unknown)));
   try {
-    (void)family_of(model).plan(config_view(model));
+    (void)family.plan(config_view(model));
   } catch (const Error& error) {
     return error;
   }

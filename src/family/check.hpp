@@ -22,9 +22,10 @@ std::vector<std::string> check_consistency(const Model& model);
 // The same faults as findings, with tensors and their places.
 std::vector<Finding> consistency_findings(const Model& model);
 
-// The error with which Family::plan() refuses the model. Nothing when there is a plan, for a model without family, and
-// for one that effects_not_followed() refuses. Requires: check_consistency() finds nothing.
-std::optional<Error> plan_refusal(const Model& model);
+// The error with which a session refuses a model of a known family: keys that nothing implements, weights that the
+// family does not have, no plan. Nothing when it runs, and for a model without configuration or family. Requires:
+// check_consistency() finds nothing.
+std::optional<Error> run_refusal(const Model& model);
 
 // Why the hyperparameters describe no model: zero or negative sizes, heads that do not divide, and absurd sizes
 // (products of accepted sizes fit 64 bits).

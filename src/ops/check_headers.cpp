@@ -11,7 +11,7 @@
 
 namespace poise {
 
-std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path) {
+std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs) {
   std::vector<Finding> findings;
   const auto add = [&](Severity severity, std::string message) {
     findings.push_back({severity, std::move(message), path.string(), std::nullopt});
@@ -20,7 +20,7 @@ std::vector<Finding> check_headers(const Model& model, const std::filesystem::pa
     if (finding.path.empty()) finding.path = path.string();
     findings.push_back(std::move(finding));
   }
-  const auto refusal = findings.empty() ? plan_refusal(model) : std::nullopt;
+  const auto refusal = runs && findings.empty() ? run_refusal(model) : std::nullopt;
   if (!refusal) return findings;
   if (refusal->kind() == ErrorKind::invalid_file) {
     add(Severity::error, refusal->message());

@@ -9,8 +9,8 @@
 
 namespace poise {
 
-// Checks that configuration, vocabulary and shapes agree and that the family can plan the computation. An invalid
-// configuration is an error; one that Poise does not implement is a warning. `path` is the findings'.
-std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path);
+// Checks that configuration, vocabulary and shapes agree. With `runs` also that a model of a known family can be run:
+// an invalid configuration is an error; what Poise does not implement is a warning. `path` is the findings'.
+std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs = true);
 
 }  // namespace poise

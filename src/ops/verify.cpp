@@ -273,7 +273,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     std::ranges::copy(model.warnings, std::back_inserter(report.faults));
     // Without faulty tensors, a model lacks some, and bytes of the file belong to none; checksums are of all bytes.
     const bool is_whole = faults.empty();
-    if (is_whole) std::ranges::move(check_headers(model, path), std::back_inserter(report.faults));
+    if (is_whole) std::ranges::move(check_headers(model, path, !options.raw), std::back_inserter(report.faults));
     std::vector<Finding> of_files = check_tensors(model);
     if (format->audit != nullptr && (is_whole || format->checksums != nullptr))
       std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));

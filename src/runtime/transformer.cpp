@@ -33,14 +33,6 @@ void refuse_for(const Model& model, const std::vector<std::string>& reasons, Err
   if (!reasons.empty()) refuse(model, fmt::format("{}", fmt::join(reasons, "; ")), kind);
 }
 
-DecoderPlan plan_of(const Model& model, const Family& family) {
-  try {
-    return family.plan(config_view(model));
-  } catch (const Error& error) {
-    refuse(model, error.message(), error.kind());
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks) {
@@ -52,10 +44,8 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   const Family& family = family_of(model);
   refuse_for(model, effects_not_followed(model));
   refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
-  if (const auto unknown = unknown_weights(model); !unknown.empty()) {
-    refuse(model, fmt::format("a {} model has no {}", family.title, fmt::join(unknown, ", ")));
-  }
-  return make_decoder(model, plan_of(model, family), ranks);
+  if (const auto refusal = run_refusal(model)) refuse(model, refusal->message(), refusal->kind());
+  return make_decoder(model, family.plan(config_view(model)), ranks);
 }
 
 }  // namespace poise
