@@ -57,6 +57,7 @@ std::optional<Reformed> reformed_for(const Format& format, const Model& model, b
   Reforming reforming(model);
   if (!has_parts) {
     if (auto next = with_folded_parts(model)) reforming.change(*std::move(next));
+    if (auto next = with_scaled_fp8(reforming.now())) reforming.change(*std::move(next));
   }
   if (auto next = reformed(reforming.now(), format.weights, numbers)) reforming.change(*std::move(next));
   if (has_parts) {

@@ -5,12 +5,14 @@
 //   qzeros    i32 [groups, out / 8], the zero points in the same order
 //
 // value = (code - zero) * scale.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
 
@@ -70,6 +72,22 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                                         make_code_numbers_blob(codes(zero_words, groups), MatrixOrder::transposed))});
 }
 
+// Kernels read zero points that are there, whatever the configuration says.
+std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
+                                std::span<const std::string> matrices) {
+  constexpr float kMiddle = 1U << (kBits - 1);
+  if (config.boolean("zero_point").value_or(true)) return {};
+  std::vector<std::string> others;
+  for (const std::string& name : matrices) {
+    const Tensor matrix = fold(MatrixParts(model, name, awq), config);
+    const std::vector<float> zeros = first_numbers(matrix.require("zeros").blob);
+    if (std::ranges::any_of(zeros, [](float zero) { return zero != kMiddle; })) others.push_back(name);
+  }
+  if (others.empty()) return {};
+  return {fmt::format("zero_point is false, but matrix {}{} has other zero points than {}: they count", others.front(),
+                      and_more(others.size() - 1), kMiddle)};
+}
+
 }  // namespace
 
 const QuantizationScheme awq = {
@@ -78,6 +96,7 @@ const QuantizationScheme awq = {
     .require_known = require_known,
     .marker = ".qweight",
     .parts = kParts,
+    .doubts = doubts,
     .fold = fold,
 };
 

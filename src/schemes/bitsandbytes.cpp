@@ -11,6 +11,8 @@
 // value = quant_map[code] * scale, where scale is absmax, or
 // nested_quant_map[absmax] * nested_absmax of its block + nested_offset.
 #include <array>
+#include <cmath>
+#include <ranges>
 
 #include <fmt/format.h>
 
@@ -18,6 +20,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
+#include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
 #include "views/check_parts.hpp"
@@ -42,6 +45,13 @@ constexpr std::array<std::uint8_t, 2> kPlaces = {1, 0};
 // The JSON of a matrix.
 class State {
  public:
+  // "nf4" or "fp4", as the library decides by it.
+  std::string type() const {
+    const Value* value = keys_.find("quant_type");
+    const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+    return text != nullptr ? *text : tensor_->name.view().ends_with(kStates[0]) ? "nf4" : "fp4";
+  }
+
   explicit State(const MatrixParts& matrix) : matrix_(matrix) {
     for (const std::string_view name : kStates) {
       if (matrix.find(name) == nullptr) continue;
@@ -70,14 +80,16 @@ class State {
     if (number == nullptr || *number == 0) fail(fmt::format("{}: expected a positive integer", key));
     return *number;
   }
-  float number(std::string_view key) const {
+  float finite(std::string_view key) const {
     const Value* value = keys_.find(key);
+    std::optional<float> found;
     if (value != nullptr) {
-      if (const auto* number = value->get_if<double>()) return static_cast<float>(*number);
-      if (const auto* integer = value->get_if<std::uint64_t>()) return static_cast<float>(*integer);
-      if (const auto* integer = value->get_if<std::int64_t>()) return static_cast<float>(*integer);
+      if (const auto* number = value->get_if<double>()) found = static_cast<float>(*number);
+      if (const auto* integer = value->get_if<std::uint64_t>()) found = static_cast<float>(*integer);
+      if (const auto* integer = value->get_if<std::int64_t>()) found = static_cast<float>(*integer);
     }
-    fail(fmt::format("{}: expected a number", key));
+    if (!found || !std::isfinite(*found)) fail(fmt::format("{}: expected a number that fits float32", key));
+    return *found;
   }
   Shape shape() const {
     const Value* value = keys_.find("shape");
@@ -104,7 +116,7 @@ class State {
 };
 
 // Scales that are stored as codes.
-BlobPtr nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
+Part nested_scales(const MatrixParts& matrix, const State& state, const Part& codes, std::uint64_t count) {
   const Tensor& book = matrix.require(".weight.nested_quant_map");
   const Part& numbers = matrix.data(book, {DType::f32});
   matrix.require_shape(book, {256});
@@ -112,11 +124,11 @@ BlobPtr nested_scales(const MatrixParts& matrix, const State& state, const Part&
   const Tensor& scales = matrix.require(".weight.nested_absmax");
   const Part& factors = matrix.data(scales, {DType::f32});
   matrix.require_shape(scales, {ceil_div(count, block)});
-  const float offset = state.number("nested_offset");
+  const float offset = state.finite("nested_offset");
   const BlobPtr small = codes.blob;
   const BlobPtr codebook = numbers.blob;
   const BlobPtr outer = factors.blob;
-  return computed_f32(count, [=](std::uint64_t first, std::span<float> out) {
+  return computed_part(matrix, "scales", count, {&book, &scales}, [=](std::uint64_t first, std::span<float> out) {
     std::vector<std::byte> bytes(out.size());
     small->read(first, bytes);
     const LoadedBlob table(codebook);
@@ -153,9 +165,8 @@ Tensor fold_4bit(const MatrixParts& matrix, const QuantizationConfig&) {
       make_codes_blob({.words = codes.blob, .rows = 1, .columns = 2 * codes.blob->size(), .bits = 4, .order = kPlaces},
                       MatrixOrder::same, 4)));
   tensor.parts.push_back(as_part("codebook", numbers));
-  tensor.parts.push_back(as_part(
-      "scales", DType::f32,
-      scales.dtype == DType::f32 ? BlobPtr(scales.blob) : nested_scales(matrix, state, scales, absmax.elements())));
+  tensor.parts.push_back(scales.dtype == DType::f32 ? as_part("scales", scales)
+                                                    : nested_scales(matrix, state, scales, absmax.elements()));
   tensor.layout = codebook_layout(block);
   check_parts(tensor);
   return tensor;
@@ -192,6 +203,35 @@ Tensor fold_8bit(const MatrixParts& matrix, const QuantizationConfig&) {
                                                               })),
                                .zeros = as_part("zeros", DType::f16, same_f16(128, weight.shape[0]))});
 }
+
+// The library computes with its own table for a type, and does not look at quant_map.
+std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, std::span<const std::string> matrices) {
+  constexpr float kRounding = 1e-3F;
+  static constexpr std::array<float, 16> kNf4 = {
+      -1.0F,      -0.6961928F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.09105004F, 0.0F,
+      0.0795803F, 0.1609302F,  0.2461123F,   0.33791524F,  0.44070983F,  0.562617F,    0.72295684F,  1.0F};
+  static constexpr std::array<float, 8> kFp4 = {0.0F, 0.0625F / 12, 8.0F / 12, 1.0F, 4.0F / 12, 0.5F, 2.0F / 12, 0.25F};
+  std::vector<std::string> others;
+  std::string type;  // of the first
+  for (const std::string& name : matrices) {
+    const MatrixParts matrix(model, name, bitsandbytes_4bit);
+    const State state(matrix);
+    if (state.type() != "nf4" && state.type() != "fp4") continue;
+    const LoadedBlob map(matrix.require(".weight.quant_map").require("data").blob);
+    const auto is_other = [&](std::size_t code) {
+      const float number = state.type() == "nf4" ? kNf4[code] : (code < 8 ? kFp4[code] : -kFp4[code - 8]);
+      return !(std::abs(map.at<float>(code) - number) < kRounding);
+    };
+    const auto codes = std::views::iota(std::size_t{0}, kNf4.size());
+    if (std::ranges::none_of(codes, is_other)) continue;
+    if (others.empty()) type = state.type();
+    others.push_back(name);
+  }
+  if (others.empty()) return {};
+  return {fmt::format("quant_map of matrix {}{} has other numbers than {}, which its state names: quant_map counts",
+                      others.front(), and_more(others.size() - 1), type)};
+}
+
 }  // namespace
 
 const QuantizationScheme bitsandbytes_4bit = {
@@ -200,6 +240,7 @@ const QuantizationScheme bitsandbytes_4bit = {
     .marker = ".weight.quant_map",
     .parts = kParts4,
     .code_types = kCodes4,
+    .doubts = doubts,
     .fold = fold_4bit,
 };
 

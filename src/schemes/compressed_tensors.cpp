@@ -1,11 +1,13 @@
 // compressed-tensors, as llm-compressor writes it. Of a matrix [out, in]:
 //
 //   pack-quantized    weight_packed i32 [out, in / n], rounded up: codes of 2 to 8 bits with 2^(bits - 1) added, n = 32
-//                     / bits, rounded down, of them in a word, from its low bits on;
+//                     / bits, rounded down, of them in a word, from its low bits on; or i32 [out, in * bits / 32],
+//                     rounded up, without gaps, as versions from 2026 on have it;
 //                     weight_shape [2]; weight_scale [out, groups]; weight_zero_point, where codes have one: i32
-//                     [out / n, groups], packed along columns the same, or i8 [out, groups];
-//                     weight_g_idx i32 or i64 [in], the group of each column
-//   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point i8
+//                     [out / n, groups], packed along columns the same, or numbers [out, groups] from which codes are
+//                     -2^(bits - 1) to 2^(bits - 1) - 1 away;
+//                     weight_g_idx i32 or i64 [in], the group of each column; all are -1 where neighbours share one
+//   int-quantized     weight i8 [out, in], weight_scale, weight_zero_point
 //   float-quantized   weight f8 [out, in], weight_scale
 //
 // There are in / group_size groups, rounded up. A scale may also be one for each row ([out, 1]), one for the matrix, or
@@ -14,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <set>
 
 #include <fmt/format.h>
@@ -26,6 +29,8 @@
 #include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
+#include "views/cast.hpp"
+#include "views/loaded_blob.hpp"
 #include "views/strided.hpp"
 
 namespace poise::schemes {
@@ -36,12 +41,14 @@ constexpr std::array<std::string_view, 4> kPackedParts = {".weight_scale", ".wei
                                                           ".weight_g_idx"};
 constexpr std::array<std::string_view, 3> kPlainParts = {".weight", ".weight_zero_point", ".weight_g_idx"};
 constexpr std::array<unsigned, 1> kEight = {8};
-constexpr std::array<DType, 3> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2};
+constexpr std::array<unsigned, 7> kWidths = {2, 3, 4, 5, 6, 7, 8};
+constexpr std::array<DType, 5> kPlainCodes = {DType::i8, DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz,
+                                              DType::f8_e5m2fnuz};
 
 // An object of config_groups that describes how weights are stored.
 struct WeightGroup {
   const Attributes* weights;
-  const Value::Array* targets;  // names of modules, "re:" and an expression, or classes; null: none
+  const ModuleList* targets;  // null: none
 };
 
 // What an object has under a key, if it is of that type; null otherwise, and of no object.
@@ -64,9 +71,11 @@ std::vector<std::pair<std::string_view, const Attributes*>> groups_of(const Attr
 
 std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
   std::vector<WeightGroup> found;
+  const ModuleLists& lists = config.lists();
   for (const auto& [name, group] : groups_of(&config.keys())) {
-    if (const auto* weights = member<Attributes>(group, "weights"))
-      found.push_back({weights, member<Value::Array>(group, "targets")});
+    const auto* weights = member<Attributes>(group, "weights");
+    const auto targets = lists.targets.find(name);
+    if (weights != nullptr) found.push_back({weights, targets == lists.targets.end() ? nullptr : &targets->second});
   }
   return found;
 }
@@ -107,6 +116,7 @@ void require_known(const QuantizationConfig& config) {
                                                       format, fmt::join(kKnown, ", ")));
   }
   require_offline_transforms(config);
+  (void)config.lists();
   const auto* sparsity = member<Attributes>(&config.keys(), "sparsity_config");
   const Value* format = sparsity == nullptr ? nullptr : sparsity->find("format");
   if (format != nullptr && *format != Value("dense") && *format != Value())
@@ -115,15 +125,8 @@ void require_known(const QuantizationConfig& config) {
         fmt::format("quantization_config: sparsity_config: format is {}, only dense is supported", to_json(*format)));
 }
 
-void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format) {
-  const std::set<std::string> formats = formats_of(config);
-  const auto is_named = [&](std::string_view name) { return formats.contains(std::string(name)); };
-  if (formats.empty() || is_named(format) || is_named("naive-quantized")) return;
-  matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
-}
-
-ModuleNames::Match match(const QuantizationConfig& config, const WeightGroup& group, const std::string& module) {
-  return group.targets == nullptr ? ModuleNames::Match() : config.match(*group.targets, module);
+ModuleList::Match match(const WeightGroup& group, const std::string& module) {
+  return group.targets == nullptr ? ModuleList::Match() : group.targets->match(module);
 }
 
 using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
@@ -133,12 +136,12 @@ using Descriptions = std::vector<const Attributes*>;  // `weights` of groups
 Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& config,
                           std::span<const unsigned> widths) {
   Descriptions found;
-  ModuleNames::Match best;
+  ModuleList::Match best;
   for (const WeightGroup& group : weight_groups(config)) {
     const Value* number = group.weights->find("num_bits");
     const auto is_said = [&](unsigned bits) { return *number == Value(std::uint64_t{bits}); };
     if (number == nullptr || !std::ranges::any_of(widths, is_said)) continue;
-    const ModuleNames::Match its = match(config, group, matrix.name());
+    const ModuleList::Match its = match(group, matrix.name());
     const bool is_better = its.naming != best.naming ? its.naming > best.naming : its.target < best.target;
     if (is_better) found.clear();
     if (is_better || found.empty()) best = its;
@@ -266,40 +269,92 @@ Scales scales_of(const MatrixParts& matrix, const Shape& shape, const Quantizati
   return result;
 }
 
-// The zero points of groups as unsigned codes of `bits` bits.
-Part zeros_of(const MatrixParts& matrix, const Scales& scales, unsigned bits, const Descriptions& described) {
-  const unsigned middle = 1U << (bits - 1);
-  const auto has_zeros = [](const Attributes* weights) {
-    const Value* symmetric = weights->find("symmetric");
-    return symmetric != nullptr && *symmetric == Value(false);
+// How neighbours along an axis share words of 32 bits.
+struct Packing {
+  unsigned bits;
+  bool has_gaps;  // codes do not go on in the next word
+
+  std::uint64_t words(std::uint64_t codes) const {
+    return has_gaps ? ceil_div(codes, 32 / bits) : ceil_div(codes * bits, 32);
+  }
+  std::uint64_t per_word() const { return has_gaps ? 32 / bits : 0; }
+};
+
+// Zero points as they are, as unsigned ones: with the middle of the codes added.
+BlobPtr plain_zeros(const MatrixParts& matrix, const Tensor& zeros, float middle) {
+  constexpr float kMost = 2048;  // float16 has all whole numbers up to here
+  const BlobPtr numbers = numbers_as_f32(zeros);
+  const std::string name = fmt::format("matrix {}: {}", matrix.name(), zeros.name);
+  const auto make = [=](std::uint64_t first, std::span<float> out) {
+    numbers->read(first * sizeof(float), std::as_writable_bytes(out));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const float zero = out[i] + middle;
+      if (std::abs(zero) > kMost || zero != std::floor(zero))
+        throw Error(
+            ErrorKind::unsupported,
+            fmt::format("{}: element {} is {}, expected a whole number that a code can have", name, first + i, out[i]));
+      out[i] = zero;
+    }
   };
-  const bool needed = !described.empty() && std::ranges::all_of(described, has_zeros);
+  return make_cast_blob(name, computed_f32(zeros.elements(), make), DType::f32, zeros.elements(), DType::f16);
+}
+
+bool is_asymmetric(const Attributes& weights) {
+  const Value* symmetric = weights.find("symmetric");
+  return symmetric != nullptr && *symmetric == Value(false);
+}
+
+// The zero points of groups as unsigned codes.
+Part zeros_of(const MatrixParts& matrix, const Scales& scales, const Packing& packing, const Descriptions& described) {
+  const unsigned middle = 1U << (packing.bits - 1);
+  const bool needed = !described.empty() &&
+                      std::ranges::all_of(described, [](const Attributes* weights) { return is_asymmetric(*weights); });
   const Tensor* zeros = needed ? &matrix.require(".weight_zero_point") : matrix.find(".weight_zero_point");
   if (zeros == nullptr)
     return as_part("zeros", DType::f16, same_f16(static_cast<float>(middle), scales.shape[0] * scales.shape[1]));
-  const Part& data = matrix.data(*zeros, {DType::i8, DType::i32});
+  const Part& data =
+      matrix.data(*zeros, {DType::i8, DType::i16, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32});
   const BlockGrid each_group = {scales.shape[0], scales.shape[1], 1, scales.groups.size};
   const BlockGrid one = {1, 1, scales.shape[0], scales.shape[1] * scales.groups.size};
-  const bool in_words = data.dtype == DType::i32;
   // Next to one scale for the matrix, zero points may be those of rows.
   BlockGrid grid = scales.grid;
-  if (in_words ? grid.rows * grid.columns == 1 : zeros->elements() == each_group.rows * each_group.columns)
-    grid = each_group;
-  if (!in_words && zeros->elements() == 1) grid = one;
-  PackedCodes codes = {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = bits};
-  if (in_words) {
-    matrix.require_shape(*zeros, {ceil_div(grid.rows, 32 / bits), grid.columns});
-    codes.along = PackedCodes::Along::columns;
-    codes.per_word = 32 / bits;
-  } else {
-    if (zeros->elements() != grid.rows * grid.columns)
-      matrix.fail(fmt::format("the shape of {} is {}, expected {}", zeros->name, to_string(zeros->shape),
-                              to_string(Shape{grid.rows, grid.columns})));
-    codes.bits = 8;
-    codes.add = middle;
+  const BlockGrid& packed_grid = grid.rows * grid.columns == 1 ? each_group : grid;
+  const Shape packed = {packing.words(packed_grid.rows), packed_grid.columns};
+  if (data.dtype == DType::i32 && zeros->shape == packed) {
+    const PackedCodes codes = {.words = data.blob,
+                               .rows = packed_grid.rows,
+                               .columns = packed_grid.columns,
+                               .bits = packing.bits,
+                               .along = PackedCodes::Along::columns,
+                               .per_word = packing.per_word()};
+    return as_part("zeros", DType::f16,
+                   spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, packed_grid, scales));
   }
-  return as_part("zeros", DType::f16,
-                 spread(make_code_numbers_blob(codes, MatrixOrder::same), DType::f16, grid, scales));
+  if (zeros->elements() == each_group.rows * each_group.columns) grid = each_group;
+  if (zeros->elements() == 1) grid = one;
+  if (zeros->elements() != grid.rows * grid.columns)
+    matrix.fail(fmt::format("the shape of {} is {}, expected {}{}", zeros->name, to_string(zeros->shape),
+                            to_string(Shape{grid.rows, grid.columns}),
+                            data.dtype == DType::i32 ? fmt::format(", or {} packed", to_string(packed)) : ""));
+  BlobPtr numbers =
+      data.dtype == DType::i8 && packing.bits == 8
+          ? make_code_numbers_blob(
+                {.words = data.blob, .rows = grid.rows, .columns = grid.columns, .bits = packing.bits, .add = middle},
+                MatrixOrder::same)
+          : plain_zeros(matrix, *zeros, static_cast<float>(middle));
+  return as_part("zeros", DType::f16, spread(std::move(numbers), DType::f16, grid, scales));
+}
+
+// The library begins with -1 for all columns, and takes that for groups of neighbours.
+BlobPtr index_of(const MatrixParts& matrix, std::uint64_t columns, const EvenGroups& groups) {
+  constexpr std::string_view kIndex = ".weight_g_idx";
+  const Tensor* index = matrix.find(kIndex);
+  if (index == nullptr) return nullptr;
+  const Part& data = matrix.data(*index, {DType::i32, DType::i64});
+  matrix.require_shape(*index, {columns});
+  const LoadedBlob loaded(data.blob);
+  if (std::ranges::all_of(loaded.bytes(), [](std::byte byte) { return byte == std::byte{0xff}; })) return nullptr;
+  return group_index(matrix, kIndex, columns, groups);
 }
 
 Shape shape_of(const MatrixParts& matrix, const Tensor& packed) {
@@ -329,8 +384,10 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   matrix.require_rank(packed, 2);
   const Shape shape = shape_of(matrix, packed);
   std::vector<unsigned> widths;
-  for (unsigned width = 2; width <= 8; ++width) {
-    if (ceil_div(shape[1], 32 / width) == packed.shape[1]) widths.push_back(width);
+  for (const unsigned width : kWidths) {
+    if (Packing{width, true}.words(shape[1]) == packed.shape[1] ||
+        Packing{width, false}.words(shape[1]) == packed.shape[1])
+      widths.push_back(width);
   }
   const unsigned bits = code_bits(matrix, config, widths);
   if (bits == 0) {
@@ -341,6 +398,7 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   }
   const Descriptions described = descriptions(matrix, config, std::span(&bits, 1));
   const Scales scales = scales_of(matrix, shape, config, described);
+  const Packing packing = {bits, Packing{bits, true}.words(shape[1]) == packed.shape[1]};
   const unsigned stored = stored_bits(bits);
   return group_tensor(matrix, {.shape = shape,
                                .bits = stored,
@@ -350,11 +408,11 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
                                                          .columns = shape[1],
                                                          .bits = bits,
                                                          .row_bytes = packed.shape[1] * 4,
-                                                         .per_word = 32 / bits},
+                                                         .per_word = packing.per_word()},
                                                         MatrixOrder::same, stored),
                                .scales = scales.part,
-                               .zeros = zeros_of(matrix, scales, bits, described),
-                               .index = group_index(matrix, ".weight_g_idx", shape[1], scales.groups)});
+                               .zeros = zeros_of(matrix, scales, packing, described),
+                               .index = index_of(matrix, shape[1], scales.groups)});
 }
 
 Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -369,8 +427,8 @@ Tensor fold_int8(const MatrixParts& matrix, const QuantizationConfig& config) {
                                .group_size = scales.groups.size,
                                .codes = without_sign(weight),
                                .scales = scales.part,
-                               .zeros = zeros_of(matrix, scales, 8, described),
-                               .index = group_index(matrix, ".weight_g_idx", weight.shape[1], scales.groups)});
+                               .zeros = zeros_of(matrix, scales, {8, true}, described),
+                               .index = index_of(matrix, weight.shape[1], scales.groups)});
 }
 
 Tensor fold_floats(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -399,15 +457,23 @@ bool is_int8(const MatrixParts& matrix) {
 
 }  // namespace
 
-std::vector<std::string> doubts_of_names(const QuantizationConfig& config, std::span<const std::string> matrices) {
+void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format) {
+  const std::set<std::string> formats = formats_of(config);
+  const auto is_named = [&](std::string_view name) { return formats.contains(std::string(name)); };
+  if (formats.empty() || is_named(format) || is_named("naive-quantized")) return;
+  matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
+}
+
+std::vector<std::string> doubts_of_names(const Model&, const QuantizationConfig& config,
+                                         std::span<const std::string> matrices) {
   const std::vector<WeightGroup> groups = weight_groups(config);
-  const auto* ignored = member<Value::Array>(&config.keys(), "ignore");
+  const auto& ignored = config.lists().ignored;
   const auto is_ignored = [&](const std::string& module) {
-    return ignored != nullptr && config.match(*ignored, module).naming >= Naming::by_class;
+    return ignored && ignored->match(module).naming >= Naming::by_class;
   };
   const auto is_left_out = [&](const std::string& module) {
     return !groups.empty() && std::ranges::all_of(groups, [&](const WeightGroup& group) {
-      return group.targets != nullptr && match(config, group, module).naming == Naming::none;
+      return group.targets != nullptr && match(group, module).naming == Naming::none;
     });
   };
   std::vector<std::string> doubts;
@@ -424,6 +490,64 @@ std::vector<std::string> doubts_of_names(const QuantizationConfig& config, std::
   return doubts;
 }
 
+namespace {
+
+bool is_ordered(const Attributes& weights) {
+  const Value* order = weights.find("actorder");
+  return order != nullptr && (*order == Value("group") || *order == Value("dynamic") || *order == Value(true));
+}
+
+bool is_symmetric(const Attributes& weights) {
+  const Value* symmetric = weights.find("symmetric");
+  return symmetric != nullptr && *symmetric == Value(true);
+}
+
+// What parts deny of the groups that describe their matrices.
+std::vector<std::string> doubts_of_integers(const Model& model, const QuantizationConfig& config,
+                                            std::span<const std::string> matrices) {
+  std::vector<std::string_view> without_index;
+  std::vector<std::string_view> with_index;
+  std::vector<std::string_view> with_zeros;
+  const bool says_order =
+      std::ranges::any_of(weight_groups(config), [](const WeightGroup& group) { return is_ordered(*group.weights); });
+  for (const std::string& name : matrices) {
+    const bool packed = model.find(name + ".weight_packed") != nullptr;
+    const MatrixParts matrix(model, name, packed ? compressed_integers : compressed_int8);
+    const bool has_index = matrix.find(".weight_g_idx") != nullptr;
+    const bool has_zeros = matrix.find(".weight_zero_point") != nullptr;
+    if (!says_order && !has_index && !has_zeros) continue;
+    const Descriptions described = descriptions(matrix, config, packed ? std::span<const unsigned>(kWidths) : kEight);
+    if (described.empty()) continue;
+    const auto count = [&](bool (*holds)(const Attributes&)) {
+      return std::ranges::count_if(described, [&](const Attributes* weights) { return holds(*weights); });
+    };
+    const auto all = static_cast<std::ptrdiff_t>(described.size());
+    const Shape& scales = matrix.require(".weight_scale").shape;
+    if (!has_index && count(is_ordered) == all && scales.size() == 2 && scales[1] > 1) without_index.emplace_back(name);
+    const bool is_denied = has_index && count(is_ordered) == 0;
+    if (!is_denied && !(has_zeros && count(is_symmetric) == all)) continue;
+    const Tensor tensor = packed ? fold_packed(matrix, config) : fold_int8(matrix, config);
+    if (is_denied && tensor.part("group_index") != nullptr) with_index.emplace_back(name);
+    if (!has_zeros || count(is_symmetric) != all) continue;
+    const auto bits = packed ? *member<std::uint64_t>(described.front(), "num_bits") : 8;
+    const auto middle = static_cast<float>(1U << (bits - 1));
+    if (std::ranges::any_of(first_numbers(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
+      with_zeros.emplace_back(name);
+  }
+  std::vector<std::string> doubts = doubts_of_names(model, config, matrices);
+  const auto doubt = [&](const std::vector<std::string_view>& names, std::string_view format) {
+    if (names.empty()) return;
+    doubts.push_back(fmt::format(fmt::runtime(format), names.front(), and_more(names.size() - 1)));
+  };
+  doubt(without_index,
+        "actorder is group, but matrix {}{} has no weight_g_idx: its groups are read as those of neighbours");
+  doubt(with_index, "actorder is not group, but weight_g_idx of matrix {}{} orders columns: it counts");
+  doubt(with_zeros, "symmetric is true, but matrix {}{} has other zero points than 0: they count");
+  return doubts;
+}
+
+}  // namespace
+
 const QuantizationScheme compressed_integers = {
     .title = "compressed-tensors pack-quantized",
     .method = kMethod,
@@ -432,7 +556,7 @@ const QuantizationScheme compressed_integers = {
     .parts = kPackedParts,
     .left_out = kNotOfWeights,
     .holds = is_packed,
-    .doubts = doubts_of_names,
+    .doubts = doubts_of_integers,
     .fold = fold_packed,
 };
 
@@ -444,7 +568,7 @@ const QuantizationScheme compressed_int8 = {
     .left_out = kNotOfWeights,
     .holds = is_int8,
     .code_types = kPlainCodes,
-    .doubts = doubts_of_names,
+    .doubts = doubts_of_integers,
     .fold = fold_int8,
 };
 

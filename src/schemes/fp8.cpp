@@ -1,13 +1,14 @@
 // Numbers of eight bits with scales, of a matrix [out, in]:
 //
-//   weight             f8_e4m3 or f8_e5m2 [out, in]
+//   weight             f8_e4m3 or f8_e5m2 [out, in]; on processors by AMD f8_e4m3fnuz or f8_e5m2fnuz
 //   weight_scale_inv   [out / block, in / block], rounded up; blocks as weight_block_size has them, of 128 if that key
 //                      is missing. If it is null, as weight_scale. Also powers of two (f8_e8m0)
 //   weight_scale       one number, or one a row ([out, 1] or [out]); ModelOpt's FP8_PB_WO: one for each block of 128
 //                      rows and columns, [out / 128, 1, in / 128, 1], rounded up
-//   input_scale        how inputs are quantized
+//   scale_weight       one number, in ComfyUI's files
+//   input_scale        how inputs are quantized; scale_input in ComfyUI's files
 //
-// value = weight * scale, with either kind of scale.
+// value = weight * scale, with each kind of scale.
 #include <algorithm>
 #include <array>
 #include <unordered_set>
@@ -30,7 +31,7 @@ namespace {
 constexpr std::string_view kMixed = "MIXED_PRECISION";
 constexpr std::array<std::string_view, 3> kModelOptF8 = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO"};
 constexpr std::array<std::string_view, 1> kParts = {".weight"};
-constexpr std::array<DType, 2> kCodes = {DType::f8_e4m3, DType::f8_e5m2};
+constexpr std::array<DType, 4> kCodes = {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz};
 
 constexpr std::uint64_t kBlock = 128;
 
@@ -62,6 +63,12 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
 }
 
 }  // namespace
+
+std::string left_out_warning(std::string_view first, std::size_t count) {
+  return fmt::format(
+      "tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not quantize", first,
+      and_more(count - 1));
+}
 
 void require_known_algorithm(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 6> kKnown = {
@@ -200,6 +207,16 @@ const QuantizationScheme fbgemm_fp8 = {
     .fold = fold_scaled,
 };
 
+// ComfyUI's, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
+const QuantizationScheme scaled_fp8 = {
+    .title = "ComfyUI scaled fp8",
+    .method = "",
+    .marker = ".scale_weight",
+    .parts = kParts,
+    .left_out = kNotOfWeights,
+    .fold = [](const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix, ".scale_weight"); },
+};
+
 const QuantizationScheme modelopt_fp8 = {
     .title = "ModelOpt fp8",
     .method = "modelopt",
@@ -209,7 +226,7 @@ const QuantizationScheme modelopt_fp8 = {
     .left_out = kNotOfWeights,
     .holds = is_wide,
     .code_types = kCodes,
-    .doubts = [](const QuantizationConfig& config,
+    .doubts = [](const Model&, const QuantizationConfig& config,
                  std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kModelOptF8); },
     .fold = fold_modelopt_f8,
 };

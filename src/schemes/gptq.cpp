@@ -2,7 +2,9 @@
 //
 //   qweight   i32 [in * bits / 32, out]; a column of words is the stream of a row's codes
 //   scales    f16, bf16 or f32 [groups, out]
-//   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1
+//   qzeros    i32 [groups, out * bits / 32], the zero points of a group as a stream; version 1 stores each less 1. With
+//             sym all are 2^(bits - 1). Writers took version 1's name for files that hold these as they are: those of
+//             the first group tell
 //   g_idx     i32 or i64 [in], the group of each column; where it is not there, neighbours share a group. With desc_act
 //             matrices of several groups need it
 //
@@ -21,6 +23,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
 
@@ -33,12 +36,14 @@ struct GroupSettings {
   std::int64_t bits = 0;
   std::int64_t group_size = 0;
   bool in_other_order = false;
+  bool is_symmetric = false;
 };
 
 // Those of the directory, and what `dynamic` makes of them for some modules.
 std::vector<GroupSettings> all_settings(const QuantizationConfig& config) {
-  std::vector<GroupSettings> all = {
-      {config.number("bits"), config.number("group_size"), config.boolean("desc_act").value_or(false)}};
+  std::vector<GroupSettings> all = {{config.number("bits"), config.number("group_size"),
+                                     config.boolean("desc_act").value_or(false),
+                                     config.boolean("sym").value_or(false)}};
   const Value* dynamic = config.keys().find("dynamic");
   if (!config.has("dynamic")) return all;
   const auto* map = dynamic->get_if<Attributes>();
@@ -57,18 +62,31 @@ std::vector<GroupSettings> all_settings(const QuantizationConfig& config) {
     const QuantizationConfig own(*keys);
     all.push_back({own.optional_number("bits").value_or(all.front().bits),
                    own.optional_number("group_size").value_or(all.front().group_size),
-                   own.boolean("desc_act").value_or(all.front().in_other_order)});
+                   own.boolean("desc_act").value_or(all.front().in_other_order),
+                   own.boolean("sym").value_or(all.front().is_symmetric)});
   }
   return all;
+}
+
+// GPTQModel writes `checkpoint_format`, later versions `format`, which counts there.
+struct FormatName {
+  std::string_view key;
+  std::string name;
+  bool is_first() const { return name == "gptq"; }
+};
+FormatName format_name(const QuantizationConfig& config) {
+  for (const std::string_view key : {"format", "checkpoint_format"}) {
+    if (auto name = config.text(key)) return {key, *std::move(name)};
+  }
+  return {"checkpoint_format", "gptq"};
 }
 
 void require_known(const QuantizationConfig& config) {
   const auto refuse = [](const std::string& what) {
     throw Error(ErrorKind::unsupported, fmt::format("quantization_config: {}", what));
   };
-  const std::string form = config.text("checkpoint_format").value_or("gptq");
-  if (form != "gptq" && form != "gptq_v2")
-    refuse(fmt::format("checkpoint_format is {}, only gptq and gptq_v2 are supported", form));
+  if (const auto [key, name] = format_name(config); name != "gptq" && name != "gptq_v2")
+    refuse(fmt::format("{} is {}, only gptq and gptq_v2 are supported", key, name));
   if (const std::string word = config.text("pack_dtype").value_or("int32"); word != "int32")
     refuse(fmt::format("pack_dtype is {}, only int32 is supported", word));
   for (const GroupSettings& settings : all_settings(config)) {
@@ -79,7 +97,8 @@ void require_known(const QuantizationConfig& config) {
   }
 }
 
-// Of several, those that the shapes of the matrix have, and of these the ones that need no index.
+// Of several, those that the shapes of the matrix have, and of these the ones that need no index. Symmetric only if all
+// that fit are.
 GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
   std::vector<GroupSettings> all = all_settings(config);
   const GroupSettings usual = all.front();
@@ -98,7 +117,72 @@ GroupSettings settings_of(const MatrixParts& matrix, const QuantizationConfig& c
   };
   std::ranges::stable_sort(all, {}, &GroupSettings::in_other_order);
   const auto found = std::ranges::find_if(all, fits);
-  return found == all.end() ? usual : *found;
+  if (found == all.end()) return usual;
+  GroupSettings settings = *found;
+  settings.is_symmetric =
+      std::all_of(found, all.end(), [&](const GroupSettings& other) { return other.is_symmetric || !fits(other); });
+  return settings;
+}
+
+// How the zero points of a matrix are stored.
+struct ZeroPoints {
+  unsigned add = 0;              // to each
+  bool contradict_name = false;  // that of the format
+  bool contradict_sym = false;   // they are other numbers than those of symmetric groups
+};
+
+// Requires: qzeros [groups, out * bits / 32].
+ZeroPoints zero_points(const MatrixParts& matrix, const QuantizationConfig& config, const GroupSettings& settings) {
+  const bool less_one = format_name(config).is_first();
+  ZeroPoints result{.add = less_one ? 1U : 0U};
+  if (!settings.is_symmetric) return result;
+  const Tensor& zeros = matrix.require(".qzeros");
+  const auto bits = static_cast<unsigned>(settings.bits);
+  const std::vector<float> first = first_numbers(make_code_numbers_blob({.words = zeros.require("data").blob,
+                                                                         .rows = zeros.shape[0],
+                                                                         .columns = zeros.shape[1] * 32 / bits,
+                                                                         .bits = bits},
+                                                                        MatrixOrder::same));
+  const auto middle = static_cast<float>(1U << (bits - 1));
+  const auto are = [&](float number) { return std::ranges::all_of(first, [&](float zero) { return zero == number; }); };
+  const bool are_less_one = are(middle - 1);
+  if (!are_less_one && !are(middle)) {
+    result.contradict_sym = true;
+    return result;
+  }
+  result.add = are_less_one ? 1 : 0;
+  result.contradict_name = are_less_one != less_one;
+  return result;
+}
+
+std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
+                                std::span<const std::string> matrices) {
+  const FormatName format = format_name(config);
+  std::vector<std::string> misnamed;
+  std::vector<std::string> not_symmetric;
+  unsigned middle = 0;  // of the first that is misnamed
+  for (const std::string& name : matrices) {
+    const MatrixParts matrix(model, name, gptq);
+    const GroupSettings settings = settings_of(matrix, config);
+    const ZeroPoints zeros = zero_points(matrix, config, settings);
+    if (zeros.contradict_name && misnamed.empty()) middle = 1U << (settings.bits - 1);
+    if (zeros.contradict_name) misnamed.push_back(name);
+    if (zeros.contradict_sym) not_symmetric.push_back(name);
+  }
+  std::vector<std::string> doubts;
+  if (const auto other = config.text("checkpoint_format"); other && *other != format.name)
+    doubts.push_back(fmt::format("format is {} and checkpoint_format {}: format counts", format.name, *other));
+  if (!misnamed.empty()) {
+    doubts.push_back(fmt::format(
+        "{} is {}, which makes {} of the zero points of matrix {}{}, but sym is true, which makes them {}: sym counts",
+        format.key, format.name, format.is_first() ? middle + 1 : middle - 1, misnamed.front(),
+        and_more(misnamed.size() - 1), middle));
+  }
+  if (!not_symmetric.empty()) {
+    doubts.push_back(fmt::format("sym is true, but the zero points of matrix {}{} differ: they count as {} stores them",
+                                 not_symmetric.front(), and_more(not_symmetric.size() - 1), format.name));
+  }
+  return doubts;
 }
 
 Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
@@ -124,7 +208,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
     matrix.fail(fmt::format("zero points of {} bits for {} rows are not whole words", bits, out));
   matrix.require_shape(zeros, {groups.count, out * bits / 32});
   if (settings.in_other_order && groups.count > 1) matrix.require(".g_idx");
-  const bool less_one = config.text("checkpoint_format").value_or("gptq") == "gptq";
+  const unsigned added = zero_points(matrix, config, settings).add;
   const unsigned stored = stored_bits(bits);
   const auto each_group = [&](DType type, BlobPtr numbers) {
     if (groups.times == 1) return numbers;
@@ -140,13 +224,12 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
            {.words = words.blob, .rows = in, .columns = out, .bits = bits, .along = PackedCodes::Along::columns},
            MatrixOrder::transposed, stored),
        .scales = as_part("scales", factors.dtype, each_group(factors.dtype, transposed_data(scales))),
-       .zeros = as_part("zeros", DType::f16,
-                        each_group(DType::f16, make_code_numbers_blob({.words = zero_words.blob,
-                                                                       .rows = groups.count,
-                                                                       .columns = out,
-                                                                       .bits = bits,
-                                                                       .add = less_one ? 1U : 0U},
-                                                                      MatrixOrder::transposed))),
+       .zeros = as_part(
+           "zeros", DType::f16,
+           each_group(DType::f16,
+                      make_code_numbers_blob(
+                          {.words = zero_words.blob, .rows = groups.count, .columns = out, .bits = bits, .add = added},
+                          MatrixOrder::transposed))),
        .index = group_index(matrix, ".g_idx", in, groups)});
 }
 
@@ -158,6 +241,7 @@ const QuantizationScheme gptq = {
     .require_known = require_known,
     .marker = ".qweight",
     .parts = kParts,
+    .doubts = doubts,
     .fold = fold,
 };
 

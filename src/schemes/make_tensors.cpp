@@ -11,11 +11,15 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/little_endian.hpp"
 #include "numeric/float_formats.hpp"
+#include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/block_scaled.hpp"
+#include "views/cast.hpp"
 #include "views/check_parts.hpp"
 #include "views/dense.hpp"
+#include "views/finite_blob.hpp"
 #include "views/float_blob.hpp"
 #include "views/indexed_groups.hpp"
 #include "views/loaded_blob.hpp"
@@ -43,6 +47,21 @@ Part as_part(std::string_view role, DType dtype, BlobPtr blob) {
 
 BlobPtr as_f32(const Tensor& tensor) { return dense_blob(tensor, DType::f32); }
 
+BlobPtr numbers_as_f32(const Tensor& tensor) {
+  const Part& data = tensor.require("data");
+  if (!is_integer(data.dtype)) return as_f32(tensor);
+  const BlobPtr integers = data.blob;
+  return visit_integer(data.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return computed_f32(tensor.elements(), [integers](std::uint64_t first, std::span<float> out) {
+      std::vector<std::byte> bytes(out.size() * sizeof(T));
+      integers->read(first * sizeof(T), bytes);
+      for (std::size_t i = 0; i < out.size(); ++i)
+        out[i] = static_cast<float>(load_le<T>(bytes.data() + i * sizeof(T)));
+    });
+  });
+}
+
 BlobPtr transposed_data(const Tensor& matrix) {
   const Part& data = matrix.require("data");
   const unsigned item = info(data.dtype).bits / 8;
@@ -56,10 +75,27 @@ BlobPtr computed_f32(std::uint64_t elements, MakeNumbers make) {
   return std::make_shared<ComputedBlob>(elements, std::move(make));
 }
 
+Part computed_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
+                   std::initializer_list<const Tensor*> inputs, MakeNumbers make) {
+  std::vector<Part> parts;
+  for (const Tensor* input : inputs) parts.push_back(input->require("data"));
+  return as_part(role, DType::f32,
+                 make_finite_blob(fmt::format("matrix {}: {}", matrix.name(), role),
+                                  computed_f32(elements, std::move(make)), std::move(parts)));
+}
+
 float scalar(const Tensor& tensor) {
   float number = 0;
   as_f32(tensor)->read(0, std::as_writable_bytes(std::span(&number, 1)));
   return number;
+}
+
+std::vector<float> first_numbers(const BlobPtr& halves) {
+  constexpr std::uint64_t kMost = 4096;
+  std::vector<float> numbers(static_cast<std::size_t>(std::min(halves->size() / sizeof(std::uint16_t), kMost)));
+  make_cast_blob("zero points", halves, DType::f16, numbers.size(), DType::f32)
+      ->read(0, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
 }
 
 BlobPtr same_f16(float number, std::uint64_t count) {

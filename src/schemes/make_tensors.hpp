@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include <poise/tensor.hpp>
 
@@ -19,15 +20,25 @@ inline Part as_part(std::string_view role, const Part& part) { return as_part(ro
 // The elements of a dense floating-point tensor as float32.
 BlobPtr as_f32(const Tensor& tensor);
 
+// The same for integers, too, rounded.
+BlobPtr numbers_as_f32(const Tensor& tensor);
+
 // A dense matrix, transposed. Requires: rank 2, elements of whole bytes.
 BlobPtr transposed_data(const Tensor& matrix);
 
 // Computes float32 numbers in blocks, from the index of the first.
 using MakeNumbers = std::function<void(std::uint64_t first, std::span<float> out)>;
 BlobPtr computed_f32(std::uint64_t elements, MakeNumbers make);
+// The same from numbers of these tensors, as a part of the matrix: reading throws unsupported when one is infinite and
+// none of theirs is.
+Part computed_part(const MatrixParts& matrix, std::string_view role, std::uint64_t elements,
+                   std::initializer_list<const Tensor*> inputs, MakeNumbers make);
 
 // The first element of a dense floating-point tensor, read now.
 float scalar(const Tensor& tensor);
+
+// The first float16 numbers, at most 4096 of them, read now: what all are like, where a scheme has the same for all.
+std::vector<float> first_numbers(const BlobPtr& halves);
 
 // The same number for each of `count` groups, as float16.
 BlobPtr same_f16(float number, std::uint64_t count);

@@ -12,6 +12,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
 #include "schemes/schemes.hpp"
 
@@ -22,8 +23,36 @@ constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
 constexpr std::array<DType, 1> kCodes = {DType::u32};
 
 void require_known(const QuantizationConfig& config) {
-  if (const std::string mode = config.text("mode").value_or("affine"); mode != "affine")
-    throw Error(ErrorKind::unsupported, fmt::format("quantization: mode is {}, only affine is supported", mode));
+  const auto require_affine = [](const QuantizationConfig& settings, std::string_view where) {
+    if (const std::string mode = settings.text("mode").value_or("affine"); mode != "affine")
+      throw Error(ErrorKind::unsupported, fmt::format("{}mode is {}, only affine is supported", where, mode));
+  };
+  require_affine(config, "quantization: ");
+  for (const auto& [name, own] : config.keys()) {
+    if (const auto* keys = own.get_if<Attributes>())
+      require_affine(QuantizationConfig(*keys), fmt::format("quantization: {}: ", name));
+  }
+}
+
+// What MLX decides by: `quantization`, and by names of matrices whether they are quantized.
+std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
+                                std::span<const std::string> matrices) {
+  std::vector<std::string> doubts;
+  const Value* copy = model.config_json.find("quantization_config");
+  const auto* other = copy == nullptr ? nullptr : copy->get_if<Attributes>();
+  if (other != nullptr && !(*other == config.keys()))
+    doubts.emplace_back("quantization and quantization_config differ: quantization counts");
+  std::vector<std::string_view> denied;
+  for (const std::string& name : matrices) {
+    const Value* own = config.keys().find(name);
+    if (own != nullptr && *own == Value(false)) denied.emplace_back(name);
+  }
+  if (!denied.empty()) {
+    doubts.push_back(
+        fmt::format("quantization is false for matrix {}{}, but there are scales next to its codes: its parts count",
+                    denied.front(), and_more(denied.size() - 1)));
+  }
+  return doubts;
 }
 
 // The settings of a matrix: its own, if the object has some under its name.
@@ -79,7 +108,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
                            {.words = words.blob, .rows = rows, .columns = columns, .bits = static_cast<unsigned>(bits)},
                            MatrixOrder::same, stored),
                        .scales = as_part("scales", factors),
-                       .zeros = as_part("zeros", DType::f32, computed_f32(scales.elements(), zeros))});
+                       .zeros = computed_part(matrix, "zeros", scales.elements(), {&scales, &biases}, zeros)});
 }
 
 }  // namespace
@@ -91,6 +120,7 @@ const QuantizationScheme mlx = {
     .marker = ".scales",
     .parts = kParts,
     .code_types = kCodes,
+    .doubts = doubts,
     .fold = fold,
 };
 

@@ -1,6 +1,7 @@
 #include "schemes/module_names.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -24,65 +25,86 @@ bool is_class(std::string_view target) {
 
 }  // namespace
 
-ModuleNames::Match ModuleNames::match(const Value::Array& list, const std::string& module) {
-  const Targets& targets = targets_of(list);
-  if (const auto name = targets.names.find(module); name != targets.names.end()) return {Naming::by_name, *name};
-  for (const Expression& expression : targets.expressions) {
-    if (matches(expression, module)) return {Naming::by_expression, expression.target};
-  }
-  if (!targets.linear.empty()) return {Naming::by_class, targets.linear};
-  if (!targets.other_class.empty()) return {Naming::by_other_class, targets.other_class};
-  return {};
+void ExpressionBudget::count() {
+  if (++expressions > kMostExpressions)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("quantization_config: more than {} regular expressions are not read", kMostExpressions));
 }
 
-const ModuleNames::Targets& ModuleNames::targets_of(const Value::Array& list) {
-  if (const auto found = read_.find(&list); found != read_.end()) return found->second;
-  Targets targets;
+void ExpressionBudget::spend(Clock::duration time) {
+  spent += time;
+  if (spent > kLongest)
+    throw Error(ErrorKind::unsupported, "quantization_config: its regular expressions take too long");
+}
+
+ModuleList::ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget)
+    : budget_(std::move(budget)) {
   for (const Value& value : list) {
     const auto* text = value.get_if<std::string>();
     if (text == nullptr) continue;
     if (text->starts_with(kExpression)) {
-      targets.expressions.push_back(read(*text));
+      expressions_.push_back(read(*text));
     } else if (*text == kLinear) {
-      targets.linear = *text;
+      linear_ = *text;
     } else if (is_class(*text)) {
-      targets.other_class = *text;
+      other_class_ = *text;
     } else {
-      targets.names.insert(*text);
+      names_.insert(*text);
     }
   }
-  std::ranges::sort(targets.expressions, {}, &Expression::target);
-  return read_.emplace(&list, std::move(targets)).first->second;
+  std::ranges::sort(expressions_, {}, &Expression::target);
 }
 
-ModuleNames::Expression ModuleNames::read(std::string_view target) {
-  if (++expressions_ > kMostExpressions)
-    throw Error(ErrorKind::unsupported,
-                fmt::format("quantization_config: more than {} regular expressions are not read", kMostExpressions));
-  const auto start = Clock::now();
-  auto regex = std::make_unique<const Regex>(target.substr(kExpression.size()), "quantization_config");
+ModuleList::Match ModuleList::match(const std::string& module) const {
+  if (const auto name = names_.find(module); name != names_.end()) return {Naming::by_name, *name};
+  for (const Expression& expression : expressions_) {
+    if (matches(expression, module)) return {Naming::by_expression, expression.target};
+  }
+  if (!linear_.empty()) return {Naming::by_class, linear_};
+  if (!other_class_.empty()) return {Naming::by_other_class, other_class_};
+  return {};
+}
+
+ModuleList::Expression ModuleList::read(const std::string& target) {
+  budget_->count();
+  const auto start = ExpressionBudget::Clock::now();
+  auto regex =
+      std::make_unique<const Regex>(std::string_view(target).substr(kExpression.size()), "quantization_config");
   auto matcher = std::make_unique<RegexMatcher>(*regex);
-  spend(Clock::now() - start);
+  budget_->spend(ExpressionBudget::Clock::now() - start);
   return {target, std::move(regex), std::move(matcher)};
 }
 
-bool ModuleNames::matches(const Expression& expression, const std::string& module) {
+bool ModuleList::matches(const Expression& expression, const std::string& module) const {
   if (!is_utf8(module)) return false;
-  const auto start = Clock::now();
+  const std::scoped_lock lock(budget_->matching);
+  const auto start = ExpressionBudget::Clock::now();
   expression.matcher->allow(module.size());
   expression.matcher->begin(module);
   std::size_t begin = 0;
   std::size_t end = 0;
   // The first match is the one that begins first.
   const bool found = expression.matcher->next(begin, end) && begin == 0;
-  spend(Clock::now() - start);
+  budget_->spend(ExpressionBudget::Clock::now() - start);
   return found;
 }
 
-void ModuleNames::spend(Clock::duration time) {
-  spent_ += time;
-  if (spent_ > kLongest)
-    throw Error(ErrorKind::unsupported, "quantization_config: its regular expressions take too long");
+ModuleLists::ModuleLists(const Attributes& config) {
+  const auto budget = std::make_shared<ExpressionBudget>();
+  const auto list_of = [](const Attributes& object, std::string_view key) {
+    const Value* value = object.find(key);
+    return value == nullptr ? nullptr : value->get_if<Value::Array>();
+  };
+  if (const auto* list = list_of(config, "ignore")) ignored.emplace(*list, budget);
+  const Value* groups = config.find("config_groups");
+  const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
+  if (map == nullptr) return;
+  for (const auto& [name, group] : *map) {
+    const auto* keys = group.get_if<Attributes>();
+    const auto* list = keys == nullptr ? nullptr : list_of(*keys, "targets");
+    if (list != nullptr)
+      targets.emplace(std::piecewise_construct, std::forward_as_tuple(name), std::forward_as_tuple(*list, budget));
+  }
 }
 
 }  // namespace poise

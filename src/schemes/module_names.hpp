@@ -8,13 +8,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
-#include <poise/model.hpp>
+#include <poise/value.hpp>
 
 #include "bytes/regex.hpp"
 
@@ -23,40 +24,59 @@ namespace poise {
 // How a list names a module, the surest way last. Matrices are of the class Linear, as far as files tell.
 enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
 
-class ModuleNames {
+// What the expressions of a configuration's lists may use together.
+struct ExpressionBudget {
+  using Clock = std::chrono::steady_clock;
+
+  // Each throws unsupported (without path): for more expressions than any real file has, and once they have taken
+  // longer than any real ones do.
+  void count();
+  void spend(Clock::duration time);
+
+  std::mutex matching;          // held by the one thread that matches: a matcher has a state
+  std::size_t expressions = 0;  // that were read
+  Clock::duration spent{};
+};
+
+// A list, read once: it owns its texts. Safe for threads.
+class ModuleList {
  public:
   struct Match {
     Naming naming = Naming::none;
-    std::string_view target = {};  // of several expressions the first in the order of characters
+    std::string_view target = {};  // of several expressions the first in the order of characters; a view of the list's
   };
 
-  // Other values than texts name nothing. Throws invalid_file (without path) for an invalid expression; and unsupported
-  // for more expressions than any real file has, and once they have taken longer than any real ones do. Requires: the
-  // list lives as long as this.
-  Match match(const Value::Array& list, const std::string& module);
+  // Other values than texts name nothing. Throws invalid_file (without path) for an invalid expression, and what
+  // ExpressionBudget throws.
+  ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
+
+  // Throws what ExpressionBudget::spend() throws.
+  Match match(const std::string& module) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Expression {
-    std::string_view target;
+    std::string target;
     std::unique_ptr<const Regex> regex;
-    std::unique_ptr<RegexMatcher> matcher;
-  };
-  struct Targets {
-    std::unordered_set<std::string_view> names;
-    std::vector<Expression> expressions;
-    std::string_view linear = {};
-    std::string_view other_class = {};
+    std::unique_ptr<RegexMatcher> matcher;  // made once, since each has a stack
   };
 
-  const Targets& targets_of(const Value::Array& list);
-  Expression read(std::string_view target);
-  bool matches(const Expression& expression, const std::string& module);
-  void spend(Clock::duration time);
+  Expression read(const std::string& target);
+  bool matches(const Expression& expression, const std::string& module) const;
 
-  std::map<const Value::Array*, Targets> read_;
-  std::size_t expressions_ = 0;  // that were read
-  Clock::duration spent_{};
+  std::shared_ptr<ExpressionBudget> budget_;
+  std::unordered_set<std::string> names_;
+  std::vector<Expression> expressions_;
+  std::string linear_;
+  std::string other_class_;
+};
+
+// The lists of a configuration of compressed-tensors.
+struct ModuleLists {
+  std::optional<ModuleList> ignored;                       // `ignore`
+  std::map<std::string, ModuleList, std::less<>> targets;  // of `config_groups`, by the group's name
+
+  // Throws what ModuleList() throws.
+  explicit ModuleLists(const Attributes& config);
 };
 
 }  // namespace poise

@@ -29,7 +29,8 @@ Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
   return nvfp4(matrix, ".weight", ".weight_scale_2", false);
 }
 
-Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig&) {
+Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig& config) {
+  require_format(matrix, config, "nvfp4-pack-quantized");
   return nvfp4(matrix, ".weight_packed", ".weight_global_scale", true);
 }
 
@@ -52,14 +53,14 @@ Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_vie
   if (!std::isfinite(number) || (divides && number == 0))
     matrix.fail(fmt::format("{} is {}, which scales nothing", global.name, number));
   BlobPtr small = groups.blob;
-  BlobPtr product =
-      computed_f32(scales.elements(), [small, number, divides](std::uint64_t first, std::span<float> out) {
-        std::vector<std::byte> bytes(out.size());
-        small->read(first, bytes);
-        widen(DType::f8_e4m3, bytes.data(), out);
-        for (float& scale : out) scale = divides ? scale / number : scale * number;
-      });
-  return block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, std::move(product), 1, kGroup);
+  const Part product = computed_part(matrix, "scales", scales.elements(), {&scales},
+                                     [small, number, divides](std::uint64_t first, std::span<float> out) {
+                                       std::vector<std::byte> bytes(out.size());
+                                       small->read(first, bytes);
+                                       widen(DType::f8_e4m3, bytes.data(), out);
+                                       for (float& scale : out) scale = divides ? scale / number : scale * number;
+                                     });
+  return block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
 }
 
 const QuantizationScheme modelopt_nvfp4 = {
@@ -70,7 +71,7 @@ const QuantizationScheme modelopt_nvfp4 = {
     .parts = kModelOpt,
     .left_out = kNotOfWeights,
     .code_types = kModelOptCodes,
-    .doubts = [](const QuantizationConfig& config,
+    .doubts = [](const Model&, const QuantizationConfig& config,
                  std::span<const std::string> matrices) { return doubts_of_algorithm(config, matrices, kAlgorithms); },
     .fold = fold_modelopt,
 };

@@ -52,6 +52,8 @@ constexpr std::array kDeciding = std::to_array<DecidingKey>({{"quant_method"},
                                                              {"bits", "w_bit"},
                                                              {"group_size", "q_group_size"},
                                                              {"checkpoint_format"},
+                                                             {"sym"},
+                                                             {"zero_point"},
                                                              {"version"}});
 
 const Value* value_of(const Attributes& config, const DecidingKey& key) {

@@ -15,11 +15,12 @@
 #include <poise/model.hpp>
 
 #include "bytes/function_ref.hpp"
+#include "io/lazy_value.hpp"
 #include "schemes/module_names.hpp"
 
 namespace poise {
 
-// The object in config.json that describes the quantization.
+// The object in config.json that describes the quantization. Requires: it outlives this and does not change.
 class QuantizationConfig {
  public:
   explicit QuantizationConfig(const Attributes& keys) : keys_(keys) {}
@@ -32,14 +33,13 @@ class QuantizationConfig {
   std::int64_t number(std::string_view key) const;
   // True if the key has a value other than null, false or empty.
   bool has(std::string_view key) const;
-  // How a list of these keys names a module. Throws what ModuleNames::match() throws.
-  ModuleNames::Match match(const Value::Array& list, const std::string& module) const {
-    return names_->match(list, module);
-  }
+  // The lists of modules among these keys, as compressed-tensors has them: read at the first call. Safe for threads.
+  // Throws what ModuleLists() throws.
+  const ModuleLists& lists() const;
 
  private:
   const Attributes& keys_;
-  std::shared_ptr<ModuleNames> names_ = std::make_shared<ModuleNames>();  // keeps what it has read
+  std::shared_ptr<LazyValue<const ModuleLists>> lists_ = std::make_shared<LazyValue<const ModuleLists>>();
 };
 
 struct QuantizationScheme;
@@ -83,9 +83,10 @@ struct QuantizationScheme {
   bool (*holds)(const MatrixParts& matrix) = nullptr;
   // A matrix "X.weight" of one of these types makes sense only with the other parts of X.
   std::span<const DType> code_types = {};
-  // What the configuration contradicts about these matrices of the scheme, by their names, a sentence each: warnings.
-  // Null: nothing.
-  std::vector<std::string> (*doubts)(const QuantizationConfig& config, std::span<const std::string> matrices) = nullptr;
+  // What contradicts itself about these matrices of the scheme, by their names, a sentence each: warnings. Null:
+  // nothing.
+  std::vector<std::string> (*doubts)(const Model& model, const QuantizationConfig& config,
+                                     std::span<const std::string> matrices) = nullptr;
   // The matrix as one lazy tensor. The caller sets its name. Throws invalid_file (without path).
   Tensor (*fold)(const MatrixParts& matrix, const QuantizationConfig& config);
 
@@ -127,18 +128,14 @@ bool is_folded(const Model& model);
 // are none. Throws what folded() throws.
 std::optional<Model> with_folded_parts(const Model& model);
 
-// The inverse, except for tensors that stay. Nothing if all do.
+// Folds matrices of f8 with a scale_weight, as ComfyUI's files have them, where the tensor scaled_fp8 says so. Nothing
+// if there are none. Throws what folded() throws.
+std::optional<Model> with_scaled_fp8(const Model& model);
+
+// The inverse of with_folded_parts(), except for tensors that stay. Nothing if all do.
 std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
 
 // Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
 std::optional<std::string> drop_quantization(Attributes& config_json);
-
-// True if the model has a tensor of codes with its scales next to it, as programs store the matrices of any scheme.
-bool has_unfolded_codes(const Model& model);
-
-// The tensor that scales the numbers or codes of one byte in "X.weight": "X.weight_scale" or "X.weight_scale_inv"; or
-// bitsandbytes' codes in the bytes of wider numbers: "X.weight.absmax". Null: the tensor is not a matrix of such
-// numbers, or has no such tensor next to it.
-const Tensor* scale_of_codes(const Model& model, const Tensor& tensor);
 
 }  // namespace poise

@@ -11,8 +11,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
+#include "schemes/floats.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
+#include "schemes/unfolded_codes.hpp"
 #include "views/dense.hpp"
 
 namespace poise {
@@ -31,8 +33,15 @@ struct QuantizationKey {
   std::string_view method;  // default if the object has none
 };
 // MLX's object has no method; its directories may have a copy under the usual key.
+constexpr std::string_view kMlxKey = "quantization";
 constexpr std::array kKeys =
-    std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {"quantization", "mlx"}});
+    std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {kMlxKey, "mlx"}});
+
+bool has_object(const Attributes& config_json, std::string_view key) {
+  const Value* value = config_json.find(key);
+  const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
+  return object != nullptr && !object->empty();
+}
 
 std::vector<const QuantizationScheme*> schemes_of(std::string_view method) {
   std::vector<const QuantizationScheme*> found;
@@ -42,7 +51,7 @@ std::vector<const QuantizationScheme*> schemes_of(std::string_view method) {
 }
 
 // Throws for what none of these schemes reads.
-void require_known(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
+void require_all_known(std::span<const QuantizationScheme* const> schemes, const QuantizationConfig& config) {
   for (const QuantizationScheme* scheme : schemes) {
     if (scheme->require_known != nullptr) scheme->require_known(config);
   }
@@ -57,12 +66,14 @@ struct Matrix {
 class Folding {
  public:
   Folding(const Model& model, const FoundQuantization& found)
-      : model_(model), config_(*found.config), schemes_(schemes_of(found.method)), method_(found.method) {}
+      : Folding(model, *found.config, schemes_of(found.method)) {}
+  Folding(const Model& model, const Attributes& config, std::vector<const QuantizationScheme*> schemes)
+      : model_(model), config_(config), schemes_(std::move(schemes)) {}
 
   // Nothing if the model has no quantized matrix.
   std::optional<Model> fold() {
     find_matrices();
-    if (!matrices_.empty()) require_known(schemes_, config_);
+    if (!matrices_.empty()) require_all_known(schemes_, config_);
     Model result(model_.header());
     for (const Tensor& tensor : model_.tensors()) {
       const auto found = of_tensor_.find(tensor.name.view());
@@ -82,12 +93,7 @@ class Folding {
     }
     if (!left_out_.empty()) {
       result.warnings.push_back(
-          {Severity::warning,
-           fmt::format("tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not "
-                       "quantize",
-                       left_out_.front(), and_more(left_out_.size() - 1)),
-           {},
-           std::nullopt});
+          {Severity::warning, schemes::left_out_warning(left_out_.front(), left_out_.size()), {}, std::nullopt});
     }
     return result;
   }
@@ -98,7 +104,8 @@ class Folding {
     for (const Matrix& matrix : matrices_) {
       if (matrix.scheme == &scheme) names.push_back(matrix.name);
     }
-    return scheme.doubts == nullptr || names.empty() ? std::vector<std::string>() : scheme.doubts(config_, names);
+    return scheme.doubts == nullptr || names.empty() ? std::vector<std::string>()
+                                                     : scheme.doubts(model_, config_, names);
   }
 
   static std::optional<std::string_view> before(std::string_view name, std::string_view ending) {
@@ -196,7 +203,7 @@ class Folding {
 
   void throw_faults() const {
     if (faults_.empty()) return;
-    require_known(schemes_, config_);  // parts of another scheme may seem to be of these
+    require_all_known(schemes_, config_);  // parts of another scheme may seem to be of these
     if (faults_.size() == 1) throw Error(ErrorKind::invalid_file, faults_.front());
     throw Error(ErrorKind::invalid_file,
                 fmt::format("{}{} faults:\n  {}", faults_.size(), faults_.size() == kMostFaults ? " or more" : "",
@@ -206,7 +213,6 @@ class Folding {
   const Model& model_;
   QuantizationConfig config_;
   std::vector<const QuantizationScheme*> schemes_;
-  std::string method_;
   std::vector<Matrix> matrices_;
   std::map<std::string_view, std::size_t> of_tensor_;  // the matrix of each part
   std::set<std::size_t> made_;
@@ -214,43 +220,8 @@ class Folding {
   std::vector<std::string> left_out_;
 };
 
-// The parts by which programs store a matrix, where no scheme has folded them.
-struct PartNames {
-  std::string_view codes;
-  std::string_view scales;
-  std::string_view programs;
-};
-constexpr std::array kPartNames = std::to_array<PartNames>({{".qweight", ".scales", "GPTQ and AWQ"},
-                                                            {".weight_packed", ".weight_scale", "compressed-tensors"},
-                                                            {".W_q", ".scale", "HQQ"},
-                                                            {".weight", ".weight.absmax", "bitsandbytes"},
-                                                            {".weight", ".SCB", "bitsandbytes"},
-                                                            {".weight", ".scales", "MLX"},
-                                                            {"_blocks", "_scales", "gpt-oss"}});
-
-struct UnfoldedCodes {
-  const Tensor* scale;
-  std::string_view programs;  // empty: several
-};
-
-std::optional<UnfoldedCodes> unfolded_codes(const Model& model, const Tensor& tensor) {
-  if (const Tensor* scale = scale_of_codes(model, tensor)) return UnfoldedCodes{scale, {}};
-  constexpr std::array kTypes = {DType::u8, DType::i8, DType::i32, DType::u32};
-  if (tensor.layout != Layout::dense || tensor.shape.size() < 2 ||
-      std::ranges::find(kTypes, tensor.require("data").dtype) == kTypes.end())
-    return std::nullopt;
-  const std::string_view name = tensor.name;
-  for (const PartNames& row : kPartNames) {
-    if (!name.ends_with(row.codes)) continue;
-    const std::string_view matrix = name.substr(0, name.size() - row.codes.size());
-    if (const Tensor* scale = model.find(fmt::format("{}{}", matrix, row.scales)))
-      return UnfoldedCodes{scale, row.programs};
-  }
-  return std::nullopt;
-}
-
 // Codes that would pass for numbers, or for tensors that the model does not know.
-void refuse_codes(const Model& model, const std::optional<FoundQuantization>& found) {
+void require_no_codes(const Model& model, const std::optional<FoundQuantization>& found) {
   for (const Tensor& tensor : model.tensors()) {
     const auto unfolded = unfolded_codes(model, tensor);
     if (!unfolded) continue;
@@ -258,7 +229,7 @@ void refuse_codes(const Model& model, const std::optional<FoundQuantization>& fo
         "tensor {} holds codes ({}) that {} scales{}", tensor.name, storage_name(tensor), unfolded->scale->name,
         unfolded->programs.empty() ? "" : fmt::format(", in the parts of {}", unfolded->programs));
     if (found) {
-      require_known(schemes_of(found->method), QuantizationConfig(*found->config));
+      require_all_known(schemes_of(found->method), QuantizationConfig(*found->config));
       throw Error(ErrorKind::unsupported,
                   fmt::format("{}, which no scheme of {} \"{}\" reads", codes, found->key, found->method));
     }
@@ -279,44 +250,21 @@ std::optional<FoundQuantization> find_quantization(const Attributes& config_json
     if (object == nullptr || object->empty()) continue;
     const Value* method = object->find("quant_method");
     const auto* name = method == nullptr ? nullptr : method->get_if<std::string>();
-    const bool is_mlx = name == nullptr && config_json.find("quantization") != nullptr;
-    return FoundQuantization{row.key, name != nullptr ? *name : std::string(is_mlx ? "mlx" : row.method), object};
+    // MLX reads its own object, of which the one under the usual key is a copy.
+    if (name == nullptr && row.method.empty() && has_object(config_json, kMlxKey)) continue;
+    return FoundQuantization{row.key, name != nullptr ? *name : std::string(row.method), object};
   }
   return std::nullopt;
 }
 
 bool is_known_method(std::string_view method) { return !schemes_of(method).empty(); }
 
-const Tensor* scale_of_codes(const Model& model, const Tensor& tensor) {
-  static constexpr std::array kBytes = {DType::f8_e4m3, DType::f8_e5m2, DType::u8, DType::i8};
-  // Codes of four bits may be the bytes of these.
-  static constexpr std::array kNumbers = {DType::bf16, DType::f16, DType::f32, DType::f64};
-  struct Scale {
-    std::string_view ending;
-    std::span<const DType> types;
-  };
-  static constexpr std::array<Scale, 3> kScales = {{{"_scale", kBytes}, {"_scale_inv", kBytes}, {".absmax", kNumbers}}};
-  const std::string_view name = tensor.name;
-  if (!name.ends_with(".weight") || tensor.layout != Layout::dense || tensor.shape.size() < 2) return nullptr;
-  const DType type = tensor.require("data").dtype;
-  for (const Scale& row : kScales) {
-    if (std::ranges::find(row.types, type) == row.types.end()) continue;
-    if (const Tensor* scale = model.find(fmt::format("{}{}", name, row.ending))) return scale;
-  }
-  return nullptr;
-}
-
-bool has_unfolded_codes(const Model& model) {
-  return std::ranges::any_of(model.tensors(),
-                             [&](const Tensor& tensor) { return unfolded_codes(model, tensor).has_value(); });
-}
-
 Model folded(Model model) {
   const auto found = find_quantization(model.config_json);
   if (found && schemes_of(found->method).empty()) return model;
   std::optional<Model> result = found ? Folding(model, *found).fold() : std::nullopt;
   if (!result) {
-    refuse_codes(model, found);
+    require_no_codes(model, found);
     return model;
   }
   if (reversible_scheme(model.config_json) == nullptr) {
@@ -353,6 +301,20 @@ bool is_folded(const Model& model) {
   return scheme != nullptr && std::ranges::none_of(model.tensors(), [&](const Tensor& tensor) {
            return tensor.name.view().ends_with(scheme->marker);
          });
+}
+
+std::optional<Model> with_scaled_fp8(const Model& model) {
+  constexpr std::string_view kMarker = "scaled_fp8";
+  const auto is_marker = [&](const Tensor& tensor) {
+    const std::string_view name = tensor.name;
+    return name == kMarker || (name.ends_with(kMarker) && name[name.size() - kMarker.size() - 1] == '.');
+  };
+  if (std::ranges::none_of(model.tensors(), is_marker)) return std::nullopt;
+  Model unmarked(model.header());
+  for (const Tensor& tensor : model.tensors()) {
+    if (!is_marker(tensor)) unmarked.add(tensor);
+  }
+  return Folding(unmarked, {}, {&schemes::scaled_fp8}).fold();
 }
 
 std::optional<Model> with_folded_parts(const Model& model) {
@@ -417,6 +379,10 @@ std::optional<std::int64_t> QuantizationConfig::optional_number(std::string_view
 std::int64_t QuantizationConfig::number(std::string_view key) const {
   if (const auto found = optional_number(key)) return *found;
   throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {} is missing", key));
+}
+
+const ModuleLists& QuantizationConfig::lists() const {
+  return *lists_->get([this] { return std::make_shared<const ModuleLists>(keys_); });
 }
 
 bool QuantizationConfig::has(std::string_view key) const {

@@ -14,6 +14,7 @@ extern const QuantizationScheme compressed_floats;
 extern const QuantizationScheme fp8_inverse;
 extern const QuantizationScheme fp8_tensors;
 extern const QuantizationScheme fbgemm_fp8;
+extern const QuantizationScheme scaled_fp8;
 extern const QuantizationScheme modelopt_nvfp4;
 extern const QuantizationScheme modelopt_fp8;
 extern const QuantizationScheme bitsandbytes_4bit;

@@ -3,17 +3,13 @@
 //   data     of any floating-point type but f64, in the tensor's shape [..., rows, columns]
 //   scales   f32, one a block: [..., rows / block rows, columns / block columns], both rounded up
 //
-// The attribute block_shape is [rows, columns] of a block; the last blocks may be short. value = data * scale. Reading
-// throws unsupported, naming tensor and index, when a product of finite numbers is too large for float32.
+// The attribute block_shape is [rows, columns] of a block; the last blocks may be short. value = data * scale.
 #include "views/block_scaled.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
 #include "io/lazy_value.hpp"
@@ -57,7 +53,6 @@ class BlockScaledBlob final : public FloatBlob {
  public:
   explicit BlockScaledBlob(const Tensor& tensor)
       : FloatBlob(tensor.elements()),
-        name_(tensor.name),
         data_(tensor.require("data")),
         scales_(tensor.require("scales").blob),
         block_(block_scaled_shape(tensor)),
@@ -80,13 +75,7 @@ class BlockScaledBlob final : public FloatBlob {
       const auto scale = scales->at<float>(block_row * across + column / block_.columns);
       const std::uint64_t left = std::min(columns_ - column, block_.columns - column % block_.columns);
       const std::size_t end = i + static_cast<std::size_t>(std::min<std::uint64_t>(left, out.size() - i));
-      for (; i < end; ++i) {
-        const float element = out[i];
-        out[i] = element * scale;
-        if (std::isinf(out[i]) && std::isfinite(element) && std::isfinite(scale))
-          throw Error(ErrorKind::unsupported,
-                      fmt::format("tensor {}: element {} is too large for f32", name_, first + i));
-      }
+      for (; i < end; ++i) out[i] *= scale;
     }
   }
   void finish() const override { kept_.release(); }
@@ -101,7 +90,6 @@ class BlockScaledBlob final : public FloatBlob {
     widen(data_.dtype, bytes.data(), out, bits < 8 ? first % (8 / bits) : 0);
   }
 
-  std::string name_;
   Part data_;
   BlobPtr scales_;
   BlockShape block_;

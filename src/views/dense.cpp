@@ -1,6 +1,7 @@
 #include "views/dense.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 
 #include "codec/block_type.hpp"
 #include "tensor/block_layout.hpp"
+#include "views/finite_blob.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
@@ -60,6 +62,21 @@ const LayoutType layouts::dense = {
     .is_stored_as = is_stored_as_numbers,
 };
 
+namespace {
+
+// Of codes, scales and zero points that are all finite, no number is infinite.
+BlobPtr elements_of(const Tensor& tensor) {
+  const LayoutType& type = layout_type(tensor.layout);
+  BlobPtr elements = type.elements(tensor);
+  const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
+  if (!type.quantized || element_type(tensor) != DType::f32 || std::ranges::none_of(tensor.parts, is_float))
+    return elements;
+  return make_finite_blob(fmt::format("tensor {}", tensor.name), std::move(elements),
+                          {tensor.parts.begin(), tensor.parts.end()});
+}
+
+}  // namespace
+
 bool has_float_elements(const Tensor& tensor) {
   const LayoutType& type = layout_type(tensor.layout);
   return type.has_float_elements != nullptr && type.has_float_elements(tensor);
@@ -84,8 +101,7 @@ DType element_type(const Tensor& tensor) {
 }
 
 BlobPtr dense_blob(const Tensor& tensor, DType to) {
-  return make_cast_blob(tensor.name, layout_type(tensor.layout).elements(tensor), element_type(tensor),
-                        tensor.elements(), to);
+  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to);
 }
 
 Tensor with_cast_values(Tensor tensor, DType to) {
@@ -99,7 +115,7 @@ Tensor with_cast_values(Tensor tensor, DType to) {
 
 Tensor make_dense_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::dense) return tensor;
-  return make_dense(tensor.name, tensor.shape, element_type(tensor), layout_type(tensor.layout).elements(tensor));
+  return make_dense(tensor.name, tensor.shape, element_type(tensor), elements_of(tensor));
 }
 
 }  // namespace poise

@@ -1,14 +1,8 @@
-// Decodes MX tensors (see tensor/mx_scheme.hpp) when they are read. Reading throws unsupported, naming tensor and
-// index, when a number is too large for float32.
+// Decodes MX tensors (see tensor/mx_scheme.hpp) when they are read.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 #include <vector>
-
-#include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 #include "io/lazy_value.hpp"
 #include "numeric/float_formats.hpp"
@@ -28,10 +22,7 @@ constexpr float kIntegerUnit = 0x1p-6F;
 class MxBlob final : public Blob {
  public:
   explicit MxBlob(const Tensor& tensor)
-      : name_(tensor.name),
-        data_(tensor.require("data")),
-        scales_(tensor.require("scales").blob),
-        size_(tensor.elements()) {
+      : data_(tensor.require("data")), scales_(tensor.require("scales").blob), size_(tensor.elements()) {
     check_mx_parts(tensor);
     const MxScheme scheme = *mx_scheme(tensor.layout);
     block_size_ = scheme.block_size;
@@ -67,15 +58,9 @@ class MxBlob final : public Blob {
   void decode(std::uint64_t first, std::span<float> numbers, std::vector<std::byte>& codes,
               const LoadedBlob& scales) const {
     read_elements(first, numbers, codes);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const float element = numbers[i];
-      numbers[i] =
-          element *
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      numbers[i] *=
           factors_[std::to_integer<std::size_t>(scales.bytes()[static_cast<std::size_t>(scale_of(first + i))])];
-      if (std::isinf(numbers[i]) && std::isfinite(element))
-        throw Error(ErrorKind::unsupported,
-                    fmt::format("tensor {}: element {} is too large for f32", name_, first + i));
-    }
   }
 
   void read_elements(std::uint64_t first, std::span<float> numbers, std::vector<std::byte>& codes) const {
@@ -96,7 +81,6 @@ class MxBlob final : public Blob {
     return (outer * (along_ / block_size_) + middle / block_size_) * stride_ + inner;
   }
 
-  std::string name_;
   Part data_;
   BlobPtr scales_;
   std::uint64_t size_;  // elements

@@ -130,7 +130,9 @@ def grouped(codes, zeros, scales, index):
     return (codes.astype(np.float32) - zeros[:, index].astype(np.float32)) * scales[:, index].astype(np.float32)
 
 
-def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, index_type=np.int32):
+def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, index_type=np.int32, less=None):
+    """less: what is taken off the zero points of a symmetric matrix, whatever the version says."""
+
     def parts(name, shape):
         out, inside = shape
         size = inside if group == -1 else group
@@ -143,15 +145,17 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, i
             codes_of((out, groups), bits),
             scales_of((out, groups), scale_type),
         )
-        less = 1 if version == "gptq" else 0
+        if less is not None:
+            zeros[:] = 2 ** (bits - 1)
+        stored = zeros.T - ((version == "gptq") if less is None else less)
         return {
             ".qweight": stream(codes, bits).T.view(np.int32),
-            ".qzeros": stream(((zeros.T - less) % 2**bits), bits).view(np.int32),
+            ".qzeros": stream(stored % 2**bits, bits).view(np.int32),
             ".scales": scales.T,
             ".g_idx": index.astype(index_type),
         }, grouped(codes, zeros, scales, index)
 
-    config = {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": order, "sym": False}
+    config = {"quant_method": "gptq", "bits": bits, "group_size": group, "desc_act": order, "sym": less is not None}
     if version != "gptq":
         config["checkpoint_format"] = version
     return config, parts
@@ -199,6 +203,7 @@ def float_of(code, exponent_bits, mantissa_bits, bias):
 
 
 F8 = np.array([float_of(code, 4, 3, 7) if code & 127 != 127 else 0 for code in range(256)], np.float32)  # E4M3
+E4M3FNUZ = np.array([float_of(code, 4, 3, 8) if code != 128 else 0 for code in range(256)], np.float32)
 F4 = np.array([float_of(code, 2, 1, 1) for code in range(16)], np.float32)  # E2M1
 
 
@@ -303,6 +308,17 @@ def fp8_scaled(config, each_row=False, shape_of_one=()):
     return config, parts
 
 
+def fp8_fnuz():
+    """AMD's numbers: half of E4M3's, and 0x80 is NaN."""
+
+    def parts(name, shape):
+        codes, scale = rng.integers(0, 256, shape).astype(np.uint8), np.array(0.0007, np.float32)
+        codes[codes == 128] = 0
+        return {".weight": Typed("F8_E4M3FNUZ", codes), ".weight_scale": scale}, E4M3FNUZ[codes] * scale
+
+    return {"quant_method": "fp8", "activation_scheme": "static"}, parts
+
+
 def ct(kind, num_bits, **weights):
     return {
         "quant_method": "compressed-tensors",
@@ -326,8 +342,18 @@ def words_with_gaps(codes, bits):
     return sum(padded[:, i::per_word] << np.uint32(bits * i) for i in range(per_word)).astype(np.uint32)
 
 
-def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
-    """zeros: None for symmetric ones, "packed" or "plain". one: a scale for the matrix, zero points for each row."""
+def stream_of_words(codes, bits):
+    """pack_to_int32() since 2026: codes go on in the next word; the last one of a row is filled up."""
+    rows, count = codes.shape
+    padded = np.zeros((rows, -(-count // 32) * 32), np.uint32)
+    padded[:, :count] = codes
+    return stream(padded, bits)[:, : -(-count * bits // 32)]
+
+
+def packed_integers(bits=4, group=32, zeros=None, order=False, one=False, dense=False, unset=None):
+    """zeros: None for symmetric ones, "packed", or the type of those that are not packed. one: a scale for the matrix,
+    zero points for each row. dense: packed without gaps, as from 2026 on. unset: the type of a weight_g_idx of -1."""
+    pack = stream_of_words if dense else words_with_gaps
 
     def parts(name, shape):
         out, inside = shape
@@ -340,23 +366,24 @@ def packed_integers(bits=4, group=32, zeros=None, order=False, one=False):
         if one:
             scales = np.full_like(scales, scales[0, 0])
         result = {
-            ".weight_packed": words_with_gaps(codes, bits).view(np.int32),
+            ".weight_packed": pack(codes, bits).view(np.int32),
             ".weight_scale": scales[0] if one else scales,
             ".weight_shape": np.array(shape, np.int64),
         }
         if zeros:
             points = codes_of((out, groups), bits)
             result[".weight_zero_point"] = (
-                words_with_gaps(points.T, bits).T.view(np.int32)
-                if zeros == "packed"
-                else (points - middle).astype(np.int8)
+                pack(points.T, bits).T.view(np.int32) if zeros == "packed" else (points - middle).astype(zeros)
             )
         if order:
             result[".weight_g_idx"] = index.astype(np.int32)
+        if unset:
+            result[".weight_g_idx"] = np.full(inside, -1, unset)
         return result, grouped(codes, points, scales, index)
 
     strategy = "channel" if group is None else "group"
-    return ct("pack-quantized", bits, strategy=strategy, group_size=group, symmetric=zeros is None), parts
+    weights = {"strategy": strategy, "group_size": group, "symmetric": zeros is None}
+    return ct("pack-quantized", bits, actorder="group" if order or unset else None, **weights), parts
 
 
 def int8(one=False):
@@ -399,9 +426,19 @@ def nvfp4(spelling):
     ), parts
 
 
-def bitsandbytes4(kind="nf4", nested=False, block=64, storage=None):
+# get_4bit_type() of bitsandbytes.
+NF4 = np.array(
+    [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334]
+    + [-0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224]
+    + [0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0],
+    np.float32,
+)
+FP4 = np.array([0, 0.0625, 8, 12, 4, 6, 2, 3, 0, -0.0625, -8, -12, -4, -6, -2, -3], np.float32) / np.float32(12)
+
+
+def bitsandbytes4(kind="nf4", nested=False, block=64, storage=None, book=None):
     """storage: the type and bytes of the numbers that hold the codes, as bnb_4bit_quant_storage has them."""
-    book = np.sort(rng.normal(0, 0.4, 16)).astype(np.float32)
+    book = np.sort(rng.normal(0, 0.4, 16)).astype(np.float32) if book is None else book
 
     def parts(name, shape):
         count = shape[0] * shape[1]
@@ -510,6 +547,12 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
         for bits in (2, 3, 4, 8)
         for version in ("gptq", "gptq_v2")
     },
+    **{
+        f"gptq{bits}-{version}-sym{less}": (gptq(bits, 32, version, less=less), ".qzeros", True)
+        for bits in (2, 3, 4, 8)
+        for version in ("gptq", "gptq_v2")
+        for less in (0, 1)
+    },
     "gptq4-order": (gptq(order=True), ".qzeros", True),
     "gptq3-order": (gptq(bits=3, order=True), ".g_idx", True),
     "gptq8-order": (gptq(bits=8, order=True), ".scales", True),
@@ -529,6 +572,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "fp8-inverse-one-unsaid": (fp8_inverse(), ".weight", True),
     "fp8-blocks-unsaid": (fp8_inverse((128, 128)), ".weight", True),
     "fp8-tensor": (fp8_scaled({"quant_method": "fp8", "activation_scheme": "static"}), ".weight_scale", True),
+    "fp8-fnuz": (fp8_fnuz(), ".weight_scale", True),
     "fp8-modelopt": (fp8_scaled({"quant_method": "modelopt", "quant_algo": "FP8"}), ".weight", True),
     "fp8-fbgemm": (fp8_scaled({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0}, True), ".weight", True),
     "fp8-modelopt-blocks": (fp8_modelopt_blocks(), ".weight_scale", True),
@@ -541,19 +585,28 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
     "ct-int4": (packed_integers(), ".weight_shape", True),
     "ct-int4-rows": (packed_integers(group=None), ".weight_scale", True),
     "ct-int4-one": (packed_integers(group=None, zeros="packed", one=True), ".weight_shape", True),
-    "ct-int8-one-plain-zeros": (packed_integers(8, None, "plain", one=True), ".weight_scale", True),
+    "ct-int8-one-plain-zeros": (packed_integers(8, None, np.int8, one=True), ".weight_scale", True),
     "ct-int4-zeros": (packed_integers(zeros="packed"), ".weight_packed", True),
-    "ct-int8-plain-zeros": (packed_integers(8, zeros="plain"), ".weight_scale", True),
+    "ct-int8-plain-zeros": (packed_integers(8, zeros=np.int8), ".weight_scale", True),
     "ct-int2": (packed_integers(2, zeros="packed"), ".weight_shape", True),
     "ct-int3": (packed_integers(3), ".weight_packed", True),
     "ct-int3-zeros": (packed_integers(3, zeros="packed"), ".weight_zero_point", True),
     "ct-int5-zeros": (packed_integers(5, zeros="packed"), ".weight_scale", True),
-    "ct-int6-plain-zeros": (packed_integers(6, zeros="plain"), ".weight_shape", True),
+    "ct-int6-plain-zeros": (packed_integers(6, zeros=np.int8), ".weight_shape", True),
     "ct-int7-rows": (packed_integers(7, None, "packed"), ".weight_scale", True),
     "ct-int4-order": (packed_integers(order=True), ".weight_scale", True),
     "ct-int4-ragged": (packed_integers(group=48), ".weight_scale", True),
     "ct-int4-ragged-zeros": (packed_integers(group=48, zeros="packed"), ".weight_zero_point", True),
-    "ct-int8-ragged-order": (packed_integers(8, 56, "plain", order=True), ".weight_packed", True),
+    "ct-int8-ragged-order": (packed_integers(8, 56, np.int8, order=True), ".weight_packed", True),
+    "ct-int4-zeros-f16": (packed_integers(zeros=np.float16), ".weight_zero_point", True),
+    "ct-int4-zeros-i32": (packed_integers(zeros=np.int32), ".weight_zero_point", True),
+    "ct-int8-zeros-i64": (packed_integers(8, None, np.int64), ".weight_scale", True),
+    "ct-int4-unset": (packed_integers(unset=np.int32), ".weight_scale", True),
+    "ct-int8-unset-i64": (packed_integers(8, zeros="packed", unset=np.int64), ".weight_scale", True),
+    "ct-int3-dense": (packed_integers(3, dense=True), ".weight_packed", True),
+    "ct-int5-dense-zeros": (packed_integers(5, zeros="packed", dense=True), ".weight_zero_point", True),
+    "ct-int6-dense-rows": (packed_integers(6, None, "packed", dense=True), ".weight_scale", True),
+    "ct-int7-dense-ragged": (packed_integers(7, 56, "packed", dense=True), ".weight_shape", True),
     "ct-int8": (int8(), ".weight_scale", True),
     "ct-int8-one": (int8(True), ".weight", True),
     "ct-nvfp4": (nvfp4("compressed"), ".weight_scale", True),
@@ -575,7 +628,7 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 
 # Of attention and the cache of keys and values: left out.
 LEFT_OUT = [f"{of}_{what}" for of in "qkv" for what in ("scale", "zero_point", "global_scale")]
-LEFT_OUT += ["kv_scale"] + [f"k_proj.output_{what}" for what in ("scale", "zero_point", "global_scale")]
+LEFT_OUT += ["kv_scale", "prob_scale", "prob_output_scale", "attn.prob_scale"] + [f"k_proj.output_{what}" for what in ("scale", "zero_point", "global_scale")]
 
 
 # Of these each part is cut, too.
@@ -620,7 +673,7 @@ FILES = {
     "gptq4-gptq": (
         "quantize_config.json",
         {"bits": 4, "group_size": 32, "desc_act": False, "sym": False, "damp_percent": 0.01, "true_sequential": True},
-        {"bits": 3, "group_size": 32},
+        {"bits": 4, "group_size": 32, "sym": True},
     ),
     "gptq8-gptq_v2": (
         "quantize_config.json",
@@ -691,7 +744,8 @@ class Tester:
         dense = self.make(name + "-dense", None, {key: array.astype(np.float32) for key, array in expected.items()})
         for form in ("", "zt", "zt1"):
             source = path
-            if form and not (form == "zt1" and "nvfp4" in name):  # that version has no numbers of four bits
+            lacks_type = form == "zt1" and re.search("nvfp4|fnuz", name)  # numbers that this version does not have
+            if form and not lacks_type:
                 source = self.directory / f"{name}.{form}"
                 self.poise("convert", path, "-o", source, "--to", form, "--quiet")
                 self.poise("verify", source)
@@ -767,6 +821,229 @@ class Tester:
         self.compare(self.converted(path), expected, exact)
         self.poise("run", path, "--tokens", "1,7", "-n", "1")
 
+    def warnings_of(self, path):
+        texts = json.loads(self.poise("inspect", path, "--json"))["warnings"]
+        return [text for text in texts if "the model has no vocabulary" not in text]
+
+    def check_symmetric(self):
+        """GPTQ's sym against the name of the format: the zero point is 2^(bits - 1) by definition."""
+        for bits in (2, 3, 4, 8):
+            for version in ("gptq", "gptq_v2"):
+                for less in (0, 1):
+                    quantization, parts_of = gptq(bits, 32, version, less=less)
+                    tensors, _ = self.stored(parts_of)
+                    texts = self.warnings_of(self.make("symmetric", quantization, tensors))
+                    middle, other = 2 ** (bits - 1), 2 ** (bits - 1) + (1 if version == "gptq" else -1)
+                    text = (
+                        f"checkpoint_format is {version}, which makes {other} of the zero points of matrix "
+                        f"model.layers.0.self_attn.q_proj and 6 more, but sym is true, which makes them {middle}: sym counts"
+                    )
+                    agrees = less == (version == "gptq")
+                    require(agrees != any(text in found for found in texts), f"{bits} {version} {less}: {texts}")
+        # Later versions name the format otherwise.
+        quantization, parts_of = gptq(version="gptq_v2")
+        quantization["format"] = quantization.pop("checkpoint_format")
+        tensors, expected = self.stored(parts_of)
+        path = self.make("symmetric", quantization, tensors)
+        self.compare(self.converted(path), expected, True)
+        require(not self.warnings_of(path), f"{self.warnings_of(path)}")
+        path = self.make("symmetric", {**quantization, "checkpoint_format": "gptq"}, tensors)
+        self.compare(self.converted(path), expected, True)
+        texts = self.warnings_of(path)
+        require(any("format is gptq_v2 and checkpoint_format gptq: format counts" in text for text in texts), f"{texts}")
+        # Other zero points are those that codes were made with.
+        quantization, parts_of = gptq()
+        tensors, expected = self.stored(parts_of)
+        path = self.make("symmetric", {**quantization, "sym": True}, tensors)
+        self.compare(self.converted(path), expected, True)
+        texts = self.warnings_of(path)
+        text = "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: they count"
+        require(any(text in found for found in texts), f"{texts}")
+        # `dynamic` may have another sym for some: their zero points are those that are stored.
+        dynamic = {"+:.*up_proj": {"sym": False}}
+        path = self.make("symmetric", {**quantization, "sym": True, "dynamic": dynamic}, tensors)
+        self.compare(self.converted(path), expected, True)
+        require(not self.warnings_of(path), f"{self.warnings_of(path)}")
+
+    def check_denials(self):
+        """What parts deny of their description: they count, with a warning."""
+
+        def told(quantization, tensors, expected, exact=True, **more):
+            path = self.make("denials", quantization, tensors)
+            if more:
+                config = json.loads((path / "config.json").read_text())
+                (path / "config.json").write_text(json.dumps({**config, **more}))
+            self.compare(self.converted(path), expected, exact)
+            return self.warnings_of(path)
+
+        def require_told(text, quantization, parts_of, exact=True, **more):
+            texts = told(quantization, *self.stored(parts_of), exact, **more)
+            require(len(texts) == 1 and text in texts[0], f"expected {text}: {texts}")
+
+        first = "model.layers.0.self_attn.q_proj and 6 more"
+        quantization, parts_of = awq()
+        text = f"zero_point is false, but matrix {first} has other zero points than 8: they count"
+        require_told(text, {**quantization, "zero_point": False}, parts_of)
+
+        def eights(name, shape):
+            parts, _ = parts_of(name, shape)
+            parts[".qzeros"] = np.full_like(parts[".qzeros"].view(np.uint32), 0x88888888).view(np.int32)
+            return parts, None
+
+        path = self.make("denials", {**quantization, "zero_point": False}, self.stored(eights)[0])
+        require(not self.warnings_of(path), f"{self.warnings_of(path)}")
+
+        def with_weights(case, **keys):
+            config = json.loads(json.dumps(case[0]))
+            config["config_groups"]["group_0"]["weights"].update(keys)
+            return config, case[1]
+
+        text = f"symmetric is true, but matrix {first} has other zero points than 0: they count"
+        for case in (packed_integers(zeros="packed"), packed_integers(8, zeros=np.int8)):
+            require_told(text, *with_weights(case, symmetric=True))
+        text = f"actorder is not group, but weight_g_idx of matrix {first} orders columns: it counts"
+        require_told(text, *with_weights(packed_integers(order=True), actorder="weight"))
+        text = f"actorder is group, but matrix {first} has no weight_g_idx: its groups are read as those of neighbours"
+        require_told(text, *with_weights(packed_integers(), actorder="group"))
+        require(not told(packed_integers(unset=np.int32)[0], *self.stored(packed_integers(unset=np.int32)[1])), "unset")
+
+        quantization, parts_of = mlx()
+        text = "quantization and quantization_config differ: quantization counts"
+        require_told(text, quantization, parts_of, False, quantization_config={"group_size": 64, "bits": 8})
+        require(not told(quantization, *self.stored(parts_of), False, quantization_config=quantization), "a copy")
+        text = f"quantization is false for matrix {VICTIM}, but there are scales next to its codes: its parts count"
+        require_told(text, {**quantization, VICTIM: False}, parts_of, False)
+        path = self.make("denials", {**quantization, VICTIM: {"mode": "mxfp4"}}, self.stored(parts_of)[0])
+        message = self.poise("inspect", path, fails=True)
+        require(f"quantization: {VICTIM}: mode is mxfp4, only affine is supported" in message, message)
+
+        text = f"quant_map of matrix {first} has other numbers than nf4, which its state names: quant_map counts"
+        require_told(text, *bitsandbytes4())
+        for kind, book in (("nf4", NF4), ("fp4", FP4)):
+            quantization, parts_of = bitsandbytes4(kind, book=book)
+            require(not told(quantization, *self.stored(parts_of)), kind)
+
+        quantization, parts_of = nvfp4("compressed")
+        path = self.make("denials", {**quantization, "format": "pack-quantized"}, self.stored(parts_of)[0])
+        message = self.poise("inspect", path, fails=True)
+        require("it is stored as nvfp4-pack-quantized, but quantization_config says pack-quantized" in message, message)
+
+    def check_zeros_out_of_range(self):
+        """Unpacked zero points of compressed-tensors are whole numbers."""
+        quantization, parts_of = packed_integers(zeros=np.float16)
+        tensors, expected = self.stored(parts_of)
+        tensors[VICTIM + ".weight_zero_point"][3, 1] = 0.5
+        path, target = self.make("range", quantization, tensors), self.directory / "range.safetensors"
+        message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
+        require(f"{VICTIM}.weight_zero_point: element 7 is 0.5, expected a whole number" in message, message)
+        # One that no code has: not the remainder of 256.
+        quantization, parts_of = packed_integers(zeros=np.int8)
+        tensors, expected = self.stored(parts_of)
+        points = tensors[VICTIM + ".weight_zero_point"]
+        scales = tensors[VICTIM + ".weight_scale"].astype(np.float32)
+        expected[VICTIM + ".weight"][:, :32] += ((points[:, :1] + 100).astype(np.float32)) * scales[:, :1]
+        points[:, 0] = -100
+        found = self.converted(self.make("range", quantization, tensors))
+        self.compare(found, expected, False)
+        tensors[VICTIM + ".weight_g_idx"] = np.where(np.arange(HIDDEN) < 5, -1, 0).astype(np.int32)
+        message = self.poise("inspect", self.make("range", quantization, tensors), fails=True)
+        require("weight_g_idx has -1 at 0, expected one of 2 groups" in message, message)
+
+    def check_overflow(self):
+        """Numbers, scales and zero points that do not fit float32 although what they are made of is finite."""
+        huge = np.float32(3e38)
+        for case, change in (
+            ("gptq4-rows-f32", {".scales": huge}),
+            ("ct-int4", {".weight_scale": huge}),
+            ("ct-int8", {".weight_scale": huge}),
+            ("ct-float-rows", {".weight_scale": huge}),
+            ("hqq4-f32", {".scale": huge}),
+            ("mlx4", {".scales": np.float32(1e-38), ".biases": np.float32(1e5)}),
+            ("mlx8", {".scales": huge, ".biases": np.float32(1)}),
+            ("nf4", {".weight.absmax": huge, ".weight.quant_map": np.float32(2)}),
+            ("nf4-nested", {".weight.nested_absmax": huge, ".weight.nested_quant_map": np.float32(2)}),
+            ("ct-nvfp4", {".weight_global_scale": np.float32(1e-38)}),
+            ("modelopt-nvfp4", {".weight_scale_2": huge}),
+            ("fp8-tensor", {".weight_scale": huge}),
+            ("fp8-blocks", {".weight_scale_inv": huge}),
+            ("fp8-modelopt", {".weight_scale": huge}),
+            ("fp8-modelopt-blocks", {".weight_scale": huge}),
+        ):
+            quantization, parts_of = CASES[case][0]
+            tensors, _ = self.stored(parts_of)
+            for ending, number in change.items():
+                tensors[VICTIM + ending] = np.full(tensors[VICTIM + ending].shape, number, np.float32)
+            path, target = self.make("overflow", quantization, tensors), self.directory / "overflow.safetensors"
+            message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
+            require(VICTIM in message and "too large for f32" in message, f"{case}: {message}")
+            # An infinity that a file states is one.
+            for ending, number in change.items():
+                tensors[VICTIM + ending] = np.full(tensors[VICTIM + ending].shape, np.inf, np.float32)
+            if not any(ending in change for ending in (".weight_global_scale", ".weight_scale_2", ".biases")):
+                numbers = self.converted(self.make("overflow", quantization, tensors))[VICTIM + ".weight"]
+                require(np.isinf(numbers).any(), f"{case}: no infinity")
+
+    def check_scalars(self):
+        """Scales of attention, which run does not use, in directories of schemes that have none, and of numbers."""
+        for case in ("gptq4-gptq", "awq", "mlx4", None):
+            quantization, parts_of = CASES[case][0] if case else (None, lambda name, shape: ({}, None))
+            tensors, _ = self.stored(parts_of)
+            if case is None:
+                tensors.update({f"{name}.weight": scales_of(shape) for name, shape in MATRICES.items()})
+            tensors.update({f"model.layers.0.self_attn.{ending}": np.ones(1, np.float32) for ending in LEFT_OUT})
+            path = self.make("scalars", quantization, tensors)
+            texts = self.warnings_of(path)
+            text = f"model.layers.0.self_attn.q_scale and {len(LEFT_OUT) - 1} more"
+            require(any(text in found and "left out" in found for found in texts), f"{texts}")
+            self.poise("run", path, "--tokens", "1,7", "-n", "1")
+            # What run refuses, verify reports.
+            tensors["model.layers.0.self_attn.q_proj.strange"] = np.ones(1, np.float32)
+            path = self.make("scalars", quantization, tensors)
+            message = self.poise("run", path, "--tokens", "1", fails=True)
+            text = "a Mistral or Llama model has no model.layers.0.self_attn.q_proj.strange"
+            require(text in message, message)
+            told = self.poise("verify", path)
+            require(f"Poise cannot run the model: {text}" in told, told)
+        path = self.make("scalars", {"quant_method": "quark"}, tensors)
+        told = self.poise("verify", path)
+        require("Poise cannot run the model: quantization_config is" in told, told)
+
+    def check_scaled_fp8(self):
+        """ComfyUI's files: numbers where a type is asked for, else what they hold; and scales that nothing describes."""
+        weights, expected = {}, {}
+        for name, shape in (("blocks.0.attn.q", (32, 48)), ("blocks.0.mlp", (16, 32))):
+            codes, scale = f8_codes(shape), np.array(rng.random() / 100, np.float32)
+            weights[name + ".weight"] = Typed("F8_E4M3", codes)
+            weights[name + ".scale_weight"] = scale if "attn" in name else scale.reshape(1)
+            weights[name + ".scale_input"] = np.array(1.5, np.float32)
+            weights[name + ".bias"] = scales_of((shape[0],))
+            expected[name + ".weight"] = F8[codes] * scale
+            expected[name + ".bias"] = weights[name + ".bias"].astype(np.float32)
+        path, target = self.directory / "scaled.safetensors", self.directory / "scaled-out.safetensors"
+        for prefix in ("", "model.diffusion_model."):
+            tensors = {prefix + name: array for name, array in weights.items()}
+            marker = {prefix + "scaled_fp8": Typed("F8_E4M3", np.zeros(2, np.uint8))}
+            save(path, {**tensors, **marker})
+            self.compare(self.converted(path), {prefix + name: array for name, array in expected.items()}, True)
+            self.poise("convert", path, "-o", target, "--force", "--quiet")
+            self.poise("diff", path, target)
+            # Without the marker nothing says what the scales do.
+            for scale in ("scale_weight", "weight_scales", "input_Scale", "weight.scale"):
+                save(path, {name.replace("scale_weight", scale): array for name, array in tensors.items()})
+                message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
+                text = f"holds codes (f8_e4m3) that {prefix}blocks.0.attn.q."
+                require(text in message and "copied as they are" in message, f"{scale}: {message}")
+                self.poise("convert", path, "-o", target, "--force", "--quiet")
+                self.poise("diff", path, target)
+            save(path, {name: array for name, array in tensors.items() if "scale" not in name})
+            numbers = self.converted(path)[prefix + "blocks.0.mlp.weight"]
+            require(np.array_equal(numbers, F8[weights["blocks.0.mlp.weight"].bits]), "numbers without scales")
+        tensors = {**weights, **{"scaled_fp8": Typed("F8_E4M3", np.zeros(0, np.uint8))}}
+        tensors["blocks.0.mlp.weight"] = scales_of((16, 32))
+        save(path, tensors)
+        message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
+        require("matrix blocks.0.mlp: ComfyUI scaled fp8: " in message and "expected f8_e4m3" in message, message)
+
     def check_undescribed(self):
         """Codes beside their scales are not taken for numbers."""
         tensors, _ = self.stored(CASES["fp8-modelopt"][0][1])
@@ -775,12 +1052,10 @@ class Tester:
         require("q_proj.weight_scale scales" in message and "hf_quant_config.json" in message, message)
         target = self.directory / "undescribed.safetensors"
         for source in ((path, "--raw"), (path / "model.safetensors",)):
-            told = subprocess.run(
-                [self.program, "convert", *source, "-o", target, "--dtype", "f32", "--force"],
-                capture_output=True,
-                text=True,
-            )
-            require(told.returncode == 0 and "so the type stays" in told.stderr, told.stderr)
+            message = self.poise("convert", *source, "-o", target, "--dtype", "f32", "--force", fails=True)
+            text = "q_proj.weight holds codes (f8_e4m3) that model.layers.0.self_attn.q_proj.weight_scale scales"
+            require(text in message and "copied as they are" in message, message)
+            self.poise("convert", *source, "-o", target, "--force", "--quiet")
             rows = json.loads(self.poise("inspect", target, "--json"))["tensors"]
             kinds = {row["name"]: json.dumps(row) for row in rows}
             require("f8_e4m3" in kinds[VICTIM + ".weight"], kinds[VICTIM + ".weight"])
@@ -789,7 +1064,9 @@ class Tester:
         path = self.make("undescribed", None, tensors)
         message = self.poise("inspect", path, fails=True)
         require("holds codes (bf16) that" in message and "weight.absmax scales" in message, message)
-        self.poise("convert", path, "--raw", "-o", target, "--dtype", "f32", "--force", "--quiet")
+        message = self.poise("convert", path, "--raw", "-o", target, "--dtype", "f32", "--force", fails=True)
+        require("holds codes (bf16) that" in message, message)
+        self.poise("convert", path, "--raw", "-o", target, "--force", "--quiet")
         rows = json.loads(self.poise("inspect", target, "--json"))["tensors"]
         require([json.dumps(row) for row in rows if row["name"] == VICTIM + ".weight"][0].count("bf16"), f"{rows}")
         tensors, _ = self.stored(CASES["fp8-modelopt"][0][1])
@@ -1137,6 +1414,12 @@ def main():
             steps = [tester.check] + [tester.check_file] * (name in FILES)
             failed += attempt(name, *(partial(step, name, quantization, parts_of, missing, exact) for step in steps))
         for name, step in (
+            ("symmetric", tester.check_symmetric),
+            ("denials", tester.check_denials),
+            ("zeros-out-of-range", tester.check_zeros_out_of_range),
+            ("overflow", tester.check_overflow),
+            ("scalars", tester.check_scalars),
+            ("scaled-fp8", tester.check_scaled_fp8),
             ("undescribed", tester.check_undescribed),
             ("parts-of-nothing", tester.check_parts_of_nothing),
             ("contradictions", tester.check_contradictions),

@@ -1,5 +1,8 @@
 #include "schemes/scheme.hpp"
 
+#include <atomic>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -53,25 +56,27 @@ TEST(Schemes, ComparesListsOfModulesOnlyWhereThatEnds) {
   EXPECT_THAT(doubts({std::string(1'000'000, '*')}), ElementsAre(HasSubstr("too many patterns")));
 }
 
+Attributes with_lists(Value::Array ignore, Value::Array targets) {
+  return {{"ignore", std::move(ignore)},
+          {"config_groups", Attributes{{"group_0", Attributes{{"targets", std::move(targets)}}}}}};
+}
+
 // An expression takes memory as soon as it is read.
-TEST(Schemes, ReadsSoManyExpressionsOfModules) {
+TEST(Schemes, ReadsAtMost4096ExpressionsOfModules) {
   const Value::Array some(4096, Value("re:.*up"));
-  const Value::Array more(4097, Value("re:.*up"));
-  EXPECT_EQ(ModuleNames().match(some, "a.up").naming, Naming::by_expression);
-  EXPECT_THAT([&] { ModuleNames().match(more, "a.up"); },
+  const Attributes known = with_lists({}, some);
+  const ModuleLists lists(known);
+  EXPECT_EQ(lists.targets.at("group_0").match("a.up").naming, Naming::by_expression);
+  EXPECT_EQ(lists.targets.at("group_0").match("a.down").naming, Naming::none);
+  EXPECT_THAT([&] { ModuleLists{with_lists({"re:x"}, some)}; },
               testing::ThrowsMessage<Error>(HasSubstr("more than 4096 regular expressions are not read")));
-  ModuleNames names;
-  EXPECT_EQ(names.match(some, "a.down").naming, Naming::none);
-  EXPECT_EQ(names.match(some, "a.up").naming, Naming::by_expression);  // read once
-  const Value::Array another = {"re:.*up"};
-  EXPECT_THROW(names.match(another, "a.up"), Error);
 }
 
 // Of expressions that are valid by themselves, as they are in the file.
 TEST(Schemes, ExpressionsOfModulesMatchFromTheBeginning) {
   const auto naming = [](const char* expression) {
-    const Value::Array list = {expression};
-    return ModuleNames().match(list, "model.layers.0.mlp.up_proj").naming;
+    const ModuleLists lists(with_lists({expression}, {}));
+    return lists.ignored->match("model.layers.0.mlp.up_proj").naming;
   };
   for (const char* expression : {"re:model", "re:", "re:.*up_proj$", "re:x|model"})
     EXPECT_EQ(naming(expression), Naming::by_expression) << expression;
@@ -81,6 +86,39 @@ TEST(Schemes, ExpressionsOfModulesMatchFromTheBeginning) {
     EXPECT_THAT([&] { naming(expression); },
                 testing::ThrowsMessage<Error>(HasSubstr("quantization_config: the regular expression \"" +
                                                         std::string(expression).substr(3) + "\": ")));
+}
+
+// A configuration in the place of an earlier one has its own lists, and the lists own their texts.
+TEST(Schemes, ListsOfModulesBelongToTheirConfiguration) {
+  std::optional<Attributes> keys = with_lists({"a.up"}, {"re:a"});
+  std::optional<QuantizationConfig> config(*keys);
+  EXPECT_EQ(config->lists().ignored->match("a.up").naming, Naming::by_name);
+  const QuantizationConfig copy = *config;
+  keys->set("ignore", Value::Array{"b.up"});
+  config.emplace(*keys);
+  EXPECT_EQ(config->lists().ignored->match("a.up").naming, Naming::none);
+  EXPECT_EQ(config->lists().ignored->match("b.up").naming, Naming::by_name);
+  keys.reset();
+  EXPECT_EQ(copy.lists().ignored->match("a.up").naming, Naming::by_name);
+  EXPECT_EQ(copy.lists().targets.at("group_0").match("a.up").target, "re:a");
+}
+
+TEST(Schemes, ThreadsShareAListOfModules) {
+  const Attributes keys = with_lists({"re:.*[ab]\\.up", "c.up"}, {});
+  const QuantizationConfig config(keys);
+  std::atomic<int> wrong = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (const char* module : {"a.up", "b.up", "c.up", "a.down"}) {
+      threads.emplace_back([&, module] {
+        const Naming expected = module[0] == 'c'   ? Naming::by_name
+                                : module[2] == 'u' ? Naming::by_expression
+                                                   : Naming::none;
+        for (int i = 0; i < 500; ++i) wrong += config.lists().ignored->match(module).naming == expected ? 0 : 1;
+      });
+    }
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 // A matrix whose zero points are float16 numbers that are computed when they are read.

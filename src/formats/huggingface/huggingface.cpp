@@ -38,7 +38,7 @@
 #include "formats/not_a_model.hpp"
 #include "io/plain_file_name.hpp"
 #include "model/limits.hpp"
-#include "schemes/scheme.hpp"
+#include "schemes/unfolded_codes.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/tokens/end_tokens.hpp"

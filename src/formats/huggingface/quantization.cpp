@@ -12,6 +12,7 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/huggingface/provenance.hpp"
+#include "schemes/floats.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "views/dense.hpp"
@@ -56,9 +57,20 @@ bool is_bias_of_codes(const Model& model, std::string_view name) {
          bias->shape == Shape{matrix->shape[0]} && has_float_elements(*bias);
 }
 
+Model without(const std::unordered_set<std::string_view>& names, Model model, std::string warning) {
+  Model result(model.header());
+  for (const Tensor& tensor : model.tensors()) {
+    if (!names.contains(tensor.name.view())) result.add(tensor);
+  }
+  result.warnings.push_back({Severity::warning, std::move(warning), model.origin.path.string(), std::nullopt});
+  return result;
+}
+
+bool is_of_known_family(const Model& model) { return model.config && find_family(model.card.model_type) != nullptr; }
+
 // AutoGPTQ gives every quantized module a bias, of zeros where the model has none.
 Model without_zero_biases(Model model) {
-  if (!model.config || find_family(model.card.model_type) == nullptr) return model;
+  if (!is_of_known_family(model)) return model;
   std::unordered_set<std::string_view> zeros;
   std::string_view first;
   for (const std::string_view name : unknown_weights(model)) {
@@ -67,18 +79,32 @@ Model without_zero_biases(Model model) {
     zeros.insert(name);
   }
   if (zeros.empty()) return model;
-  Model result(model.header());
-  for (const Tensor& tensor : model.tensors()) {
-    if (!zeros.contains(tensor.name.view())) result.add(tensor);
-  }
   const std::string what = zeros.size() == 1
                                ? fmt::format("tensor {} is left out: it holds", first)
                                : fmt::format("tensors {} and {} more are left out: they hold", first, zeros.size() - 1);
-  result.warnings.push_back(
-      {Severity::warning,
-       fmt::format("{} zeros, and a {} model has no such bias", what, find_family(model.card.model_type)->title),
-       model.origin.path.string(), std::nullopt});
-  return result;
+  std::string warning =
+      fmt::format("{} zeros, and a {} model has no such bias", what, find_family(model.card.model_type)->title);
+  return without(zeros, std::move(model), std::move(warning));
+}
+
+// Programs store these next to numbers, too, and next to the parts of any scheme.
+Model without_other_scales(Model model) {
+  const auto is_scale = [](std::string_view name) {
+    return std::ranges::any_of(schemes::kNotOfWeights, [&](std::string_view end) { return name.ends_with(end); });
+  };
+  if (!is_of_known_family(model) ||
+      std::ranges::none_of(model.tensors(), [&](const Tensor& tensor) { return is_scale(tensor.name); }))
+    return model;
+  std::unordered_set<std::string_view> scales;
+  std::string_view first;
+  for (const std::string_view name : unknown_weights(model)) {
+    if (!is_scale(name)) continue;
+    if (scales.empty()) first = name;
+    scales.insert(name);
+  }
+  if (scales.empty()) return model;
+  std::string warning = schemes::left_out_warning(first, scales.size());
+  return without(scales, std::move(model), std::move(warning));
 }
 
 }  // namespace
@@ -124,6 +150,7 @@ Model with_folded_matrices(Model model, const fs::path& directory, std::string_v
     const std::string from = file.empty() ? "" : fmt::format(" ({} is read from {})", kQuantizationConfig, file);
     throw Error(error.kind(), error.message() + from, directory.string());
   }
+  model = without_other_scales(std::move(model));
   if (found && !find_quantization(model.config_json)) return without_zero_biases(std::move(model));
   if (is_from_file && reversible_scheme(model.config_json) == nullptr) {
     model.config_json.erase(kQuantizationConfig);

@@ -11,6 +11,7 @@
 #include "ops/block_recipe.hpp"
 #include "ops/transform/step.hpp"
 #include "schemes/scheme.hpp"
+#include "schemes/unfolded_codes.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
@@ -49,6 +50,7 @@ class ChooseType final : public Step {
       : conversion_(conversion),
         target_(conversion.target),
         options_(conversion.options),
+        scales_(conversion.input),
         keep_used_(options_.keep.size(), false),
         keep_parts_(options_.keep.size()) {
     if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) > 1) {
@@ -72,11 +74,9 @@ class ChooseType final : public Step {
   void apply(TensorPlan& plan) override {
     const auto kept = kept_type(plan.tensor.name);
     const bool has_floats = has_float_elements(plan.tensor);
-    if (const Tensor* scale = has_floats ? scale_of_codes(conversion_.input, plan.tensor) : nullptr) {
-      if (kept || options_.dtype || options_.quantize || recipe_)
-        plan.warn(fmt::format("{} scales its numbers, which nothing describes, so the type stays", scale->name));
-    } else if (has_floats) {
+    if (has_floats) {
       plan.type = chosen_type(plan, kept);
+      if (plan.type) require_numbers(plan.tensor);
     } else if (matches_part_) {
       plan.warn(fmt::format("it is a part of a quantized matrix, so keep does not change it: {}", kAllAtOnce));
     } else if (kept && plan.tensor.layout != Layout::other) {
@@ -104,6 +104,19 @@ class ChooseType final : public Step {
   }
 
  private:
+  // Throws for codes that something next to them scales: as numbers they would be wrong.
+  void require_numbers(const Tensor& tensor) const {
+    const Tensor* scale = scale_of_codes(conversion_.input, tensor);
+    if (scale == nullptr) scale = scales_.of(tensor);
+    if (scale == nullptr) return;
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("tensor {} holds codes ({}) that {} scales, and nothing describes how: without another type "
+                    "they are copied as they are",
+                    tensor.name, storage_name(tensor), scale->name))
+        .with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
+  }
+
   [[noreturn]] void refuse_type(std::string_view type) const {
     throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no {} tensors", target_.info.name, type));
   }
@@ -179,12 +192,14 @@ class ChooseType final : public Step {
   // True when it keeps its type although a change was asked for.
   static bool keeps_type_against_request(const TensorPlan& plan) {
     if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
-    return plan.tensor.layout == Layout::other && !has_float_elements(plan.tensor);
+    const bool is_unknown = plan.tensor.layout == Layout::dense && plan.tensor.require("data").dtype == DType::unknown;
+    return is_unknown || (plan.tensor.layout == Layout::other && !has_float_elements(plan.tensor));
   }
 
   const Conversion& conversion_;
   const Format& target_;
   const ConvertOptions& options_;
+  NearbyScales scales_;
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
   std::vector<std::string> keep_parts_;  // for each pattern the first part of a quantized matrix that it matches
