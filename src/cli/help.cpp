@@ -105,12 +105,22 @@ std::string shown_description(const CLI::Option& option) {
   return text;
 }
 
+std::string usage(const CLI::App& app, const std::string& name) {
+  std::vector<std::string> words = {name};
+  if (!app.get_subcommands({}).empty()) words.emplace_back("COMMAND ...");
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional()) words.push_back(usage_of(*option));
+  }
+  if (app.get_parent() != nullptr) words.emplace_back("[OPTIONS]");
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
 class HelpFormatter final : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
     std::string text;
     append_wrapped(text, app->get_description(), 0, 0);
-    text += "\n\n" + usage(*app, name);
+    text += fmt::format("\n\nUsage: {}\n", usage(*app, name));
     text += section("Arguments", app->get_options([](const CLI::Option* option) { return option->get_positional(); }));
     for (const std::string& group : app->get_groups()) {
       text += section(group, app->get_options([&](const CLI::Option* option) {
@@ -123,17 +133,6 @@ class HelpFormatter final : public CLI::FormatterBase {
   }
 
  private:
-  static std::string usage(const CLI::App& app, const std::string& name) {
-    std::vector<std::string> words = {name};
-    if (!app.get_subcommands({}).empty()) words.emplace_back("COMMAND ...");
-    for (const CLI::Option* option : app.get_options()) {
-      if (!option->get_positional()) continue;
-      words.push_back(usage_of(*option));
-    }
-    if (app.get_parent() != nullptr) words.emplace_back("[OPTIONS]");
-    return fmt::format("Usage: {}\n", fmt::join(words, " "));
-  }
-
   static std::string section(const std::string& title, const std::vector<const CLI::Option*>& options) {
     if (options.empty() || title.empty()) return {};
     std::string text = fmt::format("\n{}:\n", title);
@@ -153,6 +152,11 @@ class HelpFormatter final : public CLI::FormatterBase {
 }  // namespace
 
 std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
+
+std::string usage_line(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  return usage(command, parent == nullptr ? command.get_name() : parent->get_name() + " " + command.get_name());
+}
 
 std::string overview(const CLI::App& app) {
   return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);

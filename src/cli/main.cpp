@@ -23,6 +23,7 @@
 #include "cli/shrinking_files.hpp"
 #include "cli/spelling.hpp"
 #include "cli/text.hpp"
+#include "cli/usage_errors.hpp"
 
 namespace {
 
@@ -51,14 +52,11 @@ void name_arguments_once(CLI::App& command) {
     option->type_name("");
 }
 
-// Prints CLI11's help or error through functions that detect write errors. True for help.
-bool print_answer(const CLI::App& app, const CLI::ParseError& error) {
+// Prints CLI11's help or version through functions that detect write errors.
+void print_help(const CLI::App& app, const CLI::Success& request) {
   std::ostringstream out;
-  std::ostringstream complaint;
-  const bool is_help = app.exit(error, out, complaint) == 0;
+  app.exit(request, out, out);
   fmt::print("{}", out.str());
-  poise::cli::say(complaint.str());
-  return is_help;
 }
 
 // Ends as tools do that do not ignore the signal: silently, by SIGPIPE (141 in a shell).
@@ -102,12 +100,12 @@ int run(int argc, char** argv) {
   int code = 0;
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ExtrasError& error) {
-    poise::cli::require_known_options(app);
-    print_answer(app, error);
-    return 2;
+  } catch (const CLI::Success& request) {
+    print_help(app, request);
   } catch (const CLI::ParseError& error) {
-    if (!print_answer(app, error)) return 2;
+    poise::cli::require_known_options(app);
+    complain(printable_message(poise::cli::usage_message(app, error)));
+    return 2;
   } catch (const poise::cli::ExitCode& exit) {
     code = exit.code;
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
+#include <filesystem>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,27 +19,26 @@
 namespace poise::cli {
 namespace {
 
-// The edit distance: insertions, deletions and replacements.
+// The edit distance: insertions, deletions, replacements, and swaps of neighbours.
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+  std::vector<std::vector<std::size_t>> table(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        table[i][j] = i + j;
+        continue;
+      }
+      const std::size_t replaced = table[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      table[i][j] = std::min({replaced, table[i - 1][j] + 1, table[i][j - 1] + 1});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) table[i][j] = std::min(table[i][j], table[i - 2][j - 2] + 1);
     }
   }
-  return row.back();
+  return table.back().back();
 }
 
-// The most similar name; nullptr if more than half of the given one would have to change.
-const std::string* nearest(const std::vector<std::string>& names, std::string_view given) {
-  const std::string small = to_lower_ascii(given);
-  const auto to_given = [&](const std::string& name) { return distance(small, name); };
-  const auto found = std::ranges::min_element(names, {}, to_given);
-  return found == names.end() || to_given(*found) > given.size() / 2 ? nullptr : &*found;
+std::string_view without_dashes(std::string_view name) {
+  return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
 // "; that is `poise convert ...`", "; the nearest is "verify"", or nothing. `command` is empty for commands.
@@ -49,7 +48,7 @@ std::string meant(std::string_view command, std::string_view given, const std::v
   if (synonym != kSynonyms.end())
     return command.empty() ? fmt::format("; that is `poise {}`", synonym->meant)
                            : fmt::format("; that is {}", synonym->meant);
-  const std::string* name = nearest(names, given);
+  const std::string* name = find_nearest(names, given);
   return name == nullptr ? "" : fmt::format("; the nearest is \"{}\"", *name);
 }
 
@@ -63,6 +62,28 @@ std::vector<std::string> option_names(const CLI::App& command) {
 }
 
 }  // namespace
+
+const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given) {
+  constexpr std::size_t kLongest = 64;  // bounds the time for a text that was pasted by mistake
+  const std::string small = to_lower_ascii(without_dashes(given));
+  if (small.empty() || given.size() > kLongest) return nullptr;
+  // One slip in every three letters. Any two names of one or two letters are similar, so these have to be equal except
+  // for their case.
+  const std::size_t most = small.size() <= 2 ? 0 : std::max<std::size_t>(1, small.size() / 3);
+  const std::string* best = nullptr;
+  std::size_t least = most + 1;
+  for (const std::string& name : names) {
+    const std::string_view bare = without_dashes(name);
+    const std::size_t changes = distance(small, to_lower_ascii(bare));
+    if (changes >= least || (bare.size() <= 2 && changes > 0)) continue;
+    best = &name;
+    least = changes;
+  }
+  if (best != nullptr) return best;
+  const auto begins = [&](const std::string& name) { return without_dashes(name).starts_with(small); };
+  const auto longer = small.size() <= 2 ? names.end() : std::ranges::find_if(names, begins);
+  return longer == names.end() ? nullptr : &*longer;
+}
 
 void require_known_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2) return;
@@ -78,8 +99,12 @@ void require_known_command(const CLI::App& app, std::string_view given) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (std::ranges::find(names, given) != names.end()) return;
+  std::error_code ignored;
+  const bool is_file = std::filesystem::exists(given, ignored);
   throw Error(ErrorKind::bad_argument,
-              fmt::format("there is no command \"{}\"{} (poise help lists all)", given, meant("", given, names)));
+              fmt::format("there is no command \"{}\"{} (poise help lists all)", given,
+                          is_file ? "; a command goes before the file: poise inspect, poise run, ..."
+                                  : meant("", given, names)));
 }
 
 void require_known_options(const CLI::App& app) {

@@ -1,11 +1,17 @@
 // Suggestions for misspelled commands and options.
 #pragma once
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
 namespace poise::cli {
+
+// The name that was probably meant: differs by at most one letter in three, apart from case and leading dashes, or
+// begins with at least three given letters. Null if none is that near. Valid as long as `names`.
+const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given);
 
 // Throws bad_argument with a suggestion for an unknown command, or an unknown option in its place. CLI11 only reports
 // that a command is missing.
