@@ -1,0 +1,27 @@
+// Chat templates by name, for models whose files have none: the forms that families of instruct models publish.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poise/tokenizer.hpp>
+
+namespace poise {
+
+struct BuiltInTemplate {
+  std::string_view name;                      // "chatml"
+  std::string_view source;                    // Jinja, without what built_in_source() puts in front
+  std::string_view end;                       // the text that ends an answer; empty: the vocabulary's EOS
+  std::span<const std::string_view> special;  // texts that are one token each in the models that the form was made for
+};
+
+// All of them, the ones that are used most first.
+std::span<const BuiltInTemplate> built_in_templates();
+// Null if none has that name.
+const BuiltInTemplate* find_built_in_template(std::string_view name);
+
+// The source for a vocabulary: its texts begin with BOS if those of encode_with_special() do.
+std::string built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer);
+
+}  // namespace poise
