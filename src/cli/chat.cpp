@@ -3,25 +3,35 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/advice.hpp"
 #include "cli/chat_session.hpp"
+#include "cli/chat_settings.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"
+#include "cli/history_file.hpp"
 #include "cli/interrupts.hpp"
 #include "cli/line_reader.hpp"
 #include "cli/model_options.hpp"
 #include "cli/sampling_options.hpp"
+#include "cli/spelling.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "io/atomic_file.hpp"
-#include "io/source_text.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise::cli {
@@ -32,24 +42,46 @@ struct ChatArguments {
   std::string system;
   std::string template_file;
   GenerateOptions generate = {.max_tokens = 4096};
+  std::vector<const CLI::Option*> generate_options;  // that set these
   SessionOptions session;
   std::string draft;
   bool quiet = false;
+  bool no_history = false;
 };
 
-constexpr std::string_view kHelp =
-    "/reset       begin a new conversation; the system's message stays\n"
-    "/undo        take the last question and its answer back\n"
-    "/save FILE   write the conversation as JSON, as `poise run --messages` takes it\n"
-    "/load FILE   go on with such a conversation\n"
-    "/help        this\n"
-    "/exit        leave, as Ctrl-D does\n"
+constexpr std::string_view kHelpAfterCommands =
+    "Tab completes commands, settings and names of files.\n"
     "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a message of several lines.\n"
     "Ctrl-C ends an answer. //text sends /text.\n";
 
+// Paths that begin with a text; those of folders end with a slash.
+std::vector<std::string> files_that_begin(std::string_view begin) {
+  namespace fs = std::filesystem;
+  const std::string folder(begin.substr(0, begin.rfind('/') + 1));
+  const std::string_view name = begin.substr(folder.size());
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string found = entry->path().filename().string();
+    const bool is_hidden = found.starts_with('.') && !name.starts_with('.');
+    if (is_hidden || !found.starts_with(name)) continue;
+    std::error_code ignored;
+    paths.push_back(folder + found + (entry->is_directory(ignored) ? "/" : ""));
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
 class Chat {
  public:
-  explicit Chat(const ChatArguments& options) : options_(options), session_(begin()) {
+  explicit Chat(const ChatArguments& options)
+      : options_(options),
+        generate_(options.generate),
+        session_(begin()),
+        history_(open_history()),
+        reader_([this](std::string_view line) { return complete(line); },
+                history_ ? history_->read() : std::vector<std::string>()) {
     if (reader_.is_terminal()) interrupts_.emplace();
   }
 
@@ -58,37 +90,115 @@ class Chat {
     if (reader_.is_terminal() && !options_.quiet)
       say("Ctrl-D ends the conversation, Ctrl-C an answer; /help has more.\n");
     while (true) {
-      auto line = reader_.line("> ");
-      if (!line && !is_interrupted()) {
+      auto line = reader_.line(kYou);
+      if (!line && is_interrupted()) {
+        if (!goes_on_after_interrupt()) break;
+        continue;
+      }
+      if (!line) {
         if (reader_.is_terminal()) print_now("\n");  // Ctrl-D leaves the prompt's line open
         break;
       }
-      if (!line || line->empty()) continue;  // Ctrl-C empties the line
+      has_interrupted_ = false;
+      if (line->empty()) continue;
       const bool is_command = line->front() == '/' && !line->starts_with("//");
       if (is_command) {
-        reader_.remember(*line);
+        line->resize(line->find_last_not_of(" \t") + 1);
+        remember(*line);
         if (!run_command(*line)) break;
         continue;
       }
       const auto message = whole_message(line->starts_with("//") ? line->substr(1) : *std::move(line));
       if (is_over_) break;
       if (!message) continue;
-      reader_.remember(*message);
-      answer(*message);
+      remember(*message);
+      answer(
+          [&](const std::stop_token& stop, const auto& show) { return session_.ask(*message, generate_, stop, show); });
     }
     return reader_.is_terminal() || !has_failed_;
   }
 
  private:
-  ChatSession begin() const {
+  // Who speaks, on a terminal.
+  static constexpr const char* kYou = "you> ";
+  static constexpr std::string_view kModel = "model> ";
+
+  // A command of the conversation.
+  struct Command {
+    std::string_view name;
+    std::string_view argument;  // how help shows it
+    std::string_view help;
+    bool (Chat::*run)(const std::string& argument);  // false ends the conversation
+  };
+  static std::span<const Command> commands() {
+    static constexpr auto kCommands = std::to_array<Command>({
+        {"regenerate", "", "answer the last question again", &Chat::regenerate},
+        {"undo", "", "take the last question and its answer back", &Chat::undo},
+        {"reset", "", "begin a new conversation; the system's message stays", &Chat::reset},
+        {"system", "[TEXT]", "show the system's message, or replace it; \"\" removes it", &Chat::change_system},
+        {"set", "[NAME VALUE]", "show how tokens are chosen, or change it: temperature 0.7, top-p 0.9, max-tokens 100",
+         &Chat::set},
+        {"save", "FILE", "write the conversation as JSON, as `poise run --messages` takes it", &Chat::save},
+        {"load", "FILE", "go on with such a conversation", &Chat::load},
+        {"help", "", "this", &Chat::help},
+        {"exit", "", "leave, as Ctrl-D does", &Chat::leave},
+        {"quit", "", "the same", &Chat::leave},
+    });
+    return kCommands;
+  }
+
+  ChatSession begin() {
     check_generate_options(options_.generate);
-    const auto weights = options_.model.load();
-    require_tokens(*weights, options_.generate);
+    Model model = options_.model.open_model();
+    use_sampling_defaults(model, options_.generate_options, generate_.sampling, options_.quiet);
+    use_built_in_template(options_.template_file, model, generate_, options_.quiet);
+    const auto weights = load_weights(model);
+    require_tokens(*weights, generate_);
     SessionOptions session_options = options_.session;
     session_options.draft = open_draft(options_.draft, options_.model.read);
     Session session(weights, session_options);
-    ChatTemplate chat = read_template(options_.template_file, session.tokenizer().vocabulary(), false);
+    ChatTemplate chat = read_template(options_.template_file, session.tokenizer(), false);
     return {std::move(session), std::move(chat), options_.system};
+  }
+
+  // Only lines of a person are kept.
+  std::optional<HistoryFile> open_history() const {
+    if (options_.no_history || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) return std::nullopt;
+    return HistoryFile();
+  }
+
+  void remember(const std::string& text) {
+    reader_.remember(text);
+    if (history_) history_->append(text);
+  }
+
+  // What the last word of a command may become: a command, a setting, or a file.
+  std::optional<std::vector<std::string>> complete(std::string_view line) const {
+    if (!line.starts_with('/') || line.starts_with("//")) return std::nullopt;
+    std::vector<std::string> words;
+    const auto add = [&](std::string word, std::string_view begin) {
+      if (word.starts_with(begin)) words.push_back(std::move(word));
+    };
+    const std::size_t space = line.find(' ');
+    const std::string_view last = line.substr(line.rfind(' ') + 1);
+    if (space == std::string_view::npos) {
+      for (const Command& command : commands()) add("/" + std::string(command.name), line);
+    } else if (line.substr(0, space) == "/set") {
+      for (const std::string& name : setting_names()) add(name, last);
+    } else if (line.starts_with("/save ") || line.starts_with("/load ")) {
+      return files_that_begin(last);
+    }
+    return words;
+  }
+
+  // Ctrl-C at an empty prompt says how to leave; a second one leaves.
+  bool goes_on_after_interrupt() {
+    print_now("\n");
+    const bool is_second = std::exchange(has_interrupted_, reader_.was_empty());
+    if (!has_interrupted_) return true;
+    if (is_second) return false;
+    say("Ctrl-C again, Ctrl-D or /exit ends the conversation.\n");
+    return true;
   }
 
   // Ctrl-C was pressed at the prompt.
@@ -96,7 +206,10 @@ class Chat {
 
   // Where a message has no next line: true after Ctrl-C, and after Ctrl-D, which ends the conversation.
   bool is_given_up() {
-    if (is_interrupted()) return true;
+    if (is_interrupted()) {
+      print_now("\n");
+      return true;
+    }
     is_over_ = reader_.is_terminal();
     if (is_over_) print_now("\n");
     return is_over_;
@@ -127,20 +240,23 @@ class Chat {
     return text;
   }
 
-  void answer(const std::string& message) {
+  // `work` answers a question, with a token that Ctrl-C stops and a function that shows text.
+  template <typename Work>
+  void answer(const Work& work) {
     const bool terminal = ::isatty(STDOUT_FILENO) == 1;
     // Escapes control characters: a model must not control the terminal.
     const auto show = [&](std::string_view text) { print_now(terminal ? printable_lines(text) : std::string(text)); };
+    if (reader_.is_terminal()) print_now(kModel);
     try {
       ChatSession::Answer answer;
       Interrupts interrupts;
-      const bool was_stopped = interrupts.run(
-          [&](const std::stop_token& stop) { answer = session_.ask(message, options_.generate, stop, show); });
+      const bool was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop, show); });
       print_now("\n");
       note(answer, was_stopped);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
-      complain(error.what());
+      if (reader_.is_terminal()) print_now("\n");
+      complain(printable(error.what()));
       has_failed_ = true;
     }
   }
@@ -151,58 +267,134 @@ class Chat {
       complain(fmt::format("note: the context is full: the oldest {} left out, and the model no longer knows of them",
                            answer.left_out == 1 ? "message was" : fmt::format("{} messages were", answer.left_out)));
     }
-    if (was_stopped) complain("note: the answer was ended");
-    if (answer.reason == StopReason::context_full) complain("note: the answer ends here, for the context is full");
-    if (answer.reason == StopReason::max_tokens && options_.generate.max_tokens > 0)
-      complain(fmt::format("note: the answer ends here, after {} tokens; --max-tokens allows more",
-                           options_.generate.max_tokens));
+    if (was_stopped) complain("note: stopped the answer");
+    if (answer.reason == StopReason::context_full) complain("note: stopped: the context is full");
+    if (answer.reason == StopReason::max_tokens && generate_.max_tokens > 0)
+      complain(
+          fmt::format("note: stopped after {}; /set max-tokens allows more", plural(generate_.max_tokens, "token")));
   }
 
   // False ends the conversation.
   bool run_command(const std::string& line) {
-    const std::size_t space = std::min(line.find(' '), line.size());
-    const std::string command = line.substr(1, space - 1);
-    std::string argument = line.substr(std::min(line.find_first_not_of(" \t", space), line.size()));
-    argument.resize(argument.find_last_not_of(" \t") + 1);
-    const bool needs_file = command == "save" || command == "load";
-    if (command == "exit" || command == "quit") return false;
-    if (needs_file && argument.empty()) {
-      complain(fmt::format("/{} needs the name of a file", command));
-    } else if (command == "reset") {
-      session_.reset();
-    } else if (command == "undo") {
-      if (!session_.undo()) complain("there is no question to take back");
-    } else if (command == "help") {
-      say(std::string(kHelp));
-    } else if (needs_file) {
-      with_file(command == "save", argument);
+    const std::size_t space = std::min(line.find_first_of(" \t"), line.size());
+    const std::string name = line.substr(1, space - 1);
+    const std::string argument = line.substr(std::min(line.find_first_not_of(" \t", space), line.size()));
+    const auto command = std::ranges::find(commands(), name, &Command::name);
+    if (command == commands().end()) {
+      refuse_command(name);
+    } else if (!command->argument.empty() && command->argument.front() != '[' && argument.empty()) {
+      complain(fmt::format("/{} needs the name of a file", name));
+    } else if (command->argument.empty() && !argument.empty()) {
+      complain(fmt::format("/{} takes no argument, found \"{}\"", name, printable(argument)));
     } else {
-      complain(fmt::format("there is no command /{}; /help lists them", command));
+      try {
+        return (this->*command->run)(argument);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::internal) throw;
+        complain(printable(error.what()));
+      }
     }
     return true;
   }
 
-  void with_file(bool saves, const std::string& path) {
-    try {
-      if (saves) {
-        AtomicFile file(path, false);
-        const std::string text = session_.to_json();
-        file.write(std::as_bytes(std::span(text)));
-        file.commit();
-      } else {
-        const SourcePtr source = Source::open(path, IoMode::read);
-        session_.load(read_text(*source, source->size()), path);
-      }
-    } catch (const Error& error) {
-      complain(printable(error.what()));
-    }
+  static void refuse_command(const std::string& name) {
+    std::vector<std::string> names;
+    for (const Command& command : commands()) names.emplace_back(command.name);
+    const std::string* const near = find_nearest(names, name);
+    complain(fmt::format("there is no command /{}; {}", printable(name),
+                         near == nullptr ? "/help lists them" : "the nearest is /" + *near));
   }
 
+  // The answer to a command that changes something.
+  void confirm(std::string_view text) const {
+    if (!options_.quiet) say(fmt::format("{}\n", text));
+  }
+
+  bool regenerate(const std::string&) {
+    if (session_.messages() == 0) return complain_about_question();
+    if (generate_.sampling.temperature == 0) {
+      confirm("At temperature 0 the answer is the same; /set temperature 1 varies it.");
+    } else {
+      ++generate_.sampling.seed;  // the same seed gives the same answer
+    }
+    bool has_question = true;
+    answer([&](const std::stop_token& stop, const auto& show) {
+      const auto made = session_.ask_again(generate_, stop, show);
+      has_question = made.has_value();
+      return made.value_or(ChatSession::Answer());
+    });
+    return has_question || complain_about_question();
+  }
+
+  static bool complain_about_question() {
+    complain("there is no question yet");
+    return true;
+  }
+
+  bool undo(const std::string&) {
+    const auto question = session_.undo();
+    if (!question) return complain_about_question();
+    const auto* const text = question->get_if<std::string>();
+    confirm(fmt::format("Took back: {}", printable(shortened(text == nullptr ? to_json(*question) : *text, 60))));
+    return true;
+  }
+
+  bool reset(const std::string&) {
+    session_.reset();
+    confirm("A new conversation begins.");
+    return true;
+  }
+
+  bool change_system(const std::string& text) {
+    if (text.empty()) {
+      const std::string system = session_.system();
+      say(system.empty() ? "There is no system message.\n" : printable_lines(system) + "\n");
+      return true;
+    }
+    session_.set_system(text == "\"\"" ? "" : text);
+    confirm(text == "\"\"" ? "The system message is removed." : "The system message is replaced.");
+    return true;
+  }
+
+  bool set(const std::string& text) {
+    if (!text.empty()) change_setting(text, session_.weights(), generate_);
+    if (text.empty() || !options_.quiet) say(settings_text(generate_) + "\n");
+    return true;
+  }
+
+  bool save(const std::string& path) {
+    AtomicFile file(path, false);
+    const std::string text = session_.to_json();
+    file.write(std::as_bytes(std::span(text)));
+    file.commit();
+    confirm(fmt::format("Saved {} to {}.", plural(session_.messages(), "message"), printable(path)));
+    return true;
+  }
+
+  bool load(const std::string& path) {
+    session_.load(read_text_file(path), path);
+    confirm(fmt::format("Loaded {} from {}.", plural(session_.messages(), "message"), printable(path)));
+    return true;
+  }
+
+  bool help(const std::string&) {
+    std::string text;
+    for (const Command& command : commands())
+      text += fmt::format("{:<20} {}\n", fmt::format("/{} {}", command.name, command.argument), command.help);
+    say(text + std::string(kHelpAfterCommands));
+    return true;
+  }
+
+  bool leave(const std::string&) { return false; }
+
   const ChatArguments& options_;
+  GenerateOptions generate_;
   ChatSession session_;
+  std::optional<HistoryFile> history_;
   LineReader reader_;
   std::optional<Interrupts> interrupts_ = {};  // at the prompt of a terminal: Ctrl-C ends a program that reads a pipe
   bool is_over_ = false;                       // Ctrl-D in a message
+  bool has_interrupted_ = false;               // the last line was Ctrl-C at an empty prompt
   bool has_failed_ = false;
 };
 
@@ -214,9 +406,11 @@ void add_chat(CLI::App& app) {
   command->add_option("PATH", options->model.path, "A model file or directory with a chat template")->required();
   command->add_option("--system", options->system, "The system message")->type_name("TEXT");
   add_template_option(*command, options->template_file);
-  add_generate_options(*command, options->generate);
+  options->generate_options = add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
   add_draft_option(*command, options->draft);
+  command->add_flag("--no-history", options->no_history,
+                    "Neither show lines of earlier conversations for the arrow keys, nor keep those of this one");
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
   add_tokenizer_options(*command, options->model.tokenizer);
   add_lora_option(*command, options->model.lora);

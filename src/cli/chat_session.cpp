@@ -6,14 +6,11 @@
 
 #include <poise/error.hpp>
 
+#include "cli/conversations.hpp"
 #include "runtime/continuation_stream.hpp"
 
 namespace poise::cli {
 namespace {
-
-Attributes message_of(std::string_view role, std::string_view content) {
-  return {{"role", role}, {"content", content}};
-}
 
 bool has_role(const Value& message, std::string_view role) {
   const Value* const found = message.get_if<Attributes>()->find("role");
@@ -24,7 +21,7 @@ bool has_role(const Value& message, std::string_view role) {
 
 ChatSession::ChatSession(Session session, ChatTemplate chat, const std::string& system)
     : session_(std::move(session)), chat_(std::move(chat)) {
-  if (!system.empty()) talk_.messages.emplace_back(message_of("system", system));
+  if (!system.empty()) talk_.messages.emplace_back(make_message("system", system));
 }
 
 std::size_t ChatSession::first() const {
@@ -33,12 +30,32 @@ std::size_t ChatSession::first() const {
 
 void ChatSession::reset() { talk_.messages.resize(first()); }
 
-bool ChatSession::undo() {
-  std::size_t last = talk_.messages.size();
-  while (last > first() && !has_role(talk_.messages[last - 1], "user")) --last;
-  if (last == first()) return false;
-  talk_.messages.resize(last - 1);
-  return true;
+std::optional<std::size_t> ChatSession::last_question() const {
+  for (std::size_t last = talk_.messages.size(); last > first(); --last) {
+    if (has_role(talk_.messages[last - 1], "user")) return last - 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<Value> ChatSession::undo() {
+  const auto last = last_question();
+  if (!last) return std::nullopt;
+  const Value* const content = talk_.messages[*last].get_if<Attributes>()->find("content");
+  Value question = content == nullptr ? Value() : *content;
+  talk_.messages.resize(*last);
+  return question;
+}
+
+std::string ChatSession::system() const {
+  if (first() == 0) return {};
+  const Value* const content = talk_.messages.front().get_if<Attributes>()->find("content");
+  const auto* const text = content == nullptr ? nullptr : content->get_if<std::string>();
+  return text == nullptr ? std::string() : *text;
+}
+
+void ChatSession::set_system(const std::string& text) {
+  if (first() == 1) talk_.messages.erase(talk_.messages.begin());
+  if (!text.empty()) talk_.messages.insert(talk_.messages.begin(), Value(make_message("system", text)));
 }
 
 std::string ChatSession::to_json() const {
@@ -81,9 +98,24 @@ ChatSession::Answer ChatSession::ask(const std::string& message, const GenerateO
                                      const std::stop_token& stop,
                                      const std::function<void(std::string_view)>& on_text) {
   const Conversation before = talk_;
+  talk_.messages.emplace_back(make_message("user", message));
+  return answer(before, options, stop, on_text);
+}
+
+std::optional<ChatSession::Answer> ChatSession::ask_again(const GenerateOptions& options, const std::stop_token& stop,
+                                                          const std::function<void(std::string_view)>& on_text) {
+  const auto last = last_question();
+  if (!last) return std::nullopt;
+  const Conversation before = talk_;
+  talk_.messages.resize(*last + 1);
+  return answer(before, options, stop, on_text);
+}
+
+ChatSession::Answer ChatSession::answer(const Conversation& before, const GenerateOptions& options,
+                                        const std::stop_token& stop,
+                                        const std::function<void(std::string_view)>& on_text) {
   Answer answer;
   try {
-    talk_.messages.emplace_back(message_of("user", message));
     std::vector<TokenId> all = tokens();
     if (all.empty()) throw Error(ErrorKind::bad_argument, "the chat template makes an empty text of the conversation");
     answer.left_out = make_room(all);
@@ -95,15 +127,15 @@ ChatSession::Answer ChatSession::ask(const std::string& message, const GenerateO
     answer.fed = all.size() - same;
     session_.feed(std::span<const TokenId>(all).subspan(same), stop);
     ContinuationStream stream(session_.tokenizer(), all, options.stop);
-    const auto tell = [&](const std::string& piece) {
+    const auto add = [&](const std::string& piece) {
       answer.text += piece;
       if (!piece.empty()) on_text(piece);
     };
     const Generation generation = session_.generate(options, [&](TokenId token) {
-      tell(stream.add(token));
+      add(stream.add(token));
       return !stop.stop_requested();
     });
-    tell(stream.finish());
+    add(stream.finish());
     answer.reason = generation.reason;
   } catch (const Error& error) {
     talk_ = before;
@@ -111,7 +143,7 @@ ChatSession::Answer ChatSession::ask(const std::string& message, const GenerateO
     answer.reason = StopReason::callback;
     return answer;
   }
-  talk_.messages.emplace_back(message_of("assistant", answer.text));
+  talk_.messages.emplace_back(make_message("assistant", answer.text));
   return answer;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -27,18 +28,32 @@ class ChatSession {
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
+  // Asks the last question again, and replaces its answer. Nothing without a question.
+  std::optional<Answer> ask_again(const GenerateOptions& options, const std::stop_token& stop,
+                                  const std::function<void(std::string_view)>& on_text);
+
   // Drops everything except the system's message.
   void reset();
-  // Drops the last question and its answer; false if there is none.
-  bool undo();
+  // Drops the last question and its answer, and returns the question as JSON has it; nothing if there is none.
+  std::optional<Value> undo();
+  // The system's message; empty if there is none, or if it is not a text.
+  std::string system() const;
+  // Replaces it; an empty text removes it.
+  void set_system(const std::string& text);
   std::string to_json() const;
   // Throws what parse_conversation() throws.
   void load(std::string_view json, const std::string& name);
   std::size_t messages() const { return talk_.messages.size(); }
+  const Weights& weights() const { return session_.weights(); }
 
  private:
   std::size_t first() const;  // index of the first message after the system's
   std::vector<TokenId> tokens() const;
+  // Answers the conversation, which ends with a question. Goes back to the one before if it throws, or if `stop` ends
+  // it before the first token.
+  Answer answer(const Conversation& before, const GenerateOptions& options, const std::stop_token& stop,
+                const std::function<void(std::string_view)>& on_text);
+  std::optional<std::size_t> last_question() const;  // its index
   // Drops the oldest messages until an answer fits; returns how many.
   std::size_t make_room(std::vector<TokenId>& tokens);
 

@@ -1,25 +1,72 @@
 #include "cli/conversations.hpp"
 
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <poise/error.hpp>
 
+#include "chat/built_in_templates.hpp"
 #include "cli/standard_input.hpp"
+#include "cli/text.hpp"
 #include "cli/values.hpp"
-#include "io/source_text.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/tokens/end_tokens.hpp"
 
 namespace poise::cli {
 namespace {
 
-std::string text_of_file(const std::string& path) {
-  const SourcePtr source = Source::open(path, IoMode::read);
-  return read_text(*source, source->size());
+// "chatml, llama2, ..."
+std::string built_in_names() {
+  std::vector<std::string_view> names;
+  for (const BuiltInTemplate& row : built_in_templates()) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Names the built-in templates where the file is missing: a misspelled name looks like a file's.
+std::string read_template_file(const std::string& path) {
+  try {
+    return read_text_file(path);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::not_found) throw;
+    throw Error(ErrorKind::not_found,
+                fmt::format("there is no such file, nor a built-in template of that name: {}", built_in_names()), path);
+  }
+}
+
+std::optional<TokenId> find_token(const Vocabulary& vocabulary, std::string_view text) {
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.text(id) == text) return static_cast<TokenId>(id);
+  }
+  return std::nullopt;
+}
+
+// As if generation_config.json named it, besides what ends a text already.
+void add_end_token(Model& model, TokenId token) {
+  Attributes generation = generation_config(model);
+  Value::Array ends = {Value(std::int64_t{token})};
+  if (const Value* given = generation.find("eos_token_id")) {
+    if (const auto* list = given->get_if<Value::Array>()) {
+      ends.insert(ends.end(), list->begin(), list->end());
+    } else {
+      ends.push_back(*given);
+    }
+  }
+  generation.set("eos_token_id", std::move(ends));
+  model.attributes.set(std::string(kGenerationConfig), std::move(generation));
 }
 
 }  // namespace
 
-void add_template_option(CLI::App& command, std::string& file) {
-  command.add_option("--template", file, "A chat template in place of the model's own: Jinja, as Hugging Face has it")
+void add_template_option(CLI::App& command, std::string& given) {
+  command
+      .add_option("--template", given,
+                  fmt::format("A chat template in place of the model's own: a file with Jinja, as Hugging Face has it, "
+                              "or the name of a built-in one: {}",
+                              built_in_names()))
       ->check(not_empty())
-      ->type_name("FILE");
+      ->type_name("FILE|NAME");
 }
 
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts) {
@@ -46,29 +93,67 @@ CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& op
   return messages;
 }
 
+Attributes make_message(std::string_view role, std::string_view content) {
+  return {{"role", role}, {"content", content}};
+}
+
+Error ConversationOptions::error(const std::string& message) const {
+  if (messages.empty()) return Error(ErrorKind::bad_argument, message);
+  return Error(ErrorKind::invalid_file, message, name_of_text_file(messages));
+}
+
 Conversation read_conversation(const ConversationOptions& options) {
-  const bool is_input = options.messages == "-";
-  Conversation talk = parse_conversation(is_input ? Input().all() : text_of_file(options.messages), options.name());
+  if (options.messages.empty()) {
+    Conversation talk;
+    if (!options.system->empty()) talk.messages.emplace_back(make_message("system", *options.system));
+    talk.messages.emplace_back(make_message("user", options.prompt));
+    return talk;
+  }
+  Conversation talk = parse_conversation(read_text_file(options.messages), name_of_text_file(options.messages));
   if (options.no_generation_prompt) talk.add_generation_prompt = false;
   return talk;
 }
 
-ChatTemplate read_template(const std::string& file, const Vocabulary& vocabulary, bool has_tools) {
-  if (!file.empty()) return ChatTemplate(text_of_file(file), vocabulary, file);
+ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools) {
+  const Vocabulary& vocabulary = tokenizer.vocabulary();
+  if (const BuiltInTemplate* built_in = find_built_in_template(given))
+    return ChatTemplate(built_in_source(*built_in, tokenizer), vocabulary, "template " + given);
+  if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_of_text_file(given));
   if (!has_chat_template(vocabulary))
-    throw Error(ErrorKind::unsupported, "the model has no chat template; --template FILE gives one");
+    throw Error(ErrorKind::unsupported,
+                fmt::format("the model has no chat template; --template gives one: a file, or {}", built_in_names()));
   return ChatTemplate(vocabulary, has_tools);
 }
 
-ChatText read_chat_text(const ConversationOptions& options, const Vocabulary& vocabulary) {
+void use_built_in_template(const std::string& given, Model& model, GenerateOptions& options, bool quiet) {
+  const BuiltInTemplate* const built_in = find_built_in_template(given);
+  if (built_in == nullptr) return;
+  const std::optional<Vocabulary> vocabulary = vocabulary_of(model);
+  if (!vocabulary) return;  // reported where the template is used
+  std::vector<std::string_view> missing;
+  for (const std::string_view text : built_in->special) {
+    if (!find_token(*vocabulary, text)) missing.push_back(text);
+  }
+  if (!missing.empty() && !quiet)
+    complain(fmt::format("note: template {} uses {}, which the vocabulary does not have: the model sees plain text",
+                         given, fmt::join(missing, ", ")));
+  if (built_in->end.empty() || options.ignore_eos) return;
+  if (const auto end = find_token(*vocabulary, built_in->end)) {
+    add_end_token(model, *end);
+  } else {
+    options.stop.emplace_back(built_in->end);
+  }
+}
+
+ChatText read_chat_text(const ConversationOptions& options, const Tokenizer& tokenizer) {
   const Conversation talk = read_conversation(options);
-  const ChatTemplate chat = read_template(options.template_file, vocabulary, talk.tools != Value());
+  const ChatTemplate chat = read_template(options.template_file, tokenizer, talk.tools != Value());
   ChatText text;
   try {
     text = chat.render(talk);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::bad_argument) throw;
-    throw Error(ErrorKind::invalid_file, error.message(), options.name());  // the conversation comes from a file
+    throw options.error(error.message());
   }
   if (options.parse_special) text.from_messages.clear();
   return text;

@@ -3,34 +3,49 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
 #include <poise/chat.hpp>
+#include <poise/error.hpp>
+#include <poise/session.hpp>
+
+#include "cli/standard_input.hpp"
 
 namespace poise::cli {
 
 struct ConversationOptions {
   std::string messages;       // a file, or "-"; empty: none
-  std::string template_file;  // empty: the model's own
+  std::string template_file;  // or the name of a built-in one; empty: the model's own
   bool no_generation_prompt = false;
   bool parse_special = false;
+  // --system: one question, the prompt, and what the system says before it unless that is empty.
+  std::optional<std::string> system = {};
+  std::string prompt = {};
 
-  bool is_given() const { return !messages.empty(); }
-  // For messages of errors.
-  std::string name() const { return messages == "-" ? "standard input" : messages; }
+  bool is_given() const { return !messages.empty() || system.has_value(); }
+  // An error of the conversation: of the file, or of the arguments.
+  Error error(const std::string& message) const;
 };
 
 // --messages, --template, --parse-special; --no-generation-prompt if the command shows texts. Returns the first.
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts);
 // --template alone.
-void add_template_option(CLI::App& command, std::string& file);
+void add_template_option(CLI::App& command, std::string& given);
 
-// Reads the file, or standard input.
+// {"role", "content"}
+Attributes make_message(std::string_view role, std::string_view content);
+// Reads the file, or standard input; or makes a conversation of the prompt.
 Conversation read_conversation(const ConversationOptions& options);
-// The model's template, or the file's. Throws with advice if there is none.
-ChatTemplate read_template(const std::string& file, const Vocabulary& vocabulary, bool has_tools);
+// The model's template if `given` is empty, else a built-in one by its name, else the file's. Throws with advice if
+// there is none.
+ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools);
+// If `given` is a built-in template, makes the end of its answers end the texts that the model generates: a token of
+// the model, or else a stop text. A note on standard error names special tokens that the vocabulary lacks. Call it
+// before load_weights().
+void use_built_in_template(const std::string& given, Model& model, GenerateOptions& options, bool quiet);
 // Renders the conversation with the template.
-ChatText read_chat_text(const ConversationOptions& options, const Vocabulary& vocabulary);
+ChatText read_chat_text(const ConversationOptions& options, const Tokenizer& tokenizer);
 
 }  // namespace poise::cli

@@ -4,11 +4,13 @@
 
 namespace poise::cli {
 
-std::shared_ptr<const Weights> ModelOptions::load() const {
+Model ModelOptions::open_model() const {
   Model model = open(path, read);
   if (!lora.empty()) model = with_lora(model, lora);
   if (auto vocabulary = tokenizer.read()) model.vocabulary = std::move(vocabulary);
-  return load_weights(model);
+  return model;
 }
+
+std::shared_ptr<const Weights> ModelOptions::load() const { return load_weights(open_model()); }
 
 }  // namespace poise::cli

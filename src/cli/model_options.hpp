@@ -19,7 +19,9 @@ struct ModelOptions {
   std::vector<LoraAdapter> lora;
   TokenizerFiles tokenizer;
 
-  // Opens the model and merges the adapters. Throws what open(), with_lora() and load_weights() throw.
+  // Opens the model and merges the adapters. Throws what open() and with_lora() throw.
+  Model open_model() const;
+  // Loads its weights, too. Throws what load_weights() throws.
   std::shared_ptr<const Weights> load() const;
 };
 

@@ -24,17 +24,6 @@
 namespace poise::cli {
 namespace {
 
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using File = std::unique_ptr<std::FILE, CloseFile>;
-
-File open_file(const std::string& path, const char* mode) {
-  File file(std::fopen(path.c_str(), mode));
-  if (!file) throw_system_error("open", path);
-  return file;
-}
-
 // A line of the input.
 struct Prompt {
   std::optional<Value> id = {};
@@ -47,7 +36,7 @@ class PromptReader {
  public:
   PromptReader(const std::string& path, const ConversationOptions& conversation, const Weights& weights,
                std::size_t max_tokens)
-      : name_(path == "-" ? "standard input" : path),
+      : name_(name_of_text_file(path)),
         file_(path == "-" ? nullptr : open_file(path, "rb")),
         input_(file_ ? file_.get() : stdin, name_),
         conversation_(conversation),
@@ -144,7 +133,7 @@ class PromptReader {
   const ChatTemplate& chat_template(bool has_tools) {
     const bool is_one = !conversation_.template_file.empty();
     std::optional<ChatTemplate>& chat = has_tools && !is_one ? with_tools_ : template_;
-    if (!chat) chat.emplace(read_template(conversation_.template_file, weights_.tokenizer().vocabulary(), has_tools));
+    if (!chat) chat.emplace(read_template(conversation_.template_file, weights_.tokenizer(), has_tools));
     return *chat;
   }
 
@@ -169,7 +158,7 @@ class PromptReader {
 // Where answers go, a line each. A file keeps the whole lines that it has.
 class AnswerWriter {
  public:
-  explicit AnswerWriter(std::string path) : path_(std::move(path)) {
+  explicit AnswerWriter(const std::string& path) : path_(path == "-" ? "" : path) {
     std::error_code error;
     if (path_.empty() || !std::filesystem::is_regular_file(path_, error)) return;
     existing_ = open_file(path_, "rb");

@@ -25,6 +25,7 @@
 #include "cli/progress.hpp"
 #include "cli/prompts.hpp"
 #include "cli/sampling_options.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "runtime/continuation_stream.hpp"
@@ -36,7 +37,8 @@ namespace {
 
 struct RunArguments {
   ModelOptions model;
-  std::optional<std::string> prompt;
+  std::optional<std::string> prompt;  // TEXT or -p; "-": standard input
+  std::string prompt_file;            // -f
   std::vector<TokenId> tokens;
   GenerateOptions generate;
   std::vector<const CLI::Option*> generate_options;  // that set these
@@ -72,7 +74,7 @@ double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 class Run {
  public:
-  explicit Run(const RunArguments& options) : options_(options) {}
+  explicit Run(const RunArguments& options) : options_(options), generate_(options.generate) {}
 
   void execute() {
     check_generate_options(options_.generate);
@@ -81,12 +83,12 @@ class Run {
     if (options_.verify) require_verified(options_.model.path);
     if (options_.verify && has_draft_model) require_verified(options_.draft);
     const Stopwatch loading;
-    const auto weights = options_.model.load();
+    const auto weights = load();
     if (!options_.prompts.file.empty()) {
       load_seconds_ = loading.seconds();
       return answer_prompts(weights);
     }
-    require_tokens(*weights, options_.generate);
+    require_tokens(*weights, generate_);
     note_unused_options();
     if (!options_.perplexity.file.empty()) return compute_perplexity(weights, loading);
     SessionOptions session_options = options_.session;
@@ -110,6 +112,16 @@ class Run {
   }
 
  private:
+  std::shared_ptr<const Weights> load() {
+    Model model = options_.model.open_model();
+    if (!options_.logits && options_.perplexity.file.empty()) {
+      const bool quiet = options_.progress.quiet;
+      use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
+      use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
+    }
+    return load_weights(model);
+  }
+
   // These generate nothing.
   void note_unused_options() const {
     const char* const what = options_.logits ? "--logits" : options_.perplexity.file.empty() ? nullptr : "--perplexity";
@@ -123,17 +135,19 @@ class Run {
                            names.size() == 1 ? "has" : "have"));
   }
 
-  // What makes texts of conversations needs one.
+  // --template and --parse-special only make sense with a conversation.
   void require_conversation() const {
     if (options_.conversation.is_given() || !options_.prompts.file.empty()) return;
-    if (!options_.conversation.template_file.empty()) throw CLI::RequiresError("--template", "--messages or --prompts");
-    if (options_.conversation.parse_special) throw CLI::RequiresError("--parse-special", "--messages or --prompts");
+    if (!options_.conversation.template_file.empty())
+      throw CLI::RequiresError("--template", "--messages, --system or --prompts");
+    if (options_.conversation.parse_special)
+      throw CLI::RequiresError("--parse-special", "--messages, --system or --prompts");
   }
 
   void answer_prompts(const std::shared_ptr<const Weights>& weights) const {
     const Stopwatch generating;
     const PromptsSummary summary =
-        run_prompts(options_.prompts, options_.conversation, weights, options_.session, options_.generate);
+        run_prompts(options_.prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
       complain(
           fmt::format("note: {} of {} were kept", plural(summary.kept, "answer"), printable(options_.prompts.output)));
@@ -172,10 +186,9 @@ class Run {
   std::vector<TokenId> prompt_tokens(const Session& session) const {
     if (!options_.tokens.empty()) return options_.tokens;
     if (options_.conversation.is_given()) {
-      auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer().vocabulary()));
+      auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer()));
       if (tokens.empty())
-        throw Error(ErrorKind::invalid_file, "the chat template makes an empty text of the conversation",
-                    options_.conversation.name());
+        throw options_.conversation.error("the chat template makes an empty text of the conversation");
       return tokens;
     }
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
@@ -185,20 +198,20 @@ class Run {
     return tokens;
   }
 
-  // A conversation that does not fit comes from a file, as one that the template refuses does.
+  // Names the file of a conversation that does not fit.
   void feed(Session& session, const std::vector<TokenId>& prompt) const {
     try {
       session.feed(prompt);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument || !options_.conversation.is_given()) throw;
-      throw Error(ErrorKind::invalid_file, error.message(), options_.conversation.name());
+      throw options_.conversation.error(error.message());
     }
   }
 
   Generation generate(Session& session, const std::function<void(TokenId)>& use) {
     const std::size_t before = session.position();
     const Stopwatch generating;
-    Generation generation = session.generate(options_.generate, [&](TokenId token) {
+    Generation generation = session.generate(generate_, [&](TokenId token) {
       use(token);
       return true;
     });
@@ -218,7 +231,7 @@ class Run {
       for (const TokenId token : prompt) text += before.add(token);
       show(text);
     }
-    ContinuationStream stream(session.tokenizer(), prompt, options_.generate.stop);
+    ContinuationStream stream(session.tokenizer(), prompt, generate_.stop);
     generate(session, [&](TokenId token) { show(stream.add(token)); });
     show(stream.finish() + "\n");
   }
@@ -232,7 +245,7 @@ class Run {
 
   void print_json(Session& session, const std::vector<TokenId>& prompt) {
     std::optional<ContinuationStream> stream;
-    if (session.has_tokenizer()) stream.emplace(session.tokenizer(), prompt, options_.generate.stop);
+    if (session.has_tokenizer()) stream.emplace(session.tokenizer(), prompt, generate_.stop);
     std::string text;
     Value::Array log_probabilities;
     const Generation generation = generate(session, [&](TokenId token) {
@@ -292,11 +305,26 @@ class Run {
   }
 
   const RunArguments& options_;
+  GenerateOptions generate_;  // with what the model's files ask for
   double load_seconds_ = 0;
   Speed prompt_speed_;
   Speed decode_speed_;
   bool is_full_ = false;  // the context
 };
+
+// Sets the prompt: the text of -f, of standard input for "-", or of what is piped into a command without a prompt.
+void read_prompt(RunArguments& options) {
+  const bool has_other = !options.tokens.empty() || !options.conversation.messages.empty() ||
+                         !options.prompts.file.empty() || !options.perplexity.file.empty();
+  if (!options.prompt_file.empty()) {
+    options.prompt = read_prompt_file(options.prompt_file);
+  } else if (options.prompt == "-" || (!options.prompt && !has_other && has_piped_input())) {
+    options.prompt = read_prompt_file("-");
+  }
+  if (!options.conversation.system) return;
+  if (!options.prompt) throw CLI::RequiresError("--system", "a prompt: TEXT, -p or -f");
+  options.conversation.prompt = *options.prompt;
+}
 
 }  // namespace
 
@@ -304,21 +332,39 @@ void add_run(CLI::App& app) {
   auto options = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->model.path, "A model file or directory")->required();
-  auto* prompt =
-      command->add_option("-p,--prompt", options->prompt,
-                          "The text to continue, after BOS where the vocabulary has one; may be empty (default: \"\")");
-  const auto set_tokens = [options](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts)
-      std::ranges::copy(parse_tokens("--tokens", text), std::back_inserter(options->tokens));
+  auto* text = command->add_option(
+      "TEXT", options->prompt,
+      "The text to continue, after BOS where the vocabulary has one; - is standard input, which is read, too, where a "
+      "file or another command's output is redirected into a command without a prompt (default: \"\")");
+  auto* prompt = command->add_option("-p,--prompt", options->prompt, "The same as TEXT")->type_name("TEXT");
+  auto* file = command
+                   ->add_option("-f,--file", options->prompt_file,
+                                "A file with the text, whose last line break is left out; - is standard input")
+                   ->check(not_empty())
+                   ->type_name("FILE");
+  text->excludes(prompt)->excludes(file);
+  prompt->excludes(file);
+  auto* system = command
+                     ->add_option("--system", options->conversation.system,
+                                  "Make a conversation of this system message, unless it is empty, and the prompt as a "
+                                  "question, in the form of the model's chat template; the answer alone is printed")
+                     ->type_name("TEXT");
+  const auto set_tokens = [options](const std::vector<std::string>& lists) {
+    for (const std::string& ids : lists)
+      std::ranges::copy(parse_tokens("--tokens", ids), std::back_inserter(options->tokens));
   };
   auto* tokens = command
                      ->add_option_function<std::vector<std::string>>(
                          "--tokens", set_tokens,
                          "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed")
                      ->type_name("IDS");
-  tokens->excludes(prompt);
-  auto* messages = add_conversation_options(*command, options->conversation, false)->excludes(prompt)->excludes(tokens);
-  auto* prompts = add_prompts_options(*command, options->prompts)->excludes(prompt)->excludes(tokens);
+  auto* messages = add_conversation_options(*command, options->conversation, false);
+  auto* prompts = add_prompts_options(*command, options->prompts);
+  for (auto* const other : {tokens, messages, prompts}) {
+    for (auto* const given : {text, prompt, file, system}) other->excludes(given);
+  }
+  messages->excludes(tokens);
+  prompts->excludes(tokens);
   options->generate_options = add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
   auto* draft = add_draft_option(*command, options->draft);
@@ -327,8 +373,8 @@ void add_run(CLI::App& app) {
                         "Print {\"tokens\", \"logits\"}: the prompt and the scores of the token after it, by id");
   draft->excludes(prompts)->excludes(logits);
   auto* perplexity = add_perplexity_options(*command, options->perplexity);
-  perplexity->excludes(draft)->excludes(prompt)->excludes(tokens)->excludes(messages)->excludes(prompts)->excludes(
-      logits);
+  for (auto* const other : {draft, text, prompt, file, system, tokens, messages, prompts, logits})
+    perplexity->excludes(other);
   auto* json =
       command
           ->add_flag("--json", options->json,
@@ -350,7 +396,10 @@ void add_run(CLI::App& app) {
   add_tokenizer_options(*command, options->model.tokenizer);
   add_lora_option(*command, options->model.lora);
   add_io_option(*command, options->model.read);
-  command->callback([options] { name_file(options->model.path, [&] { Run(*options).execute(); }); });
+  command->callback([options] {
+    read_prompt(*options);
+    name_file(options->model.path, [&] { Run(*options).execute(); });
+  });
 }
 
 }  // namespace poise::cli

@@ -1,14 +1,24 @@
 #include "cli/sampling_options.hpp"
 
+#include <algorithm>
+#include <limits>
 #include <random>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/advice.hpp"
+#include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "kernels/cache_type.hpp"
+#include "runtime/sampling_defaults.hpp"
 #include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
 namespace {
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
 // "ID=X"
 std::pair<TokenId, float> parse_bias(const std::string& text) {
@@ -68,7 +78,17 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
 
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options) {
   const std::size_t before = command.get_options().size();
-  add_number(command, "-n,--max-tokens", options.max_tokens, "Tokens to generate at most; EOS ends earlier");
+  const auto set_max_tokens = [&options](const std::string& text) {
+    const auto number = number_from<std::size_t>(text);
+    if (!number && text != "-1") refuse("--max-tokens", text, "a whole number, or -1 for no limit");
+    options.max_tokens = number.value_or(kNoLimit);
+  };
+  command
+      .add_option_function<std::string>("-n,--max-tokens", set_max_tokens,
+                                        "Tokens to generate at most; an end token ends the text earlier. -1: until the "
+                                        "model ends it or the context is full")
+      ->type_name("N")
+      ->default_str(std::to_string(options.max_tokens));
   add_sampling_options(command, options.sampling);
   command.add_option("--stop", options.stop, "A text that ends what is generated, and is left out; may be repeated")
       ->check(not_empty())
@@ -84,6 +104,37 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
       ->excludes(stop_id);
   const std::vector<CLI::Option*> all = command.get_options();
   return {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()};
+}
+
+void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
+                           bool quiet) {
+  const auto is_given = [&](std::string_view name) {
+    return std::ranges::any_of(given, [&](const CLI::Option* option) {
+      return option->count() > 0 && option->check_lname(std::string(name));
+    });
+  };
+  const SamplingDefaults defaults = read_sampling_defaults(model);
+  std::vector<std::string> used;
+  const auto use = [&](const char* name, const auto& stated, auto& value) {
+    if (!stated || is_given(name) || *stated == value) return;
+    value = *stated;
+    used.push_back(fmt::format("{} {}", name, value));
+  };
+  use("temperature", defaults.temperature, sampling.temperature);
+  if (sampling.temperature > 0) {
+    use("top-k", defaults.top_k, sampling.top_k);
+    use("top-p", defaults.top_p, sampling.top_p);
+    use("min-p", defaults.min_p, sampling.min_p);
+  }
+  use("repetition-penalty", defaults.repetition_penalty, sampling.repetition_penalty);
+  if (quiet) return;
+  if (!used.empty()) {
+    const bool is_temperature = used.front().starts_with("temperature");
+    complain(fmt::format("note: sampling settings from {}: {}{}", defaults.source, fmt::join(used, ", "),
+                         is_temperature ? "; --temperature 0 takes the best token each time" : ""));
+  }
+  if (!defaults.ignored.empty() && sampling.temperature > 0)
+    complain(fmt::format("note: Poise ignores {} of {}", fmt::join(defaults.ignored, ", "), defaults.source));
 }
 
 void add_session_options(CLI::App& command, SessionOptions& options) {

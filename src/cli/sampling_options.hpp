@@ -14,6 +14,10 @@ namespace poise::cli {
 
 // Returns the options of the command that set them. Requires: the options outlive the command.
 std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
+// Samples as the model's files ask where no option was given, and says so unless `quiet`. `given`: what
+// add_generate_options() returned.
+void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
+                           bool quiet);
 // --threads, --exact, --cache
 void add_session_options(CLI::App& command, SessionOptions& options);
 

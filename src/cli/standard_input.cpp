@@ -1,5 +1,6 @@
 #include "cli/standard_input.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,7 +19,37 @@ namespace {
 constexpr std::size_t kPiece = 1 << 16;      // what a pipe holds
 constexpr std::size_t kMostInput = 1 << 28;  // bounds the memory for an endless input
 
+bool is_standard_input_read = false;
+
 }  // namespace
+
+File open_file(const std::string& path, const char* mode) {
+  File file(std::fopen(path.c_str(), mode));
+  if (!file) throw_system_error("open", path);
+  return file;
+}
+
+std::string read_text_file(const std::string& path) {
+  if (path == "-") return Input().all();
+  const File file = open_file(path, "rb");
+  return Input(file.get(), path).all();
+}
+
+std::string name_of_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
+
+std::string read_prompt_file(const std::string& path) {
+  std::string text = read_text_file(path);
+  if (!text.ends_with('\n')) return text;
+  text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();  // of a file from Windows
+  return text;
+}
+
+bool has_piped_input() {
+  struct stat status {};
+  if (::fstat(STDIN_FILENO, &status) != 0) return false;
+  return S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
+}
 
 std::string Input::all() {
   while (fill()) {
@@ -40,6 +71,9 @@ bool Input::line(std::string& line) {
 }
 
 bool Input::fill() {
+  const bool is_second = file_ == stdin && !has_begun_ && std::exchange(is_standard_input_read, true);
+  if (is_second) throw Error(ErrorKind::bad_argument, "standard input can be read for one option only");
+  has_begun_ = true;
   buffer_.erase(0, std::exchange(begin_, 0));
   const std::size_t before = buffer_.size();
   if (before > kMostInput)

@@ -3,13 +3,23 @@
 
 #include <cstddef>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace poise::cli {
 
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
+// Throws not_found or io.
+File open_file(const std::string& path, const char* mode);
+
 class Input {
  public:
-  // Requires: the file outlives this, and nothing else has read from it. Errors call it by `name`.
+  // Requires: the file outlives this, and nothing else has read from it: a second Input that reads standard input
+  // throws bad_argument. Errors call it by `name`.
   explicit Input(std::FILE* file = stdin, std::string name = "standard input") : file_(file), name_(std::move(name)) {}
 
   // Throws unsupported for more than 256 MiB.
@@ -27,6 +37,20 @@ class Input {
   std::string name_;
   std::string buffer_;
   std::size_t begin_ = 0;  // of what line() has not returned
+  bool has_begun_ = false;
 };
+
+// The text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for more
+// than 256 MiB, and bad_argument where another option has read standard input.
+std::string read_text_file(const std::string& path);
+// "standard input" for "-", else the path.
+std::string name_of_text_file(const std::string& path);
+
+// The text of a prompt: without the line break that ends a file's last line, as `echo` and editors write it.
+std::string read_prompt_file(const std::string& path);
+
+// True if standard input is a file or a pipe, from which a text can be read without being asked for. False for a
+// terminal, and for /dev/null and other devices.
+bool has_piped_input();
 
 }  // namespace poise::cli

@@ -68,7 +68,7 @@ class Tokenize {
   }
 
   void print_conversation() const {
-    const ChatText chat = read_chat_text(options_.conversation, tokenizer_.vocabulary());
+    const ChatText chat = read_chat_text(options_.conversation, tokenizer_);
     if (!options_.json) return print(chat.text);
     const std::vector<TokenId> ids = tokenizer_.encode(chat);
     print(to_json(Attributes{{"text", chat.text}, {"ids", Value::Array(ids.begin(), ids.end())}}) + "\n");

@@ -62,7 +62,14 @@ def complete(text):
 
 
 def check(step, where, environment):
-    done = subprocess.run(["bash", "-c", step.command], cwd=where, env=environment, capture_output=True, timeout=300)
+    done = subprocess.run(
+        ["bash", "-c", step.command],
+        cwd=where,
+        env=environment,
+        stdin=subprocess.DEVNULL,  # poise run reads what is piped into it
+        capture_output=True,
+        timeout=300,
+    )
     outputs = [("standard output", step.stdout, done.stdout), ("standard error", step.stderr, done.stderr)]
     faults = []
     for name, expected, found in outputs:
@@ -96,6 +103,7 @@ def main():
         SOURCE_DATE_EPOCH="1720137600",
     )
     with tempfile.TemporaryDirectory() as where:
+        environment["XDG_STATE_HOME"] = f"{where}/.state"  # the history of poise chat
         for step in steps:
             faults = check(step, where, environment)
             if faults:
