@@ -149,13 +149,13 @@ class Chat {
 
   ChatSession begin() {
     check_generate_options(options_.generate);
-    Model model = options_.model.open_model();
+    Model model = options_.model.open_model(options_.quiet);
     use_sampling_defaults(model, options_.generate_options, generate_.sampling, options_.quiet);
     use_built_in_template(options_.template_file, model, generate_, options_.quiet);
     const auto weights = load_weights(model);
     require_tokens(*weights, generate_);
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.model.read);
+    session_options.draft = open_draft(options_.draft, options_.model.read, options_.quiet);
     Session session(weights, session_options);
     ChatTemplate chat = read_template(options_.template_file, session.tokenizer(), false);
     return {std::move(session), std::move(chat), options_.system};

@@ -37,7 +37,9 @@ using Tokens = std::vector<TokenId>;
 class Embed {
  public:
   explicit Embed(const EmbedArguments& options)
-      : options_(options), weights_(options.model.load()), embedder_(weights_, options.embed, options.session) {}
+      : options_(options),
+        weights_(load_weights(options.model.open_model(false))),
+        embedder_(weights_, options.embed, options.session) {}
 
   void execute() {
     if (options_.lines) return print_lines();

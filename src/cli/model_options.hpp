@@ -13,16 +13,18 @@
 
 namespace poise::cli {
 
+// Opens a model that computes: weights that state no configuration come with the config.json and the tokenizer next to
+// them, which a note reports unless `quiet`. Throws what open() throws.
+Model open_to_compute(const std::string& path, const ReadOptions& options, bool quiet);
+
 struct ModelOptions {
   std::string path;
   ReadOptions read;
   std::vector<LoraAdapter> lora;
   TokenizerFiles tokenizer;
 
-  // Opens the model and merges the adapters. Throws what open() and with_lora() throw.
-  Model open_model() const;
-  // Loads its weights, too. Throws what load_weights() throws.
-  std::shared_ptr<const Weights> load() const;
+  // Opens the model (open_to_compute()) and merges the adapters. Throws what open() and with_lora() throw.
+  Model open_model(bool quiet) const;
 };
 
 }  // namespace poise::cli

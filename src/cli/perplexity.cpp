@@ -10,10 +10,10 @@
 #include <poise/error.hpp>
 #include <poise/perplexity.hpp>
 
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/meter.hpp"
-#include "io/source_text.hpp"
 
 namespace poise::cli {
 namespace {
@@ -111,7 +111,7 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
       command
           .add_option("--perplexity", options.file,
                       "Print {\"texts\", \"tokens\", \"perplexity\", ...} of the texts in a file, which are separated "
-                      "by empty lines, each between BOS and EOS")
+                      "by empty lines, each between BOS and EOS; - is standard input")
           ->check(not_empty())
           ->type_name("FILE");
   command
@@ -128,11 +128,11 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
 std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
                              std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                              const ProgressOptions& progress) {
-  const SourcePtr source = Source::open(options.file, IoMode::read);
-  const std::vector<std::string> texts = split_texts(read_text(*source, source->size()));
-  if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", options.file);
+  const std::string name = name_of_text_file(options.file);
+  const std::vector<std::string> texts = split_texts(read_text_file(options.file));
+  if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", name);
   Perplexity perplexity(std::move(model), std::move(base), session);
-  add_texts(perplexity, texts, options.file, make_progress(progress, "perplexity"));
+  add_texts(perplexity, texts, name, make_progress(progress, "perplexity"));
   const PerplexityResult result = perplexity.result();
   print_now(result.against && !json ? table_of(result) : json_of(result));
   return result.tokens;

@@ -92,7 +92,7 @@ class Run {
     note_unused_options();
     if (!options_.perplexity.file.empty()) return compute_perplexity(weights, loading);
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.model.read);
+    session_options.draft = open_draft(options_.draft, options_.model.read, options_.progress.quiet);
     Session session(weights, session_options);
     load_seconds_ = loading.seconds();
     const std::vector<TokenId> prompt = prompt_tokens(session);
@@ -113,9 +113,9 @@ class Run {
 
  private:
   std::shared_ptr<const Weights> load() {
-    Model model = options_.model.open_model();
+    const bool quiet = options_.progress.quiet;
+    Model model = options_.model.open_model(quiet);
     if (!options_.logits && options_.perplexity.file.empty()) {
-      const bool quiet = options_.progress.quiet;
       use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
       use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
     }
@@ -161,7 +161,8 @@ class Run {
     std::shared_ptr<const Weights> base;
     if (const std::string& path = options_.perplexity.against; !path.empty()) {
       if (options_.verify) require_verified(path);
-      name_file(path, [&] { base = load_weights(open(path, options_.model.read)); });
+      name_file(path,
+                [&] { base = load_weights(open_to_compute(path, options_.model.read, options_.progress.quiet)); });
     }
     load_seconds_ = loading.seconds();
     const Stopwatch computing;

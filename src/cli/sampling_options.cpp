@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "cli/advice.hpp"
+#include "cli/model_options.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "kernels/cache_type.hpp"
@@ -159,10 +160,10 @@ CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
       ->type_name("MODEL|lookup");
 }
 
-std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options) {
+std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet) {
   if (draft.empty()) return std::nullopt;
   DraftOptions result;
-  if (draft != "lookup") name_file(draft, [&] { result.model = load_weights(open(draft, options)); });
+  if (draft != "lookup") name_file(draft, [&] { result.model = load_weights(open_to_compute(draft, options, quiet)); });
   return result;
 }
 

@@ -24,7 +24,7 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 // --draft
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
 // "lookup", or a model, which this opens; nothing if empty.
-std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options = {});
+std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet);
 
 // Rejects invalid options before any work.
 void check_generate_options(const GenerateOptions& options);

@@ -14,6 +14,7 @@
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"
+#include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
@@ -50,7 +51,7 @@ class Tokenize {
   Vocabulary vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
     if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
-    if (auto found = vocabulary_of(open(options_.path, options_.read))) return *std::move(found);
+    if (auto found = vocabulary_of(open_to_compute(options_.path, options_.read, true))) return *std::move(found);
     throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
   }
 

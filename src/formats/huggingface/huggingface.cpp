@@ -239,7 +239,30 @@ std::size_t checksums(const Input& input, const Model& model) {
   return count;
 }
 
+// The shards of an index, where the file is one of them, else the file alone.
+LocatedWeights weights_of(const std::string& name, const Format& format, const Container& files) {
+  const auto located = find_weights(files);
+  const bool is_shard = located && located->is_index && located->format == &format && name.find("-of-") != name.npos;
+  return is_shard ? *located : LocatedWeights{&format, name, false};
+}
+
 }  // namespace
+
+std::optional<Model> open_with_directory(const fs::path& weights, std::string_view format, const ReadOptions& options) {
+  const std::string name = weights.filename().string();
+  const auto all = all_formats();
+  const auto row = std::ranges::find_if(
+      all, [&](const Format* candidate) { return candidate->weight_files && candidate->info.name == format; });
+  if (row == all.end() || name.starts_with("adapter_model.")) return std::nullopt;
+  const fs::path folder = weights.has_parent_path() ? weights.parent_path() : fs::path(".");
+  const auto files = open_container(ContainerKind::directory, folder, nullptr, options.io);
+  if (!files->has_file(kConfig)) return std::nullopt;
+  DirectoryReader directory(*files);
+  Model model = read_directory(directory, weights_of(name, **row, *files), options);
+  if (options.raw) return model;
+  std::optional<Model> folded = with_folded_parts(model);
+  return folded ? std::move(folded) : std::move(model);
+}
 
 const Format kHuggingFace = {
     .info = {"huggingface", "a Hugging Face model directory", ""},
