@@ -1,13 +1,13 @@
 // Written from what the makers of the models publish:
 //
-//   chatml                     github.com/openai/openai-python, chatml.md
+//   chatml                     github.com/openai/openai-python, its description of ChatML
 //   llama2, llama3             llama.com/docs, "Model Cards & Prompt formats"
 //   mistral, mistral-v3,       docs.mistral.ai and mistral-common: versions 1 and 3 with SentencePiece, which puts a
 //   mistral-tekken             space before text, and version 3 with Tekken, which does not
 //   gemma                      ai.google.dev/gemma/docs, "Formatting and system instructions"
 //   phi3, phi4                 huggingface.co/microsoft, the models' cards
 //   zephyr                     huggingface.co/HuggingFaceH4/zephyr-7b-beta
-//   vicuna                     github.com/lm-sys/FastChat, docs/vicuna_weights_version.md: version 1.1
+//   vicuna                     github.com/lm-sys/FastChat, version 1.1 of the weights
 //   alpaca                     github.com/tatsu-lab/stanford_alpaca
 //   command-r                  docs.cohere.com, "Prompting Command R"
 //   granite                    ibm.com/granite/docs
@@ -88,14 +88,14 @@ constexpr std::string_view kZephyr =
 constexpr std::string_view kVicuna =
     R"({{ system if system else 'A chat between a curious user and an artificial intelligence assistant. )"
     R"(The assistant gives helpful, detailed, and polite answers to the user\'s questions.' }}{{ ' ' }})"
-    R"({% for m in turns %}{{ 'USER: ' ~ m.content ~ ' ' if m.role == 'user' })"
+    R"({% for m in turns %}{{ 'USER: ' ~ m.content ~ ' ' if m.role == 'user' )"
     R"(else 'ASSISTANT: ' ~ m.content ~ eos_token }}{% endfor %})"
     R"({% if add_generation_prompt %}{{ 'ASSISTANT:' }}{% endif %})";
 
 constexpr std::string_view kAlpaca =
     R"({{ system if system else 'Below is an instruction that describes a task. )"
     R"(Write a response that appropriately completes the request.' }}{{ '\n\n' }})"
-    R"({% for m in turns %}{{ '### Instruction:\n' ~ m.content ~ '\n\n' if m.role == 'user' })"
+    R"({% for m in turns %}{{ '### Instruction:\n' ~ m.content ~ '\n\n' if m.role == 'user' )"
     R"(else '### Response:\n' ~ m.content ~ eos_token ~ '\n\n' }}{% endfor %})"
     R"({% if add_generation_prompt %}{{ '### Response:\n' }}{% endif %})";
 

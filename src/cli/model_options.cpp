@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "cli/text.hpp"
-#include "formats/huggingface/huggingface.hpp"
+#include "formats/open_with_directory.hpp"
 
 namespace poise::cli {
 

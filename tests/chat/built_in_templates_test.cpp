@@ -17,6 +17,7 @@
 namespace poise {
 namespace {
 
+using support::message_of;
 using ::testing::HasSubstr;
 
 Conversation short_talk(bool has_system) {

@@ -36,6 +36,7 @@
 #include "formats/huggingface/write.hpp"
 #include "formats/metadata.hpp"
 #include "formats/not_a_model.hpp"
+#include "formats/open_with_directory.hpp"
 #include "io/plain_file_name.hpp"
 #include "model/limits.hpp"
 #include "schemes/unfolded_codes.hpp"
