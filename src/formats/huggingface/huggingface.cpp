@@ -39,6 +39,7 @@
 #include "formats/open_with_directory.hpp"
 #include "io/plain_file_name.hpp"
 #include "model/limits.hpp"
+#include "schemes/scheme.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
