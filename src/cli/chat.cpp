@@ -264,8 +264,8 @@ class Chat {
   void note(const ChatSession::Answer& answer, bool was_stopped) const {
     if (options_.quiet) return;
     if (answer.left_out > 0) {
-      complain(fmt::format("note: the context is full: the oldest {} left out, and the model no longer knows of them",
-                           answer.left_out == 1 ? "message was" : fmt::format("{} messages were", answer.left_out)));
+      complain(fmt::format("note: the context is full: dropped the oldest {}",
+                           answer.left_out == 1 ? "message" : plural(answer.left_out, "message")));
     }
     if (was_stopped) complain("note: stopped the answer");
     if (answer.reason == StopReason::context_full) complain("note: stopped: the context is full");

@@ -107,7 +107,7 @@ class Run {
       print_text(session, prompt);
     }
     if (is_full_ && !options_.progress.quiet)
-      complain(fmt::format("note: the text ends here, for the context of {} positions is full", session.context()));
+      complain(fmt::format("note: stopped: the context is full ({} tokens)", session.context()));
     if (options_.stats) print_stats(session.draft_counts());
   }
 
@@ -333,10 +333,10 @@ void add_run(CLI::App& app) {
   auto options = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Continue a prompt with a model");
   command->add_option("PATH", options->model.path, "A model file or directory")->required();
-  auto* text = command->add_option(
-      "TEXT", options->prompt,
-      "The text to continue, after BOS where the vocabulary has one; - is standard input, which is read, too, where a "
-      "file or another command's output is redirected into a command without a prompt (default: \"\")");
+  auto* text = command->add_option("TEXT", options->prompt,
+                                   "The text to continue, after BOS where the vocabulary has one; - is standard input, "
+                                   "which is read, too, if it is a "
+                                   "file or a pipe and no prompt is given (default: \"\")");
   auto* prompt = command->add_option("-p,--prompt", options->prompt, "The same as TEXT")->type_name("TEXT");
   auto* file = command
                    ->add_option("-f,--file", options->prompt_file,

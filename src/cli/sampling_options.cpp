@@ -33,8 +33,10 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   constexpr const char* kGroup = "Sampling";
-  add_number(command, "--temp,--temperature", sampling.temperature,
-             "0 always takes the best token; 1 samples as the model was trained")
+  add_number(
+      command, "--temp,--temperature", sampling.temperature,
+      "0 takes the best token each time; 1 samples as the model was trained. Without this and the next options, the "
+      "model's files decide, where they do")
       ->group(kGroup);
   add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
   add_number(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
