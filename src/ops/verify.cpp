@@ -21,6 +21,7 @@
 #include "ops/verify_values.hpp"
 #include "pack/scan.hpp"
 #include "views/check_parts.hpp"
+#include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
 
@@ -43,7 +44,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
 }
 
 // Checks the parts of a tensor against each other: sparse indices inside the shape, codes with a usable scale and in a
-// group that there is. `known`:
+// group that there is, and numbers that fit float32. `known`:
 // the parts' findings; what cannot be read is reported there.
 std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Finding>& known) {
   std::vector<Finding> findings;
@@ -56,6 +57,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
       check_indices(tensor, findings);
     } else {
       check_content(tensor);
+      require_finite_numbers(tensor);
     }
   } catch (const Error& error) {
     if (!is_about_the_part(error)) throw;

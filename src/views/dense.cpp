@@ -1,7 +1,9 @@
 #include "views/dense.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -64,15 +66,35 @@ const LayoutType layouts::dense = {
 
 namespace {
 
+// True for layouts whose numbers are computed from scales in parts of their own.
+bool has_scales(const Tensor& tensor) {
+  const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
+  return layout_type(tensor.layout).quantized && element_type(tensor) == DType::f32 &&
+         std::ranges::any_of(tensor.parts, is_float);
+}
+
 // Of codes, scales and zero points that are all finite, no number is infinite.
 BlobPtr elements_of(const Tensor& tensor) {
-  const LayoutType& type = layout_type(tensor.layout);
-  BlobPtr elements = type.elements(tensor);
-  const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
-  if (!type.quantized || element_type(tensor) != DType::f32 || std::ranges::none_of(tensor.parts, is_float))
-    return elements;
+  BlobPtr elements = layout_type(tensor.layout).elements(tensor);
+  if (!has_scales(tensor)) return elements;
   return make_finite_blob(fmt::format("tensor {}", tensor.name), std::move(elements),
                           {tensor.parts.begin(), tensor.parts.end()});
+}
+
+// True for numbers of which a product of two, or of one and a code, may not fit float32.
+bool has_enormous_numbers(const Part& part) {
+  constexpr float kEnormous = 1e12F;
+  const bool may_have = part.dtype == DType::f32 || part.dtype == DType::bf16 || part.dtype == DType::f8_e8m0;
+  if (!may_have) return false;
+  const auto stream = part.blob->stream();
+  std::vector<std::byte> bytes(stream->best_read());
+  std::vector<float> numbers;
+  while (const std::size_t count = stream->read(bytes)) {
+    numbers.resize(count / (info(part.dtype).bits / 8));
+    widen(part.dtype, bytes.data(), numbers);
+    if (std::ranges::any_of(numbers, [](float number) { return std::abs(number) > kEnormous; })) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -102,6 +124,18 @@ DType element_type(const Tensor& tensor) {
 
 BlobPtr dense_blob(const Tensor& tensor, DType to) {
   return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to);
+}
+
+void require_finite_numbers(const Tensor& tensor) {
+  const auto is_decodable = [](const Part& part) { return part.blob->decodable(); };
+  if (!has_float_elements(tensor) || !has_scales(tensor) || !std::ranges::all_of(tensor.parts, is_decodable) ||
+      std::ranges::none_of(tensor.parts, has_enormous_numbers))
+    return;
+  const BlobPtr numbers = dense_blob(tensor, DType::f32);
+  const auto stream = numbers->stream();
+  std::vector<std::byte> bytes(stream->best_read());
+  while (stream->read(bytes) != 0) {
+  }
 }
 
 Tensor with_cast_values(Tensor tensor, DType to) {

@@ -35,4 +35,8 @@ BlobPtr dense_blob(const Tensor& tensor, DType to);
 // is_sparse(tensor).
 Tensor with_cast_values(Tensor tensor, DType to);
 
+// Throws what reading the numbers of a quantized tensor throws when one is infinite although no number of its parts is.
+// Reads the parts with scales, and the numbers only where these are enormous.
+void require_finite_numbers(const Tensor& tensor);
+
 }  // namespace poise

@@ -3,7 +3,7 @@
     broken_directories.py POISE [ONE_IN]
 
 Whatever is wrong, the command ends by itself: with an error that names something, or with a result. What it converts
-is a file that it can verify. With ONE_IN, tries every ONE_IN-th of the cases, for slow builds.
+is a file that it can verify, and what it does not run is a directory of which verify reports something. With ONE_IN, tries every ONE_IN-th of the cases, for slow builds.
 """
 import json
 import subprocess
@@ -18,15 +18,20 @@ SCHEMES = (
     "gptq3-gptq",
     "gptq4-order",
     "gptq-dynamic",
+    "gptq4-gptq-sym0",
     "gptq3-ragged-order",
     "ct-float-blocks",
     "ct-int8-blocks-ragged",
     "awq",
     "fp8-blocks",
     "fp8-modelopt",
+    "fp8-fnuz",
     "ct-int4-zeros",
+    "ct-int4-zeros-f16",
+    "ct-int5-dense-zeros",
     "ct-int4-ragged-zeros",
     "ct-int4-order",
+    "ct-int4-unset",
     "ct-int8",
     "ct-nvfp4",
     "modelopt-nvfp4",
@@ -42,7 +47,7 @@ WRONG = (None, -1, 0, 3, 2**31, 2**63, 0.5, "x", "", [], [0], {}, True)
 class Breaker:
     def __init__(self, program, directory, one_in):
         self.program, self.directory, self.one_in = program, directory, one_in
-        self.cases, self.runs, self.refused = 0, 0, 0
+        self.cases, self.runs, self.refused, self.reported = 0, 0, 0, 0
 
     def run(self, what, *arguments):
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, timeout=60)
@@ -54,10 +59,29 @@ class Breaker:
         require(done.returncode == 0 or len(told.strip()) > 20, f"{what}: no message")
         return done.returncode
 
+    def told(self, what, *arguments):
+        """The exit code, and what is printed."""
+        done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, timeout=60)
+        self.runs += 1
+        require(done.returncode in (0, 1), f"{what}: exit {done.returncode}")
+        return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+    def check_run(self, what, directory):
+        code, refusal = self.told(what, "run", directory, "--tokens", "1", "-n", "1")
+        # Numbers that overflow while they are computed are in no file.
+        if code == 0 or "the score of token" in refusal or "not finite, or overflow" in refusal:
+            return
+        code, report = self.told(what, "verify", directory)
+        reports = [line for line in report.splitlines() if "warning: " in line and "has no vocabulary" not in line]
+        require(code == 1 or reports, f"{what}: run refuses it: {refusal}but verify does not: {report}")
+        self.reported += 1
+
     def check(self, what, *source):
         self.cases += 1
         if self.cases % self.one_in != 0:
             return
+        if len(source) == 1:
+            self.check_run(what, *source)
         target = self.directory / "out.zt"
         if self.run(what, "convert", *source, "-o", target, "--force", "--quiet") == 0:
             require(self.run(what, "verify", target) == 0, f"{what}: what was converted is not sound")
@@ -131,8 +155,9 @@ def run(program, directory, one_in):
     )
     breaker.flip_and_cut("adapter", place / "adapter_model.safetensors", path, "--lora", place)
     breaker.change_settings("adapter", place / "adapter_config.json", "", path, "--lora", place)
-    require(breaker.refused > breaker.runs // 5, f"{breaker.refused} of {breaker.runs} runs refused something")
-    print(f"{breaker.runs} runs, {breaker.refused} refusals")
+    require(breaker.refused > breaker.runs // 10, f"{breaker.refused} of {breaker.runs} runs refused something")
+    require(breaker.reported > breaker.cases // one_in // 10, f"verify reported {breaker.reported} refusals")
+    print(f"{breaker.runs} runs, {breaker.refused} refusals, {breaker.reported} that verify reported")
 
 
 if __name__ == "__main__":

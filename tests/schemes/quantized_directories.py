@@ -976,6 +976,9 @@ class Tester:
             path, target = self.make("overflow", quantization, tensors), self.directory / "overflow.safetensors"
             message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
             require(VICTIM in message and "too large for f32" in message, f"{case}: {message}")
+            told = subprocess.run([self.program, "verify", path], capture_output=True, text=True)
+            require(told.returncode == 1 and "element" in told.stdout and VICTIM in told.stdout, f"{case}: {told.stdout}")
+            self.poise("run", path, "--tokens", "1,7", fails=True)
             # An infinity that a file states is one.
             for ending, number in change.items():
                 tensors[VICTIM + ending] = np.full(tensors[VICTIM + ending].shape, np.inf, np.float32)

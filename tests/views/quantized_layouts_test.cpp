@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <limits>
 #include <vector>
 
 #include <poise/error.hpp>
@@ -15,6 +17,7 @@
 namespace poise {
 namespace {
 
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -173,6 +176,37 @@ TEST(IndexedGroups, OfColumnsAreNotSorted) {
            {part<std::uint8_t>("data", DType::u8, {0x21, 0x43}), part<float>("scales", DType::f32, {1, 10}),
             part<std::uint8_t>("zeros", DType::u8, {0, 1}), part<std::uint32_t>("group_index", DType::u32, {0, 0})});
   EXPECT_FALSE(sorted_groups(tensor).has_value());
+}
+
+// Codes 1, 2, 3, 4 of one group, less its zero point and times its scale.
+Tensor group_of(float scale, float zero) {
+  return made(kIndexed, {1, 4}, groups_of(4),
+              {part<std::uint8_t>("data", DType::u8, {0x21, 0x43}), part<float>("scales", DType::f32, {scale}),
+               part<float>("zeros", DType::f32, {zero}), part<std::uint32_t>("group_index", DType::u32, {0, 0, 0, 0})});
+}
+
+// An infinity of a file is one, and a product that overflows is none: float32 reaches 3.4028e38.
+TEST(FiniteNumbers, OnlyStatedInfinitiesAreRead) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(values_of(group_of(1e38F, 1)), ElementsAre(0, 1e38F, 2e38F, 3e38F));
+  EXPECT_NO_THROW(require_finite_numbers(group_of(1e38F, 1)));
+  const Tensor large = group_of(1e38F, 0);
+  for (const auto& read : {std::function([&] { values_of(large); }), {[&] { require_finite_numbers(large); }}})
+    EXPECT_EQ(support::message_of(read), "tensor w: element 3 is too large for f32");
+  EXPECT_EQ(support::message_of([] { values_of(group_of(2, 3e38F)); }), "tensor w: element 0 is too large for f32");
+  EXPECT_THAT(values_of(group_of(kInfinity, 0)), Each(kInfinity));
+  EXPECT_NO_THROW(require_finite_numbers(group_of(kInfinity, 0)));
+  // A number that is none does not hide one that overflows.
+  std::vector<float> numbers = book();
+  numbers[1] = std::numeric_limits<float>::quiet_NaN();
+  const auto codebook = [&] {
+    return made(kCodebook, {2}, {{"block", 2}},
+                {part<std::uint8_t>("data", DType::u8, {0x21}), part<float>("codebook", DType::f32, numbers),
+                 part<float>("scales", DType::f32, {1e38F})});
+  };
+  EXPECT_EQ(support::message_of([&] { values_of(codebook()); }), "tensor w: element 1 is too large for f32");
+  numbers[2] = 3;
+  EXPECT_THAT(values_of(codebook()), ElementsAre(testing::IsNan(), 3e38F));
 }
 
 }  // namespace
