@@ -106,7 +106,7 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
 }
 
 void print_notes(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
-  for (const Finding& warning : warnings) complain("note: " + printable(warning.message));
+  for (const Finding& warning : warnings) note(warning);
   for (const std::string& loss : losses) complain("note: " + printable(loss));
 }
 

@@ -203,6 +203,7 @@ void add_convert(CLI::App& app) {
   command->add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
       "Trust the input: without it, its digests are compared with the bytes that are taken");
+  command->add_flag("--strict", convert_options.strict, "Refuse an input with warnings; nothing is written");
   auto* dry_run = command->add_flag("--dry-run", options->dry_run,
                                     "Say what would be written and what is lost; read headers only and write nothing");
   command->add_flag("--json", options->json, "Print that as JSON, for scripts")->needs(dry_run);

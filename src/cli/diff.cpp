@@ -55,7 +55,7 @@ void print_tensors(const DiffReport& report, const DiffArguments& options) {
 }
 
 void print_report(const DiffReport& report, const DiffArguments& options) {
-  for (const Finding& warning : report.warnings) complain("note: " + printable(warning.message));
+  for (const Finding& warning : report.warnings) note(warning);
   print_fields(report, options);
   print_tensors(report, options);
   fmt::print("{} and {} differ, {} {} equal{}\n", plural(report.fields.size(), "field"),

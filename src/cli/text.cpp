@@ -163,6 +163,11 @@ void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stder
 
 void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
 
+void note(const Finding& finding) {
+  const char* const word = finding.severity == Severity::error ? "warning" : "note";
+  complain(fmt::format("{}: {}", word, printable(finding.message)));
+}
+
 std::string finding_text(const Finding& finding, const std::string& path) {
   const char* severity = finding.severity == Severity::error ? "error" : "warning";
   const std::string& where = finding.path.empty() ? path : finding.path;

@@ -162,8 +162,8 @@ struct Format {
   std::unique_ptr<PreparedFile> (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // Findings of verify() besides the tensors: bytes that belong to nothing, files it refers to. Null: none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
-  // An error for each place of a file where it makes Python run code while loading it. Nothing for files of other
-  // formats. Tensors are not looked at. Null: nothing in its files is code. Throws what read() throws.
+  // An error for each place of any file where it makes Python run code while a loader of the format reads it, and where
+  // that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what read() throws.
   std::vector<Finding> (*dangerous_code)(const SourcePtr& source) = nullptr;
   // How many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with the
   // bytes. Null: none.
@@ -217,6 +217,10 @@ std::string_view unknown_type_name(std::string_view spelled);
 
 // True if files of the format can hold tensors of that layout. Dense and carried ones always fit.
 bool holds_layout(const Format& format, const LayoutType& type);
+
+// Format::dangerous_code of all formats, for a file that any program may load. Leaves out those that `known` has. An
+// error of a format's reader becomes a finding. Throws io.
+std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Finding> known);
 
 // All of them, in the order of the checks.
 std::span<const Format* const> all_formats();

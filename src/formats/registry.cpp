@@ -240,6 +240,31 @@ std::span<const Format* const> all_formats() { return kFormats; }
 
 std::span<const FormatInfo> formats() { return infos(); }
 
+std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Finding> known) {
+  std::vector<Finding> findings;
+  const auto add = [&](Finding finding) {
+    // An error of a reader and a finding about the same step differ in the words around it.
+    const auto is_same = [&](const Finding& other) {
+      constexpr std::string_view kContext = "pickle: ";
+      std::string_view message = other.message;
+      if (message.starts_with(kContext)) message.remove_prefix(kContext.size());
+      return other.path == finding.path && other.offset == finding.offset && finding.message.ends_with(message);
+    };
+    if (std::ranges::none_of(known, is_same) && std::ranges::none_of(findings, is_same))
+      findings.push_back(std::move(finding));
+  };
+  for (const Format* format : kFormats) {
+    if (format->dangerous_code == nullptr) continue;
+    try {
+      std::ranges::for_each(format->dangerous_code(source), add);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
+      add({Severity::error, error.message(), error.path().empty() ? source->name() : error.path(), error.offset()});
+    }
+  }
+  return findings;
+}
+
 const Format& format_by_name(std::string_view name) {
   std::string names;
   const std::string small = to_lower_ascii(name);

@@ -1,5 +1,7 @@
 #include "ops/conversion.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
@@ -55,6 +57,21 @@ void transform_input(Plan::Work& work) {
   work.losses.emplace(work.transformed);
 }
 
+// The first warning, errors before others.
+void refuse_warnings(const Plan::Work& work) {
+  const std::vector<Finding>& warnings = work.transformed.model.warnings;
+  if (!work.options.strict || warnings.empty()) return;
+  const auto error = std::ranges::find(warnings, Severity::error, &Finding::severity);
+  const Finding& first = error == warnings.end() ? warnings.front() : *error;
+  const std::size_t more = warnings.size() - 1;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("a warning refuses the strict conversion: {}{}", first.message,
+                          more == 0   ? std::string()
+                          : more == 1 ? " (and 1 more warning)"
+                                      : fmt::format(" (and {} more warnings)", more)),
+              first.path, first.offset);
+}
+
 }  // namespace
 
 std::shared_ptr<Plan::Work> prepare(const Model& model, std::string_view format, const ConvertOptions& options) {
@@ -64,6 +81,7 @@ std::shared_ptr<Plan::Work> prepare(const Model& model, std::string_view format,
   auto work = begin(format_by_name(format), options);
   set_input(*work, model);
   transform_input(*work);
+  refuse_warnings(*work);
   return work;
 }
 
@@ -72,6 +90,7 @@ std::shared_ptr<Plan::Work> prepare(const fs::path& input, const fs::path& outpu
   set_input(*work, work->opened.emplace(open(input, options.read)));
   work->replaces = require_output_possible(*work->format, output, options.write.overwrite, work->files);
   transform_input(*work);
+  refuse_warnings(*work);
   return work;
 }
 

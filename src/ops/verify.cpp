@@ -245,6 +245,23 @@ class ModelCheck {
   std::optional<Scan> scan_;
 };
 
+// Of a file that is of no format whose reader looks for code: one that other programs take for a pickle.
+void add_code(const SourcePtr& source, VerifyReport& report) {
+  const std::vector<Finding> known = report.faults;
+  std::ranges::move(code_of_file(source, known), std::back_inserter(report.faults));
+}
+
+// The same for a file that cannot be opened as a model: the code in it is the reason not to load it elsewhere.
+void add_code_of(const std::filesystem::path& path, IoMode io, VerifyReport& report) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return;
+  try {
+    add_code(Source::open(path, io), report);
+  } catch (const Error& error) {
+    if (!is_about_the_file(error)) throw;  // the report has an error already
+  }
+}
+
 bool has_digests(const Model& model) {
   return !model.origin.file_digests.empty() || std::ranges::any_of(model.tensors(), [](const Tensor& tensor) {
     return std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
@@ -279,12 +296,15 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     std::vector<Finding> of_files = check_tensors(model);
     if (format->audit != nullptr && (is_whole || format->checksums != nullptr))
       std::ranges::move(format->audit(input, model), std::back_inserter(report.faults));
+    const bool looks_for_code = format->dangerous_code != nullptr || format->holds_in_archive != nullptr;
+    if (input.source && !looks_for_code) add_code(input.source, report);
     if (format->checksums != nullptr) report.checksums = format->checksums(input, model);
     report.has_digests = report.has_digests || report.checksums > 0;
     std::ranges::move(of_files, std::back_inserter(report.faults));
   } catch (const Error& error) {
     if (!is_about_the_file(error)) throw;
     report.faults.push_back(finding_from(error));
+    add_code_of(path, options.io, report);
   }
   return report;
 }

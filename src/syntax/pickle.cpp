@@ -1,5 +1,6 @@
 #include "syntax/pickle.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <unordered_set>
 
@@ -7,9 +8,9 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "syntax/pickle_builder.hpp"
+#include "syntax/pickle_lines.hpp"
 #include "syntax/pickle_stack.hpp"
 
 namespace poise::pickle {
@@ -25,6 +26,7 @@ class Machine {
   Machine(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin)
       : program_(bytes, name, begin), stack_(program_), make_(program_, begin, result_) {}
 
+  // Throws what pickle::run() throws.
   Pickle run() {
     for (Step step = program_.next_step(); step != Step::stop; step = program_.next_step()) do_step(step);
     result_.root_ = stack_.pop();
@@ -32,12 +34,12 @@ class Machine {
     return std::move(result_);
   }
 
-  Pickle run_until_error() {
+  Partial run_until_error() {
     try {
-      return run();
+      return {run(), std::nullopt, false};
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::io) throw;
-      return std::move(result_);
+      return {std::move(result_), error, program_.has_run_out()};
     }
   }
 
@@ -65,7 +67,7 @@ class Machine {
       case Step::tuple3: return push_tuple(stack_.take(3));
       case Step::append: return append(stack_.take(1), "APPEND");
       case Step::appends: return append(stack_.take_marked("APPENDS"), "APPENDS");
-      case Step::add_items: return append(stack_.take_marked("ADDITEMS"), "ADDITEMS");
+      case Step::add_items: return add_items(stack_.take_marked("ADDITEMS"));
       case Step::set_item: return set(stack_.take(2), "SETITEM");
       case Step::set_items: return set(whole_pairs(stack_.take_marked("SETITEMS")), "SETITEMS");
       case Step::int1: return push(make_.integer(program_.number<std::uint8_t>("BININT1")));
@@ -93,15 +95,14 @@ class Machine {
       case Step::extension1: return push(make_.extension(program_.number<std::uint8_t>("EXT1")));
       case Step::extension2: return push(make_.extension(program_.number<std::uint16_t>("EXT2")));
       case Step::extension4: return push(make_.extension(program_.number<std::uint32_t>("EXT4")));
-      case Step::reduce: return call(stack_.take(2), "REDUCE");
-      case Step::new_object: return call(stack_.take(2), "NEWOBJ");
+      case Step::reduce: return call(Call::How::called, stack_.take(2), "REDUCE");
+      case Step::new_object: return call(Call::How::made_new, stack_.take(2), "NEWOBJ");
       case Step::new_object_with_names: return call_with_names();
       case Step::instance: return call_instance();
       case Step::object: return call_object();
       case Step::build: return build();
       case Step::persistent: return push(make_.persistent(stack_.pop()));
-      case Step::persistent_line:
-        return push(make_.persistent(make_.made_text(Kind::text, std::string(program_.line("PERSID")))));
+      case Step::persistent_line: return push(make_.persistent(make_.made_text(Kind::text, ascii_line("PERSID"))));
       case Step::get1: return stack_.push_memo(program_.number<std::uint8_t>("BINGET"));
       case Step::get4: return stack_.push_memo(program_.number<std::uint32_t>("LONG_BINGET"));
       case Step::get_line: return stack_.push_memo(memo_key("GET"));
@@ -110,9 +111,9 @@ class Machine {
       case Step::put_line: return stack_.put(memo_key("PUT"));
       case Step::memoize: return stack_.put(stack_.memo_size());
       case Step::protocol: return check_protocol();
-      case Step::frame: program_.raw(8, "FRAME"); return;  // how many bytes are best read at once
-      case Step::next_buffer:
-      case Step::read_only_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
+      case Step::frame: return program_.begin_frame(program_.number<std::uint64_t>("FRAME"));
+      case Step::next_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
+      case Step::read_only_buffer: return require_buffer();
     }
     program_.fail(fmt::format("there is no step 0x{:02x}", static_cast<unsigned>(step)));
   }
@@ -122,6 +123,7 @@ class Machine {
   void push_tuple(const std::vector<Id>& items) { push(make_.tuple(items)); }
   void push_long(std::uint64_t length) { push(make_.integer(program_.raw(length, "integer"))); }
   void append(const std::vector<Id>& items, std::string_view what) { make_.append(stack_.top(), items, what); }
+  void add_items(const std::vector<Id>& items) { make_.add(stack_.top(), items); }
   void set(const std::vector<Id>& pairs, std::string_view what) { make_.set(stack_.top(), pairs, what); }
 
   std::vector<Id> whole_pairs(std::vector<Id> items) const {
@@ -136,14 +138,33 @@ class Machine {
   }
 
   std::uint64_t memo_key(std::string_view what) {
-    const auto key = number_from<std::uint64_t>(program_.line(what));
+    const auto key = parse_line_integer(program_.line(what), 10);
     if (!key) program_.fail(fmt::format("{}: expected a number", what));
-    return *key;
+    if (!key->value) program_.refuse(fmt::format("{}: a number of more than 64 bits", what));
+    if (*key->value < 0) program_.fail(fmt::format("{}: {} is negative", what, *key->value));
+    return static_cast<std::uint64_t>(*key->value);
+  }
+
+  std::string ascii_line(std::string_view what) {
+    const std::string_view line = program_.line(what);
+    if (std::ranges::any_of(line, [](char c) { return static_cast<unsigned char>(c) > 0x7f; }))
+      program_.fail(fmt::format("{}: expected ASCII", what));
+    return std::string(line);
+  }
+
+  // A view of bytes that may not be written to stands for these bytes.
+  void require_buffer() const {
+    const Kind kind = result_.kind(stack_.top());
+    if (kind == Kind::call || kind == Kind::persistent) program_.refuse("READONLY_BUFFER: expected bytes");
+    if (kind != Kind::bytes) program_.fail("READONLY_BUFFER: expected bytes");
   }
 
   void push_int_line() {
     const std::string_view text = program_.line("INT");
-    if (text == "00" || text == "01") return push(text == "01" ? kTrue : kFalse);
+    constexpr std::size_t kBooleanSize = 2;  // 00 and 01; the C code takes -0, +1 and " 1" for truth values, too
+    const auto value = parse_line_integer(text, 10);
+    const bool is_boolean = text.size() == kBooleanSize && value && value->value && (*value->value >> 1) == 0;
+    if (is_boolean && (text[1] == '0' || text[1] == '1')) return push(*value->value == 1 ? kTrue : kFalse);
     push(make_.integer_of_line(text, "INT"));
   }
   void push_long_line() {
@@ -154,6 +175,7 @@ class Machine {
 
   // Globals and what would be done with them.
   Id global_of_lines() {
+    if (!program_.has_lines(2)) program_.refuse("GLOBAL: the line has no end");  // Python's own code imports it
     const std::string_view module = program_.line("GLOBAL");
     const std::string_view name = program_.line("GLOBAL");
     if (!is_utf8(module) || !is_utf8(name)) program_.fail("GLOBAL: the name is not UTF-8");
@@ -162,36 +184,45 @@ class Machine {
   void push_stack_global() {
     const std::vector<Id> names = stack_.take(2);
     for (const Id id : names) {
-      if (result_.kind(id) != Kind::text) program_.fail("STACK_GLOBAL: expected texts");
+      const Kind kind = result_.kind(id);
+      if (kind == Kind::call || kind == Kind::bytes || kind == Kind::persistent)
+        program_.refuse("STACK_GLOBAL: the name is computed");
+      if (kind != Kind::text) program_.fail("STACK_GLOBAL: expected texts");
     }
     push(make_.global(result_.text(names[0]), result_.text(names[1])));
   }
 
-  void call(const std::vector<Id>& both, std::string_view what) {
+  void call(Call::How how, const std::vector<Id>& both, std::string_view what) {
     require_tuple(both[1], what);
-    push(make_.call(both[0], both[1], what));
+    push(make_.call(how, both[0], both[1], what));
   }
   void call_with_names() {
     const std::vector<Id> parts = stack_.take(3);
     require_tuple(parts[1], "NEWOBJ_EX");
     if (result_.kind(parts[2]) != Kind::dict) program_.fail("NEWOBJ_EX: expected a dict of arguments");
-    push(make_.call(parts[0], parts[1], "NEWOBJ_EX"));
+    const Id made = make_.call(Call::How::made_new, parts[0], parts[1], "NEWOBJ_EX");
     const std::span<const Id> pairs = result_.items(parts[2]);
-    make_.set(stack_.top(), {pairs.begin(), pairs.end()}, "NEWOBJ_EX");
+    make_.set_keywords(made, {pairs.begin(), pairs.end()});
+    push(made);
   }
   void call_instance() {
     const Id function = global_of_lines();
     const Id arguments = make_.tuple(stack_.take_marked("INST"));
-    push(make_.call(function, arguments, "INST"));
+    push(make_.call(Call::How::called, function, arguments, "INST"));
   }
   void call_object() {
     const std::vector<Id> parts = stack_.take_marked("OBJ");
     if (parts.empty()) program_.fail("OBJ: there is no class");
     const Id arguments = make_.tuple({parts.begin() + 1, parts.end()});
-    push(make_.call(parts[0], arguments, "OBJ"));
+    push(make_.call(Call::How::called, parts[0], arguments, "OBJ"));
   }
   void require_tuple(Id id, std::string_view what) const {
-    if (result_.kind(id) != Kind::tuple) program_.fail(fmt::format("{}: expected a tuple of arguments", what));
+    const Kind kind = result_.kind(id);
+    if (kind == Kind::tuple) return;
+    const std::string problem = fmt::format("{}: expected a tuple of arguments", what);
+    if (kind == Kind::none || kind == Kind::boolean || kind == Kind::integer || kind == Kind::real)
+      program_.fail(problem);
+    program_.refuse(problem);  // Python's own code takes whatever can be listed
   }
   void build() {
     const Id state = stack_.pop();
@@ -216,7 +247,13 @@ std::span<const Id> Pickle::items(Id id) const {
   const Node& node = nodes_[id];
   const auto first = static_cast<std::size_t>(node.first);
   if (node.kind == Kind::tuple) return std::span(tuples_).subspan(first, node.second);
-  return lists_[first];
+  return lists_[first].items;
+}
+
+bool Pickle::is_changed_after(Id container, Id call) const {
+  const Kind kind = nodes_[container].kind;
+  return (kind == Kind::list || kind == Kind::set || kind == Kind::dict) &&
+         lists_[static_cast<std::size_t>(nodes_[container].first)].changed_at > nodes_[call].at;
 }
 
 Global Pickle::global(Id id) const { return globals_[static_cast<std::size_t>(nodes_[id].first)]; }
@@ -236,8 +273,8 @@ Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint6
   return Machine(bytes, name, begin).run();
 }
 
-Pickle run_until_error(std::span<const std::byte> bytes, const std::string& name) {
-  return Machine(bytes, name, 0).run_until_error();
+Partial run_until_error(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin) {
+  return Machine(bytes, name, begin).run_until_error();
 }
 
 }  // namespace poise::pickle

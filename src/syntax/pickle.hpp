@@ -18,6 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/error.hpp>
+
 namespace poise::pickle {
 
 enum class Kind : std::uint8_t {
@@ -47,11 +49,15 @@ struct Global {
 
 // What a call would make, and what the pickle would do to it.
 struct Call {
+  // How: function(*arguments), or class.__new__(class, *arguments, **keywords), which calls no __init__.
+  enum class How : std::uint8_t { called, made_new };
+  How how = How::called;
   Id function = kNone;
-  Id arguments = kNone;          // a tuple
-  std::optional<Id> state = {};  // that it would be given: __setstate__, or its fields
-  std::vector<Id> items = {};    // appended to it, as to a list
-  std::vector<Id> pairs = {};    // key, value, ... set in it, as in a dict
+  Id arguments = kNone;           // a tuple
+  std::optional<Id> state = {};   // that it would be given: __setstate__, or its fields
+  std::vector<Id> items = {};     // appended to it, as to a list
+  std::vector<Id> pairs = {};     // key, value, ... set in it, as in a dict
+  std::vector<Id> keywords = {};  // name, value, ...
 };
 
 class Pickle {
@@ -74,6 +80,8 @@ class Pickle {
   std::span<const Id> items(Id id) const;  // of a tuple, list or set; of a dict key, value, ...
   const Call& call(Id id) const { return calls_[nodes_[id].first]; }
   Global global(Id id) const;
+  // True if steps after the call changed a list, set or dict that it got: it saw something else.
+  bool is_changed_after(Id container, Id call) const;
   Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
 
   // The first text that is no Unicode for a surrogate without its other half, as Python's texts may have: these are
@@ -98,9 +106,14 @@ class Pickle {
 
   std::span<const std::byte> bytes_;
   std::uint64_t begin_ = 0;
-  std::deque<Node> nodes_;             // grows without a copy of all
-  std::vector<Id> tuples_;             // what tuples hold, one after the other
-  std::deque<std::vector<Id>> lists_;  // what lists, sets and dicts hold
+  std::deque<Node> nodes_;  // grows without a copy of all
+  std::vector<Id> tuples_;  // what tuples hold, one after the other
+  // What a list, set or dict holds, and the place of the last step that changed it.
+  struct List {
+    std::vector<Id> items;
+    std::uint32_t changed_at = 0;
+  };
+  std::deque<List> lists_;
   std::deque<Call> calls_;
   std::deque<std::string> made_texts_;  // that are not in the pickle as they are
   std::vector<Global> globals_;
@@ -110,12 +123,18 @@ class Pickle {
 };
 
 // Runs the program that `bytes` begin with. Errors show `name` as the path; `begin` is the place of the bytes in that
-// file. Throws invalid_file, with the offset of the step that is wrong, and unsupported where objects take more memory
-// than the bytes justify. Requires: the bytes outlive what this returns.
+// file. Throws invalid_file, with the offset of the step at which Python stops, too; unsupported where Python may go on
+// and this does not: at steps that Python's versions take differently, that change what is not seen here, or whose
+// objects take more memory than the bytes justify. Requires: the bytes outlive what this returns.
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
-// The objects up to the first step that cannot be taken, where Python would have run what comes before. Its size() is
-// then 0. Throws io.
-Pickle run_until_error(std::span<const std::byte> bytes, const std::string& name);
+// The objects up to the end, or up to the first step that run() would throw for; Python has run what comes before it.
+struct Partial {
+  Pickle pickle;              // without root() and size() if it was stopped
+  std::optional<Error> stop;  // what run() would throw
+  bool has_run_out = false;   // it was stopped by the end of the bytes
+};
+// Throws io.
+Partial run_until_error(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
 }  // namespace poise::pickle

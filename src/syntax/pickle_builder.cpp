@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <limits>
 
 #include <fmt/format.h>
 
-#include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
+#include "syntax/pickle_lines.hpp"
 
 namespace poise::pickle {
 namespace {
@@ -25,52 +24,6 @@ bool is_utf8_but_for_surrogates(std::string text) {
       text.replace(at, 3, "   ");
   }
   return is_utf8(text);
-}
-
-// Lines of UNICODE are in Latin-1.
-void append_character(std::string& text, char character, bool is_latin1) {
-  if (is_latin1) {
-    append_utf8(text, static_cast<unsigned char>(character));
-  } else {
-    text += character;
-  }
-}
-
-std::optional<std::uint32_t> parse_hex(std::string_view digits) {
-  std::uint32_t value = 0;
-  for (const char digit : digits) {
-    const bool is_digit = digit >= '0' && digit <= '9';
-    const char lower = static_cast<char>(digit | 0x20);
-    if (!is_digit && (lower < 'a' || lower > 'f')) return std::nullopt;
-    value = value << 4 | static_cast<std::uint32_t>(is_digit ? digit - '0' : lower - 'a' + 10);
-  }
-  return value;
-}
-
-// Digits of a number outside 64 bits as bytes, two's complement, the lowest first. Empty for more digits than anything
-// but a flood has.
-std::string wide_integer_bytes(std::string_view digits, bool is_negative) {
-  constexpr std::size_t kMostDigits = 64;
-  std::string bytes;
-  if (digits.size() > kMostDigits) return bytes;
-  for (const char digit : digits) {
-    auto carry = static_cast<unsigned>(digit - '0');
-    for (char& byte : bytes) {
-      const unsigned value = 10U * static_cast<unsigned char>(byte) + carry;
-      byte = static_cast<char>(value);
-      carry = value >> 8;
-    }
-    if (carry != 0) bytes += static_cast<char>(carry);
-  }
-  bytes += '\0';  // the sign
-  if (!is_negative) return bytes;
-  unsigned carry = 1;
-  for (char& byte : bytes) {
-    const unsigned value = (~static_cast<unsigned char>(byte) & 0xffU) + carry;
-    byte = static_cast<char>(value);
-    carry = value >> 8;
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -102,18 +55,15 @@ Id Builder::integer(std::span<const std::byte> bytes) {
 Id Builder::real(double value) { return make(Kind::real, std::bit_cast<std::uint64_t>(value)); }
 
 Id Builder::integer_of_line(std::string_view text, std::string_view what) {
-  const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos)
-    program_.fail(fmt::format("{}: expected an integer", what));
-  if (const auto value = number_from<std::int64_t>(text)) return integer(*value);
-  return made_text(Kind::wide_integer, wide_integer_bytes(digits, text.starts_with('-')));
+  if (is_ambiguous_integer(text))
+    program_.refuse(fmt::format("{}: a number with zeros before it, which Python's versions read differently", what));
+  auto number = parse_line_integer(text, 0);
+  if (!number) program_.fail(fmt::format("{}: expected an integer", what));
+  return number->value ? integer(*number->value) : made_text(Kind::wide_integer, std::move(number->bytes));
 }
 
 Id Builder::real_of_line(std::string_view text) {
-  if (text == "nan") return real(std::numeric_limits<double>::quiet_NaN());
-  if (text == "inf" || text == "-inf")
-    return real(text == "inf" ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
-  const auto value = number_from<double>(text);
+  const auto value = parse_line_real(text);
   if (!value) program_.fail("FLOAT: expected a number");
   return real(*value);
 }
@@ -142,49 +92,31 @@ Id Builder::made_text(Kind kind, std::string text) {
   return make(kind, Pickle::kMade | (result_.made_texts_.size() - 1));
 }
 
+// UTF-8 with surrogates, or bytes.
+Id Builder::checked_text(std::string text) {
+  if (is_utf8(text)) return made_text(Kind::text, std::move(text));
+  return made_text(Kind::bytes, std::move(text));
+}
+
 Id Builder::text_in_quotes(std::string_view line) {
   if (line.size() < 2 || (line.front() != '\'' && line.front() != '"') || line.back() != line.front())
     program_.fail("STRING: expected text in quotes");
-  return unescaped(line.substr(1, line.size() - 2), false);
+  auto text = decode_line_string(line.substr(1, line.size() - 2));
+  if (!text) program_.fail("STRING: an escape is cut off");
+  return checked_text(*std::move(text));
 }
 
-Id Builder::unicode_of_line(std::string_view line) { return unescaped(line, true); }
-
-Id Builder::unescaped(std::string_view text, bool is_unicode) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] != '\\' || at + 1 == text.size()) {
-      append_character(result, text[at++], is_unicode);
-      continue;
-    }
-    const char kind = text[at + 1];
-    const std::size_t digits = kind == 'u' && is_unicode ? 4 : kind == 'U' && is_unicode ? 8 : kind == 'x' ? 2 : 0;
-    if (digits == 0) {
-      static constexpr std::string_view kLetters = "nrt\\'\"";
-      static constexpr std::string_view kMeanings = "\n\r\t\\'\"";
-      const std::size_t meant = is_unicode ? std::string_view::npos : kLetters.find(kind);
-      result += meant == std::string_view::npos ? '\\' : kMeanings[meant];
-      at += meant == std::string_view::npos ? 1 : 2;
-      continue;
-    }
-    const auto code = at + 2 + digits <= text.size() ? parse_hex(text.substr(at + 2, digits)) : std::nullopt;
-    if (!code || *code > 0x10ffff) program_.fail("an escape in a text is wrong");
-    if (is_unicode) {
-      append_utf8(result, static_cast<char32_t>(*code));
-    } else {
-      result += static_cast<char>(*code);
-    }
-    at += 2 + digits;
-  }
-  const bool is_text = is_utf8(result);
-  if (is_unicode && !is_text && !is_utf8_but_for_surrogates(result)) program_.fail("the text is not Unicode");
-  const Id id = made_text(is_text ? Kind::text : Kind::bytes, std::move(result));
-  return is_unicode && !is_text ? with_surrogate(id) : id;
+Id Builder::unicode_of_line(std::string_view line) {
+  auto text = decode_line_unicode(line);
+  if (!text) program_.fail("UNICODE: an escape is cut off, or beyond U+10FFFF");
+  const bool is_whole = is_utf8(*text);
+  const Id id = checked_text(*std::move(text));
+  return is_whole ? id : with_surrogate(id);
 }
 
 Id Builder::list(Kind kind, std::vector<Id> items) {
   program_.charge(kListBytes + items.size() * sizeof(Id));
-  result_.lists_.push_back(std::move(items));
+  result_.lists_.push_back({std::move(items), static_cast<std::uint32_t>(program_.step_at())});
   return make(kind, result_.lists_.size() - 1);
 }
 
@@ -208,37 +140,97 @@ Id Builder::extension(std::uint32_t code) {
   return global("copyreg", result_.made_texts_.back());
 }
 
-Id Builder::call(Id function, Id arguments, std::string_view what) {
+Id Builder::call(Call::How how, Id function, Id arguments, std::string_view what) {
   const Kind kind = result_.kind(function);
   if (kind != Kind::global && kind != Kind::call && kind != Kind::persistent)
-    program_.fail(fmt::format("{}: what is called is neither a function nor a class", what));
+    program_.fail(fmt::format("{}: neither a function nor a class is called", what));
   program_.charge(kCallBytes);
-  result_.calls_.push_back({function, arguments});
+  result_.calls_.push_back({.how = how, .function = function, .arguments = arguments});
   return make(Kind::call, result_.calls_.size() - 1);
 }
 
+void Builder::set_keywords(Id call, std::vector<Id> pairs) {
+  program_.charge(pairs.size() * sizeof(Id));
+  result_.calls_[static_cast<std::size_t>(result_.nodes_[call].first)].keywords = std::move(pairs);
+}
+
+// A function, a class, a storage or an array of bytes may do anything with it; other objects have no such method.
+void Builder::stop_at(Id target, std::string_view what, std::string_view expected) const {
+  const Kind kind = result_.kind(target);
+  if (kind == Kind::global || kind == Kind::persistent || kind == Kind::bytes)
+    program_.refuse(fmt::format("{}: expected {}", what, expected));
+  program_.fail(fmt::format("{}: expected {}", what, expected));
+}
+
+// BUILD does nothing then, whatever the object is.
+bool Builder::is_empty_state(Id state) const {
+  const auto is_empty = [&](Id part) {
+    return part == kNone || (result_.kind(part) == Kind::dict && result_.items(part).empty());
+  };
+  if (is_empty(state)) return true;
+  return result_.kind(state) == Kind::tuple && result_.items(state).size() == 2 &&
+         std::ranges::all_of(result_.items(state), is_empty);
+}
+
 void Builder::set_state(Id target, Id state) {
-  if (result_.kind(target) != Kind::call) program_.fail("BUILD: only what a call makes can be given a state");
-  result_.calls_[static_cast<std::size_t>(result_.nodes_[target].first)].state = state;
+  if (result_.kind(target) != Kind::call) {
+    if (is_empty_state(state)) return;
+    program_.refuse("BUILD: expected an object that a call makes");
+  }
+  Call& call = result_.calls_[static_cast<std::size_t>(result_.nodes_[target].first)];
+  if (call.state) program_.refuse("BUILD: an object gets a second state, which no program writes");
+  call.state = state;
+}
+
+// Without items, Python looks at no object.
+void Builder::extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what) {
+  program_.charge(items.size() * sizeof(Id));
+  if (items.empty()) return;
+  const Node& node = result_.nodes_[target];
+  if (node.kind != kind && node.kind != Kind::call) stop_at(target, what, kind == Kind::list ? "a list" : "a set");
+  const auto index = static_cast<std::size_t>(node.first);
+  if (node.kind == kind) result_.lists_[index].changed_at = static_cast<std::uint32_t>(program_.step_at());
+  std::vector<Id>& to = node.kind == kind ? result_.lists_[index].items : result_.calls_[index].items;
+  to.insert(to.end(), items.begin(), items.end());
 }
 
 void Builder::append(Id target, const std::vector<Id>& items, std::string_view what) {
-  program_.charge(items.size() * sizeof(Id));
-  const Node& node = result_.nodes_[target];
-  const auto index = static_cast<std::size_t>(node.first);
-  const bool is_list = node.kind == Kind::list || node.kind == Kind::set;
-  if (!is_list && node.kind != Kind::call) program_.fail(fmt::format("{}: there is no list", what));
-  std::vector<Id>& to = is_list ? result_.lists_[index] : result_.calls_[index].items;
-  to.insert(to.end(), items.begin(), items.end());
+  extend(target, Kind::list, items, what);
+}
+
+void Builder::add(Id target, const std::vector<Id>& items) { extend(target, Kind::set, items, "ADDITEMS"); }
+
+// list[key] = value
+void Builder::set_in_list(std::vector<Id>& list, Id key, Id value) const {
+  const Kind kind = result_.kind(key);
+  if (kind == Kind::call || kind == Kind::global || kind == Kind::persistent)
+    program_.refuse("SETITEM: the index of a list is an object that a call makes");
+  const auto size = static_cast<std::int64_t>(list.size());
+  if (kind != Kind::integer && kind != Kind::boolean) program_.fail("SETITEM: expected an index of a list");
+  std::int64_t index = kind == Kind::boolean ? std::int64_t{result_.boolean(key)} : result_.integer(key);
+  if (index < -size || index >= size) program_.fail(fmt::format("SETITEM: index {} of a list of {}", index, size));
+  if (index < 0) index += size;
+  list[static_cast<std::size_t>(index)] = value;
 }
 
 void Builder::set(Id target, const std::vector<Id>& pairs, std::string_view what) {
   program_.charge(pairs.size() * sizeof(Id));
+  if (pairs.empty()) return;
   const Node& node = result_.nodes_[target];
   const auto index = static_cast<std::size_t>(node.first);
-  if (node.kind != Kind::dict && node.kind != Kind::call) program_.fail(fmt::format("{}: there is no dict", what));
-  std::vector<Id>& to = node.kind == Kind::dict ? result_.lists_[index] : result_.calls_[index].pairs;
-  to.insert(to.end(), pairs.begin(), pairs.end());
+  if (node.kind == Kind::call) {
+    std::vector<Id>& to = result_.calls_[index].pairs;
+    to.insert(to.end(), pairs.begin(), pairs.end());
+    return;
+  }
+  if (node.kind != Kind::dict && node.kind != Kind::list) stop_at(target, what, "a dict");
+  Pickle::List& list = result_.lists_[index];
+  list.changed_at = static_cast<std::uint32_t>(program_.step_at());
+  if (node.kind == Kind::dict) {
+    list.items.insert(list.items.end(), pairs.begin(), pairs.end());
+  } else {
+    for (std::size_t i = 0; i < pairs.size(); i += 2) set_in_list(list.items, pairs[i], pairs[i + 1]);
+  }
 }
 
 }  // namespace poise::pickle

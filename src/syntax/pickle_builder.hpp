@@ -24,7 +24,7 @@ class Builder {
   Id integer(std::int64_t value) { return make(Kind::integer, static_cast<std::uint64_t>(value)); }
   Id integer(std::span<const std::byte> bytes);  // little-endian, of any length: the last ones read
   Id real(double value);
-  // From the digits of a line.
+  // From a line.
   Id integer_of_line(std::string_view text, std::string_view what);
   Id real_of_line(std::string_view text);
 
@@ -47,17 +47,23 @@ class Builder {
   // A number for a global that both sides have agreed on: nobody has.
   Id extension(std::uint32_t code);
   Id persistent(Id key) { return make(Kind::persistent, key); }
-  Id call(Id function, Id arguments, std::string_view what);
+  void set_keywords(Id call, std::vector<Id> pairs);
+  Id call(Call::How how, Id function, Id arguments, std::string_view what);
 
   void set_state(Id target, Id state);
   void append(Id target, const std::vector<Id>& items, std::string_view what);
+  void add(Id target, const std::vector<Id>& items);
   void set(Id target, const std::vector<Id>& pairs, std::string_view what);
 
  private:
   using Node = Pickle::Node;
 
   Id make(Kind kind, std::uint64_t first, std::uint64_t second = 0);
-  Id unescaped(std::string_view text, bool is_unicode);
+  Id checked_text(std::string text);
+  void extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what);
+  void set_in_list(std::vector<Id>& list, Id key, Id value) const;
+  bool is_empty_state(Id state) const;
+  [[noreturn]] void stop_at(Id target, std::string_view what, std::string_view expected) const;
 
   Program& program_;
   Pickle& result_;

@@ -26,9 +26,22 @@ Step Program::next_step() {
   return static_cast<Step>(number<std::uint8_t>("a step"));
 }
 
+void Program::begin_frame(std::uint64_t length) {
+  if (position_ < frame_end_) refuse("a frame begins inside another one, which Python's readers take differently");
+  has_run_out_ = length > bytes_.size() - position_;
+  if (has_run_out_) refuse(fmt::format("a frame of {} bytes, {} are left", length, bytes_.size() - position_));
+  frame_end_ = position_ + length;
+}
+
+void Program::require_in_frame(std::uint64_t end) const {
+  if (step_at_ < frame_end_ && end > frame_end_)
+    refuse("the step goes beyond the end of its frame, where Python's readers read different bytes");
+}
+
 std::span<const std::byte> Program::raw(std::uint64_t length, std::string_view what) {
-  if (length > bytes_.size() - position_)
-    fail(fmt::format("{}: {} bytes wanted, {} left", what, length, bytes_.size() - position_));
+  has_run_out_ = length > bytes_.size() - position_;
+  if (has_run_out_) fail(fmt::format("{}: {} bytes wanted, {} left", what, length, bytes_.size() - position_));
+  require_in_frame(position_ + length);
   const auto bytes = bytes_.subspan(position_, static_cast<std::size_t>(length));
   position_ += bytes.size();
   return bytes;
@@ -37,9 +50,21 @@ std::span<const std::byte> Program::raw(std::uint64_t length, std::string_view w
 std::string_view Program::line(std::string_view what) {
   const std::string_view rest = as_text(bytes_.subspan(position_));
   const std::size_t end = rest.find('\n');
-  if (end == std::string_view::npos) fail(fmt::format("{}: the line has no end", what));
+  has_run_out_ = end == std::string_view::npos;
+  if (has_run_out_) fail(fmt::format("{}: the line has no end", what));
+  require_in_frame(position_ + end + 1);
   position_ += end + 1;
   return rest.substr(0, end);
+}
+
+bool Program::has_lines(std::size_t count) const {
+  std::string_view rest = as_text(bytes_.subspan(position_));
+  for (; count > 0; --count) {
+    const std::size_t end = rest.find('\n');
+    if (end == std::string_view::npos) return false;
+    rest.remove_prefix(end + 1);
+  }
+  return true;
 }
 
 std::uint64_t Program::length(std::string_view what) {
@@ -57,6 +82,10 @@ void Program::charge(std::uint64_t bytes) {
 
 void Program::fail(const std::string& problem) const {
   throw Error(ErrorKind::invalid_file, "pickle: " + problem, name_, begin_ + step_at_);
+}
+
+void Program::refuse(const std::string& problem) const {
+  throw Error(ErrorKind::unsupported, "pickle: " + problem, name_, begin_ + step_at_);
 }
 
 }  // namespace poise::pickle

@@ -1,4 +1,7 @@
 // The bytes of a pickle, read step by step, and the memory that its objects may still take.
+//
+// Two kinds of errors: invalid_file at a step where Python stops, too, so that it runs no later step; unsupported at a
+// step where Python, or one of its readers, may go on, so that nobody has seen what comes after it.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +27,11 @@ class Program {
 
   Step next_step();
 
+  // A frame of the `length` bytes that follow the current step (protocol 4). Python's C code drops bytes of a frame in
+  // which a step is not whole if it reads from a file, goes on without the frame if it reads from memory, and its
+  // Python code fails; a frame in another one is refused by some, too. Throws unsupported for both.
+  void begin_frame(std::uint64_t length);
+
   // What follows a step. `what` names it in errors.
   std::span<const std::byte> raw(std::uint64_t length, std::string_view what);
   template <typename T>
@@ -32,21 +40,30 @@ class Program {
   }
   // Up to a line feed, which is left out.
   std::string_view line(std::string_view what);
+  bool has_lines(std::size_t count) const;
   // A signed number that is a length.
   std::uint64_t length(std::string_view what);
+  // True if a step wants bytes beyond the end.
+  bool has_run_out() const { return has_run_out_; }
 
   // Throws unsupported where objects take more memory than the bytes justify.
   void charge(std::uint64_t bytes);
-  // Throws invalid_file at the current step.
+  // Throws invalid_file at the current step, where Python stops.
   [[noreturn]] void fail(const std::string& problem) const;
+  // Throws unsupported at the current step, where Python may go on.
+  [[noreturn]] void refuse(const std::string& problem) const;
 
  private:
+  void require_in_frame(std::uint64_t end) const;
+
   const std::string& name_;
   std::uint64_t begin_;
   std::span<const std::byte> bytes_;
   std::uint64_t budget_;
   std::size_t position_ = 0;
   std::size_t step_at_ = 0;
+  std::uint64_t frame_end_ = 0;  // of the last frame
+  bool has_run_out_ = false;
 };
 
 inline std::string_view as_text(std::span<const std::byte> bytes) {

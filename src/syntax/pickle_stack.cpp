@@ -71,6 +71,10 @@ void Stack::put(std::uint64_t key) {
     memo_[static_cast<std::size_t>(key)] = top();
   } else if (key == memo_.size()) {
     memo_.push_back(top());
+    for (auto next = far_memo_.find(memo_.size()); next != far_memo_.end(); next = far_memo_.find(memo_.size())) {
+      memo_.push_back(next->second);
+      far_memo_.erase(next);
+    }
   } else {
     far_memo_[key] = top();
   }

@@ -32,7 +32,7 @@ class Stack {
 
   void put(std::uint64_t key);  // the top, into the memo
   void push_memo(std::uint64_t key);
-  // How many objects the memo has.
+  // How many keys the memo has: the key of the next MEMOIZE.
   std::uint64_t memo_size() const { return memo_.size() + far_memo_.size(); }
 
  private:
@@ -43,8 +43,9 @@ class Stack {
   Program& program_;
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;  // how high the stack was
+  // A key is in one of them: those that follow each other from 0 on, and those beyond memo_.size().
   std::vector<Id> memo_;
-  std::unordered_map<std::uint64_t, Id> far_memo_;  // keys beyond those that follow each other
+  std::unordered_map<std::uint64_t, Id> far_memo_;
 };
 
 }  // namespace poise::pickle

@@ -3,6 +3,9 @@
 
 #include <array>
 
+#include <poise/verify.hpp>
+
+#include "support/directories.hpp"
 #include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
@@ -110,6 +113,18 @@ TEST(HostileNpy, ElementTypes) {
           Case{"they are not long doubles", [] { return typed("'<f16'"); }, kUnsupported, "dict + 10", "'<f16'"},
           Case{"they are named", [] { return typed("''"); }, kUnsupported, "dict + 10", "''"},
       });
+}
+
+TEST(HostileNpy, VerifyNamesTheCodeOfObjects) {
+  const support::TemporaryDirectory directory;
+  const std::string pickle = "cos\nsystem\n(X" + le(4, 4) + "truetR.";
+  const std::string start = with("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", 0).bytes();
+  support::put(directory / "a.npy", start + pickle);
+  const VerifyReport report = verify(directory / "a.npy");
+  ASSERT_EQ(report.errors(), 2U);
+  EXPECT_NE(report.faults[0].message.find("Python objects"), std::string::npos);
+  EXPECT_NE(report.faults[1].message.find("it names os.system, which runs commands"), std::string::npos);
+  EXPECT_EQ(report.faults[1].offset, start.size());
 }
 
 TEST(HostileNpy, CutsAreRefused) { expect_cuts_refused("hostile.npy", whole()); }

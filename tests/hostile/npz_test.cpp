@@ -3,6 +3,9 @@
 
 #include <array>
 
+#include <poise/verify.hpp>
+
+#include "support/directories.hpp"
 #include "support/hostile_cases.hpp"
 #include "support/zip_file.hpp"
 
@@ -155,6 +158,82 @@ TEST(HostileNpz, Bytes) {
                                },
                                "1 signature", "o.npy is left out: its elements are Python objects", true},
                 });
+}
+
+std::string objects(const std::string& descr, const std::string& pickle) {
+  return array_file("{'descr': " + descr + ", 'fortran_order': False, 'shape': (2,), }\n", pickle);
+}
+const std::string kAttack = "cos\nsystem\n(X" + le(4, 4) + "truetR.";
+const std::string kHarmless = "\x80\2]N\x85.";
+
+// numpy.load(allow_pickle=True) runs them, whatever other arrays there are.
+TEST(HostileNpz, ObjectsThatRunCodeAreErrors) {
+  expect_faults(
+      "hostile.npz",
+      std::array{
+          VerifyCase{"stored objects run no code",
+                     [] {
+                       return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'|O'", kAttack)}});
+                     },
+                     kAnywhere, "o.npy: it names os.system, which runs commands"},
+          VerifyCase{"inflated objects run no code",
+                     [] {
+                       const std::string array = objects("'|O'", kAttack);
+                       return zip_file({{"w.npy", kFloats}, {"o.npy", deflated(array), array, true}});
+                     },
+                     "1 signature", "o.npy: it names os.system, which runs commands"},
+          VerifyCase{"objects in records run no code",
+                     [] {
+                       return zip_file(
+                           {{"w.npy", kFloats},
+                            {"o.npy", objects("[('a', '<f4', (2, 3)), (('b', 'c'), [('d', 'O')])]", kAttack)}});
+                     },
+                     kAnywhere, "o.npy: it names os.system, which runs commands"},
+          VerifyCase{"types that NumPy takes for objects are known",
+                     [] {
+                       return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'object'", kHarmless)}});
+                     },
+                     kAnywhere, "the element type 'object' is not known"},
+          VerifyCase{"types of several words are known",
+                     [] {
+                       return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'f4,O'", kHarmless)}});
+                     },
+                     kAnywhere, "the element type 'f4,O' is not known"},
+          VerifyCase{"objects are followed to their end",
+                     [] {
+                       return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'|O'", "I017\n0" + kAttack)}});
+                     },
+                     kAnywhere,
+                     "o.npy: Poise cannot follow a pickle to its end, as Python may: INT: a number with zeros"},
+          VerifyCase{"pickles that break off are told",
+                     [] {
+                       return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'|O'", "\x80\2]q")}});
+                     },
+                     kAnywhere, "o.npy: a pickle breaks off"},
+          VerifyCase{"other members run no code",
+                     [] {
+                       return zip_file({{"w.npy", kFloats}, {"o.pkl", kAttack}});
+                     },
+                     kAnywhere, "o.pkl: it names os.system, which runs commands"},
+          VerifyCase{"an array is read",
+                     [] {
+                       return zip_file({{"o.npy", objects("'|O'", kHarmless)}});
+                     },
+                     "0 signature", "no array is read: 1 array is of other elements than numbers and texts"},
+      });
+}
+
+// Records, times and raw bytes are no pickles.
+TEST(HostileNpz, OtherElementsAreLeftOutWithAWarning) {
+  for (const std::string descr : {"[('O', '<f4'), ('x', '|V3'), (('y', 'z'), ('<U2', (4,)))]", "'<M8[ns]'", "'|V2'",
+                                  "'<f16'", "[('a', [('b', '>i2')], (2, 2))]"}) {
+    SCOPED_TRACE(descr);
+    const support::TemporaryDirectory directory;
+    support::put(directory / "a.npz", zip_file({{"w.npy", kFloats}, {"o.npy", objects(descr, kAttack)}}).bytes());
+    const VerifyReport report = verify(directory / "a.npz");
+    EXPECT_EQ(report.errors(), 0U);
+    EXPECT_EQ(report.warnings(), 1U);
+  }
 }
 
 TEST(HostileNpz, CutsAreRefused) { expect_cuts_refused("hostile.npz", whole()); }

@@ -80,18 +80,48 @@ TEST(HostilePytorch, Steps) {
                "0 bytes + 2", "LONG4: -1 bytes"},
           Case{"a text is UTF-8", [] { return file_of("\x80\x02" + text("\xff") + "."); }, kInvalid, "0 bytes + 2",
                "not UTF-8"},
-          Case{"a line ends", [] { return file_of("cos\nsystem"); }, kInvalid, "0 bytes", "the line has no end"},
+          Case{"a name ends", [] { return file_of("cos\nsystem"); }, kUnsupported, "0 bytes", "the line has no end"},
+          Case{"a line ends", [] { return file_of("I12"); }, kInvalid, "0 bytes", "the line has no end"},
           Case{"names are texts", [] { return file_of("\x80\x04K\1K\2\x93."); }, kInvalid, "0 bytes + 6",
                "STACK_GLOBAL: expected texts"},
-          Case{"arguments are a tuple", [] { return file_of("\x80\x02" + global("os", "system") + "}R."); }, kInvalid,
-               kAnywhere, "expected a tuple of arguments"},
+          Case{"arguments are a tuple", [] { return file_of("\x80\x02" + global("os", "system") + "}R."); },
+               kUnsupported, kAnywhere, "expected a tuple of arguments"},
+          Case{"arguments are no number", [] { return file_of("\x80\x02" + global("os", "system") + "K\1R."); },
+               kInvalid, kAnywhere, "expected a tuple of arguments"},
           Case{"what is called is a function", [] { return file_of("\x80\x02K\1)R."); }, kInvalid, "0 bytes + 5",
                "neither a function nor a class"},
           Case{"a list gets what is appended", [] { return file_of("\x80\x02K\1K\2a."); }, kInvalid, "0 bytes + 6",
-               "there is no list"},
-          Case{"a dict gets what is set", [] { return file_of("\x80\x02]K\1K\2s."); }, kInvalid, "0 bytes + 7",
-               "there is no dict"},
-          Case{"objects are built", [] { return file_of("\x80\x02}}b."); }, kInvalid, "0 bytes + 4", "BUILD"},
+               "APPEND: expected a list"},
+          Case{"a dict gets what is set", [] { return file_of("\x80\x02NK\1K\2s."); }, kInvalid, "0 bytes + 7",
+               "SETITEM: expected a dict"},
+          Case{"an index is in its list", [] { return file_of("\x80\x02]K\1K\2s."); }, kInvalid, "0 bytes + 7",
+               "index 1 of a list of 0"},
+          Case{"an index is no object", [] { return file_of("\x80\x02]" + global("a", "b") + "K\2s."); }, kUnsupported,
+               kAnywhere, "SETITEM: the index of a list"},
+          Case{"objects are built", [] { return file_of("\x80\x02}}K\1K\2sb."); }, kUnsupported, "0 bytes + 9",
+               "BUILD"},
+          Case{"objects are built once", [] { return file_of("\x80\x02" + global("a", "b") + ")R}b}b."); },
+               kUnsupported, kAnywhere, "a second state"},
+          Case{"classes are not built",
+               [] {
+                 return file_of("\x80\x02" + global("a", "b") +
+                                "N}K\1K\2s\x86"
+                                "b.");
+               },
+               kUnsupported, kAnywhere, "BUILD"},
+          Case{"storages are not set", [] { return file_of("\x80\x02" + storage() + "K\1K\2s."); }, kUnsupported,
+               kAnywhere, "SETITEM: expected a dict"},
+          Case{"names are not computed", [] { return file_of("\x80\x04" + kHooks + text("x") + "\x93."); },
+               kUnsupported, kAnywhere, "STACK_GLOBAL: the name is computed"},
+          Case{"versions of Python read the same number", [] { return file_of("I017\n."); }, kUnsupported, "0 bytes",
+               "INT: a number with zeros before it"},
+          Case{"steps are in one frame", [] { return file_of("\x80\x04\x95" + le(2, 8) + "M\1\2."); }, kUnsupported,
+               "0 bytes + 11", "beyond the end of its frame"},
+          Case{"frames are in no other",
+               [] { return file_of("\x80\x04\x95" + le(12, 8) + "N\x95" + le(2, 8) + "0N."); }, kUnsupported,
+               "0 bytes + 12", "a frame begins inside another one"},
+          Case{"frames are there", [] { return file_of("\x80\x04\x95" + le(9, 8) + "N."); }, kUnsupported,
+               "0 bytes + 2", "a frame of 9 bytes, 2 are left"},
           Case{"buffers are in the file", [] { return file_of("\x80\x05\x97."); }, kInvalid, "0 bytes + 2",
                "a buffer that is in no pickle"},
           Case{"lists that hold themselves end", [] { return file_of("\x80\x02]q\0h\0a" + objects("").substr(2)); },
@@ -430,6 +460,109 @@ TEST(HostilePytorch, NothingIsCalled) {
       EXPECT_GT(verify(directory / "hostile.pt").errors(), 0U);
       EXPECT_FALSE(std::filesystem::exists("poise-was-here"));
     }
+  }
+}
+
+// Steps after a tensor is made, and arguments besides its view, that give it other numbers in PyTorch.
+TEST(HostilePytorch, TensorsThatChangeAreRefused) {
+  const std::string one = integer(1);
+  const std::string parameter = call(global("torch._utils", "_rebuild_parameter"), kMatrix + kFalse + kHooks);
+  const std::string function = global("torch._utils", "_rebuild_tensor_v2");
+  const std::string arguments =
+      tuple(storage() + integer(0) + tuple(integer(2) + integer(3)) + tuple(integer(3) + integer(1)) + kFalse + kHooks);
+  const auto of_type = [&](const std::string& state) {
+    return call(global("torch._tensor", "_rebuild_from_type_v2"),
+                function + global("torch.nn.parameter", "Parameter") + arguments + state);
+  };
+  const auto dict = [](const std::string& key, const std::string& value) { return "}" + text(key) + value + "s"; };
+  const std::string list = "](" + integer(2) + integer(3) + "eq\x30" + "0";
+  const std::string other =
+      "h\x30K\1K\1s"
+      "0";  // the list becomes [2, 1]
+  const std::array<Trick, 14> tricks = {{
+      {"SETITEM", kMatrix + one + one + "s"},
+      {"SETITEMS", kMatrix + "(" + one + one + "u"},
+      {"APPEND", kMatrix + one + "a"},
+      {"BUILD with storage, offset, size, stride", kMatrix + tuple("NNNN") + "b"},
+      {"BUILD with data", kMatrix + tuple(kMatrix + "N" + kHooks + kFalse + kFalse) + "b"},
+      {"BUILD with fields", kMatrix + dict("data", kMatrix) + "b"},
+      {"BUILD of a parameter", parameter + tuple("NNNN") + "b"},
+      {"a parameter of what changes",
+       call(global("torch._utils", "_rebuild_parameter"), kMatrix + one + one + "s" + kFalse + kHooks)},
+      {"a state with data", of_type(dict("data", kMatrix))},
+      {"a state with real", of_type(dict("real", one))},
+      {"a state of two with data", of_type("N" + dict("data", kMatrix) + "\x86")},
+      {"a state with a function", of_type(dict("detach", function))},
+      {"hooks", call(function, storage() + integer(0) + tuple(integer(6)) + tuple(one) + kFalse + dict("0", function))},
+      {"a size that changes",
+       list + call(function, storage() + integer(0) + "h\x30" + tuple(integer(3) + one) + kFalse + kHooks) + other},
+  }};
+  for (const Trick& trick : tricks) {
+    SCOPED_TRACE(trick.name);
+    const std::string file = file_of(objects(text("x") + trick.steps)).bytes();
+    EXPECT_EQ(support::error_of([&] { open(support::source(file, "hostile.pt")); }).kind(), kUnsupported);
+    const support::TemporaryDirectory directory;
+    support::put(directory / "hostile.pt", file);
+    EXPECT_GT(verify(directory / "hostile.pt").errors(), 0U);
+  }
+}
+
+// What files of all versions have: requires_grad and no hooks for parameters of PyTorch 0.3, attributes of parameters.
+TEST(HostilePytorch, TensorsThatStayAreRead) {
+  const std::string parameter = global("torch.nn.parameter", "Parameter") + tuple(kMatrix) + "R" +
+                                tuple(std::string("\x88") + kFalse + kHooks) + "b";
+  expect_sound("hostile.pt", file_of(objects(text("x") + parameter)));
+  const std::string with_state = call(global("torch._utils", "_rebuild_parameter_with_state"),
+                                      kMatrix + kFalse + kHooks + "}" + text("tensor_model_parallel") + "\x88s");
+  const Model model = open(support::source(file_of(objects(text("x") + with_state)).bytes(), "hostile.pt"));
+  EXPECT_EQ(model.size(), 2U);
+  ASSERT_EQ(model.warnings.size(), 1U);
+  EXPECT_EQ(model.warnings[0].severity, Severity::warning);
+  EXPECT_THAT(model.warnings[0].message, HasSubstr("1 tensor has attributes of its own"));
+}
+
+// Names that may be there, called as no checkpoint calls them.
+TEST(HostilePytorch, ExpectedNamesAreNotCalledAtWill) {
+  const std::string path = global("pathlib", "Path");
+  const std::string getattr = call(global("builtins", "getattr"), path + text("write_text"));
+  const std::string flags = "(" + integer(3) + text("|") + "NNN" + integer(-1ULL) + integer(-1ULL) + integer(0) + "t";
+  const std::string type = call(global("numpy", "dtype"), text("O8") + kFalse + "\x88");
+  const std::array<std::array<std::string, 3>, 12> kCases = {{
+      {"a rebuild function calls a method",
+       call(global("torch._tensor", "_rebuild_from_type_v2"),
+            getattr + path + tuple(call(path, text("poise-was-here")) + text("x")) + "N"),
+       "reaches any function by its name"},
+      {"a rebuild function calls a class",
+       call(global("torch._tensor", "_rebuild_from_type_v2"), path + path + tuple(text("x")) + "N"),
+       "with a function to call that does not rebuild a tensor"},
+      {"a rebuild function calls itself",
+       call(global("torch._tensor", "_rebuild_from_type_v2"), global("torch._tensor", "_rebuild_from_type_v2") + path +
+                                                                  tuple(path + path + tuple(text("x")) + "N") + "N"),
+       "with a function to call that does not rebuild a tensor"},
+      {"a constant is a function", getattr, "builtins.getattr"},
+      {"a dict calls a class", call(global("collections", "defaultdict"), path),
+       "collections.defaultdict with a function"},
+      {"a dict calls what a call makes", call(global("collections", "defaultdict"), call(path, text("x"))),
+       "collections.defaultdict with a function"},
+      {"what a call makes is called", call(call(global("torch", "device"), text("cpu")), text("x")),
+       "calls an object that it makes itself"},
+      {"what is stored elsewhere is called", tuple(text("module") + path) + "Q" + tuple(text("x")) + "R",
+       "calls an object that it makes itself"},
+      {"a type is called", call(global("torch", "FloatStorage"), integer(5)), "torch.FloatStorage, which checkpoints"},
+      {"an array is made of addresses", type + flags + "b", "numpy.dtype with a state that does not fit"},
+      {"an array is of another class",
+       call(global("numpy.core.multiarray", "_reconstruct"), path + tuple(integer(0)) + text("b")),
+       "for another class than numpy.ndarray"},
+      {"items of an object are set", call(path, text("x")) + integer(0) + integer(1) + "s", "sets items of an object"},
+  }};
+  for (const auto& [what, steps, message] : kCases) {
+    SCOPED_TRACE(what);
+    const support::TemporaryDirectory directory;
+    support::put(directory / "hostile.pt", file_of(objects(text("x") + steps)).bytes());
+    const VerifyReport report = verify(directory / "hostile.pt");
+    EXPECT_TRUE(std::ranges::any_of(report.faults, [&, &part = message](const Finding& finding) {
+      return finding.severity == Severity::error && finding.message.find(part) != std::string::npos;
+    }));
   }
 }
 

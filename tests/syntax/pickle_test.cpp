@@ -81,6 +81,40 @@ TEST(Pickle, CutsAreRefused) {
   }
 }
 
+// The number of MEMOIZE is how many keys there are, as in CPython: here 2, and not 3.
+TEST(Pickle, AKeyOfTheMemoCountsOnce) {
+  const std::string program = "Np1\n]p0\n0Np1\n}\x94h\2.";
+  const Pickle pickle = run(std::as_bytes(std::span(program)), "a");
+  EXPECT_EQ(pickle.kind(pickle.root()), Kind::dict);
+  // Keys in any order, and some far away: 5, 1, 0, 2 and then the fourth.
+  const std::string far = "Np5\n0Np1\n0Np0\n0Np2\n0}\x94g4\n.";
+  const Pickle other = run(std::as_bytes(std::span(far)), "a");
+  EXPECT_EQ(other.kind(other.root()), Kind::dict);
+}
+
+// What Python's readers take differently, or what they may go on after, is unsupported; elsewhere they stop, too.
+TEST(Pickle, ErrorsTellWhetherPythonStops) {
+  const auto kind_of = [](const std::string& program) {
+    return run_until_error(std::as_bytes(std::span(program)), "a").stop->kind();
+  };
+  for (const char* stops : {"I1_\n.", "Fx\n.", "S'a\n.", "NK\1K\2s.", "K\1K\2a.", "t.", "h\7.", "Np-1\n."})
+    EXPECT_EQ(kind_of(stops), ErrorKind::invalid_file) << stops;
+  for (const char* goes_on : {"I017\n.", "cos\nsystem\n]R.", "cos\nsystem\nK\1K\2s.", "C\1aK\1a.", "}K\1K\2sK\1b."})
+    EXPECT_EQ(kind_of(goes_on), ErrorKind::unsupported) << goes_on;
+}
+
+TEST(Pickle, ChangesAfterACallShow) {
+  const std::string program =
+      "]q\1"
+      "0cm\nf\n(h\1}tRh\1Na0.";
+  const Partial partial = run_until_error(std::as_bytes(std::span(program)), "a");
+  ASSERT_FALSE(partial.stop);
+  const Pickle& pickle = partial.pickle;
+  const auto arguments = pickle.items(pickle.call(pickle.root()).arguments);
+  EXPECT_TRUE(pickle.is_changed_after(arguments[0], pickle.root()));
+  EXPECT_FALSE(pickle.is_changed_after(arguments[1], pickle.root()));
+}
+
 TEST(Pickle, ErrorsPointAtTheStep) {
   const std::vector<std::byte> bytes = from_hex("80024b01ff");
   try {

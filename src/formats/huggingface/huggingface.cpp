@@ -195,25 +195,17 @@ std::vector<Input> weight_inputs(const LocatedWeights& weights, const Container&
 }
 
 // All files next to the model run code when others load them, if they are such files: an optimizer's state, training
-// arguments, the same weights in another format. What reading the model has found is not told twice.
+// arguments, the same weights in another format. Reports what reading the model has found only once.
 std::vector<Finding> dangerous_code(const Container& files, const Model& model) {
   std::vector<Finding> findings;
   for (const std::string& name : files.names()) {
     if (!files.has_file(name)) continue;
     try {
-      const SourcePtr source = files.open(name);
-      for (const Format* format : all_formats()) {
-        if (format->dangerous_code == nullptr) continue;
-        for (Finding& finding : format->dangerous_code(source)) {
-          const bool is_told = std::ranges::any_of(model.warnings, [&](const Finding& other) {
-            return other.message == finding.message && other.path == finding.path;
-          });
-          if (!is_told) findings.push_back(std::move(finding));
-        }
-      }
+      std::ranges::move(code_of_file(files.open(name), model.warnings), std::back_inserter(findings));
     } catch (const Error& error) {
-      const Severity severity = error.kind() == ErrorKind::invalid_file ? Severity::error : Severity::warning;
-      findings.push_back({severity, error.message(), files.path(name).string(), error.offset()});
+      const bool is_of_the_file = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
+      findings.push_back({is_of_the_file ? Severity::error : Severity::warning, error.message(),
+                          files.path(name).string(), error.offset()});
     }
   }
   return findings;

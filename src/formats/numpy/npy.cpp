@@ -6,6 +6,7 @@
 #include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
 #include "formats/numpy/numpy.hpp"
+#include "formats/numpy/objects.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
 #include "pack/pump.hpp"
@@ -39,6 +40,17 @@ Model read(const Input& input, const ReadOptions&) {
     throw Error(error.kind(), "npy: " + error.message(), source->name(), reader.position());
   }
   return model;
+}
+
+std::vector<Finding> dangerous_code(const SourcePtr& source) {
+  if (!sniff({source->name(), source})) return {};
+  const SourceRange range(*source);
+  ByteReader reader(range, "npy");
+  const numpy::Header header = numpy::read_header(reader);
+  return numpy::check_objects(header, {.bytes = make_source_blob(source, reader.position(), reader.remaining()),
+                                       .name = source->name(),
+                                       .path = source->name(),
+                                       .begin = reader.position()});
 }
 
 const Tensor& only_tensor(const Model& model) {
@@ -83,6 +95,7 @@ const Format kNpy = {
     .sniff = sniff,
     .read = read,
     .prepare = prepare_with<plan, write, losses>,
+    .dangerous_code = dangerous_code,
 };
 
 }  // namespace poise

@@ -1,5 +1,6 @@
 // A zip archive of arrays (formats/numpy/array.hpp): the member "a.npy" is the array "a".
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
 #include "formats/numpy/numpy.hpp"
+#include "formats/numpy/objects.hpp"
 #include "formats/numpy/texts.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
@@ -30,6 +32,61 @@ bool holds(const MemberNames& names) {
 // PyTorch finds its pickle without regard to case.
 bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.rfind('/') + 1)) == "data.pkl"; }
 
+// An array of an archive: a member, and what its bytes begin with.
+struct ArrayMember {
+  const ZipMember& member;
+  std::string name;
+  numpy::Header header;
+  std::uint64_t data = 0;  // bytes before its elements
+};
+
+// Includes the header, and usually more.
+SourcePtr inflated_start(const ZipArchive& archive, const ZipMember& member) {
+  constexpr std::uint64_t kUsual = 16 << 10;
+  constexpr std::uint64_t kMost = (1 << 20) + 12;
+  for (std::uint64_t count = kUsual;; count = kMost) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(count, member.bytes)));
+    archive.blob(member)->read(0, bytes);
+    const bool fits = bytes.size() < 12 || load_le<std::uint32_t>(bytes.data() + 8) < kUsual - 12 ||
+                      bytes[6] == std::byte{1} || count == kMost;
+    if (fits) return Source::from_memory(std::move(bytes), archive.source()->name());
+  }
+}
+
+// Throws invalid_file, with the member's place.
+ArrayMember read_array_member(const ZipArchive& archive, const ZipMember& member) {
+  ArrayMember array{member, member.name.substr(0, member.name.size() - kExtension.size()), {}, 0};
+  const std::string context = "npz: " + member.name;
+  if (!member.deflated) {
+    const SourceRange range(*archive.source());
+    ByteReader reader(range, context, member.begin, member.begin + member.bytes);
+    array.header = numpy::read_header(reader);
+    array.data = reader.position() - member.begin;
+    return array;
+  }
+  try {
+    const SourcePtr start = inflated_start(archive, member);
+    const SourceRange range(*start);
+    ByteReader reader(range, context);
+    array.header = numpy::read_header(reader);
+    array.data = reader.position();
+    return array;
+  } catch (const Error& error) {  // its offset is one of the decoded bytes
+    throw Error(error.kind(), error.message(), archive.source()->name(), member.begin);
+  }
+}
+
+std::vector<Finding> check_objects(const ZipArchive& archive, const ArrayMember& array) {
+  pytorch::PickleFile data = {.bytes = archive.blob(array.member, array.data),
+                              .name = array.member.name,
+                              .path = archive.source()->name(),
+                              .prefix = array.member.name + ": ",
+                              .begin = std::nullopt,
+                              .header = array.member.header};
+  if (!array.member.deflated) data.begin = array.member.begin + array.data;
+  return numpy::check_objects(array.header, data);
+}
+
 class Reader {
  public:
   Reader(const Input& input, Model& model) : archive_(input.source), model_(model) {}
@@ -37,69 +94,44 @@ class Reader {
   void read() {
     for (const ZipMember& member : archive_.members()) {
       if (member.name.ends_with('/') && member.bytes == 0) continue;  // a folder
-      if (!member.name.ends_with(kExtension)) {
-        if (is_pickle(member.name)) {
-          model_.warnings.push_back(
-              {Severity::error,
-               fmt::format("{} is a pickle, which PyTorch runs when it loads this archive", member.name),
-               archive_.source()->name(), member.header});
-        }
-        leave_out(member, "it is not an array");
+      if (member.name.ends_with(kExtension)) {
+        add(read_array_member(archive_, member));
         continue;
       }
-      read_array(member);
+      if (is_pickle(member.name)) {
+        model_.warnings.push_back(
+            {Severity::error, fmt::format("{} is a pickle, which PyTorch runs when it loads this archive", member.name),
+             archive_.source()->name(), member.header});
+      }
+      leave_out(member, "it is not an array");
+    }
+    if (first_left_out_ != nullptr && model_.size() == 0 && texts_.empty()) {
+      model_.warnings.push_back({Severity::error,
+                                 fmt::format("no array is read: {} array{} of other elements than numbers and texts",
+                                             left_out_, left_out_ == 1 ? " is" : "s are"),
+                                 archive_.source()->name(), first_left_out_->header});
     }
     model_.attributes = Attributes::from_unique(std::move(texts_));
   }
 
  private:
-  void read_array(const ZipMember& member) {
-    const std::string name = member.name.substr(0, member.name.size() - kExtension.size());
-    const std::string context = "npz: " + member.name;
-    if (!member.deflated) {
-      const SourceRange range(*archive_.source());
-      ByteReader reader(range, context, member.begin, member.begin + member.bytes);
-      const numpy::Header header = numpy::read_header(reader);
-      return take(member, name, header, reader.position() - member.begin);
-    }
-    try {
-      const SourcePtr start = inflated_start(member);
-      const SourceRange range(*start);
-      ByteReader reader(range, context);
-      const numpy::Header header = numpy::read_header(reader);
-      take(member, name, header, reader.position());
-    } catch (const Error& error) {  // its offset is one of the decoded bytes
-      throw Error(error.kind(), error.message(), archive_.source()->name(), member.begin);
-    }
-  }
-
-  // Includes the header, and usually more.
-  SourcePtr inflated_start(const ZipMember& member) const {
-    constexpr std::uint64_t kUsual = 16 << 10;
-    constexpr std::uint64_t kMost = (1 << 20) + 12;
-    for (std::uint64_t count = kUsual;; count = kMost) {
-      std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(count, member.bytes)));
-      archive_.blob(member)->read(0, bytes);
-      const bool fits = bytes.size() < 12 || load_le<std::uint32_t>(bytes.data() + 8) < kUsual - 12 ||
-                        bytes[6] == std::byte{1} || count == kMost;
-      if (fits) return Source::from_memory(std::move(bytes), archive_.source()->name());
-    }
-  }
-
-  void take(const ZipMember& member, const std::string& name, const numpy::Header& header, std::uint64_t data) {
-    if (numpy::dtype_of(header)) {
+  void add(const ArrayMember& array) {
+    const ZipMember& member = array.member;
+    if (numpy::dtype_of(array.header)) {
       try {
-        model_.add(numpy::make_tensor(name, header, archive_.blob(member, data)));
+        model_.add(numpy::make_tensor(array.name, array.header, archive_.blob(member, array.data)));
       } catch (const Error& error) {
         throw Error(error.kind(), "npz: " + error.message(), archive_.source()->name(), member.begin);
       }
       return;
     }
-    if (auto texts = numpy::texts_of(header, *archive_.blob(member, data))) {
-      texts_.emplace_back(name, *std::move(texts));
-    } else {
-      leave_out(member, numpy::why_no_number(header));
+    if (auto texts = numpy::texts_of(array.header, *archive_.blob(member, array.data))) {
+      texts_.emplace_back(array.name, *std::move(texts));
+      return;
     }
+    std::ranges::move(check_objects(archive_, array), std::back_inserter(model_.warnings));
+    leave_out(member, numpy::why_no_number(array.header));
+    if (left_out_++ == 0) first_left_out_ = &member;
   }
 
   void leave_out(const ZipMember& member, const std::string& why) {
@@ -110,6 +142,8 @@ class Reader {
   ZipArchive archive_;
   Model& model_;
   std::vector<Attributes::Entry> texts_;
+  std::size_t left_out_ = 0;  // arrays
+  const ZipMember* first_left_out_ = nullptr;
 };
 
 Model read(const Input& input, const ReadOptions&) {
@@ -119,7 +153,25 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-std::vector<Finding> audit(const Input& input, const Model&) { return ZipArchive(input.source).check_crc32(); }
+std::vector<Finding> audit(const Input& input, const Model&) {
+  const ZipArchive archive(input.source);
+  std::vector<Finding> findings = archive.check_crc32();
+  const auto is_array = [](std::string_view name) { return name.ends_with(kExtension); };
+  std::ranges::move(pytorch::check_members(archive, is_array), std::back_inserter(findings));
+  return findings;
+}
+
+// The pickles of other members are read by the archives of PyTorch.
+std::vector<Finding> dangerous_code(const SourcePtr& source) {
+  if (container_of({source->name(), source}) != ContainerKind::zip) return {};
+  const ZipArchive archive(source);
+  std::vector<Finding> findings;
+  for (const ZipMember& member : archive.members()) {
+    if (member.name.ends_with(kExtension))
+      std::ranges::move(check_objects(archive, read_array_member(archive, member)), std::back_inserter(findings));
+  }
+  return findings;
+}
 
 std::string member_name(const Tensor& tensor) {
   std::string name = std::string(tensor.name) + std::string(kExtension);
@@ -189,6 +241,7 @@ const Format kNpz = {
     .read = read,
     .prepare = prepare_with<plan, write, losses>,
     .audit = audit,
+    .dangerous_code = dangerous_code,
     .checksums = [](const Input& input, const Model&) { return ZipArchive(input.source).members().size(); },
 };
 

@@ -1,5 +1,6 @@
 #include "formats/pytorch/archive.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -8,7 +9,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
-#include "formats/pytorch/globals.hpp"
+#include "formats/pytorch/pickle_files.hpp"
 #include "io/whole_blob.hpp"
 #include "pack/zip.hpp"
 
@@ -169,8 +170,23 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
 }
 
 std::vector<Finding> dangers_of_archive(const SourcePtr& source) {
-  return ArchivePickle(source).with_objects(
-      [&](const pickle::Pickle& pickle) { return dangerous_globals(pickle, source->name()); });
+  const ZipArchive archive(source);
+  std::vector<Finding> findings = check_members(archive, [](std::string_view) { return false; });
+  const bool is_checkpoint =
+      std::ranges::any_of(archive.members(), [](const ZipMember& member) { return is_pickle_name(member.name); });
+  if (!is_checkpoint) return findings;
+  try {
+    (void)ArchivePickle(source);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io) throw;
+    findings.push_back({Severity::error, error.message(), source->name(), error.offset()});
+  }
+  return findings;
+}
+
+std::vector<Finding> dangers_of_other_members(const ZipArchive& archive) {
+  const std::string& pickle = pickle_of(archive).name;
+  return check_members(archive, [&](std::string_view name) { return name == pickle; });
 }
 
 }  // namespace poise::pytorch

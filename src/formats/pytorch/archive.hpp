@@ -9,6 +9,7 @@
 #include <poise/source.hpp>
 
 #include "formats/pytorch/checkpoint.hpp"
+#include "pack/zip.hpp"
 
 namespace poise::pytorch {
 
@@ -19,7 +20,11 @@ bool is_pickle_name(std::string_view member);
 
 Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
-// See Format::dangerous_code.
+// See Format::dangerous_code: of any zip archive. Reads the pickles of its members; where PyTorch would read one that
+// Poise does not, or a program of TorchScript, that is an error.
 std::vector<Finding> dangers_of_archive(const SourcePtr& source);
+
+// The same for the members of a checkpoint that read_archive() does not look at.
+std::vector<Finding> dangers_of_other_members(const ZipArchive& archive);
 
 }  // namespace poise::pytorch

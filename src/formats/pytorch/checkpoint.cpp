@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
-#include "formats/pytorch/globals.hpp"
+#include "formats/pytorch/calls.hpp"
 #include "formats/pytorch/tensor_builder.hpp"
 #include "formats/pytorch/values.hpp"
 #include "model/limits.hpp"
@@ -31,7 +32,7 @@ class Objects {
       : pickle_(pickle), path_(path), take_(take), tensors_(pickle, path, storages), values_(pickle, path) {}
 
   Rest read() {
-    findings_ = unexpected_globals(pickle_, path_);
+    findings_ = unsafe_steps(pickle_, path_);
     if (const auto id = pickle_.lone_surrogate())
       leave_out(*id, "texts with half of a surrogate pair, which are not Unicode, are read as bytes");
     tensors_below_.resize(pickle_.root() + 1);
@@ -48,7 +49,7 @@ class Objects {
     } else {
       walk(root, "", 0);
     }
-    if (auto finding = tensors_.rounded_scales()) findings_.push_back(*std::move(finding));
+    std::ranges::move(tensors_.findings(), std::back_inserter(findings_));
     return {Attributes::from_unique(std::move(attributes_)), std::move(findings_), std::move(faults_)};
   }
 
@@ -84,6 +85,7 @@ class Objects {
           if (call.state && !values_.mapping(id)) look(*call.state);
           std::ranges::for_each(call.items, look);
           std::ranges::for_each(call.pairs, look);
+          std::ranges::for_each(call.keywords, look);
           break;
         }
         default: break;

@@ -61,7 +61,8 @@ constexpr std::array kDTypes = std::to_array<Spelling<std::string_view>>({
     {DType::boolean, "torch.bool"},
 });
 
-// Other expected names. Building tensors of any kind is harmless, even if Poise does not read them.
+// Other expected names. Building tensors of any kind is harmless, even if Poise does not read them; types are only
+// named.
 constexpr std::array kExpected = std::to_array<std::string_view>({
     "torch._utils._rebuild_tensor",
     "torch._utils._rebuild_tensor_v2",
@@ -73,6 +74,7 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
     "torch._utils._rebuild_qtensor",
     "torch._utils._rebuild_meta_tensor_no_storage",
     "torch._utils._rebuild_device_tensor_from_numpy",
+    "torch._utils._rebuild_device_tensor_from_cpu_tensor",
     "torch._tensor._rebuild_from_type_v2",
     "torch.serialization._get_layout",
     "torch.nn.parameter.Parameter",
@@ -81,12 +83,37 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
     "torch.Size",
     "torch.device",
     "torch.complex32",
+    "torch.chalf",
     "torch.qint8",
     "torch.quint8",
     "torch.qint32",
+    "torch.quint4x2",
+    "torch.quint2x4",
+    "torch.float4_e2m1fn_x2",
+    "torch.bits1x8",
+    "torch.bits2x4",
+    "torch.bits4x2",
+    "torch.bits8",
+    "torch.bits16",
+    "torch.int1",
+    "torch.int2",
+    "torch.int3",
+    "torch.int4",
+    "torch.int5",
+    "torch.int6",
+    "torch.int7",
+    "torch.uint1",
+    "torch.uint2",
+    "torch.uint3",
+    "torch.uint4",
+    "torch.uint5",
+    "torch.uint6",
+    "torch.uint7",
     "torch.storage.TypedStorage",
     "torch.per_tensor_affine",
+    "torch.per_tensor_symmetric",
     "torch.per_channel_affine",
+    "torch.per_channel_symmetric",
     "torch.per_channel_affine_float_qparams",
     "torch.QUInt4x2Storage",
     "torch.QUInt2x4Storage",
@@ -114,6 +141,8 @@ constexpr std::array kExpected = std::to_array<std::string_view>({
     "numpy._core.multiarray.scalar",
     "numpy.core.multiarray._reconstruct",
     "numpy._core.multiarray._reconstruct",
+    "numpy.core.numeric._frombuffer",
+    "numpy._core.numeric._frombuffer",
     "numpy.dtype",
     "numpy.ndarray",
     "argparse.Namespace",
@@ -242,54 +271,63 @@ constexpr std::array kDangers = std::to_array<Danger>({
     {"numpy.testing.", kCode},
     {"numpy.f2py.", kCode},
     {"numpy.load", kFiles},
+    {"builtins.type", kCode},
+    {"builtins.__build_class__", kCode},
+    {"builtins.help", kCode},
+    {"_frozen_importlib", kImports},
+    {"_imp.", kImports},
+    {"idlelib.", kCode},
+    {"lib2to3.", kCode},
+    {"test.", kCommands},
+    {"unittest.", kCode},
+    {"uuid._", kCommands},
+    {"_osx_support.", kCommands},
+    {"_aix_support.", kCommands},
+    {"_pyrepl.", kCommands},
+    {"imaplib.", kCommands},
+    {"ensurepip.", kCommands},
+    {"venv.", kCommands},
+    {"setuptools.", kCommands},
+    {"pexpect.", kCommands},
+    {"_posixsubprocess.", kCommands},
+    {"concurrent.", kCode},
+    {"cgitb.", kCode},
+    {"rlcompleter.", kCode},
+    {"collections.namedtuple", kCode},
+    {"dataclasses.make_dataclass", kCode},
+    {"atexit.", kCode},
+    {"sched.", kCode},
+    {"logging.", kFiles},
+    {"mmap.", kFiles},
+    {"dbm.", kFiles},
+    {"py_compile.", kFiles},
+    {"compileall.", kFiles},
+    {"zipapp.", kFiles},
+    {"mailbox.", kFiles},
+    {"codecs.open", kFiles},
+    {"socketserver.", kNetwork},
+    {"poplib.", kNetwork},
+    {"nntplib.", kNetwork},
+    {"shelve.", "loads another pickle"},
+    {"pandas.read_pickle", "loads another pickle"},
+    {"joblib.load", "loads another pickle"},
+    {"torch.storage._load_from_bytes", "loads another pickle"},
+    {"torch.serialization.load", "loads another pickle"},
+    {"torch.jit.", kCode},
+    {"torch.fx.", kCode},
+    {"torch._dynamo.", kCode},
+    {"torch.distributed.rpc.", kNetwork},
+    {"torch.multiprocessing.", kCode},
+    {"torch.ops.", kFiles},
+    {"torch.classes.", kFiles},
+    {"torch.package.", kCode},
+    {"numpy.distutils.", kCommands},
+    {"numpy.ctypeslib.", kCode},
+    {"numpy.memmap", kFiles},
+    {"numpy.fromfile", kFiles},
+    {"numpy.save", kFiles},
+    {"keras.", kCode},
 });
-
-// Python 2's name of the module, which pickles of protocol 2 have.
-std::string canonical(std::string_view name) {
-  constexpr std::string_view kOld = "__builtin__.";
-  return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);
-}
-
-// True if the pickle uses getattr() only for constants of a class or module by their names, and calls none of them: so
-// Python 3.11 stores the members of enumerations.
-bool reads_constants_only(const pickle::Pickle& pickle) {
-  using pickle::Id;
-  using pickle::Kind;
-  const auto is_getattr = [&](Id id) {
-    return pickle.kind(id) == Kind::global && canonical(full_name(pickle.global(id))) == "builtins.getattr";
-  };
-  const auto is_read = [&](Id id) { return pickle.kind(id) == Kind::call && is_getattr(pickle.call(id).function); };
-  for (Id id = 0; id < pickle.objects(); ++id) {
-    if (pickle.kind(id) != Kind::call) continue;
-    const pickle::Call& call = pickle.call(id);
-    if (is_read(call.function)) return false;
-    if (!is_getattr(call.function)) continue;
-    const std::span<const Id> arguments = pickle.items(call.arguments);
-    const bool is_constant = arguments.size() == 2 && pickle.kind(arguments[0]) == Kind::global &&
-                             !is_getattr(arguments[0]) && pickle.kind(arguments[1]) == Kind::text &&
-                             !pickle.text(arguments[1]).starts_with('_');
-    if (!is_constant || call.state || !call.items.empty() || !call.pairs.empty()) return false;
-  }
-  return true;
-}
-
-// Of names that are not expected, or of dangerous ones alone.
-std::vector<Finding> findings_of(const pickle::Pickle& pickle, const std::string& path, bool dangerous_only) {
-  std::vector<Finding> findings;
-  for (const pickle::Id id : pickle.globals()) {
-    const std::string name = full_name(pickle.global(id));
-    const std::string_view danger = danger_of(name);
-    if (is_expected(name) || (dangerous_only && danger.empty())) continue;
-    if (canonical(name) == "builtins.getattr" && reads_constants_only(pickle)) continue;
-    findings.push_back(
-        {Severity::error,
-         danger.empty()
-             ? fmt::format("it names {}, which no checkpoint needs: Python imports it to load the file", name)
-             : fmt::format("it names {}, which {}: the file is malicious, or no checkpoint", name, danger),
-         path, pickle.offset(id)});
-  }
-  return findings;
-}
 
 }  // namespace
 
@@ -299,23 +337,37 @@ std::optional<DType> storage_dtype(std::string_view name) { return dtype_spelled
 std::optional<DType> named_dtype(std::string_view name) { return dtype_spelled(kDTypes, name); }
 std::string_view storage_name(DType dtype) { return spelling_in(kStorages, dtype).value_or(std::string_view()); }
 
+std::string canonical_name(std::string_view name) {
+  constexpr std::string_view kOld = "__builtin__.";
+  return name.starts_with(kOld) ? fmt::format("builtins.{}", name.substr(kOld.size())) : std::string(name);
+}
+
 bool is_expected(std::string_view name) {
-  return std::ranges::find(kExpected, canonical(name)) != kExpected.end() || storage_dtype(name) || named_dtype(name);
+  return std::ranges::find(kExpected, canonical_name(name)) != kExpected.end() || storage_dtype(name) ||
+         named_dtype(name);
 }
 
 std::string_view danger_of(std::string_view name) {
-  const std::string full = canonical(name);
+  const std::string full = canonical_name(name);
   const auto found =
       std::ranges::find_if(kDangers, [&](const Danger& danger) { return full.starts_with(danger.prefix); });
   return found == kDangers.end() ? std::string_view() : found->what;
 }
 
 std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path) {
-  return findings_of(pickle, path, false);
-}
-
-std::vector<Finding> dangerous_globals(const pickle::Pickle& pickle, const std::string& path) {
-  return findings_of(pickle, path, true);
+  std::vector<Finding> findings;
+  for (const pickle::Id id : pickle.globals()) {
+    const std::string name = full_name(pickle.global(id));
+    if (is_expected(name)) continue;
+    const std::string_view danger = danger_of(name);
+    findings.push_back(
+        {Severity::error,
+         danger.empty()
+             ? fmt::format("it names {}, which no checkpoint needs: Python imports it to load the file", name)
+             : fmt::format("it names {}, which {}: the file is malicious, or no checkpoint", name, danger),
+         path, pickle.offset(id)});
+  }
+  return findings;
 }
 
 }  // namespace poise::pytorch

@@ -1,4 +1,4 @@
-// The functions and classes in checkpoints of PyTorch, and the effects of others if Python called them.
+// The functions and classes that checkpoints of PyTorch name, and the effects of others if Python called them.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,11 @@ std::optional<DType> named_dtype(std::string_view name);
 // The names for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view storage_name(DType dtype);
 
-// True for names that checkpoints usually need, and that are harmless with any arguments.
+// Without Python 2's name of the module builtins, which pickles of protocol 2 have.
+std::string canonical_name(std::string_view name);
+
+// True for names that checkpoints usually need: harmless to import, and, as far as unsafe_calls() lets them be called,
+// to call. SECURITY.md compares them with those of torch.load(weights_only=True).
 bool is_expected(std::string_view name);
 
 // What a function or class that is_expected() rejects does, for people: "runs commands", "imports modules", ...; empty
@@ -32,7 +36,5 @@ std::string_view danger_of(std::string_view name);
 
 // An error for each name in a pickle that is_expected() rejects.
 std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
-// The same for those that danger_of() knows.
-std::vector<Finding> dangerous_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch

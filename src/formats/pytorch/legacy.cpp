@@ -9,10 +9,11 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "formats/pytorch/globals.hpp"
+#include "formats/pytorch/calls.hpp"
+#include "formats/pytorch/pickle_files.hpp"
 #include "io/source_range.hpp"
-#include "io/whole_blob.hpp"
 #include "pack/tar.hpp"
+#include "syntax/pickle_program.hpp"
 
 namespace poise::pytorch {
 namespace {
@@ -39,7 +40,8 @@ class Front {
       try {
         return pickle::run(pieces_.back(), source_->name(), at);
       } catch (const Error& error) {
-        if (error.kind() != ErrorKind::invalid_file || some == source_->size() - at || length >= kMaxPickleBytes) throw;
+        const bool may_be_cut = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;
+        if (!may_be_cut || some == source_->size() - at || length >= kMaxPickleBytes) throw;
         pieces_.pop_back();
       }
     }
@@ -141,13 +143,6 @@ void require_little_endian(const Pickle& facts, const std::string& path) {
   }
 }
 
-bool is_magic_number(const Pickle& pickle) {
-  if (pickle.kind(pickle.root()) != Kind::wide_integer) return false;
-  const std::string_view number = pickle.text(pickle.root());
-  return number.starts_with(kMagicNumber) &&
-         number.find_first_not_of('\0', kMagicNumber.size()) == std::string_view::npos;
-}
-
 // The five pickles at the beginning of a file. Throws invalid_file for another beginning, unsupported for numbers in
 // big-endian order.
 struct LegacyPickles {
@@ -181,14 +176,18 @@ struct LegacyPickles {
 };
 
 // torch.load() takes such a file for a tar archive, which is what its oldest files are.
-[[noreturn]] void fail_tar(const Source& source) {
-  throw Error(ErrorKind::invalid_file,
-              "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than "
-              "those at the beginning",
-              source.name(), 0);
-}
+constexpr std::string_view kIsTar =
+    "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than those at "
+    "the beginning";
 
 }  // namespace
+
+bool is_magic_number(const Pickle& pickle) {
+  if (pickle.kind(pickle.root()) != Kind::wide_integer) return false;
+  const std::string_view number = pickle.text(pickle.root());
+  return number.starts_with(kMagicNumber) &&
+         number.find_first_not_of('\0', kMagicNumber.size()) == std::string_view::npos;
+}
 
 bool has_legacy_magic(std::string_view start) {
   constexpr std::string_view kText = "L119547037146038801333356L\n.";  // of protocols 0 and 1
@@ -198,7 +197,7 @@ bool has_legacy_magic(std::string_view start) {
 }
 
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  if (is_tar_for_python(*source)) fail_tar(*source);
+  if (is_tar_for_python(*source)) throw Error(ErrorKind::invalid_file, std::string(kIsTar), source->name(), 0);
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
@@ -206,26 +205,18 @@ Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   storages.place(pickles.keys, pickles.end);
   Rest rest = read_objects(pickles.objects, source->name(), storages, take);
   for (const Pickle* other : {&pickles.magic, &pickles.protocol, &pickles.facts, &pickles.keys})
-    std::ranges::move(unexpected_globals(*other, source->name()), std::back_inserter(rest.findings));
+    std::ranges::move(unsafe_steps(*other, source->name()), std::back_inserter(rest.findings));
   return rest;
 }
 
 std::vector<Finding> dangers_of_pickles(const SourcePtr& source) {
-  std::vector<Finding> findings;
-  const WholeBlob bytes(
-      make_source_blob(source, 0, std::min(source->size(), source->mapped() ? UINT64_MAX : kMaxPickleBytes)));
-  constexpr std::size_t kPickles = 5;
-  std::uint64_t at = 0;
-  for (std::size_t i = 0; i < kPickles && at < bytes.bytes().size(); ++i) {
-    const Pickle pickle = pickle::run_until_error(bytes.bytes().subspan(at), source->name());
-    for (Finding& finding : dangerous_globals(pickle, source->name())) {
-      finding.offset = at + finding.offset.value_or(0);
-      findings.push_back(std::move(finding));
-    }
-    if (pickle.size() == 0) break;
-    if (i == 0 && is_magic_number(pickle) && is_tar_for_python(*source)) fail_tar(*source);
-    at += pickle.size();
-  }
+  const std::string& path = source->name();
+  std::vector<Finding> findings =
+      check_pickles({.bytes = make_source_blob(source, 0, source->size()), .name = path, .path = path, .begin = 0});
+  std::vector<std::byte> start(static_cast<std::size_t>(std::min<std::uint64_t>(kMagicWithin, source->size())));
+  source->read(0, start);
+  if (has_legacy_magic(pickle::as_text(start)) && is_tar_for_python(*source))
+    findings.push_back({Severity::error, std::string(kIsTar), path, 0});
   return findings;
 }
 

@@ -15,12 +15,15 @@ namespace poise::pytorch {
 bool has_legacy_magic(std::string_view start);
 inline constexpr std::size_t kMagicWithin = 32;
 
+// True for the first of the five.
+bool is_magic_number(const pickle::Pickle& pickle);
+inline constexpr std::size_t kLegacyPickles = 5;
+
 // All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file that is a tar
 // archive, too: torch.load() reads the pickles of that.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
 
-// See Format::dangerous_code. Of the pickles at the beginning of any file, as far as Python would run them. Throws
-// invalid_file for a checkpoint that is a tar archive, too.
+// See Format::dangerous_code: check_pickles() of any file. An error for a checkpoint that is a tar archive, too.
 std::vector<Finding> dangers_of_pickles(const SourcePtr& source);
 
 }  // namespace poise::pytorch

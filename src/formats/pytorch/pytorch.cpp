@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <poise/error.hpp>
 
@@ -61,15 +62,17 @@ std::vector<Finding> dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
   const auto kind = container_of(input);
   if (kind == ContainerKind::tar) return dangers_of_tar(source);
-  if (kind != ContainerKind::zip) return pytorch::dangers_of_pickles(source);
-  return holds(member_names(input, ContainerKind::zip)) ? pytorch::dangers_of_archive(source) : std::vector<Finding>();
+  return kind == ContainerKind::zip ? pytorch::dangers_of_archive(source) : pytorch::dangers_of_pickles(source);
 }
 
 bool is_archive(const Input& input) { return container_of(input) == ContainerKind::zip; }
 
 std::vector<Finding> audit(const Input& input, const Model&) {
   if (!is_archive(input)) return {};
-  return ZipArchive(input.source).check_crc32();
+  const ZipArchive archive(input.source);
+  std::vector<Finding> findings = archive.check_crc32();
+  std::ranges::move(pytorch::dangers_of_other_members(archive), std::back_inserter(findings));
+  return findings;
 }
 
 std::size_t checksums(const Input& input, const Model&) {

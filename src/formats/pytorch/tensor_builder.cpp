@@ -36,13 +36,6 @@ void TensorBuilder::fail(Id id, ErrorKind kind, const std::string& problem) cons
   throw Error(kind, "pytorch: " + problem, path_, pickle_.offset(id));
 }
 
-// The name of the called function; empty for other objects.
-std::string TensorBuilder::called(Id id) const {
-  if (pickle_.kind(id) != Kind::call) return {};
-  const Id function = pickle_.call(id).function;
-  return pickle_.kind(function) == Kind::global ? full_name(pickle_.global(function)) : std::string();
-}
-
 bool TensorBuilder::is_tensor(Id id) const {
   const std::string name = called(id);
   return name.starts_with("torch._utils._rebuild_") || name == "torch._tensor._rebuild_from_type_v2" ||
@@ -65,9 +58,15 @@ std::span<const Id> TensorBuilder::arguments(Id id, std::size_t least) const {
 }
 
 // For a parameter, the call that makes its data.
-TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) const {
+TensorBuilder::Making TensorBuilder::making_of(Id id, std::size_t depth) {
   constexpr std::size_t kMostWrappings = 8;
   const std::string function = called(id);
+  if (const auto change = change_of_tensor(pickle_, id))
+    fail(id, ErrorKind::unsupported,
+         fmt::format("the pickle changes what {} makes: {}; PyTorch's own files do not: in Python, load it where that "
+                     "is safe, and save its state_dict()",
+                     function, *change));
+  if (has_attributes(pickle_, id) && with_attributes_++ == 0) first_with_attributes_ = pickle_.offset(id);
   if (depth < kMostWrappings && (function == "torch._utils._rebuild_parameter" ||
                                  function == "torch._utils._rebuild_parameter_with_state" || function == kParameter)) {
     const Id data = arguments(id, 1)[0];
@@ -103,10 +102,21 @@ std::uint64_t TensorBuilder::natural(Id id, std::string_view field) const {
   fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a non-negative integer of 63 bits", field));
 }
 
+// A list that changed after the function got it had other numbers then.
+void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
+  if (pickle_.is_changed_after(container, call))
+    fail(container, ErrorKind::unsupported,
+         fmt::format("{}: the pickle changes the list after {} has got it", field, called(call)));
+}
+
 // Of a tuple or a list, a number for each dimension.
-std::span<const Id> TensorBuilder::items(Id id, std::string_view field) const {
-  if (called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty())
-    id = pickle_.items(pickle_.call(id).arguments)[0];
+std::span<const Id> TensorBuilder::items(const Making& making, Id id, std::string_view field) const {
+  refuse_changed(id, making.id, field);
+  if (called(id) == "torch.Size" && !pickle_.items(pickle_.call(id).arguments).empty()) {
+    const Id list = pickle_.items(pickle_.call(id).arguments)[0];
+    refuse_changed(list, id, field);
+    id = list;
+  }
   if (pickle_.kind(id) != Kind::tuple && pickle_.kind(id) != Kind::list)
     fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tuple", field));
   const std::span<const Id> items = pickle_.items(id);
@@ -125,15 +135,17 @@ TensorBuilder::View TensorBuilder::view_of(const Making& making) const {
   View view;
   view.storage = arguments[0];
   view.offset = natural(arguments[1], "storage_offset");
-  for (const Id length : items(arguments[2], "size")) view.shape.push_back(natural(length, "size"));
-  for (const Id stride : items(arguments[3], "stride")) {
+  for (const Id length : items(making, arguments[2], "size")) view.shape.push_back(natural(length, "size"));
+  for (const Id stride : items(making, arguments[3], "stride")) {
     if (pickle_.kind(stride) != Kind::integer) fail(stride, ErrorKind::invalid_file, "stride: expected integers");
     view.strides.push_back(pickle_.integer(stride));
   }
   if (view.shape.size() != view.strides.size())
     fail(making.id, ErrorKind::invalid_file,
          fmt::format("{} sizes and {} strides", view.shape.size(), view.strides.size()));
-  refuse_pending(arguments.subspan(std::min<std::size_t>(arguments.size(), has_dtype ? 7 : 6)));
+  const auto metadata = arguments.subspan(std::min<std::size_t>(arguments.size(), has_dtype ? 7 : 6));
+  if (!metadata.empty()) refuse_changed(metadata[0], making.id, "metadata");
+  refuse_pending(metadata);
   if (!has_dtype) return view;
   const Id dtype = arguments[6];
   const std::string name = pickle_.kind(dtype) == Kind::global ? full_name(pickle_.global(dtype)) : std::string();
@@ -191,13 +203,13 @@ Tensor TensorBuilder::dense(std::string name, const View& view) const {
 }
 
 // Of a sparse or quantized tensor.
-Tensor TensorBuilder::dense_part(std::string name, Id id) const {
+Tensor TensorBuilder::dense_part(std::string name, Id id) {
   if (!is_tensor(id)) fail(id, ErrorKind::invalid_file, fmt::format("{}: expected a tensor", name));
   return dense(std::move(name), view_of(making_of(id, 0)));
 }
 
 // A layout, and in a tuple its index tensors, its values, its size.
-Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
+Tensor TensorBuilder::sparse(std::string name, const Making& making) {
   require_arguments(making, 2);
   const Id layout = making.arguments[0];
   std::string form;
@@ -215,7 +227,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
   const std::span<const Id> parts = pickle_.items(data);
   Tensor tensor;
   tensor.name = std::move(name);
-  for (const Id length : items(parts[is_coo ? 2 : 3], "size")) tensor.shape.push_back(natural(length, "size"));
+  for (const Id length : items(making, parts[is_coo ? 2 : 3], "size")) tensor.shape.push_back(natural(length, "size"));
   if (!element_count(tensor.shape)) fail(data, ErrorKind::invalid_file, "size: more than 2^64 elements");
   if (tensor.shape.empty())
     fail(data, ErrorKind::unsupported, "a sparse tensor without dimensions is not read: in Python, save x.to_dense()");
@@ -242,6 +254,17 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) const {
   }
   if (const auto fault = sparse_structure_fault(tensor)) throw Error(ErrorKind::invalid_file, *fault);
   return tensor;
+}
+
+std::vector<Finding> TensorBuilder::findings() const {
+  std::vector<Finding> findings;
+  if (auto rounded = rounded_scales()) findings.push_back(*std::move(rounded));
+  if (with_attributes_ > 0)
+    findings.push_back({Severity::warning,
+                        fmt::format("{} tensor{} attributes of {} own, which are left out", with_attributes_,
+                                    with_attributes_ == 1 ? " has" : "s have", with_attributes_ == 1 ? "its" : "their"),
+                        path_, first_with_attributes_});
+  return findings;
 }
 
 }  // namespace poise::pytorch

@@ -3,11 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <poise/error.hpp>
 #include <poise/finding.hpp>
 #include <poise/tensor.hpp>
 
+#include "formats/pytorch/calls.hpp"
 #include "formats/pytorch/storages.hpp"
 #include "syntax/pickle.hpp"
 
@@ -27,8 +29,8 @@ class TensorBuilder {
   // whole tensor). Requires: is_tensor(id).
   Tensor make(std::string name, pickle::Id id);
 
-  // A finding about scales that float32 does not hold; nothing if there are none.
-  std::optional<Finding> rounded_scales() const;
+  // Findings about scales that float32 does not hold, and about attributes of tensors, which are left out.
+  std::vector<Finding> findings() const;
 
  private:
   // A function with its arguments.
@@ -47,19 +49,21 @@ class TensorBuilder {
   };
 
   [[noreturn]] void fail(pickle::Id id, ErrorKind kind, const std::string& problem) const;
-  std::string called(pickle::Id id) const;
+  std::string called(pickle::Id id) const { return called_name(pickle_, id); }
   std::span<const pickle::Id> arguments(pickle::Id id, std::size_t least) const;
-  Making making_of(pickle::Id id, std::size_t depth) const;
+  Making making_of(pickle::Id id, std::size_t depth);
   Making making_of_type(pickle::Id id) const;
   void require_arguments(const Making& making, std::size_t least) const;
   std::uint64_t natural(pickle::Id id, std::string_view field) const;
-  std::span<const pickle::Id> items(pickle::Id id, std::string_view field) const;
+  std::span<const pickle::Id> items(const Making& making, pickle::Id id, std::string_view field) const;
+  void refuse_changed(pickle::Id container, pickle::Id call, std::string_view field) const;
   void refuse_pending(std::span<const pickle::Id> metadata) const;
   View view_of(const Making& making) const;
+  std::optional<Finding> rounded_scales() const;
   StorageName storage_of(const View& view) const;
   Tensor dense(std::string name, const View& view) const;
-  Tensor dense_part(std::string name, pickle::Id id) const;
-  Tensor sparse(std::string name, const Making& making) const;
+  Tensor dense_part(std::string name, pickle::Id id);
+  Tensor sparse(std::string name, const Making& making);
   Tensor quantized(std::string name, const Making& making);
   // What codes mean: scale, zero point and, for several, their axis; and what unsigned codes add to a zero point.
   struct Quantizer {
@@ -76,6 +80,8 @@ class TensorBuilder {
   Storages& storages_;
   std::size_t rounded_ = 0;
   std::uint64_t first_rounded_ = 0;  // where it is in the file
+  std::size_t with_attributes_ = 0;
+  std::uint64_t first_with_attributes_ = 0;
 };
 
 }  // namespace poise::pytorch

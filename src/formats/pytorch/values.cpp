@@ -79,10 +79,25 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-std::string Values::called(Id id) const {
-  if (pickle_.kind(id) != Kind::call) return {};
-  const Id function = pickle_.call(id).function;
-  return pickle_.kind(function) == Kind::global ? full_name(pickle_.global(function)) : std::string();
+// key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. Nothing for others, and
+// for lists that the pickle changes after the call.
+std::optional<std::vector<Id>> Values::argument_pairs(Id id, std::size_t place) const {
+  const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
+  if (arguments.size() <= place) return std::vector<Id>();
+  const Id argument = arguments[place];
+  if (arguments.size() > place + 1 || pickle_.is_changed_after(argument, id)) return std::nullopt;
+  const Kind kind = pickle_.kind(argument);
+  const std::span<const Id> items =
+      kind == Kind::dict || kind == Kind::list ? pickle_.items(argument) : std::span<const Id>();
+  if (kind == Kind::dict) return std::vector<Id>(items.begin(), items.end());
+  if (kind != Kind::list || called(id) == "collections.Counter") return std::nullopt;
+  std::vector<Id> pairs;
+  for (const Id pair : items) {
+    const bool is_list = pickle_.kind(pair) == Kind::list || pickle_.kind(pair) == Kind::tuple;
+    if (!is_list || pickle_.items(pair).size() != 2 || pickle_.is_changed_after(pair, id)) return std::nullopt;
+    pairs.insert(pairs.end(), pickle_.items(pair).begin(), pickle_.items(pair).end());
+  }
+  return pairs;
 }
 
 std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
@@ -97,16 +112,11 @@ std::optional<std::vector<Values::Pair>> Values::mapping(Id id) const {
   const std::string name = called(id);
   if (!is_one_of(kMappings, name)) return std::nullopt;
   const pickle::Call& call = pickle_.call(id);
-  // Of Python 2: a list of pairs.
-  const std::span<const Id> arguments = pickle_.items(call.arguments);
-  if (name == kMappings[0] && arguments.size() == 1 && pickle_.kind(arguments[0]) == Kind::list) {
-    for (const Id pair : pickle_.items(arguments[0])) {
-      const bool is_list = pickle_.kind(pair) == Kind::list || pickle_.kind(pair) == Kind::tuple;
-      if (!is_list || pickle_.items(pair).size() != 2) return std::nullopt;
-      add(pickle_.items(pair));
-    }
-  } else if (arguments.size() == 1 && pickle_.kind(arguments[0]) == Kind::dict) {
-    add(pickle_.items(arguments[0]));
+  if (!call.keywords.empty()) return std::nullopt;
+  if (call.how == pickle::Call::How::called) {  // __new__ of these looks at no arguments
+    const auto items = argument_pairs(id, name == "collections.defaultdict" ? 1 : 0);
+    if (!items) return std::nullopt;
+    add(*items);
   }
   add(call.pairs);
   return pairs;
@@ -214,9 +224,10 @@ std::optional<Value> Values::convert_call(Id id, std::size_t depth, std::string&
   if (const auto pairs = mapping(id)) return convert_mapping(*pairs, depth, why);
   if (is_one_of(kLists, name)) {
     if (arguments.empty()) return convert_list(call.items, depth, why);
-    if (arguments.size() == 1 &&
-        (pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple))
-      return convert_list(pickle_.items(arguments[0]), depth, why);
+    const bool is_list = pickle_.kind(arguments[0]) == Kind::list || pickle_.kind(arguments[0]) == Kind::tuple;
+    const bool is_made =
+        call.how == pickle::Call::How::called && call.items.empty() && !pickle_.is_changed_after(arguments[0], id);
+    if (arguments.size() == 1 && is_list && is_made) return convert_list(pickle_.items(arguments[0]), depth, why);
   }
   if (is_one_of(kNamespaces, name) && call.state) return convert(*call.state, depth + 1, why);
   if (name.starts_with("pathlib.") && is_expected(name)) return convert_path(arguments, why);

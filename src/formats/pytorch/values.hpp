@@ -7,6 +7,7 @@
 
 #include <poise/value.hpp>
 
+#include "formats/pytorch/calls.hpp"
 #include "syntax/pickle.hpp"
 #include "syntax/value_budget.hpp"
 
@@ -21,7 +22,8 @@ class Values {
     pickle::Id key;
     pickle::Id value;
   };
-  // Of a dict, OrderedDict, defaultdict or Counter; nothing for other objects.
+  // Of a dict, OrderedDict, defaultdict or Counter; nothing for other objects, and for those that are made in no way
+  // that is known here.
   std::optional<std::vector<Pair>> mapping(pickle::Id id) const;
 
   // What an object without a meaning here is, for people: "an object of a.Class"; nothing for others.
@@ -33,7 +35,8 @@ class Values {
   std::optional<Value> convert(pickle::Id id, std::string& why);
 
  private:
-  std::string called(pickle::Id id) const;
+  std::string called(pickle::Id id) const { return called_name(pickle_, id); }
+  std::optional<std::vector<pickle::Id>> argument_pairs(pickle::Id id, std::size_t place) const;
   std::optional<Value> convert(pickle::Id id, std::size_t depth, std::string& why);
   std::optional<Value> convert_list(std::span<const pickle::Id> items, std::size_t depth, std::string& why);
   std::optional<Value> convert_mapping(const std::vector<Pair>& pairs, std::size_t depth, std::string& why);

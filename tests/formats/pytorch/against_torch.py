@@ -12,6 +12,7 @@ import json
 import pathlib
 import pickle
 import pickletools
+import random
 import shutil
 import subprocess
 import sys
@@ -299,9 +300,15 @@ with tempfile.TemporaryDirectory() as directory:
     shutil.copytree(nano, copy)
     torch.save({"lr": 0.1}, copy / "optimizer.pt")
     assert json.loads(poise("verify", "--json", copy))["ok"]
-    (copy / "numbers.bin").write_bytes(b"\x80\2" + bytes(range(64)))
-    (copy / "module.bin").write_bytes(b"\x80\2cmy.training\nArguments\n)R.")
+    (copy / "numbers.bin").write_bytes(bytes(range(64)))
     assert json.loads(poise("verify", "--json", copy))["ok"]
+    for name, content, words in (
+        ("module.bin", b"\x80\2cmy.training\nArguments\n)R.", "it names my.training.Arguments"),
+        ("numbers.bin", b"\x80\2" + bytes(range(64)), "a pickle breaks off"),
+    ):
+        (copy / name).write_bytes(content)
+        assert words in told(copy), name
+        (copy / name).unlink()
     for name, content in (
         ("training_args.bin", old[:2] + attack + old[2:]),
         ("broken.bin", b"\x80\2" + attack + b"\xff"),
@@ -352,3 +359,68 @@ with tempfile.TemporaryDirectory() as directory:
         assert refused.returncode == 1 and told in refused.stderr, refused
     torch.save({"x": pending(torch.ones(2), {"conj": False, "neg": False})}, path / "done.pt")
     assert json.loads(poise("verify", "--json", path / "done.pt"))["ok"]
+
+    # Steps that change a tensor in PyTorch after it is made: torch reads other numbers than the arguments say, and Poise
+    # refuses the file.
+    class Changed:
+        def __init__(self, tensor, state=None, pairs=()):
+            self.tensor, self.state, self.pairs = tensor, state, pairs
+
+        def __reduce_ex__(self, protocol):
+            function, arguments = self.tensor.__reduce_ex__(protocol)
+            return function, arguments, self.state, None, iter(self.pairs)
+
+    ones, twos = torch.ones(2), torch.full((2,), 2.0)
+    rebuild, arguments = ones.__reduce_ex__(2)
+    of_type = (rebuild, torch.nn.Parameter, arguments, {"data": twos})
+    kept = Call(torch._utils._rebuild_parameter, (ones, False, collections.OrderedDict()))
+    for changed, has_others in (
+        (Changed(ones, pairs=[(0, 5.0)]), True),
+        (Changed(ones, pairs=[(0, 5.0), (1, 6.0)]), True),
+        (Changed(ones, (twos.storage(), 0, (2,), (1,))), True),
+        (Changed(ones, (twos, None, collections.OrderedDict(), False, False)), True),
+        (Call(torch._tensor._rebuild_from_type_v2, of_type), True),
+        (Call(rebuild, (*arguments[:5], {0: torch.Size})), False),
+        (Changed(ones), False),
+        (kept, False),
+    ):
+        torch.save({"x": changed}, path / "changed.pt")
+        read = torch.load(path / "changed.pt")["x"]
+        assert torch.equal(read, ones) != has_others, (changed, read)
+        refused = subprocess.run([POISE, "inspect", path / "changed.pt"], capture_output=True, text=True)
+        is_kept = changed is kept or (isinstance(changed, Changed) and not changed.state and not changed.pairs)
+        assert refused.returncode == (0 if is_kept else 1), (changed.__dict__, refused)
+        assert is_kept or "the pickle changes what torch._" in refused.stderr, refused
+
+    # What training saves: the states of optimizers, schedulers and random numbers, averages, options.
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
+    module[0].weight.tensor_model_parallel = True
+    optimizer = torch.optim.AdamW(module.parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [2, 3])
+    module(torch.randn(5, 3)).sum().backward()
+    optimizer.step()
+    scheduler.step()
+    training = {
+        "state_dict": module.state_dict(),
+        "parameters": list(module.parameters()),
+        "average": torch.optim.swa_utils.AveragedModel(module).state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "scheduler": scheduler.state_dict(),
+        "random": {"python": random.getstate(), "numpy": numpy.random.get_state(), "torch": torch.get_rng_state()},
+        "best": numpy.float64(0.5),
+        "curve": [numpy.float32(1.5), numpy.int64(3), numpy.bool_(True)],
+        "array": numpy.arange(6, dtype=">i2").reshape(2, 3),
+        "words": numpy.array(["a", "bc"]),
+        "counts": collections.Counter("abca"),
+        "groups": collections.defaultdict(list, {"a": [1]}),
+        "options": argparse.Namespace(lr=0.1, out=pathlib.Path("/a"), dtype=torch.bfloat16),
+        "slices": [slice(1, 5), range(3), frozenset([2]), complex(1, 2), bytearray(b"x"), b""],
+    }
+    for zipped in (True, False):
+        for protocol in range(1 if not zipped else 2, 6):
+            saved = {key: value for key, value in training.items() if protocol > 1 or key != "options"}  # by copyreg
+            torch.save(saved, path / "training.pt", pickle_protocol=protocol, _use_new_zipfile_serialization=zipped)
+            done = subprocess.run([POISE, "verify", "--json", path / "training.pt"], capture_output=True, text=True)
+            report = json.loads(done.stdout)
+            errors = [one for one in report["files"][0]["findings"] if one["severity"] == "error"]
+            assert not errors and report["ok"], (protocol, zipped, errors)

@@ -1,0 +1,343 @@
+#include "formats/pytorch/calls.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "formats/pytorch/globals.hpp"
+
+namespace poise::pytorch {
+namespace {
+
+using pickle::Call;
+using pickle::Id;
+using pickle::Kind;
+using pickle::Pickle;
+
+// The state that BUILD may give to what a function makes.
+enum class State : std::uint8_t {
+  none,
+  fields,  // a dict of attributes
+  tensor,  // of the oldest parameters: requires_grad, volatile, no hooks
+  array,   // of numpy.ndarray
+  type,    // of numpy.dtype
+};
+
+// What may be called, as pickles of checkpoints do; other expected names are only named.
+struct CallRule {
+  std::string_view name;
+  State state = State::none;
+  bool has_items = false;  // APPENDS, ADDITEMS
+  bool has_pairs = false;  // SETITEMS
+};
+constexpr std::array kCallRules = std::to_array<CallRule>({
+    {"torch._utils._rebuild_tensor", State::tensor},
+    {"torch._utils._rebuild_tensor_v2", State::tensor},
+    {"torch._utils._rebuild_tensor_v3", State::tensor},
+    {"torch._utils._rebuild_parameter", State::tensor},
+    {"torch._utils._rebuild_parameter_with_state", State::tensor},
+    {"torch._utils._rebuild_sparse_tensor", State::tensor},
+    {"torch._utils._rebuild_sparse_csr_tensor", State::tensor},
+    {"torch._utils._rebuild_qtensor", State::tensor},
+    {"torch._utils._rebuild_meta_tensor_no_storage", State::tensor},
+    {"torch._utils._rebuild_device_tensor_from_numpy", State::tensor},
+    {"torch._utils._rebuild_device_tensor_from_cpu_tensor", State::tensor},
+    {"torch._tensor._rebuild_from_type_v2", State::tensor},
+    {"torch.nn.parameter.Parameter", State::tensor},
+    {"torch.nn.parameter.Buffer", State::tensor},
+    {"torch.Tensor", State::tensor},
+    {"torch.serialization._get_layout"},
+    {"torch.Size"},
+    {"torch.device"},
+    {"collections.OrderedDict", State::fields, false, true},
+    {"collections.defaultdict", State::none, false, true},
+    {"collections.Counter", State::none, false, true},
+    {"builtins.set", State::none, true},
+    {"builtins.frozenset"},
+    {"builtins.bytes"},
+    {"builtins.bytearray"},
+    {"builtins.complex"},
+    {"builtins.slice"},
+    {"builtins.range"},
+    {"builtins.xrange"},
+    {"_codecs.encode"},
+    {"numpy.core.multiarray.scalar"},
+    {"numpy._core.multiarray.scalar"},
+    {"numpy.core.multiarray._reconstruct", State::array},
+    {"numpy._core.multiarray._reconstruct", State::array},
+    {"numpy.core.numeric._frombuffer"},
+    {"numpy._core.numeric._frombuffer"},
+    {"numpy.dtype", State::type},
+    {"argparse.Namespace", State::fields},
+    {"types.SimpleNamespace", State::fields},
+    {"pathlib.Path"},
+    {"pathlib.PosixPath"},
+    {"pathlib.WindowsPath"},
+    {"pathlib.PurePosixPath"},
+    {"pathlib.PureWindowsPath"},
+});
+
+// torch._tensor._rebuild_from_type_v2 calls its first argument with its third.
+constexpr std::string_view kRebuildType = "torch._tensor._rebuild_from_type_v2";
+constexpr std::string_view kRebuilds = "torch._utils._rebuild_";
+// A defaultdict calls its argument, without arguments.
+constexpr std::array<std::string_view, 8> kFactories = {"builtins.list",  "builtins.dict",          "builtins.set",
+                                                        "builtins.int",   "builtins.str",           "builtins.tuple",
+                                                        "builtins.float", "collections.OrderedDict"};
+
+const CallRule* find_rule(std::string_view name) {
+  const auto found = std::ranges::find(kCallRules, name, &CallRule::name);
+  return found == kCallRules.end() ? nullptr : &*found;
+}
+
+std::string canonical_global(const Pickle& pickle, Id id) {
+  return pickle.kind(id) == Kind::global ? canonical_name(full_name(pickle.global(id))) : std::string();
+}
+
+bool is_empty_mapping(const Pickle& pickle, Id id) {
+  if (id == pickle::kNone) return true;
+  if (pickle.kind(id) == Kind::dict) return pickle.items(id).empty();
+  if (pickle.kind(id) != Kind::call) return false;
+  const Call& call = pickle.call(id);
+  return called_name(pickle, id) == "collections.OrderedDict" && pickle.items(call.arguments).empty() &&
+         call.pairs.empty() && call.items.empty() && call.keywords.empty() && !call.state;
+}
+
+// Numbers, texts and lists of them, which no program calls or computes with as with tensors.
+bool is_plain(const Pickle& pickle, Id id, std::size_t depth = 0) {
+  constexpr std::size_t kMostLevels = 8;
+  switch (pickle.kind(id)) {
+    case Kind::call:
+    case Kind::persistent: return false;
+    case Kind::global: return named_dtype(full_name(pickle.global(id))).has_value();
+    case Kind::tuple:
+    case Kind::list:
+    case Kind::set:
+    case Kind::dict:
+      return depth < kMostLevels &&
+             std::ranges::all_of(pickle.items(id), [&](Id item) { return is_plain(pickle, item, depth + 1); });
+    default: return true;
+  }
+}
+
+// torch sets each of them: setattr(tensor, "data", value) gives the tensor other numbers.
+std::optional<std::string> change_by_attributes(const Pickle& pickle, Id state) {
+  constexpr std::array<std::string_view, 5> kSetters = {"data", "grad", "real", "imag", "names"};
+  if (is_empty_mapping(pickle, state)) return std::nullopt;
+  if (pickle.kind(state) != Kind::dict) return "its attributes are not a dict";
+  const std::span<const Id> items = pickle.items(state);
+  for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
+    if (pickle.kind(items[i]) != Kind::text) return "the name of an attribute is not text";
+    const std::string_view name = pickle.text(items[i]);
+    const bool is_setter = std::ranges::find(kSetters, name) != kSetters.end() || name.starts_with("__");
+    if (is_setter || !is_plain(pickle, items[i + 1])) return fmt::format("its attribute {} changes it", name);
+  }
+  return std::nullopt;
+}
+
+// The arguments of a function that are its result's attributes, and its hooks: their places, 0 for none.
+struct Extras {
+  std::string_view name;
+  std::size_t attributes = 0;
+  std::size_t hooks = 0;
+};
+constexpr std::array kExtras = std::to_array<Extras>({
+    {"torch._tensor._rebuild_from_type_v2", 3, 0},
+    {"torch._utils._rebuild_parameter_with_state", 3, 2},
+    {"torch._utils._rebuild_parameter", 0, 2},
+    {"torch._utils._rebuild_tensor_v2", 0, 5},
+    {"torch._utils._rebuild_tensor_v3", 0, 5},
+    {"torch._utils._rebuild_qtensor", 0, 6},
+});
+
+// An argument of a function, or None.
+Id argument(std::span<const Id> arguments, std::size_t place) {
+  return place > 0 && place < arguments.size() ? arguments[place] : pickle::kNone;
+}
+
+std::optional<std::string> change_by_arguments(const Pickle& pickle, std::string_view name,
+                                               std::span<const Id> arguments) {
+  const auto extras = std::ranges::find(kExtras, name, &Extras::name);
+  if (extras == kExtras.end()) return std::nullopt;
+  if (!is_empty_mapping(pickle, argument(arguments, extras->hooks)))
+    return "it has hooks, which PyTorch calls when it computes";
+  const Id attributes = argument(arguments, extras->attributes);
+  const bool is_pair = pickle.kind(attributes) == Kind::tuple && pickle.items(attributes).size() == 2;
+  if (!is_pair) return change_by_attributes(pickle, attributes);
+  for (const Id part : pickle.items(attributes)) {
+    if (auto change = change_by_attributes(pickle, part)) return change;
+  }
+  return std::nullopt;
+}
+
+// (requires_grad, volatile, hooks); other forms set a tensor's data or storage.
+bool is_tensor_state(const Pickle& pickle, Id state) {
+  if (pickle.kind(state) != Kind::tuple || pickle.items(state).size() != 3) return false;
+  const std::span<const Id> parts = pickle.items(state);
+  return pickle.kind(parts[0]) == Kind::boolean && pickle.kind(parts[1]) == Kind::boolean &&
+         is_empty_mapping(pickle, parts[2]);
+}
+
+// Of numpy.dtype: a version, an order, no parts, and flags that fit its word. NumPy believes the flags of a state: with
+// wrong ones, it takes the bytes of an array for the addresses of objects.
+std::optional<std::string> fault_of_type(const Pickle& pickle, const Call& call) {
+  constexpr std::string_view kWords = "biufcSUVMm?O";
+  constexpr std::int64_t kObjectFlags = 63;  // as numpy.dtype("O").__reduce__() gives them
+  constexpr std::int64_t kAddressFlags = 7;
+  const std::span<const Id> arguments = pickle.items(call.arguments);
+  const std::string_view word =
+      !arguments.empty() && pickle.kind(arguments[0]) == Kind::text ? pickle.text(arguments[0]) : std::string_view();
+  const bool is_word = !word.empty() && kWords.find(word[0]) != std::string_view::npos &&
+                       word.find_first_not_of("0123456789", 1) == std::string_view::npos;
+  if (!is_word) return fmt::format("with \"{}\", which is not the name of a plain type", word);
+  if (!call.state) return std::nullopt;
+  if (pickle.kind(*call.state) != Kind::tuple) return "with a state that is not a tuple";
+  const std::span<const Id> state = pickle.items(*call.state);
+  constexpr std::size_t kParts = 7;
+  if (state.size() < kParts) return "with a state that is too short";
+  const bool has_fields = std::ranges::any_of(state.subspan(2, 3), [](Id part) { return part != pickle::kNone; });
+  if (has_fields) return "with fields: Poise knows types of one number, text or object";
+  const auto number = [&](std::size_t i) {
+    return pickle.kind(state[i]) == Kind::integer ? pickle.integer(state[i]) : 0;
+  };
+  const std::int64_t flags = state.size() > kParts ? number(kParts) : word[0] == 'O' ? kObjectFlags : 0;
+  const bool fits = word[0] == 'O' ? flags == kObjectFlags && number(5) < 0 : (flags & kAddressFlags) == 0;
+  if (!fits) return fmt::format("with a state that does not fit the type {}", word);
+  return std::nullopt;
+}
+
+bool is_type(const Pickle& pickle, Id id) { return called_name(pickle, id) == "numpy.dtype"; }
+
+// (version, shape, type, order, data); the oldest have no version.
+bool is_array_state(const Pickle& pickle, Id state) {
+  if (pickle.kind(state) != Kind::tuple) return false;
+  const std::span<const Id> parts = pickle.items(state);
+  return (parts.size() == 5 && is_type(pickle, parts[2])) || (parts.size() == 4 && is_type(pickle, parts[1]));
+}
+
+bool is_fields(const Pickle& pickle, Id state) {
+  return pickle.kind(state) == Kind::dict || called_name(pickle, state) == "collections.OrderedDict";
+}
+
+// Checks one call after the other.
+class CallCheck {
+ public:
+  CallCheck(const Pickle& pickle, const std::string& path) : pickle_(pickle), path_(path) {}
+
+  std::vector<Finding> run() {
+    for (Id id = 0; id < pickle_.objects(); ++id) {
+      if (pickle_.kind(id) == Kind::call) check(id);
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  // Each problem once, at its first place.
+  void report(Id id, std::string problem) {
+    if (problems_.insert(problem).second)
+      findings_.push_back({Severity::error, std::move(problem), path_, pickle_.offset(id)});
+  }
+
+  void check(Id id) {
+    const Call& call = pickle_.call(id);
+    const std::string name = canonical_global(pickle_, call.function);
+    if (name.empty()) return report(id, "it calls an object that it makes itself, which no checkpoint needs");
+    if (!is_expected(name)) return;  // unexpected_globals() reports it
+    const CallRule* const rule = find_rule(name);
+    if (rule == nullptr) return report(id, fmt::format("it calls {}, which checkpoints only name", name));
+    if (rule->state == State::tensor) {
+      if (const auto change = change_of_tensor(pickle_, id))
+        report(id, fmt::format("it changes a tensor that {} makes: {}", name, *change));
+    } else {
+      check_changes(id, *rule);
+    }
+    if (const auto problem = fault_of_arguments(name, call)) report(id, fmt::format("it calls {} {}", name, *problem));
+  }
+
+  void check_changes(Id id, const CallRule& rule) {
+    const Call& call = pickle_.call(id);
+    const bool has_state = call.state && *call.state != pickle::kNone;
+    const bool is_known = !has_state || (rule.state == State::fields && is_fields(pickle_, *call.state)) ||
+                          (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
+                          rule.state == State::type;  // fault_of_type() checks it
+    if (!is_known) report(id, fmt::format("it gives an object of {} a state that is not one of it", rule.name));
+    const bool is_changed = (!call.items.empty() && !rule.has_items) || (!call.pairs.empty() && !rule.has_pairs);
+    if (is_changed) report(id, fmt::format("it sets items of an object of {}, which has none", rule.name));
+    if (!call.keywords.empty()) report(id, fmt::format("it calls {} with names of arguments", rule.name));
+  }
+
+  std::optional<std::string> fault_of_arguments(std::string_view name, const Call& call) const {
+    const std::span<const Id> arguments = pickle_.items(call.arguments);
+    const Id first = arguments.empty() ? pickle::kNone : arguments[0];
+    const std::string first_name = canonical_global(pickle_, first);
+    if (name == kRebuildType) {
+      // What the function itself gets is only in a tuple: it must call nothing.
+      if (find_rule(first_name) == nullptr || !first_name.starts_with(kRebuilds))
+        return "with a function to call that does not rebuild a tensor";
+    } else if (name == "collections.defaultdict") {
+      if (first != pickle::kNone && std::ranges::find(kFactories, first_name) == kFactories.end())
+        return "with a function to call that makes no plain container or number";
+    } else if (name == "numpy.dtype") {
+      return fault_of_type(pickle_, call);
+    } else if (name.ends_with("multiarray._reconstruct")) {
+      if (first_name != "numpy.ndarray") return "for another class than numpy.ndarray";
+    } else if (name.ends_with("multiarray.scalar")) {
+      if (!is_type(pickle_, first)) return "without a type of NumPy";
+    } else if (name.ends_with("numeric._frombuffer")) {
+      if (arguments.size() < 2 || !is_type(pickle_, arguments[1])) return "without a type of NumPy";
+    }
+    return std::nullopt;
+  }
+
+  const Pickle& pickle_;
+  const std::string& path_;
+  std::vector<Finding> findings_;
+  std::unordered_set<std::string> problems_;
+};
+
+}  // namespace
+
+std::string called_name(const Pickle& pickle, Id id) {
+  if (pickle.kind(id) != Kind::call) return {};
+  const Id function = pickle.call(id).function;
+  return pickle.kind(function) == Kind::global ? full_name(pickle.global(function)) : std::string();
+}
+
+std::vector<Finding> unsafe_calls(const Pickle& pickle, const std::string& path) {
+  return CallCheck(pickle, path).run();
+}
+
+std::vector<Finding> unsafe_steps(const Pickle& pickle, const std::string& path) {
+  std::vector<Finding> findings = unexpected_globals(pickle, path);
+  std::ranges::move(unsafe_calls(pickle, path), std::back_inserter(findings));
+  return findings;
+}
+
+std::optional<std::string> change_of_tensor(const Pickle& pickle, Id id) {
+  const Call& call = pickle.call(id);
+  if (!call.pairs.empty() || !call.items.empty()) return "elements of it are set after it was made";
+  if (!call.keywords.empty()) return "it is made with names of arguments";
+  if (call.state && !is_empty_mapping(pickle, *call.state) && !is_tensor_state(pickle, *call.state))
+    return "it gets a state that changes it";
+  const std::string name = called_name(pickle, id);
+  const std::span<const Id> arguments = pickle.items(call.arguments);
+  if (auto change = change_by_arguments(pickle, name, arguments)) return change;
+  // The function and the arguments of another call.
+  if (name != kRebuildType || arguments.size() < 3 || pickle.kind(arguments[2]) != Kind::tuple) return std::nullopt;
+  return change_by_arguments(pickle, canonical_global(pickle, arguments[0]), pickle.items(arguments[2]));
+}
+
+bool has_attributes(const Pickle& pickle, Id id) {
+  const auto extras = std::ranges::find(kExtras, called_name(pickle, id), &Extras::name);
+  if (extras == kExtras.end()) return false;
+  const Id attributes = argument(pickle.items(pickle.call(id).arguments), extras->attributes);
+  const bool is_pair = pickle.kind(attributes) == Kind::tuple;
+  return is_pair
+             ? !std::ranges::all_of(pickle.items(attributes), [&](Id part) { return is_empty_mapping(pickle, part); })
+             : !is_empty_mapping(pickle, attributes);
+}
+
+}  // namespace poise::pytorch

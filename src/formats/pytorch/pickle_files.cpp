@@ -1,0 +1,278 @@
+#include "formats/pytorch/pickle_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/number_text.hpp"
+#include "formats/pytorch/calls.hpp"
+#include "formats/pytorch/checkpoint.hpp"
+#include "formats/pytorch/legacy.hpp"
+#include "io/whole_blob.hpp"
+#include "syntax/pickle.hpp"
+#include "syntax/pickle_program.hpp"
+
+namespace poise::pytorch {
+namespace {
+
+using pickle::Id;
+using pickle::Kind;
+using pickle::Partial;
+using pickle::Pickle;
+
+constexpr std::size_t kMostPickles = 1000;  // of a file, one after the other
+constexpr std::size_t kMostFindings = 100;
+constexpr std::uint64_t kMostUnpromised = 64 << 20;  // bytes of a pickle in a file that does not look like one
+
+// Endings of files that torch.load(), pickle.load(), joblib.load() and the like are given.
+constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
+                                                        ".pickle", ".pk",  ".joblib", ".dill", ".p",   ".th",   ".sav"};
+
+// Begins of files in which those loaders, or people, find others that Poise does not see.
+struct Packed {
+  std::string_view begin;
+  std::string_view what;
+  bool everywhere = false;  // whatever the file is called
+};
+constexpr std::array kPacked = std::to_array<Packed>({
+    {"7z\xbc\xaf\x27\x1c", "a 7z archive", true},
+    {"Rar!\x1a\x07", "a RAR archive", true},
+    {"\x1f\x8b", "compressed by gzip"},
+    {"BZh", "compressed by bzip2"},
+    {"\xfd"
+     "7zXZ",
+     "compressed by xz"},
+    {"\x28\xb5\x2f\xfd", "compressed by zstd"},
+    {"\x04\x22\x4d\x18", "compressed by lz4"},
+    {"\x78\x9c", "compressed by zlib"},
+    {"\x78\xda", "compressed by zlib"},
+    {"\x78\x01", "compressed by zlib"},
+});
+
+bool is_promise(std::string_view name) {
+  const std::string small = to_lower_ascii(name);
+  return std::ranges::any_of(kPromises, [&](std::string_view ending) {
+    return small.ends_with(ending) || small.find(std::string(ending) + ".") != std::string::npos;  // "x.pkl.gz"
+  });
+}
+
+// Bytes of a file that grow as its pickles need them.
+class PickleBytes {
+ public:
+  explicit PickleBytes(BlobPtr blob) : blob_(std::move(blob)), mapped_(blob_->map()) {}
+
+  std::uint64_t size() const { return blob_->size(); }
+
+  std::string begin(std::size_t count) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(std::min<std::uint64_t>(count, size())));
+    blob_->read(0, bytes);
+    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  }
+
+  // Valid while this lives.
+  Partial run(std::uint64_t at, std::uint64_t most, const std::string& name) {
+    constexpr std::uint64_t kFirst = 64 << 10;
+    if (mapped_) {
+      const auto rest = mapped_->subspan(static_cast<std::size_t>(at));
+      return pickle::run_until_error(rest.first(std::min<std::size_t>(rest.size(), most)), name, at);
+    }
+    for (std::uint64_t length = kFirst;; length *= 4) {
+      const std::uint64_t some = std::min({length, size() - at, most});
+      std::vector<std::byte>& piece = pieces_.emplace_back(static_cast<std::size_t>(some));
+      blob_->read(at, piece);
+      Partial partial = pickle::run_until_error(piece, name, at);
+      if (!partial.has_run_out || some == size() - at || some == most) return partial;
+      pieces_.pop_back();
+    }
+  }
+
+ private:
+  BlobPtr blob_;
+  std::optional<std::span<const std::byte>> mapped_;
+  std::deque<std::vector<std::byte>> pieces_;
+};
+
+bool has_calls(const Pickle& pickle) {
+  for (Id id = 0; id < pickle.objects(); ++id) {
+    if (pickle.kind(id) == Kind::call) return true;
+  }
+  return false;
+}
+
+// True for names that Python can import: others are text that begins like a pickle.
+bool is_dotted_name(std::string_view name) {
+  bool at_begin = true;
+  for (const char c : name) {
+    const bool is_letter =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+    const bool is_digit = c >= '0' && c <= '9';
+    if (c == '.' ? at_begin : !is_letter && (at_begin || !is_digit)) return false;
+    at_begin = c == '.';
+  }
+  return !at_begin;
+}
+
+bool has_importable_names(const Pickle& pickle) {
+  return std::ranges::all_of(pickle.globals(), [&](Id id) {
+    return is_dotted_name(pickle.global(id).module) && is_dotted_name(pickle.global(id).name);
+  });
+}
+
+class Check {
+ public:
+  explicit Check(const PickleFile& file) : file_(file), bytes_(file.bytes) {}
+
+  std::vector<Finding> check_all() {
+    const bool is_promised = is_promise(file_.name);
+    if (report_packed(is_promised)) return std::move(findings_);
+    std::uint64_t at = 0;
+    std::size_t most = kMostPickles;
+    for (std::size_t i = 0; at < bytes_.size() && findings_.size() < kMostFindings; ++i) {
+      if (i == most) {
+        if (most == kMostPickles) report(at, fmt::format("more than {} pickles: the rest is not looked at", most));
+        break;
+      }
+      const Partial partial = bytes_.run(at, is_promised ? kMaxPickleBytes : kMostUnpromised, file_.path);
+      if (is_pickle(partial, at, is_promised)) add(partial);
+      if (partial.stop) break;
+      if (i == 0 && is_magic_number(partial.pickle)) most = kLegacyPickles;  // numbers follow
+      at += partial.pickle.size();
+    }
+    return std::move(findings_);
+  }
+
+  std::vector<Finding> check_certain() {
+    for (std::uint64_t at = 0; findings_.size() < kMostFindings;) {
+      const Partial partial = bytes_.run(at, kMaxPickleBytes, file_.path);
+      add(partial);
+      if (partial.stop) break;
+      at += partial.pickle.size();
+      if (at == bytes_.size()) break;
+    }
+    return std::move(findings_);
+  }
+
+ private:
+  void report(std::uint64_t at, std::string problem) {
+    findings_.push_back({Severity::error, file_.prefix + problem, file_.path, place_of(at)});
+  }
+
+  std::optional<std::uint64_t> place_of(std::uint64_t at) const {
+    return file_.begin ? std::optional(*file_.begin + at) : file_.header;
+  }
+
+  bool report_packed(bool is_promised) {
+    constexpr std::size_t kLongest = 8;
+    const std::string begin = bytes_.begin(kLongest);
+    for (const Packed& packed : kPacked) {
+      if (!begin.starts_with(packed.begin) || (!packed.everywhere && !is_promised)) continue;
+      report(0, fmt::format("this is {}, which Poise does not open: nothing in it was looked at; unpack it where that "
+                            "is safe, and verify what it holds",
+                            packed.what));
+      return true;
+    }
+    return false;
+  }
+
+  bool is_pickle(const Partial& partial, std::uint64_t at, bool is_promised) {
+    const Pickle& pickle = partial.pickle;
+    const bool calls = has_calls(pickle);
+    if (!is_promised) return has_importable_names(pickle) && (calls || (!partial.stop && !pickle.globals().empty()));
+    if (!partial.stop || calls || !pickle.globals().empty()) return true;
+    return partial.stop->kind() == ErrorKind::unsupported || begins_with_protocol(at);
+  }
+
+  bool begins_with_protocol(std::uint64_t at) const {
+    constexpr std::byte kProtocol{0x80};
+    constexpr std::byte kNewest{5};
+    std::array<std::byte, 2> begin;
+    if (bytes_.size() - at < begin.size()) return false;
+    file_.bytes->read(at, begin);
+    return begin[0] == kProtocol && begin[1] <= kNewest;
+  }
+
+  // Offsets in messages are those of decoded bytes where there are no others.
+  void add(const Partial& partial) {
+    for (Finding& finding : unsafe_steps(partial.pickle, file_.path)) {
+      finding.message.insert(0, file_.prefix);
+      finding.offset = place_of(finding.offset.value_or(0));
+      findings_.push_back(std::move(finding));
+    }
+    if (!partial.stop) return;
+    constexpr std::string_view kContext = "pickle: ";
+    std::string_view problem = partial.stop->message();
+    if (problem.starts_with(kContext)) problem.remove_prefix(kContext.size());
+    const bool python_stops = partial.stop->kind() == ErrorKind::invalid_file;
+    report(partial.stop->offset().value_or(0),
+           python_stops ? fmt::format("a pickle breaks off, after steps that Python takes: {}", problem)
+                        : fmt::format("Poise cannot follow a pickle to its end, as Python may: {}", problem));
+  }
+
+  const PickleFile& file_;
+  PickleBytes bytes_;
+  std::vector<Finding> findings_;
+};
+
+// Checks the members of an archive, and of archives in it.
+class MemberCheck {
+ public:
+  explicit MemberCheck(std::string path) : path_(std::move(path)) {}
+
+  std::vector<Finding> check(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip,
+                             const std::string& prefix, std::size_t depth) {
+    std::vector<Finding> findings;
+    for (const ZipMember& member : archive.members()) {
+      if (member.bytes == 0 || skip(member.name)) continue;
+      try {
+        std::ranges::move(check(archive, member, prefix + member.name + ": ", depth), std::back_inserter(findings));
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::io) throw;
+        findings.push_back({Severity::error, prefix + member.name + ": " + error.message(), path_, member.header});
+      }
+    }
+    return findings;
+  }
+
+ private:
+  std::vector<Finding> check(const ZipArchive& archive, const ZipMember& member, const std::string& prefix,
+                             std::size_t depth) {
+    constexpr std::size_t kMostLevels = 3;
+    constexpr std::string_view kZip = "PK\3\4";
+    const BlobPtr blob = archive.blob(member);
+    std::array<std::byte, kZip.size()> begin = {};
+    if (member.bytes >= begin.size()) blob->read(0, begin);
+    if (pickle::as_text(begin) == kZip && depth < kMostLevels) {
+      const SourcePtr inner = archive.open(member, max_decoded_bytes(member.stored_bytes), path_);
+      return check(
+          ZipArchive(inner), [](std::string_view) { return false; }, prefix, depth + 1);
+    }
+    // Offsets in an inner archive are not those of the file.
+    const bool is_in_place = !member.deflated && depth == 0;
+    return check_pickles({.bytes = blob,
+                          .name = member.name,
+                          .path = path_,
+                          .prefix = prefix,
+                          .begin = is_in_place ? std::optional(member.begin) : std::nullopt,
+                          .header = depth == 0 ? std::optional(member.header) : std::nullopt});
+  }
+
+  std::string path_;
+};
+
+}  // namespace
+
+std::vector<Finding> check_pickles(const PickleFile& file) { return Check(file).check_all(); }
+std::vector<Finding> check_pickle(const PickleFile& file) { return Check(file).check_certain(); }
+
+std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(std::string_view name)> skip) {
+  return MemberCheck(archive.source()->name()).check(archive, skip, {}, 0);
+}
+
+}  // namespace poise::pytorch
