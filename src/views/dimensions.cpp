@@ -89,24 +89,25 @@ void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte*
 
 }  // namespace
 
-std::optional<Extent> extent_of(std::uint64_t first, std::span<const Dimension> dimensions, std::uint64_t item) {
-  Extent extent{first, first};
+std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<const Dimension> dimensions,
+                                               std::uint64_t item) {
+  ElementRange range{first, first};
   for (const Dimension& dimension : dimensions) {
     const auto reach = checked_mul(dimension.count - 1, magnitude(dimension.stride));
     if (!reach) return std::nullopt;
     if (dimension.stride < 0) {
-      if (*reach > extent.begin) return std::nullopt;
-      extent.begin -= *reach;
+      if (*reach > range.begin) return std::nullopt;
+      range.begin -= *reach;
     } else {
-      const auto end = checked_add(extent.end, *reach);
+      const auto end = checked_add(range.end, *reach);
       if (!end) return std::nullopt;
-      extent.end = *end;
+      range.end = *end;
     }
   }
-  const auto end = checked_add(extent.end, item);
+  const auto end = checked_add(range.end, item);
   if (!end) return std::nullopt;
-  extent.end = *end;
-  return extent;
+  range.end = *end;
+  return range;
 }
 
 Dimensions merged(const Strided& layout) {

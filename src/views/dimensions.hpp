@@ -30,14 +30,15 @@ inline const std::byte* moved(const std::byte* position, std::uint64_t steps, st
 }
 
 // The range [begin, end) of bytes that holds the elements.
-struct Extent {
+struct ElementRange {
   std::uint64_t begin;
   std::uint64_t end;
   std::uint64_t size() const { return end - begin; }
 };
 
 // Nothing on overflow of 64 bits.
-std::optional<Extent> extent_of(std::uint64_t first, std::span<const Dimension> dimensions, std::uint64_t item);
+std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<const Dimension> dimensions,
+                                               std::uint64_t item);
 
 // The same elements in the same order with the fewest dimensions. Empty for a single element.
 Dimensions merged(const Strided& layout);

@@ -40,11 +40,11 @@ class Elements {
   void read(std::uint64_t position, Dimensions& box, std::byte* to) {
     std::uint64_t wanted = item_;
     for (const Dimension& dimension : box) wanted *= dimension.count;
-    const Extent extent = extent_of(position, box, item_).value();
-    if (extent.size() <= std::max(kLeastBytes, kMostWaste * wanted)) {
-      bytes_.resize(static_cast<std::size_t>(extent.size()));
-      blob_.read(extent.begin, bytes_);
-      return copy_box(box, item_, bytes_.data() + (position - extent.begin), to);
+    const ElementRange range = find_element_range(position, box, item_).value();
+    if (range.size() <= std::max(kLeastBytes, kMostWaste * wanted)) {
+      bytes_.resize(static_cast<std::size_t>(range.size()));
+      blob_.read(range.begin, bytes_);
+      return copy_box(box, item_, bytes_.data() + (position - range.begin), to);
     }
     const auto cut = std::ranges::find_if(box, [](const Dimension& dimension) { return dimension.count > 1; });
     const Dimension whole = *cut;
@@ -413,8 +413,8 @@ BlobPtr gathered(BlobPtr blob, const Strided& layout) {
   if (!size) refuse(fmt::format("elements of shape {} take more than 2^64 bytes", to_string(layout.shape)));
   if (*size == 0) return make_memory_blob({}, "no elements");
   Dimensions dimensions = merged(layout);
-  const auto extent = extent_of(layout.offset, dimensions, layout.item_bytes);
-  if (!extent || extent->end > blob->size()) {
+  const auto range = find_element_range(layout.offset, dimensions, layout.item_bytes);
+  if (!range || range->end > blob->size()) {
     refuse(fmt::format("elements of shape {} with strides ({}) from byte {} on are not in {} bytes",
                        to_string(layout.shape), fmt::join(layout.strides, ", "), layout.offset, blob->size()));
   }
