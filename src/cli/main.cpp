@@ -125,9 +125,13 @@ int main(int argc, char** argv) {
     return run(argc, argv);
   } catch (const poise::Error& error) {
     return report(error);
-  } catch (const std::system_error& error) {  // from fmt, when it cannot print
-    if (error.code() == std::errc::broken_pipe) return end_by_sigpipe();
-    complain("cannot write to standard output: " + error.code().message());
+  } catch (const std::system_error& error) {
+    // Printing fails with an error of std::fwrite() or std::fflush(), which also mark the stream. Others come from the
+    // standard library: a thread or a lock that the system refuses.
+    const bool is_output = std::ferror(stdout) != 0;
+    if (is_output && error.code() == std::errc::broken_pipe) return end_by_sigpipe();
+    complain(is_output ? "cannot write to standard output: " + error.code().message()
+                       : "a system call failed: " + printable_message(error.what()));
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // allocates nothing
   } catch (const std::runtime_error& error) {      // from a library that the system refuses a resource, such as a

@@ -205,7 +205,8 @@ def is_whole_but_for_the_finished(job):
         for name in list(state)
         if name.startswith(".") and name.split("/")[0].endswith(".poise-new")
     }
-    state.pop(".m.gguf.poise-undo", None)  # the old bytes and the new ones of an edit in place
+    for name in (".m.gguf.poise-undo", ".m.safetensors.poise-undo"):  # the old bytes and the new ones of an edit in place
+        state.pop(name, None)
     shown = {
         name[1:].replace(".poise-new", "", 1): content for name, content in finished.items() if not name.endswith("/")
     }
@@ -254,6 +255,30 @@ def shrink(poise, scratch, report):
     path.unlink()
 
 
+def refuse_threads(poise, injector, model, scratch, report):
+    """A thread that the system refuses is not an error of standard output, where the answer of a chat goes."""
+    template = scratch / "template.jinja"
+    template.write_text("{% for m in messages %}{{ m.content }}{% endfor %}")
+    command = [poise, "chat", model, "--template", template, "-n", "3"]
+
+    def chat(environment):
+        return subprocess.run(command, env=environment, input=b"Once\n", capture_output=True, timeout=60)
+
+    log = scratch / "calls"
+    assert chat({"LD_PRELOAD": injector, "POISE_FAULT_LOG": str(log)}).returncode == 0
+    counts = dict(line.split() for line in log.read_text().splitlines())
+    refused = 0
+    for position in range(1, int(counts["pthread_create"]) + 1):
+        done = chat({"LD_PRELOAD": injector, "POISE_FAULT": f"pthread_create:{position}:EAGAIN"})
+        report.runs += 1
+        message = done.stderr.decode()
+        refused += done.returncode == 1
+        if done.returncode not in (0, 1) or not message.startswith("poise: ") or "standard output" in message:
+            report.faults.append(f"chat: thread {position}: exit {done.returncode}: {message.strip()[:300]}")
+    if refused == 0:
+        report.faults.append("chat: no thread was refused")
+
+
 def descriptors(pid):
     return list(pathlib.Path(f"/proc/{pid}/fd").iterdir())
 
@@ -275,6 +300,9 @@ def main():
             return (scratch / name).read_bytes()
 
         small = made("small.safetensors", "convert", model / "model.safetensors", "--only", "model.norm.weight")
+        noted = made("noted.zt", "convert", scratch / "small.safetensors")
+        subprocess.run([options.poise, "edit", scratch / "noted.zt", "--set", "note=old"], check=True, capture_output=True)
+        noted = made("noted.safetensors", "convert", scratch / "noted.zt")
         edited = {
             "zt2": made("small.zt", "convert", scratch / "small.safetensors"),
             "zt1": made("small1.zt", "convert", scratch / "small.safetensors", "--to", "zt1"),
@@ -304,6 +332,15 @@ def main():
                 "edit-gguf", ["edit", "@/m.gguf", "--set", "a=" + 100 * "b"], {"m.gguf": named}, options.poise, scratch
             ),
         ]
+        jobs.append(
+            Job(
+                "edit-safetensors",
+                ["edit", "@/m.safetensors", "--set", "note=new"],
+                {"m.safetensors": noted},
+                options.poise,
+                scratch,
+            )
+        )
         assert small
         report = Report()
         for job in jobs:
@@ -311,6 +348,7 @@ def main():
             inject_together(job, options.injector, report)
             kill(job, options.kills, report)
         shrink(options.poise, scratch, report)
+        refuse_threads(options.poise, options.injector, model, scratch, report)
         print("\n".join(report.faults[:50]))
         print(f"{report.runs} runs, {len(report.faults)} faults")
         raise SystemExit(bool(report.faults))
