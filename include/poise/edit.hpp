@@ -1,4 +1,4 @@
-// edit: change the attributes of a zTensor or GGUF file without touching its tensors.
+// edit: change the attributes of a zTensor, GGUF or safetensors file without touching its tensors.
 #pragma once
 
 #include <cstdint>
@@ -17,22 +17,23 @@ struct AttributeChanges {
   // Also if verify() would then find new errors, the model would lose its configuration or vocabulary, or only other
   // programs would see the change.
   bool force = false;
+  bool dry_run = false;  // reports what would be done, and changes nothing
 };
 
 struct EditReport {
   // zTensor 2: appends a new manifest; the old one stays in the file as unused bytes. At every moment the
-  // file is the old or the new one; a failure cuts it back. GGUF, if the tensors can stay in place because
-  // the new header ends in the old one's padding: overwrites the bytes that differ. If the process or the
-  // machine dies meanwhile, readers reject the file until the next edit restores the old bytes. zTensor 1.1
-  // and 1.2, and other GGUF: writes a new file and replaces the old one at once; the kernel copies the
-  // blobs.
+  // file is the old or the new one; a failure cuts it back. GGUF and safetensors, if the tensors can stay in
+  // place because the new header ends in the old one's padding: overwrites the bytes that differ. If the
+  // process or the machine dies meanwhile, readers reject the file until the next edit restores the old
+  // bytes. Others: writes a new file and replaces the old one at once; the kernel copies the tensors.
   enum class Way { appended, in_place, rewritten } way = Way::appended;
   std::uint64_t bytes = 0;              // appended, replaced, or of the new file
   std::vector<std::string> added = {};  // the new keys among those that were set
 };
 
-// A key of GGUF keeps its type: `set` needs a number of that type, or text that spells one. A new key has the type that
-// llama.cpp requires, if known, else the value's. Arrays of GGUF are not edited. Waits for other edits of the same
+// A key of GGUF keeps its type: `set` needs a value of that type, or text that spells one; for an array, JSON. A new
+// key has the type that llama.cpp requires, if known, else the value's. An array of zTensor stays an array, too.
+// Attributes of safetensors, `__metadata__`, are text: other values become JSON text. Waits for other edits of the same
 // file, of this process or another. Throws what open() throws; unsupported for formats without attributes; bad_argument
 // when there is nothing to change, a key is repeated or one to erase is missing, the file could not be opened
 // afterwards, or `force` is needed; io. The file is then unchanged.

@@ -327,14 +327,16 @@ def edit(
     set: typing.Mapping[str, typing.Any] | None = None,
     delete: Patterns = (),
     force: bool = False,
+    dry_run: bool = False,
 ) -> EditReport:
-    """Changes the attributes of a zTensor or GGUF file without touching its tensors.
+    """Changes the attributes of a zTensor, GGUF or safetensors file without touching its tensors.
 
-    set: {key: value}. A key of GGUF keeps its type: it takes a number of that type, or text that spells one. The report
-    names the keys that are new. delete: a key, or a list of them. force: change it although verify() would fail
-    afterwards, or configuration or vocabulary be lost.
+    set: {key: value}. A key of GGUF keeps its type: it takes a value of that type, or text that spells one; lists are
+    spelled in JSON. Attributes of safetensors are text: other values become JSON text. The report names the keys that
+    are new. delete: a key, or a list of them. force: change it although verify() would fail afterwards, or
+    configuration or vocabulary be lost. dry_run: report what would be done, and change nothing.
     """
-    return EditReport(**_poise.edit(path, as_dict("set", set) or {}, _listed(delete), force))
+    return EditReport(**_poise.edit(path, as_dict("set", set) or {}, _listed(delete), force, dry_run))
 
 
 def formats() -> list[FormatInfo]:

@@ -13,6 +13,7 @@
 #include <poise/values.hpp>
 #include <poise/verify.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 #include "formats/format.hpp"
 #include "long_call.hpp"
@@ -346,10 +347,11 @@ py::dict diff_models(const Owner& a, const Owner& b, const py::object& verify, c
 }
 
 py::dict edit_file(const py::object& given, const py::dict& set, const std::vector<std::string>& erase,
-                   const py::object& force) {
+                   const py::object& force, const py::object& dry_run) {
   using namespace py::literals;
   const fs::path path = path_from(given);
-  AttributeChanges changes{.set = {}, .erase = erase, .force = truth("force", force)};
+  AttributeChanges changes{
+      .set = {}, .erase = erase, .force = truth("force", force), .dry_run = truth("dry_run", dry_run)};
   for (const auto& [key, value] : attributes_from(set)) changes.set.emplace_back(key, value);
   const EditReport report = [&] {
     const Released released;

@@ -5,12 +5,16 @@
 #include <fmt/ranges.h>
 
 #include <poise/edit.hpp>
+#include <poise/error.hpp>
+#include <poise/source.hpp>
 
 #include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/format_names.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "io/source_text.hpp"
 
 namespace poise::cli {
 namespace {
@@ -21,19 +25,43 @@ struct EditArguments {
   AttributeChanges changes;
 };
 
-// "KEY=TEXT", divided at the first "=".
-std::pair<std::string, std::string> parse_set(const std::string& text) {
-  const auto equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) refuse("--set", text, "KEY=TEXT");
-  if (!is_utf8(text)) refuse("--set", text, "UTF-8");
-  return {text.substr(0, equals), text.substr(equals + 1)};
+constexpr std::uint64_t kMostFileBytes = 64 << 20;
+
+// The whole of a text file, to the byte. "-": standard input.
+std::string read_value(const std::string& path) {
+  std::string text;
+  if (path == "-") {
+    text = Input().all();
+  } else {
+    const SourcePtr source = Source::open(path, IoMode::read);
+    if (source->size() > kMostFileBytes)
+      throw Error(ErrorKind::bad_argument, fmt::format("--set: a value has at most {} bytes", kMostFileBytes), path);
+    text = read_text(*source, source->size());
+  }
+  if (!is_utf8(text)) throw Error(ErrorKind::bad_argument, "--set: the file is not UTF-8", path);
+  return text;
 }
 
-std::string_view done(EditReport::Way way) {
+// "KEY=TEXT", divided at the first "="; "KEY=@FILE" has the file's text, and "KEY=@@TEXT" the text "@TEXT".
+std::pair<std::string, std::string> parse_set(const std::string& given) {
+  const auto equals = given.find('=');
+  if (equals == std::string::npos || equals == 0) refuse("--set", given, "KEY=TEXT or KEY=@FILE");
+  if (!is_utf8(given)) refuse("--set", given, "UTF-8");
+  std::string text = given.substr(equals + 1);
+  if (text.starts_with("@@")) {
+    text.erase(0, 1);
+  } else if (text.starts_with('@')) {
+    text = read_value(text.substr(1));
+  }
+  return {given.substr(0, equals), std::move(text)};
+}
+
+// What an edit did, or would do.
+std::string_view action(EditReport::Way way, bool is_dry_run) {
   switch (way) {
-    case EditReport::Way::appended: return "appended";
-    case EditReport::Way::in_place: return "replaced in place";
-    case EditReport::Way::rewritten: return "rewrote the file of";
+    case EditReport::Way::appended: return is_dry_run ? "would append" : "appended";
+    case EditReport::Way::in_place: return is_dry_run ? "would replace in place" : "replaced in place";
+    case EditReport::Way::rewritten: return is_dry_run ? "would rewrite the file of" : "rewrote the file of";
   }
   return {};
 }
@@ -41,9 +69,11 @@ std::string_view done(EditReport::Way way) {
 void run(EditArguments& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
   const EditReport report = edit(options.path, options.changes);
-  fmt::print("{}: {} set{}, {} deleted; {} {}\n", printable(options.path), options.changes.set.size(),
+  const bool is_dry_run = options.changes.dry_run;
+  fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", printable(options.path), options.changes.set.size(),
              report.added.empty() ? "" : printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
-             options.changes.erase.size(), done(report.way), human_bytes(report.bytes));
+             options.changes.erase.size(), action(report.way, is_dry_run), human_bytes(report.bytes),
+             is_dry_run ? "; dry run, nothing is written" : "");
 }
 
 }  // namespace
@@ -51,14 +81,16 @@ void run(EditArguments& options) {
 void add_edit(CLI::App& app) {
   const auto options = std::make_shared<EditArguments>();
   CLI::App* command =
-      app.add_subcommand("edit", "Change the attributes of a zTensor or GGUF file without touching its tensors");
+      app.add_subcommand("edit", "Change the attributes of a zTensor, GGUF or safetensors file, not its tensors");
   command
       ->add_option("PATH", options->path,
                    fmt::format("A file of these formats: {}",
                                format_names([](const Format& format) { return format.edit != nullptr; })))
       ->required();
-  command->add_option("--set", options->set, "Give an attribute this text")
-      ->type_name("KEY=TEXT")
+  command
+      ->add_option("--set", options->set,
+                   "Give an attribute this text, or that of a file (@@ begins a text with @); a list is JSON")
+      ->type_name("KEY=TEXT|@FILE")
       ->expected(1)
       ->allow_extra_args(false)  // else CLI11 splits text in brackets
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -69,6 +101,7 @@ void add_edit(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_flag("--force", options->changes.force,
                     "Also where verify would then fail, or the configuration or vocabulary would be lost");
+  command->add_flag("--dry-run", options->changes.dry_run, "Report what would change; write nothing");
   command->callback([options] { run(*options); });
 }
 

@@ -119,8 +119,10 @@ class PreparedEdit {
     (void)before;
     (void)after;
   }
+  // What commit() does; without EditReport::added.
+  virtual EditReport report() const = 0;
   // Changes the file at that path, which is the input's or its link's target. Requires: a FileLock holds it.
-  virtual EditReport commit(const std::filesystem::path& path) = 0;
+  virtual void commit(const std::filesystem::path& path) = 0;
 
  private:
   std::vector<std::string> added_;

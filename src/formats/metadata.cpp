@@ -99,6 +99,15 @@ std::string json_text(const Value& value) {
   return out.take();
 }
 
+std::optional<Value> parse_json_list(std::string_view text) {
+  try {
+    Value value = parse_json(text, "");
+    return value.get_if<Value::Array>() == nullptr ? std::nullopt : std::optional(std::move(value));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 Attributes text_attributes(const Attributes& attributes) {
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : attributes)

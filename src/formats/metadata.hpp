@@ -33,6 +33,9 @@ std::string text_loss(const Attributes& attributes, std::string_view format);
 // A value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
 std::string json_text(const Value& value);
 
+// The items of a JSON array; nothing for another text.
+std::optional<Value> parse_json_list(std::string_view text);
+
 // "a, b become JSON text", the end of a sentence about these attributes; includes what happens to numbers that JSON
 // lacks.
 std::string becomes_json_text(const Attributes& attributes, const std::vector<std::string>& names);

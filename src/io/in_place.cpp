@@ -164,6 +164,15 @@ bool is_interrupted(const fs::path& path) {
   return is_mixture(path);
 }
 
+void require_not_interrupted(const Source& source, std::string_view format) {
+  if (source.descriptor() < 0 || !is_interrupted(source.name())) return;
+  throw Error(ErrorKind::invalid_file,
+              std::string(format) +
+                  ": an edit of this file was interrupted: its header is half old, half new. The next "
+                  "edit brings the old one back",
+              source.name());
+}
+
 void roll_back(const fs::path& path) {
   if (!has_undo_file(path)) return;
   const FileDescriptor file = open_for_writing(path);

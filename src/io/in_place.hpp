@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 #include <poise/source.hpp>
 
@@ -19,6 +20,9 @@ void replace_in_place(const std::filesystem::path& path, std::uint64_t offset, s
 
 // True after an interrupted replacement left some old and some new bytes. Waits for a running replacement.
 bool is_interrupted(const std::filesystem::path& path);
+
+// Throws invalid_file if an edit of the file was interrupted. Sources in memory pass. `format` begins the message.
+void require_not_interrupted(const Source& source, std::string_view format);
 
 // Restores the old bytes after an interrupted replacement, and removes the undo file. Throws io. Requires: a FileLock
 // holds the file.

@@ -110,15 +110,18 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
   std::filesystem::path path = named;
   if (std::filesystem::is_symlink(named, unknown)) path = std::filesystem::canonical(named, unknown);
   if (unknown) path = named;  // opening it reports the reason
-  const FileLock lock(path);  // held from reading to writing
-  roll_back(path);            // an interrupted edit
+  std::optional<FileLock> lock;
+  if (!changes.dry_run) {
+    lock.emplace(path);  // held from reading to writing
+    roll_back(path);     // an interrupted edit
+  }
   // Checks the whole structure before anything changes. Other parts of the model are next to the link.
   const Opened opened = open_with_format(named, {});
   if (opened.format->edit == nullptr) {
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("{} files have no attributes that can be edited, zt and gguf files have", opened.format->info.name),
-        path.string())
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} files have no attributes that can be edited; zt, gguf and safetensors files have",
+                            opened.format->info.name),
+                path.string())
         .with({.kind = Remedy::Kind::convert, .value = "zt"});
   }
   const std::unique_ptr<PreparedEdit> prepared = opened.format->edit(opened.input, changes);
@@ -131,8 +134,9 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
     }
     prepared->require_effect(opened.model, after);
   }
-  EditReport report = prepared->commit(path);
+  EditReport report = prepared->report();
   report.added = prepared->added();
+  if (!changes.dry_run) prepared->commit(path);
   return report;
 }
 

@@ -171,5 +171,52 @@ TEST(Edit, RefusesWhatVerifyWouldFind) {
   }
 }
 
+// A list stays a list, also where the command gives JSON.
+TEST(Edit, ListsOfZtensorStayLists) {
+  const support::TemporaryDirectory directory;
+  const fs::path file = directory / "m.zt";
+  convert(source_directory() / "examples/nano-mistral", file);
+  edit(file, {.set = {{"tags", Value::Array{"a"}}, {"text", "[1]"}}, .erase = {}});
+  edit(file, {.set = {{"tags", R"(["b", "c"])"}, {"text", "[2]"}}, .erase = {}});
+  EXPECT_EQ(attribute_of(file, "tags"), Value(Value::Array{"b", "c"}));
+  EXPECT_EQ(attribute_of(file, "text"), Value("[2]"));
+  const std::string before = support::contents(file);
+  EXPECT_EQ(support::error_of([&] {
+              edit(file, {.set = {{"tags", "b"}}, .erase = {}});
+            }).message(),
+            "tags is a list, and \"b\" is not; a list is JSON, such as [\"a\", \"b\"]");
+  EXPECT_EQ(support::contents(file), before);
+}
+
+// A dry run reports what the edit then does, or the error that it makes, and leaves every byte and every other file.
+TEST(Edit, DryRunChangesNothing) {
+  const support::TemporaryDirectory directory;
+  for (const std::string name : {"m.zt", "m.gguf", "m.safetensors", "old.zt"}) {
+    SCOPED_TRACE(name);
+    const fs::path file = directory / name;
+    ConvertOptions options;
+    if (name == "old.zt") options.format = "zt1";
+    convert(source_directory() / "examples/nano-mistral", file, options);
+    const std::string before = support::contents(file);
+    const std::vector<std::string> names = support::names_in(directory.path());
+    for (const std::string value :
+         {"x", "a text that takes more place than the padding has, for each of the formats"}) {
+      AttributeChanges changes = {.set = {{"note", value}}, .erase = {}, .dry_run = true};
+      const EditReport planned = edit(file, changes);
+      EXPECT_EQ(support::contents(file), before);
+      EXPECT_EQ(support::names_in(directory.path()), names);
+      changes.dry_run = false;
+      const EditReport report = edit(file, changes);
+      EXPECT_EQ(planned.way, report.way);
+      EXPECT_EQ(planned.bytes, report.bytes);
+      EXPECT_EQ(planned.added, report.added);
+      EXPECT_EQ(*open(file).attributes.find("note"), Value(value));
+      support::put(file, before);
+    }
+    const AttributeChanges wrong = {.set = {{"poise.config", "junk"}}, .erase = {}, .dry_run = true};
+    EXPECT_EQ(support::error_of([&] { edit(file, wrong); }).kind(), ErrorKind::bad_argument);
+  }
+}
+
 }  // namespace
 }  // namespace poise

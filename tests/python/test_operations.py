@@ -606,7 +606,9 @@ def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
         ("general.name", 3, "text"),
         ("llama.rope.freq_base", 1e300, "f32"),
         ("tokenizer.ggml.add_eos_token", 1, "bool"),
-        ("tokenizer.ggml.tokens", ["a"], "array"),
+        ("tokenizer.ggml.tokens", [1], "text"),
+        ("tokenizer.ggml.scores", ["a"], "f32"),
+        ("tokenizer.ggml.scores", 1, "f32"),
         ("my.yes", None, "bool"),
     ):
         with pytest.raises(ValueError, match=f"{key} is .*{told}"):

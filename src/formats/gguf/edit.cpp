@@ -19,7 +19,9 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
+#include "formats/edited_beginning.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/key_types.hpp"
 #include "formats/gguf/key_values.hpp"
@@ -27,10 +29,8 @@
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/read.hpp"
 #include "formats/gguf/vocabulary.hpp"
-#include "io/in_place.hpp"
-#include "io/sink.hpp"
+#include "formats/metadata.hpp"
 #include "io/source_range.hpp"
-#include "io/spliced_source.hpp"
 #include "numeric/shortest.hpp"
 #include "syntax/value_number.hpp"
 
@@ -38,13 +38,15 @@ namespace poise::gguf {
 namespace {
 
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+constexpr std::string_view kGeneral = "general.";
+constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
 // An entry in the file.
 struct Entry {
   std::string key;
-  ValueType type = ValueType::text;
+  EntryType type = {};
   std::uint64_t begin = 0;  // in the file, with its key
   std::uint64_t end = 0;
   std::string replaced = {};  // key, type and value; empty: as in the file
@@ -72,7 +74,7 @@ Header read_header(const Source& source) {
   reader.metadata([&](std::string_view key, MetadataValue& value) {
     const std::uint64_t begin = value.position() - key.size() - sizeof(std::uint64_t);
     if (!header.entries.empty()) header.entries.back().end = begin;
-    header.entries.push_back({std::string(key), value.type(), begin});
+    header.entries.push_back({std::string(key), {value.type(), value.item_type()}, begin});
     if (key == kAlignmentKey) header.alignment = value.unsigned_integer().value_or(kUsualAlignment);
     if (key == kTokens && value.type() == ValueType::array) header.tokens = value.count();
     if (key == "split.no") header.split_number = value.unsigned_integer().value_or(0);
@@ -126,7 +128,7 @@ std::string encoded_text(const std::string& key, ValueType type, const std::stri
       out.u8(text == "true" ? 1 : 0);
       break;
     case ValueType::text: KeyValues::append_text(out, text); break;
-    case ValueType::array: refuse(fmt::format("{} is an array, which is not edited", key));
+    case ValueType::array: break;  // encoded() has it
   }
   return text_of(out.bytes());
 }
@@ -139,22 +141,46 @@ Value as_floating(const Value& value, ValueType type) {
   return type == ValueType::f32 && fits ? shortest(static_cast<float>(*given)) : *given;
 }
 
+bool is_floating(ValueType type) { return type == ValueType::f32 || type == ValueType::f64; }
+
+// The items of a list that is given as one, or as JSON.
+Value::Array items_for(const std::string& key, const EntryType& type, const Value& given) {
+  const auto* text = given.get_if<std::string>();
+  const Value list = text == nullptr ? given : parse_json_list(*text).value_or(given);
+  const auto* items = list.get_if<Value::Array>();
+  if (items == nullptr) {
+    refuse(fmt::format("{} is {}, and {} is not such a list; a list is JSON, such as {}", key, to_string(type),
+                       text == nullptr ? to_json(given) : fmt::format("\"{}\"", shortened(*text, kMostShown)),
+                       type.items == ValueType::text ? R"(["a", "b"])" : "[1, 2]"));
+  }
+  Value::Array result;
+  for (const Value& item : *items) result.push_back(is_floating(type.items) ? as_floating(item, type.items) : item);
+  return result;
+}
+
 // Key, type and value. Without a type, the usual one of the value.
-std::string encoded(const std::string& key, std::optional<ValueType> type, const Value& given) {
-  if (const auto* text = given.get_if<std::string>()) return encoded_text(key, type.value_or(ValueType::text), *text);
-  if (type == ValueType::array) refuse(fmt::format("{} is an array, which is not edited", key));
-  const bool floating = type == ValueType::f32 || type == ValueType::f64;
-  const Value value = floating ? as_floating(given, *type) : given;
-  const EntryType entry = type ? EntryType{*type} : KeyValues::usual_type(value);
-  if (!KeyValues::is_one(value, entry))
-    refuse(fmt::format("{} is {}, and {} is not such a value", key, to_string(entry), to_json(given)));
+std::string encoded(const std::string& key, const std::optional<EntryType>& type, const Value& given) {
+  const bool is_list = type && type->type == ValueType::array;
+  if (is_list && type->items == ValueType::array)
+    refuse(fmt::format("{} is a list of lists, which is not edited", key));
+  if (const auto* text = given.get_if<std::string>(); text != nullptr && !is_list)
+    return encoded_text(key, type ? type->type : ValueType::text, *text);
+  const Value value = is_list                           ? Value(items_for(key, *type, given))
+                      : type && is_floating(type->type) ? as_floating(given, type->type)
+                                                        : given;
+  const EntryType entry = type ? *type : KeyValues::usual_type(value);
+  if (!KeyValues::is_one(value, entry)) {
+    refuse(fmt::format("{} is {}, and {} is not such a value", key, to_string(entry),
+                       shortened(to_json(given), kMostShown)));
+  }
   KeyValues out;
   out.value(key, value, entry);
   return text_of(out.bytes());
 }
 
 // The type of llama.cpp's own keys; nothing for others.
-std::optional<ValueType> type_of_new(const std::string& key, const std::vector<Entry>& entries) {
+std::optional<EntryType> type_of_new(const std::string& key, const std::vector<Entry>& entries) {
+  if (key.starts_with(kGeneral)) return general_key_type(key.substr(kGeneral.size()));
   if (key.starts_with(kTokenizer)) return vocabulary_key_type(key.substr(kTokenizer.size()));
   const std::size_t dot = key.find('.');
   if (dot == std::string::npos) return std::nullopt;
@@ -186,7 +212,7 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
       refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
     const auto found = std::ranges::find(entries, key, &Entry::key);
     if (found == entries.end()) {
-      entries.push_back({key, ValueType::text, 0, 0, encoded(key, type_of_new(key, entries), value)});
+      entries.push_back({key, {}, 0, 0, encoded(key, type_of_new(key, entries), value)});
       added.push_back(key);
     } else {
       found->replaced = encoded(key, found->type, value);
@@ -227,14 +253,12 @@ void require_first(const Header& header, const Input& input) {
               input.path.string());
 }
 
-// A new header before the data, which begin at `old_data` in the file.
-class EditedHeader final : public PreparedEdit {
+class EditedHeader final : public EditedBeginning {
  public:
   // `has_config`: the header has poise.config. `problem`: why a change has no effect; empty if all have.
   EditedHeader(const Input& input, const ByteWriter& header, std::uint64_t old_data, const AttributeChanges& changes,
                std::vector<std::string> added, bool has_config, std::string problem)
-      : PreparedEdit(std::move(added)), input_(input), old_data_(old_data), problem_(std::move(problem)) {
-    header_ = Source::from_memory({header.bytes().begin(), header.bytes().end()}, input.path.string());
+      : EditedBeginning(input, header.bytes(), old_data, std::move(added)), problem_(std::move(problem)) {
     const auto of_architecture = [](const std::string& key) {
       return key.find('.') != std::string::npos && !key.starts_with("general.") && !key.starts_with("tokenizer.") &&
              !key.starts_with("poise.");
@@ -245,58 +269,21 @@ class EditedHeader final : public PreparedEdit {
          std::ranges::any_of(changes.set, [&](const auto& change) { return of_architecture(change.first); }));
   }
 
-  SourcePtr edited() const override {
-    return make_spliced_source(input_.path.string(), {{header_, 0, header_->size()},
-                                                      {input_.source, old_data_, input_.source->size() - old_data_}});
-  }
-
   // poise.config takes precedence over other keys with the same value: then only llama.cpp would see the change.
   void require_effect(const Model& before, const Model& after) const override {
     if (!problem_.empty())
-      throw Error(ErrorKind::bad_argument, problem_, input_.path.string()).with({.kind = Remedy::Kind::force});
-    if (!may_be_covered_ || !has_other_beginning()) return;
+      throw Error(ErrorKind::bad_argument, problem_, path().string()).with({.kind = Remedy::Kind::force});
+    if (!may_be_covered_ || !changes_header()) return;
     if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
     throw Error(ErrorKind::bad_argument,
                 fmt::format("{} says the same and counts for Poise, so that only llama.cpp would see the change; "
                             "delete it in the same edit",
                             kConfigKey),
-                input_.path.string())
+                path().string())
         .with({.kind = Remedy::Kind::force});
   }
 
-  EditReport commit(const std::filesystem::path& path) override {
-    if (header_->size() == old_data_) return replace_beginning(path);
-    FileOutput output(path, true);
-    output.main().write(header_->bytes());
-    output.main().copy(*input_.source, old_data_, input_.source->size() - old_data_);
-    const std::uint64_t bytes = output.bytes();
-    output.commit();
-    return {EditReport::Way::rewritten, bytes};
-  }
-
  private:
-  std::vector<std::byte> old_beginning() const {
-    std::vector<std::byte> bytes(
-        static_cast<std::size_t>(std::min<std::uint64_t>(header_->size(), input_.source->size())));
-    input_.source->read(0, bytes);
-    return bytes;
-  }
-  bool has_other_beginning() const { return !std::ranges::equal(old_beginning(), header_->bytes()); }
-
-  // Writes the bytes that differ at the beginning of the file.
-  EditReport replace_beginning(const std::filesystem::path& path) const {
-    const std::span<const std::byte> bytes = header_->bytes();
-    const std::vector<std::byte> old_bytes = old_beginning();
-    const auto first = static_cast<std::size_t>(std::ranges::mismatch(old_bytes, bytes).in1 - old_bytes.begin());
-    std::size_t last = bytes.size();
-    while (last > first && old_bytes[last - 1] == bytes[last - 1]) --last;
-    if (last > first) replace_in_place(path, first, bytes.subspan(first, last - first));
-    return {EditReport::Way::in_place, last - first};
-  }
-
-  Input input_;
-  SourcePtr header_;
-  std::uint64_t old_data_;
   std::string problem_;
   bool may_be_covered_ = false;  // poise.config may have the value of a changed key, too
 };

@@ -13,6 +13,12 @@ struct Ending {
   ValueType type;
 };
 
+// Lists, by complete names.
+struct List {
+  std::string_view name;
+  ValueType items;
+};
+
 constexpr std::array kHyperparameters = std::to_array<Ending>({
     {"attention.causal", ValueType::boolean},
     {"expert_weights_norm", ValueType::boolean},
@@ -46,6 +52,19 @@ constexpr std::array kHyperparameters = std::to_array<Ending>({
     {"pooling_type", ValueType::u32},
 });
 
+constexpr std::array kGeneralLists = std::to_array<List>({
+    {"tags", ValueType::text},
+    {"languages", ValueType::text},
+    {"datasets", ValueType::text},
+});
+
+constexpr std::array kVocabularyLists = std::to_array<List>({
+    {"tokens", ValueType::text},
+    {"merges", ValueType::text},
+    {"scores", ValueType::f32},
+    {"token_type", ValueType::i32},
+});
+
 constexpr std::array kVocabulary = std::to_array<Ending>({
     {"_token_id", ValueType::u32},
     {"token_type_count", ValueType::u32},
@@ -56,14 +75,23 @@ constexpr std::array kVocabulary = std::to_array<Ending>({
     {"remove_extra_whitespaces", ValueType::boolean},
 });
 
-std::optional<ValueType> type_in(std::span<const Ending> endings, std::string_view name) {
+std::optional<EntryType> type_in(std::span<const Ending> endings, std::string_view name) {
   const auto found = std::ranges::find_if(endings, [&](const Ending& row) { return name.ends_with(row.ending); });
-  return found == endings.end() ? std::nullopt : std::optional(found->type);
+  return found == endings.end() ? std::nullopt : std::optional(EntryType{found->type});
+}
+
+std::optional<EntryType> list_type_in(std::span<const List> lists, std::string_view name) {
+  const auto found = std::ranges::find(lists, name, &List::name);
+  return found == lists.end() ? std::nullopt : std::optional(EntryType{ValueType::array, found->items});
 }
 
 }  // namespace
 
-std::optional<ValueType> hyperparameter_type(std::string_view name) { return type_in(kHyperparameters, name); }
-std::optional<ValueType> vocabulary_key_type(std::string_view name) { return type_in(kVocabulary, name); }
+std::optional<EntryType> hyperparameter_type(std::string_view name) { return type_in(kHyperparameters, name); }
+std::optional<EntryType> general_key_type(std::string_view name) { return list_type_in(kGeneralLists, name); }
+std::optional<EntryType> vocabulary_key_type(std::string_view name) {
+  const auto list = list_type_in(kVocabularyLists, name);
+  return list ? list : type_in(kVocabulary, name);
+}
 
 }  // namespace poise::gguf

@@ -5,14 +5,17 @@
 #include <optional>
 #include <string_view>
 
-#include "formats/gguf/header.hpp"
+#include "formats/gguf/key_values.hpp"
 
 namespace poise::gguf {
 
 // For a hyperparameter, by the name after the architecture's and its dot; nothing if unknown.
-std::optional<ValueType> hyperparameter_type(std::string_view name);
+std::optional<EntryType> hyperparameter_type(std::string_view name);
+
+// For a key by the name after "general.".
+std::optional<EntryType> general_key_type(std::string_view name);
 
 // For a key of the vocabulary, by the name after "tokenizer.ggml.".
-std::optional<ValueType> vocabulary_key_type(std::string_view name);
+std::optional<EntryType> vocabulary_key_type(std::string_view name);
 
 }  // namespace poise::gguf

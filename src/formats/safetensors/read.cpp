@@ -13,6 +13,7 @@
 #include "formats/safetensors/header.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/type_name.hpp"
+#include "io/in_place.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
@@ -260,6 +261,7 @@ void require_gapless(Entries& entries, const Names& names, const ByteReader& rea
 }  // namespace
 
 Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
+  require_not_interrupted(*source, "safetensors");
   const SourceRange range(*source);
   ByteReader reader(range, "safetensors");
   if (source->size() < kSizeBytes)

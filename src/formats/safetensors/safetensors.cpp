@@ -83,6 +83,7 @@ const Format kSafetensors = {
     .sniff = sniff,
     .read = read,
     .prepare = prepare_with<plan, write, losses>,
+    .edit = edit_safetensors,
     .keys = keys,
     .weight_files = WeightFiles{kNames, "model.safetensors.index.json", read_weights, true},
 };

@@ -1,6 +1,7 @@
 // safetensors: a JSON header, then the tensors' bytes. Read strictly (docs/formats/safetensors.md), written aligned.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
 
 // Format::keys of a file: those of `__metadata__`.
 std::vector<MetadataKey> safetensors_keys(const SourcePtr& source);
+
+// Format::edit: changes `__metadata__`, in place if it fits the header's length. Values other than text become JSON
+// text.
+std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const AttributeChanges& changes);
 
 // A file with some tensors, to be written.
 class SafetensorsFile {

@@ -13,6 +13,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "bytes/short_text.hpp"
+#include "formats/metadata.hpp"
 #include "formats/ztensor/limits.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
@@ -27,6 +29,10 @@ namespace poise::ztensor {
 namespace {
 
 constexpr std::string_view kAttributes = "attributes";
+constexpr std::size_t kMostShown = 100;  // bytes of a value in a message
+
+// The first byte of a CBOR item has its major type in the upper three bits.
+bool is_list_head(std::byte first) { return first >> 5 == std::byte{4}; }
 
 [[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
 
@@ -79,8 +85,18 @@ class EncodedMap {
   std::deque<std::string> made_;  // the entries that were set
 };
 
-// The new keys.
-std::vector<std::string> apply(EncodedMap& attributes, const AttributeChanges& changes) {
+// Text that replaces a list is JSON of another list.
+Value value_for(const std::string& key, const Value& given, bool is_list) {
+  const auto* text = given.get_if<std::string>();
+  if (text == nullptr || !is_list) return given;
+  if (auto list = parse_json_list(*text)) return *std::move(list);
+  refuse(fmt::format("{} is a list, and \"{}\" is not; a list is JSON, such as [\"a\", \"b\"]", key,
+                     shortened(*text, kMostShown)));
+}
+
+// The new keys. `lists`: the keys whose values are lists.
+std::vector<std::string> apply(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
+                               const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;
   const auto require_new = [&](const std::string& key) {
@@ -96,7 +112,7 @@ std::vector<std::string> apply(EncodedMap& attributes, const AttributeChanges& c
     if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos) {
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
     }
-    if (attributes.set(key, cbor::encode(value))) added.push_back(key);
+    if (attributes.set(key, cbor::encode(value_for(key, value, lists.contains(key))))) added.push_back(key);
   }
   return added;
 }
@@ -116,6 +132,7 @@ EditedManifest edited_manifest(const Input& input, const ManifestRange& range, c
   const auto since = [&](std::uint64_t begin) { return text.substr(begin - range.begin, in.position() - begin); };
   EncodedMap root(order);
   EncodedMap attributes(order);
+  std::set<std::string, std::less<>> lists;
   auto map = in.map();
   for (std::uint64_t begin = in.position(); map.next(); begin = in.position()) {
     if (map.key() != kAttributes) {
@@ -124,12 +141,14 @@ EditedManifest edited_manifest(const Input& input, const ManifestRange& range, c
     } else if (!in.null()) {
       auto old = in.map();
       for (std::uint64_t entry = in.position(); old.next(); entry = in.position()) {
+        if (is_list_head(bytes.bytes()[static_cast<std::size_t>(in.position() - range.begin)]))
+          lists.emplace(old.key());
         in.skip();
         attributes.append(old.key(), since(entry));
       }
     }
   }
-  std::vector<std::string> added = apply(attributes, changes);
+  std::vector<std::string> added = apply(attributes, lists, changes);
   if (!attributes.empty()) root.set(kAttributes, attributes.encode());
   std::string manifest = root.encode();
   if (manifest.size() > kMaxManifestBytes)
@@ -176,12 +195,15 @@ class Appended final : public PreparedEdit {
          zeros(footer_offset_ - manifest_offset_ - manifest_->size(), input_), all_of(footer)});
   }
 
-  EditReport commit(const std::filesystem::path& path) override {
+  EditReport report() const override {
+    return {EditReport::Way::appended, footer_offset_ + kFooterBytes2 - input_.source->size()};
+  }
+
+  void commit(const std::filesystem::path& path) override {
     FileTail tail(path);
     if (tail.size() != input_.source->size())
       throw Error(ErrorKind::io, "the file changed while being read", path.string());
     tail.append(manifest_offset_, manifest_->bytes(), footer_offset_, footer_.bytes());
-    return {EditReport::Way::appended, footer_offset_ + kFooterBytes2 - tail.size()};
   }
 
  private:
@@ -208,13 +230,13 @@ class Rewritten final : public PreparedEdit {
     return make_spliced_source(input_.path.string(), {{input_.source, 0, blobs_end_}, all_of(end_)});
   }
 
-  EditReport commit(const std::filesystem::path& path) override {
+  EditReport report() const override { return {EditReport::Way::rewritten, blobs_end_ + end_->size()}; }
+
+  void commit(const std::filesystem::path& path) override {
     FileOutput output(path, true);
     output.main().copy(*input_.source, 0, blobs_end_);
     output.main().write(end_->bytes());
-    const std::uint64_t bytes = output.bytes();
     output.commit();
-    return {EditReport::Way::rewritten, bytes};
   }
 
  private:

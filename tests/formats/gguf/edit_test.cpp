@@ -80,7 +80,38 @@ TEST_F(GgufEdit, RefusesNumbersOfAnotherType) {
   EXPECT_EQ(refusal({.set = {{"a.flag", 1}}, .erase = {}}), "a.flag is bool, and 1 is not such a value");
   EXPECT_EQ(refusal({.set = {{"a.float", 1e300}}, .erase = {}}), "a.float is f32, and 1e+300 is not such a value");
   EXPECT_EQ(refusal({.set = {{"general.name", 3}}, .erase = {}}), "general.name is text, and 3 is not such a value");
-  EXPECT_EQ(refusal({.set = {{"a.list", Value::Array{1}}}, .erase = {}}), "a.list is an array, which is not edited");
+}
+
+// As a list, and as the JSON that the command takes. llama.cpp's converter writes tags as a list of texts.
+TEST_F(GgufEdit, TakesListsOfTheKeysType) {
+  edit(path(), {.set = {{"a.list", Value::Array{5, -6}}, {"general.tags", R"(["a", "b\nc"])"}}, .erase = {}});
+  std::vector<Entry> expected = entries();
+  expected[4] = array_entry("a.list", kI32, {number(5, 4), number(0xfffffffa, 4)});
+  expected.push_back(array_entry("general.tags", kText, {text("a"), text("b\nc")}));
+  EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
+  edit(path(), {.set = {{"a.list", "[]"}, {"general.tags", Value::Array{"x"}}}, .erase = {}});
+  expected[4] = array_entry("a.list", kI32, {});
+  expected[5] = array_entry("general.tags", kText, {text("x")});
+  EXPECT_EQ(load(), file_of(expected, tensors()).bytes());
+  EXPECT_EQ(refusal({.set = {{"general.tags", "a"}}, .erase = {}}),
+            "general.tags is [text], and \"a\" is not such a list; a list is JSON, such as [\"a\", \"b\"]");
+  EXPECT_EQ(refusal({.set = {{"general.languages", "en"}}, .erase = {}}),
+            "general.languages is [text], and \"en\" is not such a list; a list is JSON, such as [\"a\", \"b\"]");
+  EXPECT_EQ(refusal({.set = {{"a.list", 7}}, .erase = {}}),
+            "a.list is [i32], and 7 is not such a list; a list is JSON, such as [1, 2]");
+  EXPECT_EQ(refusal({.set = {{"a.list", "[1.5]"}}, .erase = {}}), "a.list is [i32], and \"[1.5]\" is not such a value");
+  EXPECT_EQ(refusal({.set = {{"a.list", "[4294967296]"}}, .erase = {}}),
+            "a.list is [i32], and \"[4294967296]\" is not such a value");
+  EXPECT_EQ(refusal({.set = {{"general.tags", Value::Array{"a", 1}}}, .erase = {}}),
+            "general.tags is [text], and [\"a\",1] is not such a value");
+}
+
+// A float32 is written for an integer and for a number that float32 does not have.
+TEST_F(GgufEdit, TakesNumbersForListsOfFloats) {
+  store(file_of({array_entry("a.list", kF32, {number(0, 4)})}, tensors()).bytes());
+  edit(path(), {.set = {{"a.list", "[1, 0.1]"}}, .erase = {}});
+  EXPECT_EQ(load(),
+            file_of({array_entry("a.list", kF32, {number(0x3f800000, 4), number(0x3dcccccd, 4)})}, tensors()).bytes());
 }
 
 // What is not changed stays to the byte, and keys keep their types.
@@ -338,7 +369,7 @@ TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
   EXPECT_THAT(refusal({.set = {{"a.number", "-1"}}, .erase = {}}),
               HasSubstr("a.number is u32, and \"-1\" is not such a number"));
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}), HasSubstr("neither true nor false"));
-  EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("is an array"));
+  EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("is not such a list"));
   EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}), HasSubstr("says where the tensors are"));
   EXPECT_THAT(refusal({.set = {}, .erase = {"no.such"}}), HasSubstr("there is no attribute \"no.such\""));
   EXPECT_THAT(refusal({}), HasSubstr("nothing to change"));

@@ -1,0 +1,41 @@
+// EditedBeginning: an edit that gives a file another header and keeps its data, which follow it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/format.hpp"
+
+namespace poise {
+
+// A header that ends where the old one ends is written in place: only the bytes that differ. Another one is written to
+// a new file, to which the kernel copies the data.
+class EditedBeginning : public PreparedEdit {
+ public:
+  // Requires: the data begin at `old_data` in the input.
+  EditedBeginning(const Input& input, std::span<const std::byte> header, std::uint64_t old_data,
+                  std::vector<std::string> added);
+
+  SourcePtr edited() const override;
+  EditReport report() const override;
+  void commit(const std::filesystem::path& path) override;
+
+ protected:
+  const std::filesystem::path& path() const { return input_.path; }
+  // The file begins with other bytes than the new header.
+  bool changes_header() const;
+
+ private:
+  bool is_in_place() const;
+  // The part of the new header that is not the same in the file; empty if all of it is.
+  std::span<const std::byte> find_changed() const;
+
+  Input input_;
+  SourcePtr header_;
+  std::uint64_t old_data_;
+};
+
+}  // namespace poise

@@ -1,0 +1,111 @@
+// Edits `__metadata__`: the rest of the header keeps its bytes.
+#include <array>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/byte_writer.hpp"
+#include "bytes/checked.hpp"
+#include "bytes/little_endian.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/edited_beginning.hpp"
+#include "formats/metadata.hpp"
+#include "formats/safetensors/header.hpp"
+#include "formats/safetensors/safetensors.hpp"
+#include "syntax/json.hpp"
+
+namespace poise {
+namespace {
+
+using namespace safetensors;
+
+[[noreturn]] void refuse(const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); }
+
+// Where the member `__metadata__` is in a header; before all others if there is none.
+struct MetadataPlace {
+  Attributes metadata;
+  std::size_t begin = 0;
+  std::size_t end = 0;    // of the member, its comma and white space
+  bool has_next = false;  // another member follows
+};
+
+MetadataPlace find_metadata(const std::string& header, const std::string& path) {
+  MetadataPlace place;
+  std::optional<std::size_t> first;
+  bool is_found = false;
+  walk_json_object(JsonText(std::string_view(header)), path, kSizeBytes, [&](std::string_view name, JsonValue& value) {
+    const auto begin = static_cast<std::size_t>(value.position() - kSizeBytes);
+    if (!first) first = begin;
+    if (name == kMetadata) {
+      place.metadata = value.tree().take<Attributes>();
+      place.begin = begin;
+      is_found = true;
+    } else if (is_found && !place.has_next) {
+      place.end = begin;
+      place.has_next = true;
+    }
+  });
+  const std::size_t close = header.rfind('}');
+  if (!is_found) {
+    place.begin = place.end = first.value_or(close);
+    place.has_next = first.has_value();
+  } else if (!place.has_next) {
+    place.end = close;
+  }
+  return place;
+}
+
+// The new keys.
+std::vector<std::string> apply(Attributes& metadata, const AttributeChanges& changes) {
+  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
+  std::set<std::string_view> seen;
+  const auto require_new = [&](const std::string& key) {
+    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
+  };
+  for (const std::string& key : changes.erase) {
+    require_new(key);
+    if (!metadata.erase(key)) refuse(fmt::format("there is no attribute \"{}\"", key));
+  }
+  std::vector<std::string> added;
+  for (const auto& [key, value] : changes.set) {
+    require_new(key);
+    if (key.empty() || !is_utf8(key)) refuse("the name of an attribute is UTF-8 of 1 byte or more");
+    if (metadata.find(key) == nullptr) added.push_back(key);
+    metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(json_text(value)));
+  }
+  return added;
+}
+
+}  // namespace
+
+std::unique_ptr<PreparedEdit> edit_safetensors(const Input& input, const AttributeChanges& changes) {
+  const Source& source = *input.source;
+  std::array<std::byte, kSizeBytes> size{};
+  source.read(0, size);
+  std::string header(static_cast<std::size_t>(load_le<std::uint64_t>(size.data())), '\0');
+  source.read(kSizeBytes, std::as_writable_bytes(std::span(header)));
+  const std::uint64_t data = kSizeBytes + header.size();
+
+  MetadataPlace place = find_metadata(header, input.path.string());
+  std::vector<std::string> added = apply(place.metadata, changes);
+  const std::string member = fmt::format("\"{}\":{}{}", kMetadata, to_json(place.metadata), place.has_next ? "," : "");
+  std::string edited = header.substr(0, place.begin) + member + header.substr(place.end);
+  edited.erase(edited.find_last_not_of(" \t\r\n") + 1);
+  require_readable(reading_cost(place.metadata), edited.size());
+  const bool fits = edited.size() <= header.size();
+  edited.resize(fits ? header.size() : static_cast<std::size_t>(*checked_align(edited.size(), kAlignment)), ' ');
+  if (edited.size() > kMaxHeaderBytes) refuse("the header would be larger than 100 MB");
+  ByteWriter out;
+  out.u64(edited.size());
+  out.text(edited);
+  return std::make_unique<EditedBeginning>(input, out.bytes(), data, std::move(added));
+}
+
+}  // namespace poise
