@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 
 namespace poise {
@@ -27,20 +27,19 @@ std::string_view take_character(std::string_view& text) {
 bool is_of_class(std::string_view character, std::string_view name) {
   struct Class {
     std::string_view name;
-    int (*holds)(int);
+    bool (*holds)(char);
   };
-  static constexpr std::array<Class, 9> kClasses = {{{"alnum", std::isalnum},
-                                                     {"alpha", std::isalpha},
-                                                     {"blank", std::isblank},
-                                                     {"digit", std::isdigit},
-                                                     {"lower", std::islower},
-                                                     {"punct", std::ispunct},
-                                                     {"space", std::isspace},
-                                                     {"upper", std::isupper},
-                                                     {"xdigit", std::isxdigit}}};
+  static constexpr std::array<Class, 9> kClasses = {{{"alnum", is_ascii_alphanumeric},
+                                                     {"alpha", is_ascii_letter},
+                                                     {"blank", [](char c) { return c == ' ' || c == '\t'; }},
+                                                     {"digit", is_ascii_digit},
+                                                     {"lower", is_ascii_lower},
+                                                     {"punct", is_ascii_punctuation},
+                                                     {"space", is_ascii_space},
+                                                     {"upper", is_ascii_upper},
+                                                     {"xdigit", [](char c) { return hex_digit_value(c) >= 0; }}}};
   const auto found = std::ranges::find(kClasses, name, &Class::name);
-  const auto byte = static_cast<unsigned char>(character.front());
-  return found != kClasses.end() && byte < 0x80 && found->holds(byte) != 0;
+  return found != kClasses.end() && found->holds(character.front());
 }
 
 // "[:digit:]" at the front gives "digit".

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <limits>
 
+#include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
 
 namespace poise {
@@ -29,12 +31,43 @@ template std::optional<std::uint64_t> number_from(std::string_view);
 template std::optional<float> number_from(std::string_view);
 template std::optional<double> number_from(std::string_view);
 
-std::string to_lower_ascii(std::string_view text) {
-  std::string small(text);
-  std::ranges::transform(small, small.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return small;
+namespace {
+
+std::size_t count_digits(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
+
+// True if a decimal number without a sign is 1 or more. It has digits, and only what std::from_chars() reads.
+bool is_large(std::string_view text) {
+  const std::size_t leading = std::min(text.find_first_not_of('0'), text.size());
+  text.remove_prefix(leading);
+  const std::size_t whole = count_digits(text);
+  // The place of the first significant digit, left of the point: 2 of 12.3, 0 of 0.5, -1 of 0.05.
+  auto place = static_cast<std::int64_t>(whole);
+  text.remove_prefix(whole);
+  if (text.starts_with('.')) {
+    if (whole == 0) place = -static_cast<std::int64_t>(std::min(text.find_first_not_of('0', 1), text.size()) - 1);
+    text.remove_prefix(1 + count_digits(text.substr(1)));
+  }
+  if (text.empty()) return place > 0;
+  text.remove_prefix(1);  // e
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  const std::int64_t exponent = number_from<int>(text).value_or(std::numeric_limits<int>::max());
+  return (is_negative ? place - exponent : place + exponent) > 0;
+}
+
+}  // namespace
+
+std::optional<double> parse_double(std::string_view text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (text.empty() || stop != end) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    const bool is_negative = text.starts_with('-');
+    number = is_large(text.substr(is_negative ? 1 : 0)) ? std::numeric_limits<double>::infinity() : 0.0;
+    return is_negative ? -number : number;
+  }
+  return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 std::optional<std::uint64_t> size_from(std::string_view text) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace poise {
@@ -13,14 +12,15 @@ namespace poise {
 template <typename Number>
 std::optional<Number> number_from(std::string_view text);
 
+// The double nearest to the number that the whole text spells, in the program's locale as in any other: infinite if it
+// is too large, 0 if it is too small. Also reads "inf", "infinity" and "nan"; nothing for other texts.
+std::optional<double> parse_double(std::string_view text);
+
 // "512", "64KiB", "2GB", "1 MB" (units of 1000 or, with an i, 1024; upper or lower case); nothing for other texts and
 // for 2^64 or more.
 std::optional<std::uint64_t> size_from(std::string_view text);
 
 // For errors: what a size above zero is expected to look like.
 constexpr std::string_view kSizeExpected = "a size of 1 byte or more: 4096, 64KiB, 2GB";
-
-// The text with ASCII letters in lower case.
-std::string to_lower_ascii(std::string_view text);
 
 }  // namespace poise

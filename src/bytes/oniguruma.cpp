@@ -13,6 +13,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 
 namespace poise {
@@ -88,7 +89,7 @@ constexpr std::array kSets = std::to_array<SetRow>({
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name) {
-    if (c != ' ' && c != '_' && c != '-') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    if (c != ' ' && c != '_' && c != '-') plain += to_lower_ascii(c);
   }
   return plain;
 }

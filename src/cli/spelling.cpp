@@ -12,6 +12,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "cli/synonyms.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"

@@ -17,6 +17,7 @@
 
 #include <poise/tokenizer.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 
 namespace poise::cli {

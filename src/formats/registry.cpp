@@ -11,7 +11,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/number_text.hpp"
+#include "bytes/ascii.hpp"
 #include "bytes/short_text.hpp"
 #include "family/families.hpp"
 #include "formats/alt/alt.hpp"

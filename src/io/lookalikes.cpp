@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 #include <string_view>
 
+#include "bytes/ascii.hpp"
 #include "io/source_text.hpp"
 
 namespace poise {
@@ -50,9 +50,8 @@ constexpr std::array kLookalikes = {
 
 std::string lower_case_start(const Source& source) {
   constexpr std::uint64_t kStart = 256;
-  std::string text = read_text(source, std::min(source.size(), kStart));
+  std::string text = to_lower_ascii(read_text(source, std::min(source.size(), kStart)));
   text.erase(0, std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 

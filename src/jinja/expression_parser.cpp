@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "bytes/number_text.hpp"
 
@@ -186,17 +187,14 @@ ExpressionPtr ExpressionParser::primary(bool with_members) {
       const std::string text = token.text;
       const bool has_prefix = text.size() > 2 && text[0] == '0' && text[1] > '9';
       const int base = !has_prefix ? 10 : (text[1] | 0x20) == 'x' ? 16 : (text[1] | 0x20) == 'o' ? 8 : 2;
-      errno = 0;
-      char* end = nullptr;
-      const long long number = std::strtoll(text.c_str() + (has_prefix ? 2 : 0), &end, base);
-      if (errno == ERANGE) in_.refuse(fmt::format("the integer {} is larger than those here may be", text));
+      std::int64_t number = 0;
+      const auto read = std::from_chars(text.data() + (has_prefix ? 2 : 0), text.data() + text.size(), number, base);
+      if (read.ec != std::errc()) in_.refuse(fmt::format("the integer {} is larger than those here may be", text));
       in_.next();
-      value.value = static_cast<std::int64_t>(number);
+      value.value = number;
       return finished(std::move(value));
     }
-    case TokenKind::floating:
-      value.value = std::strtod(in_.next().text.c_str(), nullptr);
-      return finished(std::move(value));
+    case TokenKind::floating: value.value = parse_double(in_.next().text).value(); return finished(std::move(value));
     default: break;
   }
   if (in_.skip_symbol("(")) {

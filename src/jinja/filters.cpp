@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "bytes/number_text.hpp"
+
 namespace poise::jinja {
 
 Method filter_of(std::string_view name) {
@@ -46,7 +48,7 @@ Key::Key(Interpreter& in, const Object& attribute, bool with_case) : in_(in), wi
     in.budget().charge(2 * name.size() + 128);
     const bool is_number =
         !name.empty() && name.size() < 10 && name.find_first_not_of("0123456789") == std::string_view::npos;
-    path_.push_back(is_number ? Object(static_cast<std::int64_t>(std::stoll(std::string(name)))) : Object(name));
+    path_.push_back(is_number ? Object(number_from<std::int64_t>(name).value()) : Object(name));
     begin = end + 1;
   }
 }

@@ -1,7 +1,11 @@
 // The functions of every template.
+#include <locale.h>
+#include <time.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -127,6 +131,12 @@ Object raise_exception(Interpreter& in, Parameters& given) {
   throw Failure(FailureKind::raised, message);
 }
 
+// Dates in templates are in English, in a program of any locale: so Python writes them, unless it calls setlocale().
+std::size_t format_time(std::span<char> out, const std::string& format, const std::tm& time) {
+  static const ::locale_t kC = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  return ::strftime_l(out.data(), out.size(), format.c_str(), &time, kC);
+}
+
 Object strftime_now(Interpreter& in, Parameters& given) {
   const TextPtr format = given.text("format");
   given.finish();
@@ -146,7 +156,7 @@ Object strftime_now(Interpreter& in, Parameters& given) {
     if (end < bytes.size() && (bytes[end] == 'E' || bytes[end] == 'O')) ++end;
     end = std::min(end + 1, bytes.size());
     std::array<char, 512> made = {};
-    const std::size_t size = std::strftime(made.data(), made.size(), bytes.substr(at, end - at).c_str(), &now);
+    const std::size_t size = format_time(made, bytes.substr(at, end - at), now);
     append(out, std::string_view(made.data(), size), is_input(*format, end - 1));
     at = end;
   }

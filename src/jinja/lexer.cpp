@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/ascii.hpp"
 #include "jinja/string_literal.hpp"
 #include "jinja/text.hpp"
 
@@ -18,8 +19,6 @@ namespace {
 constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
                                                        "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                                        ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
-
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The source with "
 // " for every line break, and without the last one.
@@ -252,7 +251,7 @@ class Lexer {
     const std::size_t end = digits(first, [&](char c) {
       if (base == 'b') return c == '0' || c == '1';
       if (base == 'o') return c >= '0' && c <= '7';
-      return is_ascii_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f');
+      return hex_digit_value(c) >= 0;
     });
     return end > first ? end : at_;
   }

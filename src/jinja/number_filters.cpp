@@ -1,11 +1,12 @@
 // Filters that return numbers, or choose a value.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 
 #include <fmt/format.h>
 
+#include "bytes/ascii.hpp"
+#include "bytes/number_text.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/operators.hpp"
 #include "jinja/text_methods.hpp"
@@ -18,8 +19,8 @@ std::optional<std::string> digits_from(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '_') {
-      const auto is_part = [](char c) { return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); };
-      if (i == 0 || i + 1 == text.size() || !is_part(text[i - 1]) || !is_part(text[i + 1])) return std::nullopt;
+      if (i == 0 || i + 1 == text.size() || !is_ascii_alphanumeric(text[i - 1]) || !is_ascii_alphanumeric(text[i + 1]))
+        return std::nullopt;
     } else {
       digits += text[i];
     }
@@ -61,10 +62,9 @@ std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
 std::optional<double> real_from(const Text& given) {
   const Text text = stripped(given, nullptr, Sides::both);
   const auto digits = digits_from(text.view());
-  if (!digits || digits->empty() || digits->find_first_of("xXpP(") != std::string::npos) return std::nullopt;
-  char* end = nullptr;
-  const double number = std::strtod(digits->c_str(), &end);
-  return *end == '\0' ? std::optional(number) : std::nullopt;
+  if (!digits || digits->find('(') != std::string::npos) return std::nullopt;  // "nan(1)" is C's spelling
+  const bool has_plus = digits->starts_with('+') && !digits->starts_with("+-");
+  return parse_double(std::string_view(*digits).substr(has_plus ? 1 : 0));
 }
 
 std::optional<std::int64_t> whole_part(double number) {
@@ -114,7 +114,7 @@ Object filter_abs(Interpreter&, const Object& value, Parameters& given) {
 // Rounds halves to even, by the number's binary value.
 double rounded_real(double number, std::int64_t digits) {
   if (!std::isfinite(number) || digits > 323) return number;
-  if (digits >= 0) return std::strtod(fmt::format("{:.{}f}", number, digits).c_str(), nullptr);
+  if (digits >= 0) return parse_double(fmt::format("{:.{}f}", number, digits)).value();
   if (digits < -308) return std::copysign(0.0, number);
   const double unit = std::pow(10.0, static_cast<double>(-digits));
   return std::nearbyint(number / unit) * unit;

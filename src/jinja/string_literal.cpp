@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/ascii.hpp"
 #include "jinja/text.hpp"
 
 namespace poise::jinja {
@@ -16,14 +17,9 @@ std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t coun
   if (text.size() < count) return std::nullopt;
   std::uint32_t number = 0;
   for (const char c : text.substr(0, count)) {
-    const char small = static_cast<char>(c | 0x20);
-    if (c >= '0' && c <= '9') {
-      number = number * 16 + static_cast<std::uint32_t>(c - '0');
-    } else if (small >= 'a' && small <= 'f') {
-      number = number * 16 + static_cast<std::uint32_t>(small - 'a' + 10);
-    } else {
-      return std::nullopt;
-    }
+    const int digit = hex_digit_value(c);
+    if (digit < 0) return std::nullopt;
+    number = number * 16 + static_cast<std::uint32_t>(digit);
   }
   return number;
 }

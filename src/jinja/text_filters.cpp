@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/ascii.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/formatting.hpp"
 #include "jinja/text_methods.hpp"
@@ -188,8 +189,8 @@ Text url_quoted(Budget& budget, const Object& value, bool in_query) {
   Text out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text.bytes[i];
-    const bool is_safe = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                         std::string_view("_.-~").find(c) != std::string_view::npos || (c == '/' && !in_query);
+    const bool is_safe = is_ascii_alphanumeric(c) || std::string_view("_.-~").find(c) != std::string_view::npos ||
+                         (c == '/' && !in_query);
     if (is_safe) {
       append(out, text, i, i + 1);
     } else if (c == ' ' && in_query) {

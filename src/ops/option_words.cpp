@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 #include "codec/block_type.hpp"
 #include "codec/limits.hpp"

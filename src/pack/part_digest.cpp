@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "pack/crc32c.hpp"
 #include "pack/pump.hpp"
 
@@ -16,9 +16,6 @@ namespace poise {
 namespace {
 
 constexpr std::array kAlgorithms = {DigestAlgorithm::sha256, DigestAlgorithm::crc32c, DigestAlgorithm::xxh3};
-
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-char upper(char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); }
 
 }  // namespace
 
@@ -57,11 +54,12 @@ std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm) {
 }
 
 std::string digest_text(DigestAlgorithm algorithm, std::string digits) {
-  if (algorithm == DigestAlgorithm::crc32c) std::ranges::transform(digits, digits.begin(), upper);
+  if (algorithm == DigestAlgorithm::crc32c)
+    std::ranges::transform(digits, digits.begin(), [](char c) { return to_upper_ascii(c); });
   return digits.insert(0, digest_spelling(algorithm).begin);
 }
 
-bool same_digest(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
+bool same_digest(std::string_view a, std::string_view b) { return to_lower_ascii(a) == to_lower_ascii(b); }
 
 DigestClaim::DigestClaim(const BlobPtr& blob, Digest digest) : digest_(std::move(digest)) {
   if (BlobPtr digested = digested_blob(blob, digest_); digested != blob) stored_ = std::move(digested);

@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 
 namespace poise {
@@ -19,8 +20,7 @@ constexpr std::chrono::seconds kLongest{5};     // of all matches, and of readin
 
 // By the habits of Python: modules have names in small letters.
 bool is_class(std::string_view target) {
-  return !target.empty() && target.front() >= 'A' && target.front() <= 'Z' &&
-         target.find('.') == std::string_view::npos;
+  return !target.empty() && is_ascii_upper(target.front()) && target.find('.') == std::string_view::npos;
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/number_text.hpp"
+#include "bytes/ascii.hpp"
 #include "bytes/short_text.hpp"
 
 namespace poise {

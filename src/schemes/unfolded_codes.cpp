@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "bytes/number_text.hpp"
+#include "bytes/ascii.hpp"
 #include "tensor/part_types.hpp"
 
 namespace poise {

@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/tokens/merge.hpp"
 #include "tokenizer/tokens/token_display.hpp"
@@ -15,12 +16,7 @@
 namespace poise {
 namespace {
 
-bool is_white_space(char byte) { return byte == ' ' || (byte >= '\t' && byte <= '\r'); }
-
-char normalize(char byte) {
-  if (byte == '\t' || byte == '\n') return ' ';
-  return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
-}
+char normalize(char byte) { return byte == '\t' || byte == '\n' ? ' ' : to_lower_ascii(byte); }
 
 // The texts of the tokens; control tokens are invisible.
 class BytePairDecoder final : public TextDecoder {
@@ -63,7 +59,7 @@ class BytePair final : public PlainScheme {
     };
     const std::string_view view = normalized;
     for (std::size_t i = 0; i < view.size(); ++i) {
-      if (!is_white_space(view[i])) {
+      if (!is_ascii_space(view[i])) {
         word.push_back({view.substr(i, 1)});
         continue;
       }

@@ -1,5 +1,9 @@
 #include "bytes/number_text.hpp"
 
+#include <cmath>
+#include <limits>
+#include <string>
+
 #include <gtest/gtest.h>
 
 namespace poise {
@@ -22,7 +26,29 @@ TEST(NumberText, KnowsUnitsOfSizes) {
     EXPECT_FALSE(size_from(wrong)) << wrong;
 }
 
-TEST(NumberText, MakesSmallLettersOfAscii) { EXPECT_EQ(to_lower_ascii("Q4_K_M Ä"), "q4_k_m Ä"); }
+// Expected: CPython's float().
+TEST(NumberText, ParsesDoublesAsPythonDoes) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(parse_double("0.1"), 0.1);
+  EXPECT_EQ(parse_double("-2.5e-3"), -0.0025);
+  EXPECT_EQ(parse_double(".5"), 0.5);
+  EXPECT_EQ(parse_double("5."), 5.0);
+  EXPECT_EQ(parse_double("1e400"), infinity);
+  EXPECT_EQ(parse_double("-1e400"), -infinity);
+  EXPECT_EQ(parse_double("1" + std::string(400, '0')), infinity);
+  EXPECT_EQ(parse_double("1" + std::string(400, '0') + "e-400"), 1.0);
+  EXPECT_EQ(parse_double("0.00001e-400"), 0.0);
+  EXPECT_EQ(parse_double("0." + std::string(400, '0') + "1"), 0.0);
+  EXPECT_EQ(parse_double("0." + std::string(400, '0') + "1e401"), 1.0);
+  EXPECT_EQ(parse_double("1e99999999999999999999"), infinity);
+  EXPECT_EQ(parse_double("1e-99999999999999999999"), 0.0);
+  EXPECT_EQ(parse_double("0e99999999999999999999"), 0.0);
+  EXPECT_TRUE(std::signbit(parse_double("-1e-400").value()));
+  EXPECT_EQ(parse_double("inf"), infinity);
+  EXPECT_TRUE(std::isnan(parse_double("nan").value()));
+  for (const char* wrong : {"", " 1", "1 ", "0,5", "1e", "e5", ".", "-", "+1", "0x10", "1_000"})
+    EXPECT_FALSE(parse_double(wrong)) << wrong;
+}
 
 }  // namespace
 }  // namespace poise

@@ -8,6 +8,7 @@
 #include <string.h>
 
 extern poise_error error;
+extern int skipped;  // the group could not run, and printed the reason
 
 #define CHECK(condition) check((condition) != 0, #condition, __FILE__, __LINE__)
 #define CHECK_STATUS(expected, call) check_status((expected), (call), #call, __FILE__, __LINE__)
@@ -47,5 +48,6 @@ void test_batch(void);
 void test_threads(void);
 void test_arguments(void);
 void test_growth(void);
+void test_locale(void);
 
 #endif

@@ -11,12 +11,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "bytes/ascii.hpp"
 #include "formats/alt/readings.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/tokens/token_types.hpp"
@@ -186,9 +186,8 @@ std::optional<Vocabulary> unless_empty(Vocabulary vocabulary) {
 }
 
 bool is_byte_token(std::string_view text) {
-  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') &&
-         std::isxdigit(static_cast<unsigned char>(text[3])) != 0 &&
-         std::isxdigit(static_cast<unsigned char>(text[4])) != 0;
+  return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>') && hex_digit_value(text[3]) >= 0 &&
+         hex_digit_value(text[4]) >= 0;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/number_text.hpp"
+#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"

@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
 #include "formats/pytorch/pickle_files.hpp"

@@ -14,6 +14,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/byte_reader.hpp"
 #include "formats/ztensor/dtypes.hpp"
 #include "formats/ztensor/limits.hpp"
@@ -34,7 +35,7 @@ bool is_storage_type(std::string_view name) {
 }
 
 bool is_lower_hex(std::string_view digits) {
-  return std::ranges::all_of(digits, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::ranges::all_of(digits, [](char c) { return hex_digit_value(c) >= 0 && !is_ascii_upper(c); });
 }
 
 // "algorithm:digits". xxh3 and sha256, which version 2 defines, have lower-case digits of a fixed length; others may
@@ -44,17 +45,14 @@ bool is_digest(std::string_view text) {
   if (colon == std::string_view::npos || colon == 0) return false;
   const std::string_view name = text.substr(0, colon);
   const std::string_view digits = text.substr(colon + 1);
-  if (!std::ranges::all_of(name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); })) return false;
+  if (!std::ranges::all_of(name, [](char c) { return is_ascii_lower(c) || is_ascii_digit(c); })) return false;
   if (name == "xxh3") return digits.size() == 16 && is_lower_hex(digits);
   if (name == "sha256") return digits.size() == 64 && is_lower_hex(digits);
   return !digits.empty();
 }
 
 bool is_shard_name(std::string_view name) {
-  const auto allowed = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '.' || c == '_' ||
-           c == '-';
-  };
+  const auto allowed = [](char c) { return is_ascii_alphanumeric(c) || c == '.' || c == '_' || c == '-'; };
   return !name.empty() && name.size() <= kMaxShardNameBytes2 && name.front() != '.' &&
          std::ranges::all_of(name, allowed);
 }

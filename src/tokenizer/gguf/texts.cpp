@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "syntax/json.hpp"
 #include "syntax/same_entries.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
@@ -25,11 +26,8 @@ bool is_named_template(std::string_view key) {
 
 std::string key_of(std::string_view name) {
   std::string key = fmt::format("{}.{}", kGgufChatTemplate, name);
-  const auto is_plain = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  };
   for (std::size_t i = kGgufChatTemplate.size() + 1; i < key.size(); ++i) {
-    if (!is_plain(key[i])) key[i] = '_';
+    if (!is_ascii_alphanumeric(key[i])) key[i] = '_';
   }
   return key;
 }

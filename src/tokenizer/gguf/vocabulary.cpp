@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 #include "tokenizer/gguf/texts.hpp"
@@ -261,8 +261,8 @@ Vocabulary Maker::finish_sentencepiece(Vocabulary vocabulary) const {
   return vocabulary;
 }
 
-bool is_phi3(std::string name) {
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+bool is_phi3(std::string_view general_name) {
+  const std::string name = to_lower_ascii(general_name);
   return name.find("phi-3") != std::string::npos || name.find("phi3") != std::string::npos;
 }
 

@@ -11,6 +11,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/pattern.hpp"
 #include "tokenizer/pipeline/steps.hpp"
@@ -128,13 +129,8 @@ class ByteFallback final : public WholeTokens {
 
   static std::optional<char> byte_of(std::string_view text) {
     if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
-    const auto value = [](char c) {
-      if (c >= '0' && c <= '9') return c - '0';
-      if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-      return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    };
-    const int high = value(text[3]);
-    const int low = value(text[4]);
+    const int high = hex_digit_value(text[3]);
+    const int low = hex_digit_value(text[4]);
     if (high < 0 || low < 0) return std::nullopt;
     return static_cast<char>(static_cast<unsigned char>(high * 16 + low));
   }

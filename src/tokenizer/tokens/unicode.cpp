@@ -11,6 +11,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 
 namespace poise::unicode {
@@ -171,7 +172,7 @@ std::string lower_case(std::string_view text) {
   result.reserve(text.size());
   for_each(text, [&](char32_t code, std::string_view bytes) {
     if (code < 0x80) {
-      result += code >= 'A' && code <= 'Z' ? static_cast<char>(code + ('a' - 'A')) : bytes.front();
+      result += to_lower_ascii(bytes.front());
     } else if (code == 0x130) {
       result += "i\xCC\x87";  // the only character whose lower case is two characters
     } else {

@@ -1,0 +1,34 @@
+#include "bytes/ascii.hpp"
+
+#include <cctype>
+
+#include <gtest/gtest.h>
+
+namespace poise {
+namespace {
+
+// In the locale "C", as <cctype> does; bytes of other characters are none of these.
+TEST(Ascii, KnowsTheClassesOfC) {
+  for (int i = 0; i < 256; ++i) {
+    const char c = static_cast<char>(i);
+    const bool is_ascii = i < 128;
+    EXPECT_EQ(is_ascii_digit(c), is_ascii && std::isdigit(i) != 0) << i;
+    EXPECT_EQ(is_ascii_lower(c), is_ascii && std::islower(i) != 0) << i;
+    EXPECT_EQ(is_ascii_upper(c), is_ascii && std::isupper(i) != 0) << i;
+    EXPECT_EQ(is_ascii_letter(c), is_ascii && std::isalpha(i) != 0) << i;
+    EXPECT_EQ(is_ascii_alphanumeric(c), is_ascii && std::isalnum(i) != 0) << i;
+    EXPECT_EQ(is_ascii_space(c), is_ascii && std::isspace(i) != 0) << i;
+    EXPECT_EQ(is_ascii_punctuation(c), is_ascii && std::ispunct(i) != 0) << i;
+    EXPECT_EQ(hex_digit_value(c) >= 0, is_ascii && std::isxdigit(i) != 0) << i;
+    EXPECT_EQ(to_lower_ascii(c), is_ascii ? static_cast<char>(std::tolower(i)) : c) << i;
+    EXPECT_EQ(to_upper_ascii(c), is_ascii ? static_cast<char>(std::toupper(i)) : c) << i;
+  }
+  EXPECT_EQ(hex_digit_value('7'), 7);
+  EXPECT_EQ(hex_digit_value('a'), 10);
+  EXPECT_EQ(hex_digit_value('F'), 15);
+}
+
+TEST(Ascii, MakesSmallLettersOfText) { EXPECT_EQ(to_lower_ascii(std::string_view("Q4_K_M Ä")), "q4_k_m Ä"); }
+
+}  // namespace
+}  // namespace poise
