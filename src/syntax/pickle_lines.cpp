@@ -4,6 +4,7 @@
 #include <charconv>
 #include <limits>
 
+#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 
