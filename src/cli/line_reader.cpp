@@ -25,16 +25,16 @@ struct KeyBinding {
   const char* key;
   const char* function;
 };
-constexpr auto kKeys = std::to_array<KeyBinding>({{"\\e[1~", "ed-move-to-beg"},
-                                                  {"\\e[7~", "ed-move-to-beg"},
-                                                  {"\\e[H", "ed-move-to-beg"},
-                                                  {"\\e[4~", "ed-move-to-end"},
-                                                  {"\\e[8~", "ed-move-to-end"},
-                                                  {"\\e[F", "ed-move-to-end"},
-                                                  {"\\e[3~", "ed-delete-next-char"},
-                                                  {"\\e[1;5C", "em-next-word"},
-                                                  {"\\e[1;5D", "ed-prev-word"},
-                                                  {"^R", "em-inc-search-prev"}});
+constexpr auto kKeyBindings = std::to_array<KeyBinding>({{"\\e[1~", "ed-move-to-beg"},
+                                                         {"\\e[7~", "ed-move-to-beg"},
+                                                         {"\\e[H", "ed-move-to-beg"},
+                                                         {"\\e[4~", "ed-move-to-end"},
+                                                         {"\\e[8~", "ed-move-to-end"},
+                                                         {"\\e[F", "ed-move-to-end"},
+                                                         {"\\e[3~", "ed-delete-next-char"},
+                                                         {"\\e[1;5C", "em-next-word"},
+                                                         {"\\e[1;5D", "ed-prev-word"},
+                                                         {"^R", "em-inc-search-prev"}});
 
 // The longest beginning that all words have.
 std::string common_beginning(const std::vector<std::string>& words) {
@@ -58,9 +58,9 @@ LineReader::LineReader(Completer completer, const std::vector<std::string>& earl
   editor_.reset(::el_init("poise", stdin, stdout, stderr));
   history_.reset(::history_init());
   if (!editor_ || !history_) throw std::bad_alloc();
-  constexpr int kMostLines = 1000;
+  constexpr int kHistoryLines = 1000;
   ::HistEvent event;
-  ::history(history_.get(), &event, H_SETSIZE, kMostLines);
+  ::history(history_.get(), &event, H_SETSIZE, kHistoryLines);
   ::history(history_.get(), &event, H_SETUNIQUE, 1);
   EditLine* const editor = editor_.get();
   ::el_set(editor, EL_CLIENTDATA, this);
@@ -70,7 +70,7 @@ LineReader::LineReader(Completer completer, const std::vector<std::string>& earl
   ::el_set(editor, EL_HIST, ::history, history_.get());
   ::el_set(editor, EL_ADDFN, "poise-complete", "Complete a command", &complete);
   ::el_set(editor, EL_BIND, "^I", "poise-complete", nullptr);
-  for (const auto& [key, function] : kKeys) ::el_set(editor, EL_BIND, key, function, nullptr);
+  for (const auto& [key, function] : kKeyBindings) ::el_set(editor, EL_BIND, key, function, nullptr);
   ::el_source(editor, nullptr);  // the user's ~/.editrc
   for (const std::string& text : earlier) remember(text);
 }

@@ -4,6 +4,8 @@
 #include "chat/built_in_templates.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -12,6 +14,7 @@
 #include <poise/chat.hpp>
 #include <poise/error.hpp>
 
+#include "support/directories.hpp"
 #include "support/errors.hpp"
 
 namespace poise {
@@ -148,6 +151,13 @@ TEST(BuiltInTemplates, SpellSpecialTokensWithoutTextOfMessages) {
     const bool is_listed = std::ranges::find(row.special, row.end) != row.special.end();
     EXPECT_TRUE(row.end.empty() || is_listed) << row.name;
   }
+}
+
+TEST(BuiltInTemplates, AreInTheDocumentsTable) {
+  std::ifstream file(source_directory() / "docs" / "chat.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  for (const BuiltInTemplate& row : built_in_templates())
+    EXPECT_NE(page.find("\n| `" + std::string(row.name) + "` | "), std::string::npos) << row.name;
 }
 
 }  // namespace
