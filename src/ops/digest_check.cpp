@@ -91,7 +91,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
 }
 
 void DigestCheck::make_batches() {
-  const std::uint64_t most = Scan::batch_bytes();
+  const std::uint64_t most = Scan::kBatchBytes;
   std::uint64_t begin = 0;
   for (std::size_t first = 0, last = 0; first < items_.size(); first = last) {
     std::vector<std::uint64_t> sizes;
@@ -114,7 +114,8 @@ Progress DigestCheck::tracked(Progress progress) {
 }
 
 void DigestCheck::advance(double share) {
-  if (started_ == batches_.size() || (started_ > 0 && batches_[started_ - 1].scan.busy())) return;
+  if (started_ > 0 && batches_[started_ - 1].scan.failed()) failed_ = true;  // finish_batch() throws its error
+  if (failed_ || started_ == batches_.size() || (started_ > 0 && batches_[started_ - 1].scan.busy())) return;
   const std::uint64_t before = started_ == 0 ? 0 : batches_[started_ - 1].begin;
   if (static_cast<double>(before) <= share * static_cast<double>(bytes_)) start_batch();
 }

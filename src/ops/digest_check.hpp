@@ -56,7 +56,7 @@ class DigestCheck {
   }
 
  private:
-  // Continues with each event, and cancels when a digest is wrong.
+  // Continues with each event, and cancels when a digest is wrong or checking fails.
   Progress tracked(Progress progress);
   // Checks the rest. Throws invalid_file, naming the tensor, for a wrong digest; io when a file has changed since the
   // constructor; and what reading throws.

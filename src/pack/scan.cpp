@@ -1,16 +1,25 @@
 #include "pack/scan.hpp"
 
+#include <algorithm>
+#include <numeric>
+
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/task.h>
+
 #include "pack/digest.hpp"
 #include "pack/pump.hpp"
 
 namespace poise {
 
 Scan::Scan(std::span<const std::uint64_t> sizes, MakeVisit make_visit)
-    : order_(sizes), make_visit_(std::move(make_visit)) {}
+    : order_(sizes.size()), make_visit_(std::move(make_visit)) {
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+  std::ranges::stable_sort(order_, std::ranges::greater(), [&](std::size_t index) { return sizes[index]; });
+}
 
 Scan::~Scan() {
   given_up_ = true;
-  order_.end();
+  next_ = order_.size();
   try {
     tasks_.wait();
   } catch (...) {  // the caller has its own error, or no longer needs the result
@@ -18,10 +27,17 @@ Scan::~Scan() {
 }
 
 void Scan::start() {
-  busy_ = order_.threads();
-  for (std::size_t thread = 0; thread < order_.threads(); ++thread) {
+  const auto processors = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
+  const std::size_t threads = std::min(processors, order_.size());
+  busy_ = threads;
+  for (std::size_t thread = 0; thread < threads; ++thread) {
     tasks_.run([this] {
-      sha256_share(order_, [this](const HashOrder::Item& turn) { return begin(turn); });
+      try {
+        visit_blobs();
+      } catch (...) {
+        failed_ = true;  // tasks that have not begun never run
+        throw;
+      }
       --busy_;
     });
   }
@@ -29,45 +45,28 @@ void Scan::start() {
 
 void Scan::finish() { tasks_.wait(); }
 
-std::uint64_t Scan::batch_bytes() { return HashOrder::has_lanes() ? 1 << 30 : 256 << 20; }
-
-// Reads a blob, or returns it for hashing in a lane.
-std::optional<Sha256Message> Scan::begin(const HashOrder::Item& turn) {
-  Visit visit = make_visit_(turn.index);
-  const std::shared_ptr<Visitor> visitor = std::move(visit.visitor);
-  const auto see = [this, visitor](std::span<const std::byte> bytes) {
-    go_on();
-    visitor->see(bytes);
-  };
-  const auto guarded = [visitor](const auto& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::cancelled) throw;
-      visitor->fail(error);
-    }
-  };
-  std::optional<Sha256Message> message;
-  guarded([&] {
-    if (const auto bytes = visit.sha256 ? turn.side_by_side(*visit.blob) : std::nullopt) {
-      const auto end = [visitor, guarded, blob = visit.blob](std::string digits) {
-        guarded([&] { visitor->end(std::move(digits)); });
-      };
-      message = Sha256Message{*bytes, see, end};
-      return;
-    }
-    const auto hasher = visit.sha256 ? make_sha256() : nullptr;
-    stream_chunks(*visit.blob, [&](std::span<const std::byte> bytes) {
-      if (hasher) hasher->update(bytes);
-      see(bytes);
-    });
-    visitor->end(hasher ? hasher->finish() : std::string());
-  });
-  return message;
+// The part of one thread.
+void Scan::visit_blobs() {
+  for (std::size_t i = next_++; i < order_.size(); i = next_++) {
+    if (oneapi::tbb::is_current_task_group_canceling()) return;
+    visit_blob(order_[i]);
+  }
 }
 
-void Scan::go_on() const {
-  if (given_up_) throw Error(ErrorKind::cancelled, "cancelled");
+void Scan::visit_blob(std::size_t index) {
+  const Visit visit = make_visit_(index);
+  try {
+    const auto hasher = visit.sha256 ? make_sha256() : nullptr;
+    stream_chunks(*visit.blob, [&](std::span<const std::byte> bytes) {
+      if (given_up_) throw Error(ErrorKind::cancelled, "cancelled");
+      if (hasher) hasher->update(bytes);
+      visit.visitor->see(bytes);
+    });
+    visit.visitor->end(hasher ? hasher->finish() : std::string());
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::cancelled) throw;
+    visit.visitor->fail(error);
+  }
 }
 
 }  // namespace poise

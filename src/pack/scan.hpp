@@ -1,7 +1,6 @@
 // Scan: reads many blobs in parallel, each from front to back on one thread, and shows their bytes to visitors.
 //
-// Reads each blob once, whatever its visitor computes. Blobs in memory whose SHA-256 is wanted are hashed several at a
-// time, one in each vector lane, where that is faster. Memory: a chunk for each thread, and the visitors of the blobs
+// Reads each blob once, whatever its visitor computes. Memory: a chunk for each thread, and the visitors of the blobs
 // that are being read.
 #pragma once
 
@@ -10,16 +9,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <oneapi/tbb/task_group.h>
 
 #include <poise/blob.hpp>
 #include <poise/error.hpp>
-
-#include "pack/sha256_lanes.hpp"
 
 namespace poise {
 
@@ -57,22 +54,25 @@ class Scan {
 
   // Starts reading on all threads and returns. Called once.
   void start();
-  // Started and not finished.
-  bool busy() const { return busy_ > 0; }
+  // Started, and neither finished nor failed.
+  bool busy() const { return busy_ > 0 && !failed_; }
+  // finish() will throw.
+  bool failed() const { return failed_; }
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();
 
-  // How far a scan should run ahead of a reader of the same bytes: the bytes stay in the page cache, and there are
-  // enough blobs for all lanes.
-  static std::uint64_t batch_bytes();
+  // How far a scan should run ahead of a reader of the same bytes: they stay in the page cache.
+  static constexpr std::uint64_t kBatchBytes = std::uint64_t{256} << 20;
 
  private:
-  std::optional<Sha256Message> begin(const HashOrder::Item& turn);
-  void go_on() const;
+  void visit_blobs();
+  void visit_blob(std::size_t index);
 
-  HashOrder order_;
+  std::vector<std::size_t> order_;  // indices, the longest blob first
   MakeVisit make_visit_;
+  std::atomic<std::size_t> next_ = 0;  // in that order
   std::atomic<std::size_t> busy_ = 0;  // threads
+  std::atomic<bool> failed_ = false;
   std::atomic<bool> given_up_ = false;
   oneapi::tbb::task_group tasks_;
 };

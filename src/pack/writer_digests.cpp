@@ -54,7 +54,7 @@ std::size_t WriterDigests::end() {
   const std::uint64_t length = file_->position() - begin_;
   waiting_.push_back({file_, begin_, length, digest});
   waiting_bytes_ += length;
-  if (waiting_bytes_ >= Scan::batch_bytes()) start_batch();
+  if (waiting_bytes_ >= Scan::kBatchBytes) start_batch();
   return digest;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -160,6 +161,24 @@ TEST(Scan, WhatAVisitorThrowsEndsIt) {
   Scan scan(sizes, [&](std::size_t) { return Visit{broken, false, std::make_unique<Strict>()}; });
   scan.start();
   EXPECT_THROW(scan.finish(), Error);
+  EXPECT_FALSE(scan.busy());
+}
+
+// Whoever waits for a scan to end does not wait forever: tasks that TBB cancels never run.
+TEST(Scan, IsNotBusyAfterItHasFailed) {
+  const BlobPtr blob = make_memory_blob(counting(100), "blob");
+  const std::vector<std::uint64_t> sizes(1000, 100);
+  Scan scan(sizes, [&](std::size_t i) -> Visit {
+    if (i == 500) throw std::runtime_error("no memory for a visitor");
+    return {blob, false, std::make_unique<Strict>()};
+  });
+  scan.start();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (scan.busy() && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_FALSE(scan.busy());
+  EXPECT_TRUE(scan.failed());
+  EXPECT_THROW(scan.finish(), std::runtime_error);
 }
 
 // A visitor that puts up with every failure does not keep a scan from being
