@@ -249,57 +249,6 @@ void write_llama2c_seeds(SeedWriter& seeds) {
   }
 }
 
-// A member of a tar archive.
-void add_tar_member(ByteWriter& tar, const std::string& name, char type, fuzz::Bytes bytes,
-                    const std::string& link = {}) {
-  std::string header(512, '\0');
-  header.replace(0, name.size(), name);
-  header.replace(157, link.size(), link);
-  header.replace(124, 11, fmt::format("{:011o}", bytes.size()));
-  header[156] = type;
-  header.replace(257, 8, std::string_view("ustar\00000", 8));
-  header.replace(148, 8, 8, ' ');
-  unsigned sum = 0;
-  for (const char byte : header) sum += static_cast<unsigned char>(byte);
-  header.replace(148, 6, fmt::format("{:06o}", sum));
-  tar.text(header);
-  tar.append(bytes);
-  tar.zeros((512 - bytes.size() % 512) % 512);
-}
-
-// A directory in a tar archive, with a name of each kind.
-void write_tar_seeds(SeedWriter& seeds) {
-  const Model model = fuzz::huggingface_model();
-  const std::vector<std::byte> weights = written(model, format_by_name("safetensors"), {});
-  ByteWriter tar;
-  add_tar_member(tar, "nano/", '5', {});
-  add_tar_member(tar, "x", 'x', fuzz::bytes_of("25 path=nano/config.json\n"));
-  const std::string config = fuzz::huggingface_config();
-  add_tar_member(tar, "cut", '0', fuzz::bytes_of(config));
-  add_tar_member(tar, "././@LongLink", 'L', fuzz::bytes_of("nano/model.safetensors"));
-  add_tar_member(tar, "cut", '0', weights);
-  add_tar_member(tar, "nano/tokenizer.model", '0', fuzz::bytes_of(fuzz::sentencepiece_seed()));
-  tar.zeros(1024);
-  seeds.seed("tar", "directory", tar.bytes());
-  seeds.seed("open_verify", "tar-directory", tar.bytes());
-  ByteWriter links;
-  add_tar_member(links, "blobs/config", '0', fuzz::bytes_of(config));
-  add_tar_member(links, "blobs/weights", '0', weights);
-  add_tar_member(links, "blobs/tokens", '0', fuzz::bytes_of("cut"));
-  add_tar_member(links, "./blobs/tokens", '0', fuzz::bytes_of(fuzz::sentencepiece_seed()));
-  add_tar_member(links, "s/config.json", '2', {}, "../blobs/config");
-  add_tar_member(links, "s/model.safetensors", '1', {}, "blobs/weights");
-  add_tar_member(links, "s/f", '2', {}, "../blobs");
-  add_tar_member(links, "x", 'x', fuzz::bytes_of("21 linkpath=f/tokens\n"));
-  add_tar_member(links, "s/tokenizer.model", '2', {}, "cut");
-  add_tar_member(links, "././@LongLink", 'K', fuzz::bytes_of("../../outside"));
-  add_tar_member(links, "s/README.md", '2', {}, "cut");
-  add_tar_member(links, "s/itself", '2', {}, "itself");
-  links.zeros(1024);
-  seeds.seed("tar", "links", links.bytes());
-  seeds.seed("open_verify", "tar-links", links.bytes());
-}
-
 // A model of ONNX with a tensor of each way to store elements, which nothing here writes.
 void write_onnx_seeds(SeedWriter& seeds) {
   using protobuf::MessageWriter;
@@ -778,7 +727,6 @@ void write_dictionaries(const SeedWriter& seeds) {
                         "poise.config", "poise.card", "poise.vocabulary", "tokenizer.ggml.model", "llama.block_count=",
                         "GGUF", "ZTEN1000", "true", "-1", "1e400", number_word(4, 4), number_word(9, 4)});
   words["tokenizer_files"].insert({"\x1e", "#version: ", "<unk>", "<pad> 1", "<eos>", " 4294967295", "\r\n"});
-  words["tar"] = {"ustar", "ustar  ", "././@LongLink", "path=", "size=", "GNU.sparse.", "nano/config.json"};
   words["llama2c"] = {"24ka", number_word(1, 4), number_word(2, 4), number_word(UINT32_MAX, 4), "<0x0A>"};
   words["numpy"] = {"\x93NUMPY\x01",  "\x93NUMPY\x02", "\x93NUMPY\x03", "'descr':",   "'fortran_order':",
                     "'shape':",       "True",          "False",         "(1,)",       "(2, 3)",
@@ -905,7 +853,6 @@ int main(int count, char** arguments) {
     write_llama2c_seeds(seeds);
     write_pickle_seeds(seeds);
     write_onnx_seeds(seeds);
-    write_tar_seeds(seeds);
     write_flax_seeds(seeds);
     write_text_seeds(seeds);
     write_importance_seeds(seeds);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +57,30 @@ std::string lower_case_start(const Source& source) {
   return text;
 }
 
+// A number in the header of a tar archive as Python's tarfile reads it: bytes after one of 0x80 or 0xff, or what
+// int(text, 8) accepts.
+std::optional<std::int64_t> tar_number(std::string_view field) {
+  constexpr std::string_view kSpace = " \t\n\v\f\r";
+  if (field[0] == '\x80' || field[0] == '\xff') {
+    std::uint64_t number = field[0] == '\xff' ? UINT64_MAX : 0;
+    for (const char byte : field.substr(1)) number = number << 8U | static_cast<unsigned char>(byte);
+    return static_cast<std::int64_t>(number);
+  }
+  std::string_view text = field.substr(0, field.find('\0'));
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  text = text.substr(0, text.find_last_not_of(kSpace) + 1);
+  const bool is_negative = text.starts_with('-');
+  if (is_negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with("0o") || text.starts_with("0O")) text.remove_prefix(2);
+  std::int64_t number = 0;
+  for (const char digit : text) {
+    if (digit == '_') continue;
+    if (digit < '0' || digit > '7') return std::nullopt;
+    number = number << 3 | (digit - '0');
+  }
+  return is_negative ? -number : number;
+}
+
 void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
   const std::string start = lower_case_start(source);
   for (const Lookalike& lookalike : among) {
@@ -67,7 +93,33 @@ void refuse_one_of(std::span<const Lookalike> among, const Source& source) {
 
 std::span<const Lookalike> lookalikes() { return kLookalikes; }
 
-void refuse_lookalike(const Source& source) { refuse_one_of(kLookalikes, source); }
+void refuse_lookalike(const Source& source) {
+  refuse_one_of(kLookalikes, source);
+  if (is_tar_archive(source))
+    throw Error(ErrorKind::unsupported,
+                "this is a tar archive; unpack it first (one that PyTorch wrote before version 0.1.10: load it with "
+                "torch and save it again)",
+                source.name(), 0);
+}
+
+bool is_tar_archive(const Source& source) {
+  constexpr std::uint64_t kHeaderBytes = 512;
+  constexpr std::size_t kChecksum = 148;
+  constexpr std::size_t kChecksumBytes = 8;
+  constexpr std::size_t kMagic = 257;
+  if (source.size() < kHeaderBytes) return false;
+  const std::string header = read_text(source, kHeaderBytes);
+  if (std::string_view(header).substr(kMagic).starts_with("ustar")) return true;
+  std::int64_t sum = 0;         // of the bytes, with the checksum itself as spaces
+  std::int64_t signed_sum = 0;  // as some old programs computed it
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    const char byte = i >= kChecksum && i < kChecksum + kChecksumBytes ? ' ' : header[i];
+    sum += static_cast<unsigned char>(byte);
+    signed_sum += static_cast<signed char>(byte);
+  }
+  const auto claimed = tar_number(std::string_view(header).substr(kChecksum, kChecksumBytes));
+  return claimed == sum || claimed == signed_sum;
+}
 
 void refuse_git_lfs_pointer(const Source& source) { refuse_one_of({&kGitLfsPointer, 1}, source); }
 

@@ -21,6 +21,9 @@ std::span<const Lookalike> lookalikes();
 // files may begin so, too. Requires: the reader of the expected format has rejected the source.
 void refuse_lookalike(const Source& source);
 
+// True if the first 512 bytes are the header of a tar archive as Python's tarfile reads it, whatever else they are.
+bool is_tar_archive(const Source& source);
+
 // Among the sources that a reader has opened, the one whose content an error is about, or null.
 SourcePtr refused_source(const Error& error, std::span<const SourcePtr> opened);
 

@@ -1,4 +1,4 @@
-// Container: named files in a directory, or in a zip or tar archive.
+// Container: named files in a directory, or in a zip archive.
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace poise {
 
-enum class ContainerKind { directory, zip, tar };
+enum class ContainerKind { directory, zip };
 
 // Names of members, with / between folders.
 using MemberNames = std::vector<std::string>;
@@ -23,7 +23,7 @@ class Container {
   virtual ~Container() = default;
 
   ContainerKind kind() const { return kind_; }
-  // What a message calls a member: "model/config.json", in an archive "model.tar: config.json".
+  // What a message calls a member: "model/config.json", in an archive "model.zip: config.json".
   virtual std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
   // The file that has its bytes.
   virtual std::filesystem::path file_of(std::string_view name) const = 0;
@@ -31,20 +31,15 @@ class Container {
   // Of a directory, the entries of the folder itself; of an archive, all files in it and below, from the folder on.
   // Throws io.
   virtual MemberNames names(std::string_view folder = {}) const = 0;
-  // True for a file or anything else of that name; false if it cannot be known. Of an archive, a link to a member is a
-  // file, and one that leads nowhere is something else.
+  // True for a file or anything else of that name; false if it cannot be known.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
-  // Stored members are parts of the archive; deflated ones are decoded. Throws not_found, which tells where a link
-  // leads, io, and unsupported for more than 1 GiB of a deflated member, and for more of all together than
-  // max_decoded_bytes() of the archive.
+  // Stored members are parts of the archive; deflated ones are decoded. Throws not_found, io, and unsupported for more
+  // than 1 GiB of a deflated member, and for more of all together than max_decoded_bytes() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
   // A folder of it: names are from there on.
   virtual std::unique_ptr<const Container> folder(const std::string& name) const = 0;
-
-  // Of the names: members that come more than once, links that lead nowhere.
-  virtual std::vector<Finding> warnings() const { return {}; }
 
   // How many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
   virtual std::size_t checksums() const { return 0; }

@@ -1,10 +1,11 @@
 #include "pack/zip.hpp"
 
 #include <algorithm>
-#include <array>
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include <oneapi/tbb/parallel_for.h>
 
@@ -26,8 +27,9 @@ namespace {
 using namespace zip;
 
 constexpr std::uint64_t kMostMembers = 2'000'000;
-constexpr std::uint16_t kEncrypted = 1;
 constexpr std::uint16_t kHasDescriptor = 8;
+constexpr std::uint16_t kEncrypted = 1 | 1 << 6 | 1 << 13;  // the last two: strongly, and the directory, too
+constexpr std::uint16_t kPatch = 1 << 5;
 
 // Where the central directory is.
 struct Directory {
@@ -37,6 +39,23 @@ struct Directory {
   std::uint64_t end_record = 0;  // the first record after it
 };
 
+// The end record.
+struct EndRecord {
+  std::uint64_t at = 0;
+  std::uint16_t disk = 0;
+  std::uint16_t directory_disk = 0;
+  std::uint16_t members_here = 0;
+  std::uint16_t members = 0;
+  std::uint32_t bytes = 0;
+  std::uint32_t begin = 0;
+};
+
+// A zip64 record has the number, or the 32 bits (16 for counts) agree with it.
+template <typename Narrow>
+bool agrees(Narrow narrow, std::uint64_t wide) {
+  return narrow == static_cast<Narrow>(~Narrow{0}) || narrow == wide;
+}
+
 class Reader {
  public:
   explicit Reader(const SourcePtr& source)
@@ -44,10 +63,11 @@ class Reader {
 
   std::vector<ZipMember> read() {
     const Directory directory = find_directory();
-    if (directory.begin > directory.end_record || directory.bytes > directory.end_record - directory.begin)
-      reader_.fail("directory",
-                   fmt::format("{} bytes at {} are not before its end record", directory.bytes, directory.begin),
-                   directory.end_record);
+    if (directory.begin > directory.end_record || directory.bytes != directory.end_record - directory.begin)
+      reader_.fail(
+          "directory",
+          fmt::format("{} bytes at {} do not end where its end record begins", directory.bytes, directory.begin),
+          directory.end_record);
     if (directory.members > kMostMembers || directory.members > directory.bytes / kDirectoryEntryBytes)
       reader_.fail("directory", fmt::format("{} members in {} bytes", directory.members, directory.bytes),
                    directory.end_record);
@@ -62,63 +82,102 @@ class Reader {
     }
     if (list.remaining() > 0)
       list.fail("directory", fmt::format("{} bytes after the last of its members", list.remaining()), list.position());
+    require_one_end(directory.begin);
     require_distinct(members, entries);
-    for (ZipMember& member : members) read_header(member, directory.begin);
-    require_apart(members);
+    read_headers(members, directory.begin);
     return members;
   }
 
  private:
-  // From the end: the record may have a comment after it, which ends the file.
+  // Some readers search for the signature of the end record from the end of the file, others also look at the length
+  // of the comment that ends it. The last signature has to be the record for both.
   std::uint64_t find_end() {
+    constexpr std::string_view kSignature = "PK\5\6";
     const std::uint64_t size = source_->size();
     const std::uint64_t tail = std::min<std::uint64_t>(size, kEndBytes + 0xffff);
     std::vector<std::byte> bytes(static_cast<std::size_t>(tail));
     source_->read(size - tail, bytes);
-    for (std::size_t at = bytes.size() < kEndBytes ? 0 : bytes.size() - kEndBytes + 1; at-- > 0;) {
-      if (load_le<std::uint32_t>(bytes.data() + at) != kEnd) continue;
-      if (load_le<std::uint16_t>(bytes.data() + at + 20) == bytes.size() - at - kEndBytes) return size - tail + at;
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const auto is_last = [&](std::size_t at) {
+      return bytes.size() - at >= kEndBytes &&
+             load_le<std::uint16_t>(bytes.data() + at + 20) == bytes.size() - at - kEndBytes;
+    };
+    const std::size_t end = text.rfind(kSignature);
+    if (end == std::string_view::npos)
+      reader_.fail("end of the directory", "it is not there: the file is cut off, or something follows it", size);
+    if (!is_last(end))
+      reader_.fail("end of the directory",
+                   "its record does not end the file: the file is cut off, or something follows the record",
+                   size - tail + end);
+    for (std::size_t at = end; at > 0 && (at = text.rfind(kSignature, at - 1)) != std::string_view::npos;) {
+      other_ends_.push_back(size - tail + at);
+      if (is_last(at))
+        reader_.fail("end of the directory", "two records end the file: readers would take different ones",
+                     size - tail + at);
     }
-    reader_.fail("end of the directory", "it is not there: the file is cut off, or something follows it", size);
+    return size - tail + end;
+  }
+
+  // Signatures in the bytes of members are of no importance: an archive may hold another one.
+  void require_one_end(std::uint64_t directory) const {
+    for (const std::uint64_t at : other_ends_) {
+      if (at >= directory)
+        reader_.fail("end of the directory", "another one is in the directory: readers would take different ones", at);
+    }
   }
 
   Directory find_directory() {
-    const std::uint64_t end = find_end();
-    reader_.seek(end + 4);
-    const auto disks = std::array{reader_.u16("number of this disk"), reader_.u16("disk of the directory")};
-    const std::uint64_t here = reader_.u16("members on this disk");
-    Directory directory;
-    directory.end_record = end;
-    directory.members = reader_.u16("members");
-    directory.bytes = reader_.u32("bytes of the directory");
-    directory.begin = reader_.u32("offset of the directory");
+    EndRecord end;
+    end.at = find_end();
+    reader_.seek(end.at + 4);
+    end.disk = reader_.u16("number of this disk");
+    end.directory_disk = reader_.u16("disk of the directory");
+    end.members_here = reader_.u16("members on this disk");
+    end.members = reader_.u16("members");
+    end.bytes = reader_.u32("bytes of the directory");
+    end.begin = reader_.u32("offset of the directory");
+    if (end.disk != 0 || end.directory_disk != 0 || end.members_here != end.members) refuse_parts(end.at);
     if (auto wide = find_zip64(end)) return *wide;
-    if (disks != std::array<std::uint16_t, 2>{0, 0} || here != directory.members)
-      throw Error(ErrorKind::unsupported, "zip: the archive is split into several files", source_->name(), end);
-    return directory;
+    return {end.begin, end.bytes, end.members, end.at};
   }
 
-  std::optional<Directory> find_zip64(std::uint64_t end) {
-    if (end < kZip64LocatorBytes) return std::nullopt;
-    reader_.seek(end - kZip64LocatorBytes);
+  // Readers look for the record directly before its locator, or where that says; they take its numbers always, or
+  // where those of the end record are all ones.
+  std::optional<Directory> find_zip64(const EndRecord& end) {
+    if (end.at < kZip64LocatorBytes) return std::nullopt;
+    const std::uint64_t locator = end.at - kZip64LocatorBytes;
+    reader_.seek(locator);
     if (reader_.u32("zip64 locator") != kZip64Locator) return std::nullopt;
-    reader_.skip(4, "disk of the zip64 end");
+    const std::uint32_t disk = reader_.u32("disk of the zip64 end");
     const std::uint64_t at = reader_.u64("offset of the zip64 end");
-    if (end - kZip64LocatorBytes < kZip64EndBytes || at > end - kZip64LocatorBytes - kZip64EndBytes)
-      reader_.fail("offset of the zip64 end", fmt::format("{} is not before its locator", at),
-                   end - kZip64LocatorBytes + 8);
+    const std::uint32_t disks = reader_.u32("number of disks");
+    if (disk != 0 || disks != 1) refuse_parts(locator);
+    if (locator < kZip64EndBytes || at != locator - kZip64EndBytes)
+      reader_.fail("offset of the zip64 end", fmt::format("{} is not directly before its locator at {}", at, locator),
+                   locator + 8);
     reader_.seek(at);
     if (reader_.u32("zip64 end") != kZip64End) reader_.fail("zip64 end", "expected PK\\6\\6", at);
-    reader_.skip(8 + 2 + 2 + 4 + 4, "zip64 end");
+    const std::uint64_t bytes = reader_.u64("bytes of the zip64 end");
+    if (bytes != kZip64EndBytes - 12)
+      reader_.fail("bytes of the zip64 end", fmt::format("{}, expected {}", bytes, kZip64EndBytes - 12), at + 4);
+    reader_.skip(2 + 2, "versions");
+    const std::uint32_t this_disk = reader_.u32("number of this disk");
+    const std::uint32_t directory_disk = reader_.u32("disk of the directory");
     Directory directory;
     directory.end_record = at;
     const std::uint64_t here = reader_.u64("members on this disk");
     directory.members = reader_.u64("members");
     directory.bytes = reader_.u64("bytes of the directory");
     directory.begin = reader_.u64("offset of the directory");
-    if (here != directory.members)
-      throw Error(ErrorKind::unsupported, "zip: the archive is split into several files", source_->name(), at);
+    if (this_disk != 0 || directory_disk != 0 || here != directory.members) refuse_parts(at);
+    if (!agrees(end.members, directory.members) || !agrees(end.bytes, directory.bytes) ||
+        !agrees(end.begin, directory.begin))
+      reader_.fail("zip64 end", "its numbers are not those of the end record", at);
     return directory;
+  }
+
+  [[noreturn]] void refuse_parts(std::uint64_t at) const {
+    throw Error(ErrorKind::unsupported, "zip: the archive is split into several files", source_->name(), at);
   }
 
   ZipMember read_entry(ByteReader& list) {
@@ -136,16 +195,21 @@ class Reader {
     const std::uint16_t name_bytes = list.u16("length of the name");
     const std::uint16_t extra_bytes = list.u16("length of the extra fields");
     const std::uint16_t comment_bytes = list.u16("length of the comment");
-    list.skip(2 + 2, "attributes");
+    const std::uint16_t disk = list.u16("disk");
+    list.skip(2, "attributes");
     const std::uint32_t mode = list.u32("attributes") >> 16U;
-    member.is_link = (made_by == kMadeOnUnix || made_by == kMadeOnMacOs) && (mode & kModeOfFileType) == kModeOfLink;
+    const bool is_link = (made_by == kMadeOnUnix || made_by == kMadeOnMacOs) && (mode & kModeOfFileType) == kModeOfLink;
     member.header = list.u32("offset");
     member.name = list.text(name_bytes, "name");
     read_extra(list, extra_bytes, member);
     list.skip(comment_bytes, "comment");
-    if ((flags & kEncrypted) != 0) refuse(member, "is encrypted", at);
+    if (disk != 0) refuse_parts(at);
+    require_readable(member.name, flags, at);
+    if (is_link)
+      refuse(member.name, "is a symbolic link: unpack the archive, or pack it again with the files in place of links",
+             at);
     if (method != kStored && method != kDeflated)
-      refuse(member, fmt::format("is compressed by method {}; known are 0 (stored) and 8 (deflated)", method), at);
+      refuse(member.name, fmt::format("is compressed by method {}; known are 0 (stored) and 8 (deflated)", method), at);
     member.deflated = method == kDeflated;
     require_name(list, member.name, at);
     if (!member.deflated && member.bytes != member.stored_bytes)
@@ -159,6 +223,7 @@ class Reader {
   static void read_extra(ByteReader& list, std::uint64_t bytes, ZipMember& member) {
     const std::uint64_t end = list.position() + bytes;
     if (bytes > list.remaining()) list.skip(bytes, "extra fields");
+    bool has_zip64 = false;
     while (end - list.position() >= 4) {
       const std::uint64_t at = list.position();
       const std::uint16_t kind = list.u16("extra field");
@@ -167,78 +232,202 @@ class Reader {
         list.fail("extra field", fmt::format("{} bytes wanted, {} left", length, end - list.position()), at);
       const std::uint64_t next = list.position() + length;
       if (kind == kZip64Extra) {
+        if (std::exchange(has_zip64, true)) list.fail("zip64 extra field", "it comes twice", at);
         for (std::uint64_t* number : {&member.bytes, &member.stored_bytes, &member.header}) {
-          if (*number == kWide && next - list.position() >= 8) *number = list.u64("zip64 extra field");
+          if (*number != kWide) continue;
+          if (next - list.position() < 8) list.fail("zip64 extra field", "it is too short", at);
+          *number = list.u64("zip64 extra field");
         }
+      } else if (kind == kUnicodePathExtra && length > kUnicodePathHeadBytes) {
+        // Python from 3.13 on and Info-ZIP give the member this name.
+        list.skip(kUnicodePathHeadBytes, "Unicode path");
+        if (list.text(length - kUnicodePathHeadBytes, "Unicode path") != member.name)
+          list.fail("Unicode path", fmt::format("another name than \"{}\"", member.name), at);
       }
       list.seek(next);
     }
     list.seek(end);
   }
 
+  void require_readable(std::string_view name, std::uint16_t flags, std::uint64_t at) const {
+    if ((flags & kEncrypted) != 0) refuse(name, "is encrypted", at);
+    if ((flags & kPatch) != 0) refuse(name, "is a patch of other bytes", at);
+  }
+
   static void require_name(const ByteReader& list, std::string_view name, std::uint64_t at) {
     if (!is_zip_name(name)) list.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
   }
 
+  // Names are the same that lead to one file when the archive is unpacked.
   void require_distinct(const std::vector<ZipMember>& members, const std::vector<std::uint64_t>& entries) const {
     std::unordered_map<std::string_view, std::size_t> seen;
     seen.reserve(members.size());
+    std::deque<std::string> plain_names;  // of those that are spelled otherwise
     for (std::size_t i = 0; i < members.size(); ++i) {
-      if (!seen.emplace(members[i].name, i).second)
-        reader_.fail("directory", fmt::format("the member {} comes twice", members[i].name), entries[i]);
+      std::string_view name = members[i].name;
+      if (std::string plain = plain_zip_name(name); plain != name) name = plain_names.emplace_back(std::move(plain));
+      if (name.ends_with('/')) name.remove_suffix(1);
+      const auto [other, is_new] = seen.emplace(name, i);
+      if (is_new) continue;
+      const std::string& first = members[other->second].name;
+      reader_.fail("directory",
+                   first == members[i].name
+                       ? fmt::format("the member {} comes twice", first)
+                       : fmt::format("the members {} and {} have the same path", first, members[i].name),
+                   entries[i]);
     }
   }
 
-  // A member's own header gives where its bytes begin; its other fields must match the directory.
-  void read_header(ZipMember& member, std::uint64_t directory) {
-    const std::uint64_t at = member.header;
-    if (at > directory || directory - at < kHeaderBytes)
-      reader_.fail(member.name, fmt::format("its header at {} is not before the directory at {}", at, directory),
-                   std::min(at, source_->size()));
-    ByteReader header(range_, "zip: " + member.name, at, directory);
-    if (header.u32("signature") != kHeader) header.fail("signature", "expected PK\\3\\4", at);
-    header.skip(2, "version");
-    const std::uint16_t flags = header.u16("flags");
-    const std::uint16_t method = header.u16("method");
-    if (method != (member.deflated ? kDeflated : kStored))
-      header.fail("method", fmt::format("{}, the directory says {}", method, member.deflated ? kDeflated : kStored),
-                  at + 8);
-    header.skip(4, "time");
-    const std::uint32_t crc32 = header.u32("CRC-32");
-    if ((flags & kHasDescriptor) == 0 && crc32 != member.crc32)
-      header.fail("CRC-32", fmt::format("{:08x}, the directory says {:08x}", crc32, member.crc32), at + 14);
-    header.skip(4 + 4, "sizes");
-    const std::uint16_t name_bytes = header.u16("length of the name");
-    const std::uint16_t extra_bytes = header.u16("length of the extra fields");
-    if (header.text(name_bytes, "name") != member.name)
-      header.fail("name", "another one than in the directory", at + kHeaderBytes);
-    header.skip(extra_bytes, "extra fields");
-    member.begin = header.position();
-    if (member.stored_bytes > header.remaining())
-      header.fail("bytes",
-                  fmt::format("{} bytes wanted, {} left before the directory", member.stored_bytes, header.remaining()),
-                  member.begin);
-  }
-
-  void require_apart(const std::vector<ZipMember>& members) const {
-    std::vector<const ZipMember*> order;
+  // Every byte before the directory is a member's.
+  void read_headers(std::vector<ZipMember>& members, std::uint64_t directory) {
+    std::vector<ZipMember*> order;
     order.reserve(members.size());
-    for (const ZipMember& member : members) order.push_back(&member);
+    for (ZipMember& member : members) {
+      const std::uint64_t at = member.header;
+      if (at > directory || directory - at < kHeaderBytes)
+        reader_.fail(member.name, fmt::format("its header at {} is not before the directory at {}", at, directory),
+                     std::min(at, source_->size()));
+      order.push_back(&member);
+    }
     std::ranges::sort(order, {}, &ZipMember::header);
-    for (std::size_t i = 1; i < order.size(); ++i) {
-      if (order[i - 1]->begin + order[i - 1]->stored_bytes > order[i]->header)
-        reader_.fail(order[i]->name, fmt::format("shares bytes with the member {}", order[i - 1]->name),
-                     order[i]->header);
+    const auto require_no_gap = [&](std::string_view before, std::uint64_t begin, std::uint64_t end) {
+      if (begin == end) return;
+      reader_.fail(before, fmt::format("{} bytes before it belong to no member", end - begin), begin);
+    };
+    ByteReader headers(range_, "zip", 0, directory);
+    if (order.empty()) require_no_gap("directory", 0, directory);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      ZipMember& member = *order[i];
+      if (i == 0) require_no_gap(member.name, 0, member.header);
+      const bool has_descriptor = read_header(headers, member);
+      const std::uint64_t end = member.begin + member.stored_bytes;
+      const bool is_last = i + 1 == order.size();
+      const std::string_view next_name = is_last ? "directory" : std::string_view(order[i + 1]->name);
+      const std::uint64_t next = is_last ? directory : order[i + 1]->header;
+      if (end > next) reader_.fail(next_name, fmt::format("shares bytes with the member {}", member.name), next);
+      if (has_descriptor) {
+        read_descriptor(headers, member, next);
+      } else {
+        require_no_gap(next_name, end, next);
+      }
     }
   }
 
-  [[noreturn]] void refuse(const ZipMember& member, std::string_view why, std::uint64_t at) const {
-    throw Error(ErrorKind::unsupported, fmt::format("zip: the member {} {}", member.name, why), source_->name(), at);
+  // A member's own header gives where its bytes begin; its other fields must match the directory. True where a
+  // descriptor follows the bytes.
+  bool read_header(ByteReader& headers, ZipMember& member) {
+    const std::uint64_t at = member.header;
+    headers.seek(at);
+    const auto scope = headers.scope(member.name);
+    if (headers.u32("signature") != kHeader) headers.fail("signature", "expected PK\\3\\4", at);
+    headers.skip(2, "version");
+    const std::uint16_t flags = headers.u16("flags");
+    require_readable(member.name, flags, at);
+    const bool has_descriptor = (flags & kHasDescriptor) != 0;
+    const std::uint16_t method = headers.u16("method");
+    if (method != (member.deflated ? kDeflated : kStored))
+      headers.fail("method", fmt::format("{}, the directory says {}", method, member.deflated ? kDeflated : kStored),
+                   at + 8);
+    headers.skip(4, "time");
+    const std::uint32_t crc32 = headers.u32("CRC-32");
+    if (crc32 != member.crc32 && !(has_descriptor && crc32 == 0))
+      headers.fail("CRC-32", fmt::format("{:08x}, the directory says {:08x}", crc32, member.crc32), at + 14);
+    HeaderSizes sizes;
+    sizes.stored_bytes = headers.u32("stored bytes");
+    sizes.bytes = headers.u32("bytes");
+    const std::uint16_t name_bytes = headers.u16("length of the name");
+    const std::uint16_t extra_bytes = headers.u16("length of the extra fields");
+    if (headers.text(name_bytes, "name") != member.name)
+      headers.fail("name", "another one than in the directory", at + kHeaderBytes);
+    check_sizes(headers, sizes, extra_bytes, member, has_descriptor);
+    headers.skip(extra_bytes, "extra fields");
+    member.begin = headers.position();
+    if (member.stored_bytes > headers.remaining())
+      headers.fail(
+          "bytes",
+          fmt::format("{} bytes wanted, {} left before the directory", member.stored_bytes, headers.remaining()),
+          member.begin);
+    return has_descriptor;
+  }
+
+  struct HeaderSizes {
+    std::uint64_t stored_bytes = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  // Sizes in a header, and in its zip64 field, are those of the directory, or 0 where a descriptor gives them.
+  // Requires: `headers` is at the extra fields, where it stays.
+  static void check_sizes(ByteReader& headers, const HeaderSizes& narrow, std::uint16_t extra_bytes,
+                          const ZipMember& member, bool has_descriptor) {
+    const std::uint64_t extra = headers.position();
+    const auto check = [&](std::string_view field, std::uint64_t found, std::uint64_t expected, std::uint64_t at) {
+      if (found == expected || (has_descriptor && found == 0)) return;
+      headers.fail(field, fmt::format("{}, the directory says {}", found, expected), at);
+    };
+    const auto wide = find_wide_sizes(headers, extra_bytes);
+    if (wide) {
+      check("bytes in the zip64 extra field", wide->bytes, member.bytes, extra);
+      check("stored bytes in the zip64 extra field", wide->stored_bytes, member.stored_bytes, extra);
+    }
+    if (!wide || narrow.stored_bytes != kWide)
+      check("stored bytes", narrow.stored_bytes, member.stored_bytes, member.header + 18);
+    if (!wide || narrow.bytes != kWide) check("bytes", narrow.bytes, member.bytes, member.header + 22);
+    headers.seek(extra);
+  }
+
+  // Other fields need not be well-formed: some programs align members by zeros.
+  static std::optional<HeaderSizes> find_wide_sizes(ByteReader& headers, std::uint16_t extra_bytes) {
+    if (extra_bytes > headers.remaining()) headers.skip(extra_bytes, "extra fields");
+    const std::uint64_t end = headers.position() + extra_bytes;
+    while (end - headers.position() >= 4) {
+      const std::uint16_t kind = headers.u16("extra field");
+      const std::uint64_t length = headers.u16("length of an extra field");
+      if (length > end - headers.position()) return std::nullopt;
+      if (kind != kZip64Extra || length < 16) {
+        headers.skip(length, "extra field");
+        continue;
+      }
+      HeaderSizes sizes;
+      sizes.bytes = headers.u64("zip64 extra field");
+      sizes.stored_bytes = headers.u64("zip64 extra field");
+      return sizes;
+    }
+    return std::nullopt;
+  }
+
+  // CRC-32 and both sizes, of 32 or 64 bits, with or without a signature: they fill the bytes up to `next`.
+  static void read_descriptor(ByteReader& headers, const ZipMember& member, std::uint64_t next) {
+    constexpr std::uint64_t kNarrowBytes = 12;
+    constexpr std::uint64_t kWideBytes = 20;
+    constexpr std::uint64_t kSignatureBytes = 4;
+    const auto scope = headers.scope(member.name);
+    const std::uint64_t at = member.begin + member.stored_bytes;
+    const std::uint64_t length = next - at;
+    headers.seek(at);
+    const bool has_signature = length == kNarrowBytes + kSignatureBytes || length == kWideBytes + kSignatureBytes;
+    if (!has_signature && length != kNarrowBytes && length != kWideBytes)
+      headers.fail("descriptor", fmt::format("{} bytes after the member's, expected 12, 16, 20 or 24", length), at);
+    const std::uint32_t signature = has_signature ? headers.u32("descriptor") : kDescriptor;
+    const std::uint32_t crc32 = headers.u32("descriptor");
+    const bool is_wide = length >= kWideBytes;
+    const std::uint64_t stored_bytes = is_wide ? headers.u64("descriptor") : headers.u32("descriptor");
+    const std::uint64_t bytes = is_wide ? headers.u64("descriptor") : headers.u32("descriptor");
+    if (signature != kDescriptor || crc32 != member.crc32 || stored_bytes != member.stored_bytes ||
+        bytes != member.bytes)
+      headers.fail("descriptor",
+                   fmt::format("CRC-32 {:08x}, {} bytes stored as {}; the directory says {:08x}, {} as {}", crc32,
+                               bytes, stored_bytes, member.crc32, member.bytes, member.stored_bytes),
+                   at);
+  }
+
+  [[noreturn]] void refuse(std::string_view member, std::string_view why, std::uint64_t at) const {
+    throw Error(ErrorKind::unsupported, fmt::format("zip: the member {} {}", member, why), source_->name(), at);
   }
 
   const SourcePtr& source_;
   SourceRange range_;
   ByteReader reader_;
+  std::vector<std::uint64_t> other_ends_;  // other signatures of an end record, in the bytes that readers search
 };
 
 }  // namespace
@@ -253,6 +442,21 @@ bool is_zip_name(std::string_view name) {
     rest.remove_prefix(std::min(slash + 1, rest.size()));
   }
   return true;
+}
+
+std::string plain_zip_name(std::string_view name) {
+  std::string plain;
+  plain.reserve(name.size());
+  for (std::string_view rest = name; !rest.empty();) {
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
+    const std::string_view component = rest.substr(0, slash);
+    rest.remove_prefix(std::min(slash + 1, rest.size()));
+    if (component.empty() || component == ".") continue;
+    if (!plain.empty()) plain += '/';
+    plain += component;
+  }
+  if (name.ends_with('/') && !plain.empty()) plain += '/';
+  return plain;
 }
 
 ZipArchive::ZipArchive(SourcePtr source) : source_(std::move(source)), members_(Reader(source_).read()) {}

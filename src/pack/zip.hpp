@@ -1,12 +1,15 @@
 // zip archives, read: a list of members, each stored as it is or deflated (APPNOTE.TXT 6.3.10, zip64 included).
 //
-//   a member     "PK\3\4", a header of 30 bytes, its name, extra fields, its bytes
+//   a member     "PK\3\4", a header of 30 bytes, its name, extra fields, its bytes; perhaps a descriptor ("PK\7\10",
+//                CRC-32 and sizes), where the header was written before they were known
 //   ...
 //   directory    for each member "PK\1\2", 46 bytes that give where it begins, its name, extra fields, a comment
 //   zip64 end    "PK\6\6", 56 bytes, and its locator "PK\6\7", 20 bytes: where a number needs more than 32 bits
 //   end          "PK\5\6", 22 bytes that give where the directory is, and a comment
 //
-// The directory decides. Nothing is unpacked to disk.
+// Readers begin at the end, at the directory or at the headers, and some skip bytes that others read. So that all of
+// them see the same archive, these records follow each other without a gap, there is one end record only, and headers
+// and descriptors say what the directory says. Nothing is unpacked to disk.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +30,19 @@ struct ZipMember {
   std::uint64_t bytes = 0;  // decoded
   std::uint32_t crc32 = 0;  // of the decoded bytes
   bool deflated = false;
-  bool is_link = false;  // a symbolic link: its bytes are the target
 };
 
 // True for names that a member may have: paths that stay inside the folder.
 bool is_zip_name(std::string_view name);
 
-// A validated archive: each member is inside the file, before the directory, and overlaps no other; names are unique
-// and stay inside the folder; sizes are possible for stored or deflated bytes.
+// The name without the components "." and without empty ones; one slash at its end stays.
+std::string plain_zip_name(std::string_view name);
+
+// A validated archive: every byte of the file belongs to one member, the directory or its end; no two members have the
+// same path, and none leads out of the folder; sizes are possible for stored or deflated bytes.
 class ZipArchive {
  public:
-  // Throws invalid_file, unsupported (members that are encrypted, or compressed in other ways), io.
+  // Throws invalid_file, unsupported (members that are encrypted, links, or compressed in other ways), io.
   explicit ZipArchive(SourcePtr source);
 
   const SourcePtr& source() const { return source_; }

@@ -27,7 +27,9 @@ inline constexpr std::uint32_t kModeOfLink = 0120000;
 inline constexpr std::uint16_t kStored = 0;
 inline constexpr std::uint16_t kDeflated = 8;
 inline constexpr std::uint16_t kZip64Extra = 1;
-inline constexpr std::uint32_t kWide = 0xffffffff;   // the number is in a zip64 record
-inline constexpr std::uint16_t kWideCount = 0xffff;  // of members: the same
+inline constexpr std::uint16_t kUnicodePathExtra = 0x7075;     // a version, the CRC-32 of the name, and another name
+inline constexpr std::uint64_t kUnicodePathHeadBytes = 1 + 4;  // before that name
+inline constexpr std::uint32_t kWide = 0xffffffff;             // the number is in a zip64 record
+inline constexpr std::uint16_t kWideCount = 0xffff;            // of members: the same
 
 }  // namespace poise::zip

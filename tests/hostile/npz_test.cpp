@@ -31,6 +31,25 @@ std::string deflated(const std::string& bytes) { return "\1" + le(bytes.size(), 
 ByteFile whole() { return zip_file({{"w.npy", kFloats}, {"layer/b.npy", deflated(kBytes), kBytes, true}}); }
 ByteFile named(const std::string& name) { return zip_file({{name, kFloats}}); }
 
+// A record in the directory, with a comment of that length.
+ByteFile with_end_in_directory(std::uint64_t comment_bytes) {
+  const std::string end = "PK\5\6" + le(0, 16) + le(comment_bytes, 2);
+  ByteFile file = whole();
+  const auto bytes = static_cast<std::uint32_t>(file.offset("end signature") - file.offset("0 entry signature"));
+  return file.raw("1 entry extra", le(0, 2) + le(22, 2) + end)
+      .u16("1 entry extra length", 26)
+      .u32("end bytes", bytes + 26);
+}
+
+// Sizes of the first member, in its header and in the directory.
+ByteFile with_size(std::uint32_t bytes) {
+  return whole()
+      .u32("0 stored bytes", bytes)
+      .u32("0 size", bytes)
+      .u32("0 entry stored bytes", bytes)
+      .u32("0 entry size", bytes);
+}
+
 const HostileTable kTable("npz", [] { return whole().bytes(); });
 
 TEST(HostileNpz, TheFileThatIsBrokenIsSound) { expect_sound("hostile.npz", whole()); }
@@ -40,8 +59,15 @@ TEST(HostileNpz, Directory) {
                  std::array{
                      Case{"the end is there", [] { return whole().raw("end signature", "PK\5\7"); }, kInvalid,
                           kEndOfFile, "end of the directory"},
-                     Case{"the end is the end", [] { return whole().raw("more", "x"); }, kInvalid, kEndOfFile,
-                          "end of the directory"},
+                     Case{"the end is the end", [] { return whole().raw("more", "x"); }, kInvalid, "end signature",
+                          "end of the directory: its record does not end the file"},
+                     Case{"a comment holds no other end",
+                          [] { return whole().u16("end comment length", 4).raw("comment", "PK\5\6"); }, kInvalid,
+                          "comment", "end of the directory: its record does not end the file"},
+                     Case{"one record ends the file", [] { return with_end_in_directory(22); }, kInvalid,
+                          "1 entry extra + 4", "two records end the file"},
+                     Case{"the directory holds no other end", [] { return with_end_in_directory(0); }, kInvalid,
+                          "1 entry extra + 4", "another one is in the directory"},
                      Case{"the directory is before its end", [] { return whole().u32("end offset", 0xfffffff0); },
                           kInvalid, "end signature", "directory"},
                      Case{"its size is right", [] { return whole().u32("end bytes", 0x7fffffff); }, kInvalid,
@@ -68,6 +94,8 @@ TEST(HostileNpz, Directory) {
                           kInvalid, "0 entry signature", "bytes are stored as"},
                      Case{"what is deflated is not a bomb", [] { return whole().u32("1 entry size", 1 << 30); },
                           kInvalid, "1 entry signature", "cannot inflate to 1073741824"},
+                     Case{"nothing is before the end", [] { return whole().raw("end signature", "xPK\5\6"); }, kInvalid,
+                          "end signature + 1", "do not end where its end record begins"},
                      Case{"extra fields end",
                           [] {
                             return whole()
@@ -90,41 +118,56 @@ TEST(HostileNpz, Directory) {
 }
 
 TEST(HostileNpz, Members) {
-  expect_refused("hostile.npz",
-                 std::array{
-                     Case{"a header is there", [] { return whole().raw("1 signature", "PK\3\5"); }, kInvalid,
-                          "1 signature", "zip: layer/b.npy: signature"},
-                     Case{"a header is before the directory", [] { return whole().u32("0 entry offset", 400); },
-                          kInvalid, kAnywhere, "is not before the directory"},
-                     Case{"the name is the directory's", [] { return whole().raw("0 name", "v.npy"); }, kInvalid,
-                          "0 name", "another one than in the directory"},
-                     Case{"the method is the directory's", [] { return whole().u16("0 method", 8); }, kInvalid,
-                          "0 method", "8, the directory says 0"},
-                     Case{"the CRC-32 is the directory's", [] { return whole().u32("0 crc32", 1); }, kInvalid,
-                          "0 crc32", "the directory says"},
-                     Case{"the bytes are before the directory",
-                          [] { return whole().u32("1 entry stored bytes", 4000).u32("1 entry size", 4000); }, kInvalid,
-                          "1 bytes", "4000 bytes wanted"},
-                     Case{"members share no bytes",
-                          [] {
-                            const auto more = static_cast<std::uint32_t>(kFloats.size() + 60);
-                            return whole().u32("0 entry stored bytes", more).u32("0 entry size", more);
-                          },
-                          kInvalid, "1 signature", "shares bytes with the member w.npy"},
-                     Case{"a stream of deflate is sound",
-                          [] { return whole().raw("1 bytes", std::string(kBytes.size() + 5, '\7')); }, kInvalid,
-                          "1 bytes", "deflate"},
-                     Case{"a member is an array",
-                          [] {
-                            return zip_file({{"w.npy", "no array, whatever its name says"}});
-                          },
-                          kInvalid, "0 bytes", "npz: w.npy: magic"},
-                     Case{"an array is whole",
-                          [] {
-                            return zip_file({{"w.npy", kFloats.substr(0, kFloats.size() - 1)}});
-                          },
-                          kInvalid, "0 bytes", "needs 8 bytes, 7 are there"},
-                 });
+  expect_refused(
+      "hostile.npz",
+      std::array{
+          Case{"a header is there", [] { return whole().raw("1 signature", "PK\3\5"); }, kInvalid, "1 signature",
+               "zip: layer/b.npy: signature"},
+          Case{"a header is before the directory", [] { return whole().u32("0 entry offset", 400); }, kInvalid,
+               kAnywhere, "is not before the directory"},
+          Case{"the name is the directory's", [] { return whole().raw("0 name", "v.npy"); }, kInvalid, "0 name",
+               "another one than in the directory"},
+          Case{"the method is the directory's", [] { return whole().u16("0 method", 8); }, kInvalid, "0 method",
+               "8, the directory says 0"},
+          Case{"the CRC-32 is the directory's", [] { return whole().u32("0 crc32", 1); }, kInvalid, "0 crc32",
+               "the directory says"},
+          Case{"the sizes are the directory's", [] { return whole().u32("1 size", 1); }, kInvalid, "1 size",
+               "layer/b.npy: bytes: 1, the directory says"},
+          Case{"the stored sizes are the directory's", [] { return whole().u32("1 stored bytes", 1); }, kInvalid,
+               "1 stored bytes", "layer/b.npy: stored bytes: 1, the directory says"},
+          Case{"the sizes of 64 bits are the directory's",
+               [] {
+                 return whole()
+                     .raw("1 extra", le(1, 2) + le(16, 2) + le(7, 8) + le(7, 8))
+                     .u16("1 extra length", 20)
+                     .u32("end offset", static_cast<std::uint32_t>(whole().offset("0 entry signature") + 20));
+               },
+               kInvalid, "1 extra", "zip64 extra field: 7, the directory says"},
+          Case{"headers are of members that can be read", [] { return whole().u16("0 flags", 1); }, kUnsupported,
+               "0 signature", "is encrypted"},
+          Case{"a promised descriptor is there", [] { return whole().u16("0 flags", 8); }, kInvalid, "1 signature",
+               "w.npy: descriptor: 0 bytes after the member's"},
+          Case{"the bytes are before the directory", [] { return with_size(4000); }, kInvalid, "0 bytes",
+               "4000 bytes wanted"},
+          Case{"members share no bytes", [] { return with_size(static_cast<std::uint32_t>(kFloats.size() + 60)); },
+               kInvalid, "1 signature", "shares bytes with the member w.npy"},
+          Case{"every byte belongs to a member",
+               [] { return with_size(static_cast<std::uint32_t>(kFloats.size() - 1)); }, kInvalid, kAnywhere,
+               "layer/b.npy: 1 bytes before it belong to no member"},
+          Case{"a stream of deflate is sound",
+               [] { return whole().raw("1 bytes", std::string(kBytes.size() + 5, '\7')); }, kInvalid, "1 bytes",
+               "deflate"},
+          Case{"a member is an array",
+               [] {
+                 return zip_file({{"w.npy", "no array, whatever its name says"}});
+               },
+               kInvalid, "0 bytes", "npz: w.npy: magic"},
+          Case{"an array is whole",
+               [] {
+                 return zip_file({{"w.npy", kFloats.substr(0, kFloats.size() - 1)}});
+               },
+               kInvalid, "0 bytes", "needs 8 bytes, 7 are there"},
+      });
 }
 
 TEST(HostileNpz, Bytes) {

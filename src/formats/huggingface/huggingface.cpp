@@ -68,7 +68,7 @@ void require_tokenizer_files(const Container& files) {
     std::error_code ignored;
     if (files.kind() == ContainerKind::directory && fs::exists(files.path(name), ignored))
       throw Error(ErrorKind::invalid_file, "this is not a regular file", files.path(name).string());
-    (void)files.open(name);  // throws, with where the link leads
+    (void)files.open(name);  // a link that leads nowhere: throws
   }
 }
 
@@ -170,7 +170,6 @@ Model read(const Input& input, const ReadOptions& options) {
     const bool is_adapter = adapter == weights.name;
     Model model = is_adapter ? read_adapter(directory, weights) : read_directory(directory, weights, options);
     std::ranges::move(warnings, std::back_inserter(model.warnings));
-    std::ranges::move(files->warnings(), std::back_inserter(model.warnings));
     if (adapter && !is_adapter)
       model.warnings.push_back({Severity::warning,
                                 fmt::format("there is an adapter, too: {}, which is opened by itself", *adapter),

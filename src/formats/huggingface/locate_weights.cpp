@@ -15,7 +15,6 @@
 #include "bytes/short_text.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/names.hpp"
-#include "pack/member_order.hpp"
 
 namespace poise::huggingface {
 namespace {
@@ -86,12 +85,14 @@ std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::
   const std::vector<std::string> folders = find_folders(files->names());
   if (folders.empty()) return files;
   if (warnings != nullptr && folders.size() > 1) {
+    constexpr std::size_t kMostBytes = 200;  // of a name
     std::vector<std::string> others;
-    for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(short_name(folder));
-    warnings->push_back({Severity::warning,
-                         fmt::format("several folders of this archive have models: {} is opened, not {}",
-                                     folders[0].empty() ? "the outermost" : short_name(folders[0]), listed(others)),
-                         input.path.string(), std::nullopt});
+    for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(shortened(folder, kMostBytes));
+    warnings->push_back(
+        {Severity::warning,
+         fmt::format("several folders of this archive have models: {} is opened, not {}",
+                     folders[0].empty() ? "the outermost" : shortened(folders[0], kMostBytes), listed(others)),
+         input.path.string(), std::nullopt});
   }
   return folders[0].empty() ? std::move(files) : files->folder(folders[0]);
 }

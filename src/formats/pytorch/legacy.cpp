@@ -11,8 +11,8 @@
 #include "bytes/byte_reader.hpp"
 #include "formats/pytorch/calls.hpp"
 #include "formats/pytorch/pickle_files.hpp"
+#include "io/lookalikes.hpp"
 #include "io/source_range.hpp"
-#include "pack/tar.hpp"
 #include "syntax/pickle_program.hpp"
 
 namespace poise::pytorch {
@@ -197,7 +197,7 @@ bool has_legacy_magic(std::string_view start) {
 }
 
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
-  if (is_tar_for_python(*source)) throw Error(ErrorKind::invalid_file, std::string(kIsTar), source->name(), 0);
+  if (is_tar_archive(*source)) throw Error(ErrorKind::invalid_file, std::string(kIsTar), source->name(), 0);
   Front front(source);
   const LegacyPickles pickles(front, source->name());
   LegacyStorages storages(source);
@@ -215,7 +215,7 @@ std::vector<Finding> dangers_of_pickles(const SourcePtr& source) {
       check_pickles({.bytes = make_source_blob(source, 0, source->size()), .name = path, .path = path, .begin = 0});
   std::vector<std::byte> start(static_cast<std::size_t>(std::min<std::uint64_t>(kMagicWithin, source->size())));
   source->read(0, start);
-  if (has_legacy_magic(pickle::as_text(start)) && is_tar_for_python(*source))
+  if (has_legacy_magic(pickle::as_text(start)) && is_tar_archive(*source))
     findings.push_back({Severity::error, std::string(kIsTar), path, 0});
   return findings;
 }

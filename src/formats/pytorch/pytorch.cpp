@@ -9,6 +9,7 @@
 #include "formats/pytorch/archive.hpp"
 #include "formats/pytorch/legacy.hpp"
 #include "formats/pytorch/write.hpp"
+#include "io/lookalikes.hpp"
 #include "pack/zip.hpp"
 
 namespace poise {
@@ -47,22 +48,21 @@ Model read(const Input& input, const ReadOptions&) {
   return model;
 }
 
-// The oldest checkpoints are tar archives of pickles.
-std::vector<Finding> dangers_of_tar(const SourcePtr& source) {
-  std::vector<Finding> findings;
-  const auto archive = open_container(ContainerKind::tar, source->name(), source);
-  for (const std::string_view name : {"pickle", "storages", "tensors"}) {
-    if (archive->has_file(name))
-      std::ranges::move(pytorch::dangers_of_pickles(archive->open(name)), std::back_inserter(findings));
-  }
-  return findings;
+// The oldest checkpoints are tar archives of pickles, which torch.load() runs.
+Finding danger_of_tar(const Source& source) {
+  const std::string extension = std::filesystem::path(source.name()).extension().string();
+  const bool is_checkpoint = extension == kPytorch.info.extension || std::ranges::count(kExtensions, extension) > 0;
+  return {is_checkpoint ? Severity::error : Severity::warning,
+          "this is a tar archive, whose members Poise does not read: torch.load() runs the pickles in one",
+          source.name(), 0};
 }
 
 std::vector<Finding> dangerous_code(const SourcePtr& source) {
   const Input input{source->name(), source};
-  const auto kind = container_of(input);
-  if (kind == ContainerKind::tar) return dangers_of_tar(source);
-  return kind == ContainerKind::zip ? pytorch::dangers_of_archive(source) : pytorch::dangers_of_pickles(source);
+  if (container_of(input) == ContainerKind::zip) return pytorch::dangers_of_archive(source);
+  std::vector<Finding> findings = pytorch::dangers_of_pickles(source);
+  if (is_tar_archive(*source)) findings.push_back(danger_of_tar(*source));
+  return findings;
 }
 
 bool is_archive(const Input& input) { return container_of(input) == ContainerKind::zip; }
