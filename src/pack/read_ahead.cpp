@@ -22,8 +22,10 @@ using ChunkBuffer = std::unique_ptr<std::byte[]>;
 // next ones while a thread has begun the current one; threads decode the next ones.
 class ReadAhead::Window {
  public:
-  Window(const std::vector<const Blob*>& blobs, std::size_t threads, std::uint64_t window_bytes)
-      : threads_(threads), most_chunks_(threads * static_cast<std::size_t>(window_bytes / kAheadChunkBytes)) {
+  Window(const std::vector<const Blob*>& blobs, std::size_t threads, const Limits& limits)
+      : threads_(threads),
+        most_chunks_(
+            static_cast<std::size_t>(std::min(limits.all_bytes, threads * limits.window_bytes) / kAheadChunkBytes)) {
     for (const Blob* blob : blobs) {
       if (!blob->seekable()) items_.push_back({.blob = blob});
     }
@@ -35,10 +37,11 @@ class ReadAhead::Window {
       const std::scoped_lock lock(mutex_);
       stops_ = true;
     }
-    tasks_.wait();
+    try {
+      tasks_.wait();
+    } catch (...) {  // a thread could not go on; nobody needs its bytes any more
+    }
   }
-
-  std::size_t size() const { return items_.size(); }
 
   // Begins the first stream of an item; false if it is not the first one. The items before it are not decoded ahead
   // any more.
@@ -120,8 +123,8 @@ class ReadAhead::Window {
 
   void start_threads() {
     while (running_ + 1 < threads_ && next_item(current_ + 1) != nullptr) {
+      tasks_.run([this] { run(); });  // waits for the lock
       ++running_;
-      tasks_.run([this] { run(); });
       if (running_ >= waiting_items()) return;
     }
   }
@@ -253,10 +256,10 @@ class ReadAhead::AheadBlob final : public Blob {
   std::size_t item_;
 };
 
-ReadAhead::ReadAhead(std::vector<const Blob*> blobs, std::uint64_t window_bytes) : blobs_(std::move(blobs)) {
+ReadAhead::ReadAhead(std::vector<const Blob*> blobs, Limits limits) : blobs_(std::move(blobs)) {
   if (std::ranges::all_of(blobs_, &Blob::seekable)) return;
-  window_ = std::make_unique<Window>(blobs_, static_cast<std::size_t>(oneapi::tbb::info::default_concurrency()),
-                                     window_bytes);
+  const auto processors = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
+  window_ = std::make_unique<Window>(blobs_, limits.threads == 0 ? processors : limits.threads, limits);
   ahead_.resize(blobs_.size());
   std::size_t item = 0;
   for (std::size_t i = 0; i < blobs_.size(); ++i) {

@@ -1,12 +1,14 @@
 // ReadAhead: decodes the blobs that a writer will need next, on all threads, while it writes the one before.
 //
 // A deflated stream is decoded from its begin on one thread, so that a writer of one file after the other would use one
-// processor. Here each thread decodes another blob. Memory: a window for each processor, whatever the blobs take.
+// processor. Here each thread decodes another blob. Memory: a window for each processor, and no more than the limit of
+// all, whatever the blobs take and however many processors there are.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <poise/blob.hpp>
@@ -24,11 +26,16 @@ class ReadAhead {
     return blobs;
   }
 
-  static constexpr std::uint64_t kWindowBytes = std::uint64_t{64} << 20;
+  struct Limits {
+    std::uint64_t window_bytes = std::uint64_t{64} << 20;  // for each thread
+    std::uint64_t all_bytes = std::uint64_t{256} << 20;
+    std::size_t threads = 0;  // 0: as many as processors
+  };
 
   // Blobs in the order in which they will be streamed. Decodes ahead those that are not seekable; the others are read
   // as they are. Starts when the first of them is streamed. Requires: the blobs outlive this.
-  explicit ReadAhead(std::vector<const Blob*> blobs, std::uint64_t window_bytes = kWindowBytes);
+  explicit ReadAhead(std::vector<const Blob*> blobs) : ReadAhead(std::move(blobs), Limits()) {}
+  ReadAhead(std::vector<const Blob*> blobs, Limits limits);
   // Cancels what is being decoded.
   ~ReadAhead();
   ReadAhead(const ReadAhead&) = delete;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <poise/error.hpp>
 
@@ -30,6 +32,7 @@ class Streamed final : public Blob {
     return std::make_unique<Stream>(*this);
   }
   std::size_t streams() const { return streams_; }
+  std::uint64_t made() const { return made_; }
 
  private:
   class Stream final : public BlobStream {
@@ -39,6 +42,7 @@ class Streamed final : public Blob {
       // Less than is asked for, as decoders may give.
       const auto count = static_cast<std::size_t>(std::min<std::uint64_t>({out.size(), 70'001, blob_.size_ - at_}));
       blob_.read(at_, out.first(count));
+      blob_.made_ += count;
       at_ += count;
       return count;
     }
@@ -52,6 +56,7 @@ class Streamed final : public Blob {
   unsigned seed_;
   std::uint64_t fails_at_;
   mutable std::atomic<std::size_t> streams_ = 0;
+  mutable std::atomic<std::uint64_t> made_ = 0;
 };
 
 std::vector<std::byte> streamed(const Blob& blob, std::size_t piece = 100'000) {
@@ -101,7 +106,8 @@ TEST(ReadAhead, SkippedBlobsAndSecondStreamsAreRead) {
 TEST(ReadAhead, LongBlobsDoNotFillMemory) {
   std::vector<std::unique_ptr<Streamed>> blobs;
   for (unsigned i = 0; i < 3; ++i) blobs.push_back(std::make_unique<Streamed>(std::uint64_t{8} << 20, i));
-  const ReadAhead ahead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }), 512 << 10);
+  const ReadAhead ahead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }),
+                        {.window_bytes = 512 << 10});
   for (const std::size_t i : {0U, 1U, 2U}) {
     const auto stream = ahead[i].stream();
     std::vector<std::byte> chunk(1 << 20);
@@ -112,6 +118,28 @@ TEST(ReadAhead, LongBlobsDoNotFillMemory) {
       ASSERT_TRUE(chunk == expected) << i << " at " << at;
     }
   }
+}
+
+// However many processors there are.
+TEST(ReadAhead, AllThreadsTogetherHaveALimit) {
+  std::vector<std::unique_ptr<Streamed>> blobs;
+  for (unsigned i = 0; i < 65; ++i) blobs.push_back(std::make_unique<Streamed>(std::uint64_t{1} << 20, i));
+  const auto made = [&] {
+    std::uint64_t bytes = 0;
+    for (const auto& blob : blobs) bytes += blob->made();
+    return bytes;
+  };
+  {
+    const ReadAhead ahead(ReadAhead::of(blobs, [](const auto& blob) -> const Blob& { return *blob; }),
+                          {.window_bytes = 1 << 20, .all_bytes = 4 << 20, .threads = 64});
+    const auto stream = ahead[0].stream();
+    std::vector<std::byte> some(1000);
+    EXPECT_EQ(stream->read(some), some.size());
+    for (std::uint64_t before = 0; before != made(); std::this_thread::sleep_for(std::chrono::milliseconds(50)))
+      before = made();
+  }
+  EXPECT_LE(made(), 4U << 20U);
+  EXPECT_EQ(ReadAhead::Limits().all_bytes, 256U << 20U);
 }
 
 TEST(ReadAhead, AFailureComesWhereItsBytesAreRead) {
