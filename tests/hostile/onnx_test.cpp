@@ -204,6 +204,21 @@ TEST(HostileOnnx, LinksToOneDirectory) {
               HasSubstr("leads out of the model's directory"));
 }
 
+// As onnx refuses it from 1.21 on (CVE-2026-34446).
+TEST(HostileOnnx, HardLinksAreRefused) {
+  const support::TemporaryDirectory directory;
+  support::put(directory / "secret", std::string(8, '\0'));
+  support::put(directory / "model" / "model.onnx", with(tensor(external("weights"))).bytes());
+  const auto message = [&] { return support::error_of([&] { open(directory / "model" / "model.onnx"); }).message(); };
+  std::filesystem::create_hard_link(directory / "secret", directory / "model" / "weights");
+  EXPECT_THAT(message(), HasSubstr("location: \"weights\" has 2 names (hard links)"));
+  std::filesystem::rename(directory / "model" / "weights", directory / "model" / "target");
+  std::filesystem::create_symlink("target", directory / "model" / "weights");
+  EXPECT_THAT(message(), HasSubstr("has 2 names (hard links)"));
+  std::filesystem::remove(directory / "secret");
+  EXPECT_EQ(open(directory / "model" / "model.onnx").size(), 1U);
+}
+
 TEST(HostileOnnx, OtherFiles) {
   const support::TemporaryDirectory directory;
   support::put(directory / "weights", std::string(8, '\0'));

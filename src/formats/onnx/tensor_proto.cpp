@@ -1,5 +1,7 @@
 #include "formats/onnx/tensor_proto.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -9,6 +11,7 @@
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "io/plain_file_name.hpp"
+#include "io/system_error.hpp"
 #include "model/limits.hpp"
 #include "views/joined.hpp"
 
@@ -67,6 +70,18 @@ void require_bytes(const TensorProto& proto, const ElementType& type, std::uint6
   const std::uint64_t expected = bytes_of(type, proto.dims);
   if (found != expected)
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
+}
+
+// A hard link does not show where it comes from: an archive of a model may make one to a file of its reader's. onnx
+// refuses them, too (CVE-2026-34446).
+void require_one_name(const Source& file, const std::string& name) {
+  struct stat status {};
+  if (::fstat(file.descriptor(), &status) != 0) throw_system_error("stat", file.name());
+  if (status.st_nlink <= 1) return;
+  fail(
+      fmt::format("external_data: location: \"{}\" has {} names (hard links) and may be a file from outside of the "
+                  "model's directory; if it belongs there, put a copy in its place",
+                  name, status.st_nlink));
 }
 
 std::optional<std::uint64_t> external_number(const TensorProto& proto, std::string_view key) {
@@ -209,7 +224,9 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
   if (!std::filesystem::exists(path, ignored))
     fail(fmt::format("external_data: the model names the file {}, which is not there", name), ErrorKind::not_found);
   require_inside(path, name);
-  return opened_.emplace(name, Source::open(path, options_.io)).first->second;
+  SourcePtr file = Source::open(path, options_.io);
+  require_one_name(*file, name);
+  return opened_.emplace(name, std::move(file)).first->second;
 }
 
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files) {
