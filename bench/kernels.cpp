@@ -16,6 +16,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include <poise/sampler.hpp>
+
 #include "codec/block_type.hpp"
 #include "kernels/product.hpp"
 #include "runtime/attention.hpp"
@@ -151,6 +153,21 @@ void attend_to_context(benchmark::State& state, poise::CacheType type) {
 BENCHMARK_CAPTURE(attend_to_context, f32, poise::CacheType::f32)->Arg(1)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(attend_to_context, f16, poise::CacheType::f16)->Arg(1)->Arg(64)->UseRealTime();
 BENCHMARK_CAPTURE(attend_to_context, q8, poise::CacheType::q8)->Arg(1)->Arg(64)->UseRealTime();
+
+// Chooses a token of a vocabulary of 150,000 with normal scores.
+void sample(benchmark::State& state, const poise::SamplingOptions& options) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, static_cast<float>(state.range(0)));
+  std::vector<float> logits(150'000);
+  for (float& logit : logits) logit = normal(random);
+  poise::Sampler sampler(options);
+  for (auto _ : state) benchmark::DoNotOptimize(sampler.sample(logits));
+}
+BENCHMARK_CAPTURE(sample, best, poise::SamplingOptions{})->Arg(1)->Arg(3);
+BENCHMARK_CAPTURE(sample, temperature, poise::SamplingOptions{.temperature = 0.8F})->Arg(1)->Arg(3);
+BENCHMARK_CAPTURE(sample, top_k, poise::SamplingOptions{.temperature = 0.8F, .top_k = 40})->Arg(1)->Arg(3);
+BENCHMARK_CAPTURE(sample, top_p, poise::SamplingOptions{.temperature = 0.8F, .top_p = 0.9F})->Arg(1)->Arg(3);
+BENCHMARK_CAPTURE(sample, min_p, poise::SamplingOptions{.temperature = 0.8F, .min_p = 0.05F})->Arg(1)->Arg(3);
 
 constexpr std::size_t kInMemory = std::size_t{256} << 20;  // bytes
 

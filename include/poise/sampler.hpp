@@ -44,7 +44,8 @@ struct Guess {
   std::vector<std::pair<TokenId, double>> drawn_from = {};
 };
 
-// The same options and scores give the same tokens on every machine.
+// The same options and scores give the same tokens on every machine. A token is drawn with its probability, exactly but
+// for the rounding of float64 sums.
 class Sampler {
  public:
   // Throws bad_argument for invalid options.
@@ -74,7 +75,11 @@ class Sampler {
     double weight;  // exp((logit - best) / temperature)
   };
   std::span<const float> adjusted(std::span<const float> logits);
+  static bool is_better(const Candidate& a, const Candidate& b);
   void choose_candidates(std::span<const float> logits);
+  void keep_nucleus();
+  void leave_out_after(const Candidate& last);
+  static double sum_of_weights(std::span<const Candidate> candidates);
   double total_weight() const;
   TokenId draw(double total);  // one of the candidates
   TokenId choose(std::span<const float> logits);
@@ -85,6 +90,7 @@ class Sampler {
   SamplingOptions options_;
   std::mt19937_64 random_;
   std::vector<Candidate> candidates_;
+  std::vector<Candidate> ranked_;  // a copy to select from, in any order
   std::vector<float> adjusted_;
   std::vector<bool> seen_;                // by id: in the text, or generated
   std::vector<std::uint32_t> generated_;  // by id: number of occurrences

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -19,9 +20,14 @@ TokenId best_of(std::span<const float> logits) {
 }
 
 void require_numbers(std::span<const float> logits) {
+  // Without a branch for each score: infinity is less than no number, and NaN compares as false.
+  const auto is_number = [](float logit) { return logit < std::numeric_limits<float>::infinity(); };
+  std::size_t numbers = 0;
+  for (const float logit : logits) numbers += is_number(logit) ? 1 : 0;
+  if (numbers == logits.size()) return;
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const float logit = logits[token];
-    if (!std::isnan(logit) && !(std::isinf(logit) && logit > 0)) continue;
+    if (is_number(logit)) continue;
     throw Error(ErrorKind::unsupported,
                 fmt::format("the score of token {} is {}: the weights hold values that are not finite, or overflow",
                             token, logit));
@@ -154,52 +160,88 @@ TokenId Sampler::choose(std::span<const float> logits, const Guess& guess) {
   return rest > 0 ? draw(rest) : guess.token;
 }
 
-double Sampler::total_weight() const {
-  return std::accumulate(candidates_.begin(), candidates_.end(), 0.0,
+double Sampler::sum_of_weights(std::span<const Candidate> candidates) {
+  return std::accumulate(candidates.begin(), candidates.end(), 0.0,
                          [](double sum, const Candidate& candidate) { return sum + candidate.weight; });
 }
 
+double Sampler::total_weight() const { return sum_of_weights(candidates_); }
+
 TokenId Sampler::draw(double total) {
-  double rest = uniform() * total;
+  const double place = uniform() * total;
+  double sum = 0;
   for (const Candidate& candidate : candidates_) {
-    rest -= candidate.weight;
-    if (rest < 0) return candidate.token;
+    sum += candidate.weight;
+    if (place < sum) return candidate.token;
   }
-  return candidates_.front().token;
+  // The product was rounded up to the total.
+  const auto last =
+      std::find_if(candidates_.rbegin(), candidates_.rend(), [](const Candidate& of) { return of.weight > 0; });
+  return last == candidates_.rend() ? candidates_.front().token : last->token;
 }
 
-// The best first, limited by top_k, top_p and min_p.
+// Those that top_k, top_p and min_p leave, in the order of their ids. Sorts nothing: a vocabulary may have hundreds of
+// thousands of tokens.
 void Sampler::choose_candidates(std::span<const float> logits) {
-  const double best = static_cast<double>(logits[static_cast<std::size_t>(best_of(logits))]);
-  candidates_.clear();
-  for (std::size_t token = 0; token < logits.size(); ++token) {
-    const double weight =
-        std::exp((static_cast<double>(logits[token]) - best) / static_cast<double>(options_.temperature));
-    candidates_.push_back({static_cast<TokenId>(token), logits[token], weight});
+  const TokenId best_token = best_of(logits);
+  const float best = logits[static_cast<std::size_t>(best_token)];
+  if (std::isinf(best)) {  // all of them are -inf
+    candidates_.assign({{best_token, best, 1}});
+    return;
   }
-  const auto better = [](const Candidate& a, const Candidate& b) {
-    return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
-  };
+  candidates_.resize(logits.size());
+  for (std::size_t token = 0; token < logits.size(); ++token)
+    candidates_[token] = {static_cast<TokenId>(token), logits[token], 0};
   if (options_.top_k > 0 && static_cast<std::size_t>(options_.top_k) < candidates_.size()) {
-    std::nth_element(candidates_.begin(), candidates_.begin() + options_.top_k, candidates_.end(), better);
-    candidates_.resize(static_cast<std::size_t>(options_.top_k));
+    ranked_ = candidates_;
+    const auto last = ranked_.begin() + (options_.top_k - 1);
+    std::nth_element(ranked_.begin(), last, ranked_.end(), is_better);
+    leave_out_after(*last);
   }
-  std::sort(candidates_.begin(), candidates_.end(), better);
-  double total = 0;
-  for (const Candidate& candidate : candidates_) total += candidate.weight;
-  double sum = 0;
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    sum += candidates_[i].weight;
-    if (sum < static_cast<double>(options_.top_p) * total) continue;
-    candidates_.resize(i + 1);
-    break;
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = std::exp((static_cast<double>(candidate.logit) - static_cast<double>(best)) /
+                                static_cast<double>(options_.temperature));
   }
+  if (options_.top_p < 1) keep_nucleus();
   if (options_.min_p == 0) return;
   // The best has weight 1.
-  const auto is_less = [&](const Candidate& candidate) {
-    return candidate.weight < static_cast<double>(options_.min_p);
-  };
-  candidates_.erase(std::find_if(candidates_.begin() + 1, candidates_.end(), is_less), candidates_.end());
+  std::erase_if(candidates_, [least = static_cast<double>(options_.min_p)](const Candidate& candidate) {
+    return candidate.weight < least;
+  });
+}
+
+// The fewest of the best that together have top_p of the weight.
+void Sampler::keep_nucleus() {
+  const double total = total_weight();
+  double wanted = static_cast<double>(options_.top_p) * total;
+  // Tokens with less than an even share of what may be left out weigh less than that together: none of them is in the
+  // nucleus.
+  const double least = (total - wanted) / static_cast<double>(candidates_.size());
+  ranked_.clear();
+  std::ranges::copy_if(candidates_, std::back_inserter(ranked_),
+                       [&](const Candidate& candidate) { return candidate.weight >= least; });
+  // Its last token is in [begin, end), after better ones that `wanted` no longer counts. Halves that: linear time.
+  auto begin = ranked_.begin();
+  for (auto end = ranked_.end(); end - begin > 1;) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end, is_better);
+    const double better = sum_of_weights({begin, middle});
+    if (better >= wanted) {
+      end = middle;
+    } else {
+      wanted -= better;
+      begin = middle;
+    }
+  }
+  leave_out_after(*begin);
+}
+
+void Sampler::leave_out_after(const Candidate& last) {
+  std::erase_if(candidates_, [last](const Candidate& candidate) { return is_better(last, candidate); });
+}
+
+bool Sampler::is_better(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
 double log_probability(std::span<const float> logits, TokenId token) {

@@ -2,8 +2,11 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -46,6 +49,117 @@ TEST(Sampler, FollowsTheProbabilities) {
   const auto cooler = counts({.temperature = 0.5F, .seed = 1}, logits, 30000);
   EXPECT_NEAR(cooler[0], 1000, 150);
   EXPECT_NEAR(cooler[1], 4000, 300);
+}
+
+// Normal scores, some of them equal.
+std::vector<float> many_logits(std::size_t count, float deviation) {
+  std::mt19937_64 random(11);
+  std::normal_distribution<float> normal(0, deviation);
+  std::vector<float> logits(count);
+  for (std::size_t id = 0; id < count; ++id) logits[id] = id % 7 == 6 ? logits[id - 3] : normal(random);
+  logits[count / 2] = -kInfinity;
+  return logits;
+}
+
+// What each token's probability is by definition: the textbook's way, which sorts all of them.
+std::vector<long double> expected_probabilities(const SamplingOptions& options, const std::vector<float>& logits) {
+  std::vector<std::size_t> ids(logits.size());
+  std::iota(ids.begin(), ids.end(), std::size_t{0});
+  std::ranges::stable_sort(ids, [&](std::size_t a, std::size_t b) { return logits[a] > logits[b]; });
+  if (options.top_k > 0) ids.resize(std::min(ids.size(), static_cast<std::size_t>(options.top_k)));
+  std::vector<long double> weights(logits.size());
+  const auto normalize = [&] {
+    const long double sum = std::accumulate(weights.begin(), weights.end(), 0.0L);
+    for (long double& weight : weights) weight /= sum;
+  };
+  for (const std::size_t id : ids)
+    weights[id] = std::exp((static_cast<long double>(logits[id]) - static_cast<long double>(logits[ids.front()])) /
+                           static_cast<long double>(options.temperature));
+  normalize();
+  long double before = 0;
+  for (const std::size_t id : ids) {
+    const long double own = weights[id];
+    if (options.top_p < 1 && before >= static_cast<long double>(options.top_p)) weights[id] = 0;
+    before += own;
+  }
+  const long double best = weights[ids.front()];
+  for (long double& weight : weights) {
+    if (weight < static_cast<long double>(options.min_p) * best) weight = 0;
+  }
+  normalize();
+  return weights;
+}
+
+const std::vector<SamplingOptions> kWaysToSample = {
+    {.temperature = 0.8F},
+    {.temperature = 1.7F, .top_k = 60},
+    {.temperature = 1, .top_p = 0.9F},
+    {.temperature = 1, .top_p = 0.3F},
+    {.temperature = 1, .min_p = 0.05F},
+    {.temperature = 1.3F, .top_k = 100, .top_p = 0.8F, .min_p = 0.1F},
+    {.temperature = 1, .top_k = 1},
+    {.temperature = 1, .top_p = 1e-6F},
+};
+
+// Pearson's chi-squared test: with the right probabilities, a sum of n cells is larger than n + 6 sqrt(2 n) once in
+// some million of seeds.
+TEST(Sampler, DrawsFromTheDistributionOfItsOptions) {
+  constexpr int kDraws = 20000;
+  for (const float deviation : {1.0F, 4.0F}) {
+    const std::vector<float> logits = many_logits(200, deviation);
+    for (SamplingOptions options : kWaysToSample) {
+      SCOPED_TRACE(fmt::format("deviation {}, temperature {}, top_k {}, top_p {}, min_p {}", deviation,
+                               options.temperature, options.top_k, options.top_p, options.min_p));
+      options.seed = 5;
+      const std::vector<long double> probabilities = expected_probabilities(options, logits);
+      const std::vector<int> drawn = counts(options, logits, kDraws);
+      double sum = 0;
+      double cells = 0;
+      double rest = 0;  // rare tokens, as one cell
+      double rest_drawn = 0;
+      const auto add = [&](double expected, double found) {
+        if (expected <= 0) return;
+        sum += (found - expected) * (found - expected) / expected;
+        ++cells;
+      };
+      for (std::size_t id = 0; id < logits.size(); ++id) {
+        if (probabilities[id] == 0) {
+          ASSERT_EQ(drawn[id], 0) << id;
+        } else if (const auto expected = static_cast<double>(probabilities[id] * kDraws); expected < 10) {
+          rest += expected;
+          rest_drawn += drawn[id];
+        } else {
+          add(expected, drawn[id]);
+        }
+      }
+      if (rest >= 10) add(rest, rest_drawn);
+      EXPECT_LT(sum, cells + 6 * std::sqrt(2 * cells));
+      EXPECT_GT(cells, 0);
+    }
+  }
+}
+
+// The token of a random number is the first, in the order of ids, whose probability and those before it exceed it. The
+// numbers are those of the C++ standard's generator.
+TEST(Sampler, EachNumberOfTheSeedGivesItsToken) {
+  const std::vector<float> logits = many_logits(200, 2);
+  for (SamplingOptions options : kWaysToSample) {
+    options.seed = 77;
+    const std::vector<long double> probabilities = expected_probabilities(options, logits);
+    std::mt19937_64 random(77);
+    Sampler sampler(options);
+    for (int i = 0; i < 200; ++i) {
+      long double place = static_cast<long double>(random() >> 11) * 0x1p-53L;
+      std::size_t id = 0;
+      while (id + 1 < logits.size() && place >= probabilities[id]) place -= probabilities[id++];
+      ASSERT_EQ(sampler.sample(logits), static_cast<TokenId>(id)) << "draw " << i;
+    }
+  }
+}
+
+TEST(Sampler, DrawsTheFirstTokenWhereNoneHasAProbability) {
+  for (SamplingOptions options : kWaysToSample)
+    EXPECT_EQ(Sampler(options).sample(std::vector<float>(50, -kInfinity)), 0);
 }
 
 TEST(Sampler, TopKAndTopPLeaveTheRestOut) {
