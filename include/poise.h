@@ -768,9 +768,10 @@ typedef struct poise_session poise_session;
 
 // How keys and values are stored (docs/quantization.md).
 typedef enum poise_cache_type POISE_ENUM {
-  POISE_CACHE_F32 = 0,  // without rounding
-  POISE_CACHE_F16 = 1,  // numbers beyond 65504 are POISE_UNSUPPORTED
-  POISE_CACHE_Q8 = 2    // 8-bit codes, with a float32 scale for each 32 numbers of a head
+  POISE_CACHE_F32 = 0,     // without rounding
+  POISE_CACHE_F16 = 1,     // numbers beyond 65504 are POISE_UNSUPPORTED
+  POISE_CACHE_Q8 = 2,      // 8-bit codes, with a float32 scale for each 32 numbers of a head
+  POISE_CACHE_DEFAULT = 3  // POISE_CACHE_F16, or POISE_CACHE_F32 where `exact` is not 0
 } poise_cache_type;
 
 typedef struct poise_session_options {
@@ -789,7 +790,7 @@ typedef struct poise_session_options {
   void* cancel_user;
 } poise_session_options;
 #define POISE_SESSION_OPTIONS_INIT \
-  { sizeof(poise_session_options), 0, 0, 0, 0, NULL, POISE_CACHE_F32, 0, NULL, NULL }
+  { sizeof(poise_session_options), 0, 0, 0, 0, NULL, POISE_CACHE_DEFAULT, 0, NULL, NULL }
 
 // POISE_UNSUPPORTED for models that Poise does not run, POISE_INVALID_FILE when hyperparameters, vocabulary and tensors
 // disagree, POISE_BAD_ARGUMENT for an impossible number of threads or positions, for an unknown type of cache,

@@ -723,9 +723,8 @@ class Comparison:
         return before.split(), after.split()
 
     def ours(self, path, tokens, exact):
-        output, error = self.run(
-            "run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *["--exact"] * exact
-        )
+        options = ["--cache", "f32", *["--exact"] * exact]  # as llama.cpp computes here
+        output, error = self.run("run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *options)
         if output is None:
             return error.strip().splitlines()[0] if error else "nothing"
         return [str(token) for token in json.loads(output)["tokens"]]

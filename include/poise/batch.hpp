@@ -8,7 +8,7 @@
 //
 // A step multiplies the tokens of all texts by each weight once, so that eight texts take little longer than one where
 // memory is the limit. Texts that begin alike compute their beginning once. Each text is what a session of its own
-// gives, up to the rounding of float32 sums; with SessionOptions::exact it is the same.
+// gives, up to the rounding of float32 sums and of the cache; with SessionOptions::exact it is the same.
 //
 // A BatchGenerator is used from one thread at a time and computes with several.
 #pragma once

@@ -4,8 +4,8 @@
 //   const std::vector<float> vectors = embedder.embed(texts);    // [texts.size(), embedder.size()]
 //
 // Short texts are computed together, so that each weight is read once for many of them. A vector is what the text gives
-// alone, up to the rounding of float32 sums; with SessionOptions::exact it is the same. One thread at a time uses an
-// Embedder; it computes with several.
+// alone, up to the rounding of sums and of the cache; with SessionOptions::exact it is the same. One thread at a time
+// uses an Embedder; it computes with several.
 #pragma once
 
 #include <cstddef>

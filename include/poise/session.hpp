@@ -53,9 +53,9 @@ struct SessionOptions {
   // (docs/quantization.md), and split into bfloat16 numbers on processors with a matrix unit. Slower; for
   // comparisons.
   bool exact = false;
-  // How keys and values are stored, the draft's, too (docs/quantization.md). feed() throws unsupported for numbers that
-  // the type does not hold.
-  CacheType cache = CacheType::f32;
+  // How keys and values are stored, the draft's, too (docs/quantization.md). Without a type: f16, or f32 where `exact`
+  // is set. feed() throws unsupported for numbers that the type does not hold.
+  std::optional<CacheType> cache = {};
   std::optional<DraftOptions> draft = {};
 };
 

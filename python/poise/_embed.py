@@ -25,7 +25,7 @@ def embed(
     threads: int = 0,
     context: int = 0,
     exact: bool = False,
-    cache: str = "f32",
+    cache: str | None = None,
     progress: Progress = None,
 ) -> numpy.typing.NDArray[numpy.float32]:
     """The vectors of texts, as `poise embed` gives them: a float32 array [texts, hidden_size].

@@ -40,7 +40,7 @@ def perplexity(
     threads: int = 0,
     context: int = 0,
     exact: bool = False,
-    cache: str = "f32",
+    cache: str | None = None,
     progress: Progress = None,
 ) -> PerplexityResult:
     """How well a model predicts texts, as `poise run --perplexity` measures it.

@@ -55,9 +55,9 @@ class Session:
     model: a Model, a path, or Weights that sessions share. threads: at most, 0: one a processor. context: positions, 0:
     as many as the model has. exact: multiply in float32 however weights are stored, and round nothing to integers;
     slower, for comparisons. cache: how keys and values are kept: "f32"; "f16", in half the memory; "q8", 8-bit codes
-    with scales, in 28 % of it. draft: a faster model with the same vocabulary, or "lookup" for what the text repeats, to
-    guess tokens that the model then checks several at a time. A greedy text is the same, and sampled ones have the same
-    probabilities.
+    with scales, in 28 % of it; None: "f16", or "f32" with exact=True. draft: a faster model with the same vocabulary,
+    or "lookup" for what the text repeats, to guess tokens that the model then checks several at a time. A greedy text
+    is the same, and sampled ones have the same probabilities.
     Threads may share a session; their calls wait for each other. A text that is being generated raises BadArgumentError
     when the session is used otherwise.
     Raises UnsupportedError, saying what the model lacks or has that Poise does not run, and InvalidFileError.
@@ -72,7 +72,7 @@ class Session:
         threads: int = 0,
         context: int = 0,
         exact: bool = False,
-        cache: str = "f32",
+        cache: str | None = None,
         draft: Model | Weights | Path | None = None,
     ):
         weights = model if isinstance(model, Weights) else Weights(model)
@@ -288,7 +288,7 @@ def generate_batch(
     threads: int = 0,
     context: int = 0,
     exact: bool = False,
-    cache: str = "f32",
+    cache: str | None = None,
     max_tokens: int = 128,
     temperature: float = 0.0,
     top_k: int = 0,
@@ -307,8 +307,8 @@ def generate_batch(
 
     A step multiplies the tokens of all of them by each weight once, so that eight texts take little longer than one
     where memory is the limit. Prompts that begin alike compute their beginning once. Each text is what a session gives,
-    up to the rounding of float32 sums; with exact=True it is the same. Other options are those of Session and its
-    generate(). prompts may be a generator: a prompt is taken from it when there is room. Ctrl-C ends the call.
+    up to the rounding of sums and of the cache; with exact=True it is the same. Other options are those of Session and
+    its generate(). prompts may be a generator: a prompt is taken from it when there is room. Ctrl-C ends the call.
     """
     if isinstance(prompts, (str, bytes)):
         raise TypeError(f"prompts is {prompts!r:.40}, expected a list of texts or of token ids")

@@ -16,7 +16,8 @@ float real(std::string_view name, const py::object& given) {
   return static_cast<float>(number);
 }
 
-CacheType cache_type_from(const py::object& given) {
+std::optional<CacheType> cache_type_from(const py::object& given) {
+  if (given.is_none()) return std::nullopt;
   const std::optional<std::string> name = name_from(given);
   if (const auto type = name ? cache_type_from_name(*name) : std::nullopt) return *type;
   std::vector<std::string_view> names;

@@ -17,14 +17,16 @@ static_assert(static_cast<int>(CacheType::f32) == POISE_CACHE_F32);
 static_assert(static_cast<int>(CacheType::f16) == POISE_CACHE_F16);
 static_assert(static_cast<int>(CacheType::q8) == POISE_CACHE_Q8);
 
-CacheType cache_type(poise_cache_type given) {
+std::optional<CacheType> cache_type(poise_cache_type given) {
+  if (given == POISE_CACHE_DEFAULT) return std::nullopt;
   std::string expected;
   for (const CacheTypeRow& row : cache_types()) {
     const auto number = static_cast<int>(row.type);
     if (number == given) return row.type;
     expected += fmt::format("{}{} ({})", expected.empty() ? "" : ", ", number, row.name);
   }
-  refuse(fmt::format("cache is {}, expected one of {}", static_cast<int>(given), expected));
+  refuse(fmt::format("cache is {}, expected one of {}, {} (default)", static_cast<int>(given), expected,
+                     static_cast<int>(POISE_CACHE_DEFAULT)));
 }
 
 // More than 32 bits of threads are too many, too.

@@ -19,6 +19,7 @@
 #include "cli/text.hpp"
 #include "cli/text_lines.hpp"
 #include "cli/values.hpp"
+#include "runtime/weights.hpp"
 
 namespace poise::cli {
 namespace {
@@ -69,11 +70,9 @@ class Embed {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
     if (tokens.empty())
       throw Error(ErrorKind::invalid_file, "the text has no tokens, and there is no vector of nothing", name);
-    if (tokens.size() > weights_->max_context()) {
-      throw Error(
-          ErrorKind::invalid_file,
-          fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), weights_->max_context()),
-          name);
+    if (const std::size_t context = context_of(*weights_, options_.session); tokens.size() > context) {
+      throw Error(ErrorKind::invalid_file,
+                  fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context), name);
     }
     return tokens;
   }

@@ -142,14 +142,16 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
   add_number(command, "--threads", options.threads, "Threads at most; 0: one per processor");
+  add_number(command, "--context", options.context,
+             "Positions of a text at most, and so the memory of its keys and values; 0: as many as the model has");
   command.add_flag(
       "--exact", options.exact,
       "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
   std::vector<std::pair<std::string_view, CacheType>> caches;
   for (const CacheTypeRow& row : cache_types()) caches.emplace_back(row.name, row.type);
-  add_choice(command, "--cache", options.cache, caches,
-             "How keys and values of a text are kept: in 4, 2 or 1.125 bytes a number")
-      ->default_str(std::string(to_string(options.cache)));
+  add_choice(
+      command, "--cache", options.cache, caches,
+      "How keys and values of a text are kept: in 4, 2 or 1.125 bytes a number (default: f16; with --exact f32)");
 }
 
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {

@@ -18,7 +18,7 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
 // add_generate_options() returned.
 void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
                            bool quiet);
-// --threads, --exact, --cache
+// --threads, --context, --exact, --cache
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 // --draft

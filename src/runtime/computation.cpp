@@ -11,7 +11,7 @@ namespace poise {
 Computation::Computation(std::shared_ptr<const Weights> weights, const SessionOptions& options)
     : threads_(options.threads),
       context_(context_of(*weights, options)),
-      cache_(options.cache),
+      cache_(cache_type_of(options)),
       weights_(std::move(weights)),
       transformer_(*weights_->parts().transformer) {
   memory_.precision = options.exact ? Precision::exact : Precision::fast;

@@ -166,9 +166,11 @@ class Reader {
     const std::string_view wanted = text_.sequence.cache.type().name;
     const Value stored = value == nullptr ? Value("f32") : *value;
     if (stored == Value(wanted)) return;
-    throw Error(ErrorKind::bad_argument,
-                fmt::format("the session has a cache of {}, this one a cache of \"{}\"", to_json(stored), wanted),
-                path());
+    throw Error(
+        ErrorKind::bad_argument,
+        fmt::format("the session has a cache of {}, this one a cache of \"{}\": begin one with that of the file",
+                    to_json(stored), wanted),
+        path());
   }
 
   // A dense tensor of this type and rank.

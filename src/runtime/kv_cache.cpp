@@ -98,9 +98,11 @@ void KvCache::put(Cached what, std::size_t layer, std::size_t position, const fl
     const std::size_t bad = type_->encode(from, heads_.size, codes.data() + head * heads_.size * type_->code_bytes(),
                                           scales.data() + head * type_->scales(heads_.size));
     if (bad == heads_.size) continue;
-    throw Error(ErrorKind::unsupported,
-                fmt::format("layer {}, position {}: the {} have the number {}, which a cache of {} does not hold",
-                            layer, position, what == Cached::keys ? "keys" : "values", from[bad], type_->name));
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("layer {}, position {}: the {} have the number {}, which a cache of {} does not hold; use one "
+                    "of f32 or q8 (--cache)",
+                    layer, position, what == Cached::keys ? "keys" : "values", from[bad], type_->name));
   }
   store(what, layer, position, codes.data(), scales.data());
 }

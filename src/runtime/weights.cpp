@@ -71,6 +71,10 @@ std::size_t context_of(const Weights& weights, const SessionOptions& options) {
   return options.context == 0 ? most : options.context;
 }
 
+CacheType cache_type_of(const SessionOptions& options) {
+  return options.cache.value_or(options.exact ? CacheType::f32 : CacheType::f16);
+}
+
 std::span<const float> choices(const Weights& weights, std::span<const float> logits) {
   if (!weights.has_tokenizer()) return logits;
   return logits.first(std::min(logits.size(), weights.tokenizer().vocabulary().size()));

@@ -42,6 +42,9 @@ void require_layer(const Weights& weights, std::size_t layer);
 // The positions of a session with these options. Throws bad_argument for more than the model has.
 std::size_t context_of(const Weights& weights, const SessionOptions& options);
 
+// How a session with these options keeps keys and values.
+CacheType cache_type_of(const SessionOptions& options);
+
 // The scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
 std::span<const float> choices(const Weights& weights, std::span<const float> logits);
 

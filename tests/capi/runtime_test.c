@@ -358,9 +358,9 @@ static void caches(const poise_model* model) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_load(session[1], scratch("cached.zt"), &error));
   CHECK_SAYS("a cache of \"q8\", this one a cache of \"f16\"");
   for (int i = 0; i < 3; ++i) poise_session_free(session[i]);
-  options.cache = (poise_cache_type)3;
+  options.cache = (poise_cache_type)4;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_session_create(model, &options, &session[0], &error));
-  CHECK_SAYS("cache is 3, expected one of 0 (f32), 1 (f16), 2 (q8)");
+  CHECK_SAYS("cache is 4, expected one of 0 (f32), 1 (f16), 2 (q8), 3 (default)");
 }
 
 // Chat templates, sessions that are cut back and fork, and the options that came later.

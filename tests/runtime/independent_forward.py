@@ -88,7 +88,7 @@ def main():
                 # x is rounded to 7 bits where weights are codes of few bits.
                 exact = "mxfp4" in name or (target is None and dtype != "F32")
                 bound = FLOAT32 if exact or dtype == "F32" else ROUNDED
-                ran = run(poise, directory, target, tokens, exact)
+                ran = run(poise, directory, target, tokens, exact, "--cache", "f32")
                 error = np.abs(np.array(ran) - expected).max() / np.abs(expected).max() if ran else np.inf
                 failures += not error < bound
                 print(f"{name:14} {target or 'directory':10} {error:.1e}{'' if error < bound else '  TOO LARGE'}")

@@ -60,7 +60,7 @@ TEST_P(NanoMistral, GreedyTextAndLogits) {
     double bound;  // the weights are bfloat16: a matrix unit rounds x in prompts
   };
   for (const Way& way : {Way{IoMode::map, false, 1e-3}, Way{IoMode::read, false, 1e-3}, Way{IoMode::map, true, 1e-4}}) {
-    Session session(open(kDirectory, {.io = way.io}), {.exact = way.exact});
+    Session session(open(kDirectory, {.io = way.io}), {.exact = way.exact, .cache = CacheType::f32});
     for (const Value& value : get<Value::Array>(reference_, "prompts")) {
       const Attributes& prompt = *value.get_if<Attributes>();
       SCOPED_TRACE(get<std::string>(prompt, "name"));
@@ -124,7 +124,7 @@ TEST_P(NanoMistral, PerplexityOfHeldOutStories) {
   const Attributes& held_out = get<Attributes>(reference_, "heldout");
   std::string stories = content(kDirectory / get<std::string>(held_out, "file"));
   stories.pop_back();
-  Session session(open(kDirectory));
+  Session session(open(kDirectory), {.cache = CacheType::f32});
   double total = 0;
   std::size_t tokens = 0;
   for (std::size_t begin = 0; begin < stories.size();) {
@@ -158,7 +158,7 @@ class NanoTinyLlama : public ::testing::Test {
 };
 
 TEST_F(NanoTinyLlama, GreedyTextAndLogits) {
-  Session session(model());
+  Session session(model(), {.cache = CacheType::f32});
   for (const Value& value : get<Value::Array>(reference_, "prompts")) {
     const Attributes& prompt = *value.get_if<Attributes>();
     SCOPED_TRACE(get<std::string>(prompt, "name"));

@@ -32,10 +32,10 @@ std::vector<TokenId> some_tokens(std::size_t count, std::int64_t vocabulary = 37
   return tokens;
 }
 
-// The scores after each token, fed in pieces of `step`.
+// The scores after each token, fed in pieces of `step`. Keys and values are not rounded.
 std::vector<std::vector<float>> run(const Model& model, const std::vector<TokenId>& tokens, std::size_t step,
                                     unsigned threads = 2) {
-  Session session(model, {.threads = threads});
+  Session session(model, {.threads = threads, .cache = CacheType::f32});
   std::vector<std::vector<float>> logits;
   for (std::size_t i = 0; i < tokens.size(); i += step) {
     session.feed(std::span(tokens).subspan(i, std::min(step, tokens.size() - i)));
@@ -182,6 +182,21 @@ TEST(Session, ACacheRefusesNumbersThatItDoesNotHold) {
   EXPECT_TRUE(std::ranges::all_of(coded.logits(), [](float x) { return std::isfinite(x); }));
 }
 
+// What the documentation promises of a session without a type.
+TEST(Session, TheCacheIsFloat16UnlessTheSessionIsExact) {
+  const Config config = small_config();
+  const Model model = make_model(config, random_weights(config));
+  const auto logits = [&](const SessionOptions& options) {
+    Session session(model, options);
+    session.feed(some_tokens(40));
+    return std::vector<float>(session.logits().begin(), session.logits().end());
+  };
+  EXPECT_EQ(logits({}), logits({.cache = CacheType::f16}));
+  EXPECT_NE(logits({}), logits({.cache = CacheType::f32}));
+  EXPECT_EQ(logits({.exact = true}), logits({.exact = true, .cache = CacheType::f32}));
+  EXPECT_NE(logits({.exact = true}), logits({.exact = true, .cache = CacheType::f16}));
+}
+
 TEST(Session, ResetStartsAnew) {
   const Config config = small_config();
   const Model model = make_model(config, random_weights(config));
@@ -302,7 +317,7 @@ TEST(Session, TheModelMayGo) {
   const Config config = small_config();
   auto model = std::make_unique<Model>(make_model(config, random_weights(config)));
   const auto expected = run(*model, some_tokens(5), 5).back();
-  Session session(*model);
+  Session session(*model, {.cache = CacheType::f32});
   model.reset();
   session.feed(some_tokens(5));
   EXPECT_THAT(session.logits(), ElementsAreArray(expected));
@@ -314,7 +329,7 @@ TEST(Session, LogProbabilitiesOfEveryPosition) {
   const NamedNumbers weights = random_weights(config);
   const auto tokens = some_tokens(Transformer::kMaxBatch + 50);  // more than a batch
   const auto expected = Reference(config, weights).logits(tokens);
-  Session session(make_model(config, weights));
+  Session session(make_model(config, weights), {.cache = CacheType::f32});
   session.feed(some_tokens(3));
   const auto actual = session.log_probabilities(tokens);
   ASSERT_EQ(actual.size(), tokens.size() - 1);
@@ -497,7 +512,7 @@ TEST(Session, FeedingStopsWhenItIsTold) {
 
 // What a session that never had other tokens gives.
 std::vector<float> scores_of(const Model& model, const std::vector<TokenId>& tokens) {
-  Session session(model);
+  Session session(model, {.cache = CacheType::f32});
   session.feed(tokens);
   return {session.logits().begin(), session.logits().end()};
 }
@@ -512,7 +527,7 @@ TEST(Session, TruncatedItGoesOnAsIfTheRestHadNeverBeen) {
     const std::vector<TokenId> others = {9, 8, 7, 6, 5};
     for (const std::size_t kept : {0U, 1U, 3U, 300U, 650U, 798U}) {
       SCOPED_TRACE(fmt::format("window {}, {} kept", window, kept));
-      Session session(model);
+      Session session(model, {.cache = CacheType::f32});
       session.feed(all);
       session.truncate(kept);
       EXPECT_EQ(session.position(), kept);
@@ -538,7 +553,7 @@ TEST(Session, TruncatingToMoreThanThereIsIsRefused) {
 TEST(Session, AForkGoesOnByItself) {
   const Config config = small_config();
   const Model model = make_model(config, random_weights(config));
-  Session session(model);
+  Session session(model, {.cache = CacheType::f32});
   session.feed(some_tokens(50));
   Session fork = session.fork();
   EXPECT_THAT(fork.logits(), ElementsAreArray(session.logits()));
