@@ -9,8 +9,11 @@
 //   session.feed(session.prompt("Once upon a time"));
 //   session.generate({.max_tokens = 100}, [&](poise::TokenId token) { ...; return true; });
 //
-// A Session borrows the mapped bytes of the model's blobs and keeps them alive; the Model itself may be destroyed. One
-// thread at a time uses it; it computes with several. Several sessions may share one model's weights: see weights.hpp.
+// A Session borrows the mapped bytes of the model's blobs and keeps them alive; the Model itself may be destroyed. It
+// computes with several threads. Several sessions may share one model's weights: see weights.hpp.
+//
+// Thread safety: const functions change nothing, and several threads may call them at once. While a function that is
+// not const runs, no other call may.
 #pragma once
 
 #include <concepts>
@@ -124,7 +127,8 @@ class Session {
   void save(const std::filesystem::path& path, bool overwrite = false) const;
 
   // Goes on from such a file, which replaces all tokens. Throws what open() throws; bad_argument for a file of another
-  // model or with another type of cache, and for one with more tokens than context(); invalid_file for tokens that the
+  // model or with another type of cache, and for one with more tokens than context(); invalid_file for one in which
+  // verify() finds an error or a warning (a digest that does not match, bytes between the parts), for tokens that the
   // model does not have, tensors of other shapes and numbers that are not finite. The session is then as it was.
   void load(const std::filesystem::path& path);
 
@@ -185,9 +189,10 @@ class Session {
   std::string continue_text(std::string_view text, const GenerateOptions& options,
                             const std::function<bool(std::string_view)>& on_text);
 
-  // What save() writes and load() reads. The former borrows keys and values.
+  // What save() writes and load() reads. The former borrows keys and values; the latter calls `confirm`, which may
+  // throw, before it changes anything.
   Model snapshot() const;
-  void restore(const Model& model);
+  void restore(const Model& model, const std::function<void()>& confirm);
 
   class State;
   explicit Session(std::unique_ptr<State> state);

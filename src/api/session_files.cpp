@@ -1,6 +1,14 @@
 // Files of sessions: the part of Session that knows formats.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/session.hpp>
+#include <poise/verify.hpp>
+
+#include "runtime/computed_text.hpp"
 
 namespace poise {
 
@@ -8,6 +16,19 @@ void Session::save(const std::filesystem::path& path, bool overwrite) const {
   poise::save(snapshot(), path, "zt", {.overwrite = overwrite});
 }
 
-void Session::load(const std::filesystem::path& path) { restore(open(path)); }
+void Session::load(const std::filesystem::path& path) {
+  const Model model = open(path);
+  // restore() refuses any other file, which may take long to read.
+  const VerifyReport report = is_session(model) ? verify(path) : VerifyReport();
+  const auto refuse_first = [&](Severity severity) {
+    const auto fault = std::ranges::find(report.faults, severity, &Finding::severity);
+    if (fault == report.faults.end()) return;
+    throw Error(ErrorKind::invalid_file, fmt::format("the session's file is damaged: {}", fault->message),
+                fault->path.empty() ? path.string() : fault->path, fault->offset);
+  };
+  refuse_first(Severity::error);
+  // What save() writes has no warnings either. Last: a number that is not finite is one, and restore() names it.
+  restore(model, [&] { refuse_first(Severity::warning); });
+}
 
 }  // namespace poise

@@ -279,9 +279,12 @@ class Reader {
 
 }  // namespace
 
+bool is_session(const Model& model) { return model.attributes.find(kAttribute) != nullptr; }
+
 Model to_model(const ComputedText& text, const std::string& fingerprint) {
   const KvCache& cache = text.sequence.cache;
-  const std::size_t position = text.sequence.position;
+  // A sequence may be ahead of its text, on guesses.
+  const std::size_t position = std::min(text.sequence.position, text.tokens.size());
   Model model;
   Attributes about = {{"version", kVersion},
                       {"model", fingerprint},

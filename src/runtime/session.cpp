@@ -103,14 +103,12 @@ class Session::State : public Computation {
     text_.pending.reset();
   }
 
-  Model snapshot() {
-    forget_ahead();
-    return to_model(text_, fingerprint());
-  }
+  Model snapshot() const { return to_model(text_, fingerprint()); }
 
-  void restore(const Model& model) {
+  void restore(const Model& model, const std::function<void()>& confirm) {
     ComputedText text(begin_sequence(context_));
     from_model(model, fingerprint(), transformer_, context_, text);
+    confirm();
     forget_ahead();
     text_ = std::move(text);
   }
@@ -201,7 +199,7 @@ class Session::State : public Computation {
     if (speculation_) speculation_->forget(text_);
   }
 
-  std::string fingerprint() {
+  std::string fingerprint() const {
     std::string result;
     threads_.run({}, [&] { result = fingerprint_of(*weights_); });
     return result;
@@ -249,7 +247,7 @@ std::optional<TokenId> Session::pending() const { return state_->pending(); }
 void Session::truncate(std::size_t position) { state_->truncate(position); }
 
 Model Session::snapshot() const { return state_->snapshot(); }
-void Session::restore(const Model& model) { state_->restore(model); }
+void Session::restore(const Model& model, const std::function<void()>& confirm) { state_->restore(model, confirm); }
 
 Session Session::fork() const { return Session(std::make_unique<State>(*state_)); }
 

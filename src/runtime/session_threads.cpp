@@ -27,7 +27,7 @@ int concurrency(unsigned threads) {
 
 SessionThreads::SessionThreads(unsigned threads) : count_(concurrency(threads)), arena_(count_) {}
 
-void SessionThreads::run(const std::stop_token& stop, const std::function<void()>& work) {
+void SessionThreads::run(const std::stop_token& stop, const std::function<void()>& work) const {
   arena_.execute([&] {
     if (!stop.stop_possible()) return work();
     tbb::task_group_context context;

@@ -16,11 +16,12 @@ class SessionThreads {
   SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
 
   // Runs `work` on them. A stop request cancels the loops of the work; then throws cancelled.
-  void run(const std::stop_token& stop, const std::function<void()>& work);
+  // Safe from several threads.
+  void run(const std::stop_token& stop, const std::function<void()>& work) const;
 
  private:
   int count_;
-  tbb::task_arena arena_;
+  mutable tbb::task_arena arena_;  // begins with the first work
 };
 
 }  // namespace poise

@@ -189,6 +189,85 @@ TEST_F(SessionFiles, ThatDoNotFitTheContextAreRefused) {
   EXPECT_THAT(error.message(), HasSubstr("20 tokens, which do not fit the context of 19 positions"));
 }
 
+// The digests that save() writes cover all that a session goes on from.
+TEST_F(SessionFiles, WithAnyByteChangedAreRefused) {
+  Config config = small_config();
+  config.num_hidden_layers = 1;
+  const Model model = random_model(config);
+  Session session(model, {.cache = CacheType::q8});  // has scales, too
+  session.feed(some_tokens(3));
+  session.generate({.max_tokens = 1});
+  session.save(path("right.zt"));
+  const std::string right = support::contents(path("right.zt"));
+  // Holes between the parts are zeros: every 499th byte of them, and their first and last ones.
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    const auto is_zero = [&](std::size_t at) { return at < right.size() && right[at] == 0; };
+    const bool is_in_hole = i >= 16 && is_zero(i - 16) && is_zero(i) && is_zero(i + 16);
+    if (!is_in_hole || i % 499 == 0) places.push_back(i);
+  }
+  std::mt19937 random(3);
+  std::string broken = right;
+  const auto change = [&](std::size_t at, unsigned bits) {
+    broken[at] = static_cast<char>(static_cast<unsigned char>(right[at]) ^ bits);
+    support::put(path("broken.zt"), broken);
+  };
+  Session other(model, {.cache = CacheType::q8});
+  other.feed(some_tokens(2));
+  for (const std::size_t at : places) {
+    const unsigned bits = random() % 255 + 1;
+    change(at, bits);
+    ASSERT_THROW(other.load(path("broken.zt")), Error) << "byte " << at << " changed by " << bits;
+    broken[at] = right[at];
+  }
+  EXPECT_EQ(other.position(), 2U) << "as it was";
+  change(0, 0);
+  other.load(path("broken.zt"));
+  EXPECT_THAT(other.logits(), ElementsAreArray(session.logits()));
+
+  // A message names the file and what is wrong with it.
+  const std::size_t logit = open(path("right.zt")).find("logits")->parts[0].blob->raw()->offset;
+  change(logit, 1);
+  const Error error = support::error_of([&] { other.load(path("broken.zt")); });
+  EXPECT_EQ(error.kind(), ErrorKind::invalid_file);
+  EXPECT_THAT(error.message(), HasSubstr("the session's file is damaged: tensor logits"));
+  EXPECT_EQ(error.path(), path("broken.zt").string());
+}
+
+// A draft has computed tokens ahead, which saving neither writes nor forgets.
+TEST_F(SessionFiles, SavingChangesNothing) {
+  for (const std::int64_t window : {0, 5}) {
+    SCOPED_TRACE(window);
+    Config config = small_config();
+    config.sliding_window = window;
+    const auto weights = load_weights(random_model(config));
+    const SessionOptions options = {.draft = DraftOptions{.model = weights}};
+    Session left_alone(weights, options);
+    Session saved(weights, options);
+    Session plain(weights);
+    Sampler greedy;
+    for (Session* session : {&left_alone, &saved, &plain}) session->feed(some_tokens(20));
+    for (int i = 0; i < 30; ++i) {
+      const std::vector<TokenId> token = {left_alone.sample(greedy)};
+      ASSERT_EQ(saved.sample(greedy), token[0]);
+      ASSERT_EQ(plain.sample(greedy), token[0]);
+      const Session& constant = saved;
+      constant.save(path("saved.zt"), true);
+      plain.save(path("plain.zt"), true);
+      Session loaded(weights);
+      loaded.load(path("saved.zt"));
+      EXPECT_THAT(loaded.tokens(), ElementsAreArray(plain.tokens()));
+      EXPECT_THAT(loaded.logits(), ElementsAreArray(plain.logits()));
+      loaded.feed(token);
+      for (Session* session : {&left_alone, &saved, &plain}) session->feed(token);
+      EXPECT_THAT(loaded.logits(), ElementsAreArray(plain.logits()));
+    }
+    EXPECT_GT(left_alone.draft_counts().right, 20U);
+    EXPECT_EQ(saved.draft_counts().right, left_alone.draft_counts().right);
+    EXPECT_EQ(saved.draft_counts().guessed, left_alone.draft_counts().guessed);
+  }
+}
+
 Tensor ids(std::vector<std::int32_t> numbers) {
   const Shape shape = {numbers.size()};
   return make_dense("tokens", shape, DType::i32, make_memory_blob(bytes_of(numbers), "ids"));

@@ -160,6 +160,31 @@ TEST_F(Concurrency, OneSetOfWeightsUsedBySeveralSessions) {
   }
 }
 
+// Const functions of one session: what a draft has computed ahead stays.
+TEST_F(Concurrency, OneSessionSavedForkedAndReadAtOnce) {
+  const auto weights = load_weights(open(files_.front()));
+  Session session(weights, {.threads = 2, .context = 64, .draft = DraftOptions{.model = weights}});
+  session.feed(session.prompt("Once upon a time, there was"));
+  Sampler greedy;
+  session.feed(std::vector<TokenId>{session.sample(greedy)});
+  std::atomic<int> outputs = 0;
+  const Session& constant = session;
+  together([&] {
+    const fs::path output = directory() / fmt::format("session-{}.zt", outputs++);
+    constant.save(output);
+    Session loaded(weights, {.context = 64});
+    loaded.load(output);
+    Session fork = constant.fork();
+    std::string answer = fmt::format("{} {} {}", constant.position(), constant.logits()[7], hash(open(output)).model);
+    for (Session* const other : {&loaded, &fork}) {
+      for (const TokenId token : other->generate({.max_tokens = 4}).tokens) answer += fmt::format(" {}", token);
+    }
+    return answer;
+  });
+  session.generate({.max_tokens = 4});
+  EXPECT_GT(session.draft_counts().right, 0U);
+}
+
 // Converting makes parts, digests and scales in separate tasks, which all read one model.
 TEST_F(Concurrency, OneFileConvertedAndComparedAtOnce) {
   ConvertOptions groups;
