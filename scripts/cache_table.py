@@ -49,7 +49,7 @@ def main():
             "|---|---|---|---|---|",
         ]
         for name, size in TYPES.items():
-            result = json.loads(poise("run", NANO, "--perplexity", HELDOUT, "--cache", name))
+            result = json.loads(poise("run", NANO, "--perplexity", HELDOUT, "--json", "--cache", name))
             errors = worst(logits(NANO, text, name), exact[0]), worst(logits(large, tokens, name), exact[1])
             table.append(f"| {name} | {size} | {result['perplexity']:.5f} | {errors[0]:.1e} | {errors[1]:.1e} |")
     head, rest = PAGE.read_text().split(BEGIN)

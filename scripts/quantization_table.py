@@ -87,9 +87,8 @@ def rows(model, types, directory):
             * sum(part["length"] for tensor in matrices for part in tensor["parts"])
             / sum(math.prod(tensor["shape"]) for tensor in matrices)
         )
-        perplexity = json.loads(poise("run", path, "--perplexity", ROOT / "examples" / "training" / "heldout.txt"))[
-            "perplexity"
-        ]
+        heldout = ROOT / "examples" / "training" / "heldout.txt"
+        perplexity = json.loads(poise("run", path, "--perplexity", heldout, "--json"))["perplexity"]
         found = logits(path, prompts)
         exact = exact or found
         errors = [abs(a - b) for a, b in zip(found, exact)]

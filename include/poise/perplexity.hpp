@@ -6,6 +6,8 @@
 //   for (const std::string& text : texts) perplexity.add(text);
 //   std::cout << perplexity.result().perplexity.value << "\n";
 //
+// or of one document that is longer than the context: perplexity.add_windows(document, {.size = 512}).
+//
 // Memory does not grow with the texts: the scores of 64 tokens are kept at a time, of both models. One thread at a time
 // uses it; it computes with several.
 #pragma once
@@ -42,9 +44,21 @@ struct PerplexityResult {
   };
 
   std::size_t texts = 0;
-  std::size_t tokens = 0;  // that were predicted: all but the first of each text
-  Estimate perplexity;     // exp(-mean of the natural logarithms of their probabilities)
+  std::size_t windows = 0;  // of add_windows()
+  std::size_t tokens = 0;   // that were predicted: of add() all but the first of each text
+  Estimate perplexity;      // exp(-mean of the natural logarithms of their probabilities)
   std::optional<Comparison> against = {};
+};
+
+// How a document is computed that may be longer than the context: each window by itself, from its first token on.
+struct PerplexityWindows {
+  std::size_t size = 512;  // tokens; 4 to the context
+  // 0: as llama-perplexity of llama.cpp does. Windows follow each other; BOS takes the place of the first token of
+  // each, where the vocabulary begins texts with BOS; of the tokens of a window, those after the one with index size /
+  // 2 are predicted; tokens at the end that fill no window are left out. Otherwise as papers and transformers'
+  // documentation do: a window begins every `stride` tokens, at most `size`, and predicts those that no window before
+  // it had, but never its own first token; the last window ends with the document.
+  std::size_t stride = 0;
 };
 
 class Perplexity {
@@ -63,6 +77,14 @@ class Perplexity {
   void add(std::string_view text, const Progress& progress = {}, const std::stop_token& stop = {});
   // The same for token ids, without BOS and EOS around them. Throws bad_argument for an unknown id.
   void add(std::span<const TokenId> tokens, const Progress& progress = {}, const std::stop_token& stop = {});
+
+  // Adds a document in windows, as one text: BOS where the vocabulary has it, and its tokens. Throws what add() throws,
+  // and bad_argument for windows that make no sense, and for a document without a token to predict.
+  void add_windows(std::string_view document, const PerplexityWindows& windows, const Progress& progress = {},
+                   const std::stop_token& stop = {});
+  // The same for token ids, without BOS before them.
+  void add_windows(std::span<const TokenId> document, const PerplexityWindows& windows, const Progress& progress = {},
+                   const std::stop_token& stop = {});
 
   // Of all texts so far. Throws bad_argument when no token was predicted yet.
   PerplexityResult result() const;

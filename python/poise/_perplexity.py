@@ -30,6 +30,7 @@ class PerplexityResult(typing.NamedTuple):
     kl_max: float | None = None  #: the largest one
     same_top: float | None = None  #: the share of places with the same best token
     same_top_error: float | None = None
+    windows: int | None = None  #: computed, with window=
 
 
 def perplexity(
@@ -37,6 +38,8 @@ def perplexity(
     texts: typing.Iterable[str | Ids],
     *,
     against: Model | Weights | Path | None = None,
+    window: int = 0,
+    stride: int = 0,
     threads: int = 0,
     context: int = 0,
     exact: bool = False,
@@ -48,6 +51,9 @@ def perplexity(
     texts: each a text, which gets BOS and EOS where the vocabulary has them, or token ids as they are.
     against: another model of the same vocabulary, the one before it was quantized for example. Predictions of both are
     compared: docs/quantization.md. BadArgumentError names how their vocabularies differ.
+    window: computes each text, which may be longer than the context, so many tokens at a time, and counts the second
+    half of each window, as llama-perplexity of llama.cpp does. stride: begins a window every so many tokens instead,
+    and counts what no window before it had, as papers do.
     progress: as in convert(); it counts the bytes of texts, and 4 for each id. Other options: as in Session.
     """
     if isinstance(texts, (str, bytes)):
@@ -61,7 +67,7 @@ def perplexity(
     whole, before = sum(sizes), 0
     with watched(progress, "perplexity") as callback:
         for number, (text, size) in enumerate(zip(waiting, sizes), 1):
-            core.add(text, callback and _of_whole(callback, before, size, whole, f"text {number}"))
+            core.add(text, window, stride, callback and _of_whole(callback, before, size, whole, f"text {number}"))
             before += size
     return PerplexityResult(**core.result())
 

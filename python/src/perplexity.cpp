@@ -15,14 +15,21 @@ class PyPerplexity {
   PyPerplexity(WeightsPtr model, WeightsPtr base, const SessionOptions& options)
       : perplexity_(std::move(model), std::move(base), options) {}
 
-  // A text or token ids. `progress` counts tokens.
-  void add(const py::object& given, const py::object& progress) {
+  // A text or token ids; as one document, with a window of more than 0 tokens. `progress` counts tokens.
+  void add(const py::object& given, const py::object& window, const py::object& stride, const py::object& progress) {
+    const PerplexityWindows windows = {.size = whole<std::size_t>("window", window),
+                                       .stride = whole<std::size_t>("stride", stride)};
+    if (windows.size == 0 && windows.stride > 0) refuse("stride needs window");
     const bool is_text = PyUnicode_Check(given.ptr());
     const std::string text = is_text ? utf8(given) : std::string();
     const Tokens tokens = is_text ? Tokens() : tokens_from(given);
     LongCall call(progress);
     call.run([&] {
       const std::lock_guard lock(mutex_);
+      if (windows.size > 0) {
+        if (is_text) return perplexity_.add_windows(text, windows, call.progress(), call.stop());
+        return perplexity_.add_windows(tokens, windows, call.progress(), call.stop());
+      }
       if (is_text) return perplexity_.add(text, call.progress(), call.stop());
       perplexity_.add(tokens, call.progress(), call.stop());
     });
@@ -39,6 +46,7 @@ class PyPerplexity {
     py::dict all;
     all["texts"] = result.texts;
     all["tokens"] = result.tokens;
+    if (result.windows > 0) all["windows"] = result.windows;
     set(all, "perplexity", result.perplexity);
     if (!result.against) return all;
     set(all, "base_perplexity", result.against->base_perplexity);
@@ -72,7 +80,7 @@ void declare_perplexity(py::module_& module) {
            }),
            py::arg("model").none(false), py::arg("base"), py::arg("threads"), py::arg("context"), py::arg("exact"),
            py::arg("cache"))
-      .def("add", &PyPerplexity::add, py::arg("text"), py::arg("progress"))
+      .def("add", &PyPerplexity::add, py::arg("text"), py::arg("window"), py::arg("stride"), py::arg("progress"))
       .def("result", &PyPerplexity::result);
 }
 

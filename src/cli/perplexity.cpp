@@ -62,9 +62,26 @@ void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, co
       });
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
-      throw Error(ErrorKind::invalid_file, error.message(), file);  // which names the text
+      const bool is_too_long = error.message().find("do not fit the context") != std::string::npos;
+      throw Error(ErrorKind::invalid_file,  // which names the text
+                  error.message() + (is_too_long ? "; --window computes the file in parts" : ""), file);
     }
   }
+}
+
+// The whole file is one text, without the newline at its end, as llama.cpp reads it.
+void add_document(Perplexity& perplexity, std::string_view content, const PerplexityOptions& options,
+                  Progress progress) {
+  if (content.ends_with('\n')) content.remove_suffix(1);
+  Meter meter(std::move(progress), content.size());
+  std::uint64_t before = 0;  // bytes, as if all tokens had as many
+  const PerplexityWindows windows = {.size = *options.window, .stride = options.stride.value_or(0)};
+  perplexity.add_windows(content, windows, [&](const ProgressEvent& tokens) {
+    const std::uint64_t done = content.size() * tokens.done / tokens.total;
+    meter.advance(done - before, "windows");
+    before = done;
+    return true;
+  });
 }
 
 void append(Attributes& out, const std::string& key, const Estimate& estimate) {
@@ -74,6 +91,7 @@ void append(Attributes& out, const std::string& key, const Estimate& estimate) {
 
 std::string json_of(const PerplexityResult& result) {
   Attributes answer = {{"texts", std::uint64_t{result.texts}}, {"tokens", std::uint64_t{result.tokens}}};
+  if (result.windows > 0) answer.set("windows", std::uint64_t{result.windows});
   append(answer, "perplexity", result.perplexity);
   if (const auto& against = result.against) {
     append(answer, "base_perplexity", against->base_perplexity);
@@ -86,21 +104,22 @@ std::string json_of(const PerplexityResult& result) {
 }
 
 std::string table_of(const PerplexityResult& result) {
-  const PerplexityResult::Comparison& against = *result.against;
-  Table table(
-      {fmt::format("{}, {} tokens", plural(result.texts, "text"), grouped(result.tokens)), "", "standard error"},
-      {false, true, true});
+  const std::string computed = result.windows > 0 ? plural(result.windows, "window") : plural(result.texts, "text");
+  Table table({fmt::format("{}, {} tokens", computed, grouped(result.tokens)), "", "standard error"},
+              {false, true, true});
   const auto add = [&](const std::string& what, const Estimate& estimate) {
     const bool has_error = !std::isnan(estimate.standard_error);
     table.add({what, fmt::format("{:.5g}", estimate.value),
                has_error ? fmt::format("{:.2g}", estimate.standard_error) : "-"});
   };
   add("perplexity", result.perplexity);
-  add("perplexity of the base", against.base_perplexity);
-  add("ratio of both", against.ratio);
-  add("mean Kullback-Leibler divergence", against.kl_mean);
-  table.add({"largest", fmt::format("{:.5g}", against.kl_max), ""});
-  add("share of equal best tokens", against.same_top);
+  if (const auto& against = result.against) {
+    add("perplexity of the base", against->base_perplexity);
+    add("ratio of both", against->ratio);
+    add("mean Kullback-Leibler divergence", against->kl_mean);
+    table.add({"largest", fmt::format("{:.5g}", against->kl_max), ""});
+    add("share of equal best tokens", against->same_top);
+  }
   return table.text();
 }
 
@@ -110,18 +129,27 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
   auto* perplexity =
       command
           .add_option("--perplexity", options.file,
-                      "Print {\"texts\", \"tokens\", \"perplexity\", ...} of the texts in a file, which are separated "
-                      "by empty lines, each between BOS and EOS; - is standard input")
+                      "Print how well the model predicts the texts in a file, which are separated by empty lines, each "
+                      "between BOS and EOS; - is standard input; with --json as an object")
           ->check(not_empty())
           ->type_name("FILE");
   command
       .add_option(
           "--against", options.against,
           "Another model, whose predictions the model's are compared with: their divergence, and how often both "
-          "find the same token best; with --json as an object")
+          "find the same token best")
       ->check(not_empty())
       ->type_name("BASE")
       ->needs(perplexity);
+  auto* window = add_number(command, "--window", options.window,
+                            "With --perplexity: the file is one text, computed N tokens at a time; the second half of "
+                            "each window counts, as in llama-perplexity of llama.cpp")
+                     ->needs(perplexity);
+  add_number(command, "--stride", options.stride,
+             "With --window: a window begins every N tokens, and what no window before it had counts, as in papers "
+             "(N as large as the window: next to each other)",
+             {1})
+      ->needs(window);
   return perplexity;
 }
 
@@ -129,12 +157,17 @@ std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<c
                              std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                              const ProgressOptions& progress) {
   const std::string name = name_of_text_file(options.file);
-  const std::vector<std::string> texts = split_texts(read_text_file(options.file));
+  const std::string content = read_text_file(options.file);
+  const std::vector<std::string> texts = split_texts(content);
   if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", name);
   Perplexity perplexity(std::move(model), std::move(base), session);
-  add_texts(perplexity, texts, name, make_progress(progress, "perplexity"));
+  if (options.window) {
+    add_document(perplexity, content, options, make_progress(progress, "perplexity"));
+  } else {
+    add_texts(perplexity, texts, name, make_progress(progress, "perplexity"));
+  }
   const PerplexityResult result = perplexity.result();
-  print_now(result.against && !json ? table_of(result) : json_of(result));
+  print_now(json ? json_of(result) : table_of(result));
   return result.tokens;
 }
 

@@ -34,6 +34,9 @@ class ForwardPass : public Computation {
   // on. Throws cancelled.
   void logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
+  // A text has at most that many.
+  std::size_t positions() const { return context_; }
+
   // Runs `work` on the threads of this pass. Throws cancelled.
   void run(const std::stop_token& stop, const std::function<void()>& work) { threads_.run(stop, work); }
 

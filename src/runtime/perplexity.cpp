@@ -105,25 +105,40 @@ class Perplexity::State {
     base_.emplace(std::move(base), options);
   }
 
-  std::vector<TokenId> encode(std::string_view text) const {
-    std::vector<TokenId> tokens = encode(model_.weights(), text);
-    if (base_ && base_->weights().has_tokenizer()) require_same_tokens(tokens, encode(base_->weights(), text));
+  // With EOS after the text, or without.
+  std::vector<TokenId> encode(std::string_view text, bool with_end) const {
+    std::vector<TokenId> tokens = encode(model_.weights(), text, with_end);
+    if (base_ && base_->weights().has_tokenizer())
+      require_same_tokens(tokens, encode(base_->weights(), text, with_end));
     return tokens;
   }
 
   void add(std::span<const TokenId> tokens, const Progress& progress, const std::stop_token& stop) {
-    begin(tokens);
     Sums sums = sums_;  // of the texts before, if this one fails
-    std::size_t first = 0;
-    while (const std::size_t count = model_.next(stop)) {
-      if (base_) base_->next(stop);
-      const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
-      for (std::size_t at = 0, rows = 0; at < predicted; at += rows) {
-        rows = Transformer::count_next(predicted - at, kRows);
-        add(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
-      }
-      first += count;
-      if (progress && !progress({first, tokens.size(), "tokens"})) throw_cancelled();
+    compute(tokens, 1, sums, stop, [&](std::size_t done) {
+      if (progress && !progress({done, tokens.size(), "tokens"})) throw_cancelled();
+    });
+    ++sums.texts;
+    sums_ = sums;
+  }
+
+  void add_windows(std::span<const TokenId> tokens, const PerplexityWindows& windows, const Progress& progress,
+                   const std::stop_token& stop) {
+    const std::vector<Window> all = windows_of(tokens.size(), windows);
+    const std::optional<TokenId> bos = windows.stride == 0 ? first_token(model_.weights()) : std::nullopt;
+    std::size_t total = 0;
+    for (const Window& window : all) total += window.size;
+    std::size_t before = 0;
+    Sums sums = sums_;
+    for (const Window& window : all) {
+      std::vector<TokenId> part(tokens.begin() + static_cast<std::ptrdiff_t>(window.begin),
+                                tokens.begin() + static_cast<std::ptrdiff_t>(window.begin + window.size));
+      if (bos) part.front() = *bos;
+      compute(part, window.first_predicted, sums, stop, [&](std::size_t done) {
+        if (progress && !progress({before + done, total, "tokens"})) throw_cancelled();
+      });
+      before += window.size;
+      ++sums.windows;
     }
     ++sums.texts;
     sums_ = sums;
@@ -131,8 +146,10 @@ class Perplexity::State {
 
   PerplexityResult result() const {
     if (sums_.tokens == 0) throw Error(ErrorKind::bad_argument, "there is no token yet that a model could predict");
-    PerplexityResult result = {
-        .texts = sums_.texts, .tokens = sums_.tokens, .perplexity = finite("the perplexity", sums_.loss)};
+    PerplexityResult result = {.texts = sums_.texts,
+                               .windows = sums_.windows,
+                               .tokens = sums_.tokens,
+                               .perplexity = finite("the perplexity", sums_.loss)};
     if (base_) {
       result.against = {.base_perplexity = finite("the perplexity of the base", sums_.base_loss),
                         .ratio = finite("the ratio of the perplexities", sums_.difference),
@@ -146,6 +163,7 @@ class Perplexity::State {
  private:
   struct Sums {
     std::size_t texts = 0;
+    std::size_t windows = 0;
     std::size_t tokens = 0;
     Mean loss;
     Mean base_loss;
@@ -154,6 +172,66 @@ class Perplexity::State {
     double worst = 0;
     Mean same_top;
   };
+
+  // Tokens of a document that are computed by themselves.
+  struct Window {
+    std::size_t begin = 0;
+    std::size_t size = 0;
+    std::size_t first_predicted = 1;  // the index in the window
+  };
+
+  std::vector<Window> windows_of(std::size_t tokens, const PerplexityWindows& windows) const {
+    constexpr std::size_t kLeast = 4;
+    const auto refuse = [](const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); };
+    const auto& [size, stride] = windows;
+    if (size < kLeast || size > model_.positions())
+      refuse(fmt::format("windows of {} tokens, expected {} to {}, the context", size, kLeast, model_.positions()));
+    if (base_ && size > base_->positions())
+      refuse(fmt::format("windows of {} tokens, more than the base's context of {}", size, base_->positions()));
+    if (stride > size) refuse(fmt::format("windows of {} tokens every {} tokens leave some out", size, stride));
+    std::vector<Window> all;
+    if (stride == 0) {
+      for (std::size_t begin = 0; tokens - begin >= size; begin += size) all.push_back({begin, size, size / 2 + 1});
+      if (all.empty()) refuse(fmt::format("the document has {} tokens, and a window {}", tokens, size));
+      return all;
+    }
+    if (tokens < 2) refuse("the document has no token that a model could predict");
+    for (std::size_t begin = 0, end = 0; end < tokens; begin += stride) {
+      const std::size_t known = end;
+      end = std::min(begin + size, tokens);
+      all.push_back({begin, end - begin, std::max<std::size_t>(known - begin, 1)});
+    }
+    return all;
+  }
+
+  // The token that the vocabulary begins texts with.
+  static std::optional<TokenId> first_token(const Weights& weights) {
+    if (!weights.has_tokenizer()) return std::nullopt;
+    const std::vector<TokenId> none = weights.tokenizer().encode_with_special("");
+    const bool has_bos = !none.empty() && none.front() == weights.tokenizer().vocabulary().bos_id;
+    return has_bos ? std::optional(none.front()) : std::nullopt;
+  }
+
+  // Adds the predictions of tokens from index `first_predicted` on, and calls `done` with the number of tokens that are
+  // computed.
+  template <typename Done>
+  void compute(std::span<const TokenId> tokens, std::size_t first_predicted, Sums& sums, const std::stop_token& stop,
+               const Done& done) {
+    begin(tokens);
+    std::size_t first = 0;
+    while (const std::size_t count = model_.next(stop)) {
+      if (base_) base_->next(stop);
+      const std::size_t predicted = std::min(count, tokens.size() - 1 - first);
+      // Row i predicts the token after it.
+      const std::size_t skipped = std::min(predicted, first_predicted - 1 - std::min(first, first_predicted - 1));
+      for (std::size_t at = skipped, rows = 0; at < predicted; at += rows) {
+        rows = Transformer::count_next(predicted - at, kRows);
+        add(tokens.subspan(first + at + 1, rows), at, first + at + 1, sums, stop);
+      }
+      first += count;
+      done(first);
+    }
+  }
 
   void begin(std::span<const TokenId> tokens) {
     try {
@@ -164,10 +242,10 @@ class Perplexity::State {
     }
   }
 
-  static std::vector<TokenId> encode(const Weights& weights, std::string_view text) {
+  static std::vector<TokenId> encode(const Weights& weights, std::string_view text, bool with_end) {
     std::vector<TokenId> tokens = weights.tokenizer().encode_with_special(text);
     const TokenId eos = weights.tokenizer().vocabulary().eos_id;
-    if (eos >= 0) tokens.push_back(eos);
+    if (with_end && eos >= 0) tokens.push_back(eos);
     return tokens;
   }
 
@@ -248,11 +326,22 @@ Perplexity& Perplexity::operator=(Perplexity&&) noexcept = default;
 
 void Perplexity::add(std::string_view text, const Progress& progress, const std::stop_token& stop) {
   const EncodingStop stoppable(stop);
-  state_->add(state_->encode(text), progress, stop);
+  state_->add(state_->encode(text, true), progress, stop);
 }
 
 void Perplexity::add(std::span<const TokenId> tokens, const Progress& progress, const std::stop_token& stop) {
   state_->add(tokens, progress, stop);
+}
+
+void Perplexity::add_windows(std::string_view document, const PerplexityWindows& windows, const Progress& progress,
+                             const std::stop_token& stop) {
+  const EncodingStop stoppable(stop);
+  state_->add_windows(state_->encode(document, false), windows, progress, stop);
+}
+
+void Perplexity::add_windows(std::span<const TokenId> document, const PerplexityWindows& windows,
+                             const Progress& progress, const std::stop_token& stop) {
+  state_->add_windows(document, windows, progress, stop);
 }
 
 PerplexityResult Perplexity::result() const { return state_->result(); }

@@ -74,7 +74,31 @@ def test_the_command_gives_the_same(nano, quantized, command, tmp_path):
         check=True,
         capture_output=True,
     )
-    assert json.loads(ran.stdout) == poise.perplexity(quantized.path, TEXTS, against=nano.path)._asdict()
+    found = poise.perplexity(quantized.path, TEXTS, against=nano.path)
+    assert json.loads(ran.stdout) == {name: value for name, value in found._asdict().items() if value is not None}
+    long = " ".join(TEXTS)
+    file.write_text(long + "\n")
+    windows = [command, "run", nano.path, "--perplexity", file, "--window", "8", "--json"]
+    for stride in (0, 5):
+        ran = subprocess.run([*windows, *(["--stride", "5"] if stride else [])], check=True, capture_output=True)
+        found = poise.perplexity(nano.path, [long], window=8, stride=stride)
+        assert json.loads(ran.stdout) == {name: value for name, value in found._asdict().items() if value is not None}
+        assert found.windows > 2
+
+
+def test_windows_begin_with_bos_where_llama_perplexity_has_it(nano):
+    """Each window of 8 is a prompt: BOS takes the place of its first token, and of the rest the tokens after the fifth
+    count."""
+    tokens = nano.tokenizer.encode(" ".join(TEXTS), special=True)
+    log = []
+    for begin in range(0, len(tokens) - 7, 8):
+        window = [nano.vocabulary.bos_id, *tokens[begin + 1 : begin + 8]]
+        log.extend(poise.Session(nano, exact=True).log_probabilities(window)[4:])
+    found = poise.perplexity(nano, [" ".join(TEXTS)], window=8, exact=True)
+    assert found.tokens == len(log) == 3 * found.windows
+    assert found.perplexity == pytest.approx(math.exp(-np.mean(log)), rel=1e-5)
+    with pytest.raises(poise.BadArgumentError, match="stride needs window"):
+        poise.perplexity(nano, TEXTS, stride=5)
 
 
 def test_without_a_base_and_of_ids(nano):

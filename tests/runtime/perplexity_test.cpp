@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,6 +106,83 @@ TEST(Perplexity, IsThatOfTheReference) {
   for (const std::vector<TokenId>& text : some_texts()) alone.add(text);
   EXPECT_FALSE(alone.result().against);
   EXPECT_DOUBLE_EQ(alone.result().perplexity.value, result.perplexity.value);
+}
+
+// What windows count, written out: by llama-perplexity's loop (tools/perplexity/perplexity.cpp of llama.cpp v0.5.0),
+// and by the loop in transformers' "Perplexity of fixed-length models", whose labels are shifted by one.
+TEST(Perplexity, OfWindows) {
+  Config config = long_config();
+  config.max_position_embeddings = 600;
+  const NamedNumbers weights = random_weights(config);
+  const auto loaded = load_weights(make_model(config, weights));
+  const std::vector<TokenId> document = random_text(1337, 5);
+  const auto n = document.size();
+  const auto losses_of = [&](std::size_t begin, std::size_t end, std::size_t first, Vector& losses) {
+    const std::vector<TokenId> window(document.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      document.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto scores = Reference(config, weights).logits(window);
+    for (std::size_t i = first; i < window.size(); ++i)
+      losses.push_back(-std::log(probabilities(scores[i - 1])[static_cast<std::size_t>(window[i])]));
+  };
+  for (const std::size_t size : {600U, 65U, 4U}) {
+    SCOPED_TRACE(size);
+    Vector losses;
+    for (std::size_t i = 0; i < n / size; ++i) losses_of(i * size, (i + 1) * size, size / 2 + 1, losses);
+    Perplexity perplexity(loaded, loaded, {.exact = true});
+    perplexity.add_windows(document, {.size = size});
+    const PerplexityResult result = perplexity.result();
+    EXPECT_EQ(result.windows, n / size);
+    EXPECT_EQ(result.texts, 1U);
+    EXPECT_EQ(result.tokens, n / size * (size - 1 - size / 2));
+    expect_exponential(result.perplexity, losses);
+    EXPECT_EQ(result.against->ratio.value, 1);
+  }
+  for (const auto& [size, stride] : {std::pair{600U, 300U}, {65U, 65U}, {66U, 7U}, {600U, 599U}}) {
+    SCOPED_TRACE(fmt::format("{}, {}", size, stride));
+    Vector losses;
+    std::size_t windows = 0;
+    std::size_t previous_end = 0;
+    for (std::size_t begin = 0; begin < n; begin += stride) {
+      const std::size_t end = std::min<std::size_t>(begin + size, n);
+      const std::size_t targets = end - previous_end;
+      losses_of(begin, end, std::max<std::size_t>(end - begin - targets, 1), losses);
+      previous_end = end;
+      ++windows;
+      if (end == n) break;
+    }
+    Perplexity perplexity(loaded, nullptr, {.exact = true});
+    perplexity.add_windows(document, {.size = size, .stride = stride});
+    EXPECT_EQ(perplexity.result().windows, windows);
+    EXPECT_EQ(perplexity.result().tokens, losses.size());
+    expect_exponential(perplexity.result().perplexity, losses);
+  }
+}
+
+TEST(Perplexity, RefusesWindowsThatMakeNoSense) {
+  const auto weights = load_weights(make_model(small_config(), random_weights(small_config())));
+  Perplexity perplexity(weights);
+  const auto problem = [&](const PerplexityWindows& windows, std::size_t tokens = 400) {
+    const Error error = support::error_of([&] { perplexity.add_windows(random_text(tokens, 1), windows); });
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+    return error.message();
+  };
+  EXPECT_EQ(problem({.size = 301}), "windows of 301 tokens, expected 4 to 300, the context");
+  EXPECT_EQ(problem({.size = 3}), "windows of 3 tokens, expected 4 to 300, the context");
+  EXPECT_EQ(problem({.size = 8, .stride = 9}), "windows of 8 tokens every 9 tokens leave some out");
+  EXPECT_EQ(problem({.size = 8}, 7), "the document has 7 tokens, and a window 8");
+  EXPECT_EQ(problem({.size = 8, .stride = 4}, 1), "the document has no token that a model could predict");
+  EXPECT_THROW((void)perplexity.result(), Error) << "nothing was added";
+  std::vector<TokenId> wrong = random_text(40, 1);
+  wrong[30] = 37;
+  EXPECT_THROW(perplexity.add_windows(wrong, {.size = 8}), Error);
+  EXPECT_THROW((void)perplexity.result(), Error) << "nor the windows before a wrong one";
+  std::vector<std::uint64_t> done;
+  perplexity.add_windows(random_text(20, 1), {.size = 8, .stride = 6}, [&](const ProgressEvent& event) {
+    EXPECT_EQ(event.total, 24U);
+    done.push_back(event.done);
+    return true;
+  });
+  EXPECT_THAT(done, ::testing::ElementsAre(8, 16, 24));
 }
 
 TEST(Perplexity, OfAModelAgainstItself) {
