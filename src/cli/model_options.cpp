@@ -28,4 +28,18 @@ Model ModelOptions::open_model(bool quiet) const {
   return model;
 }
 
+std::vector<std::filesystem::path> ModelOptions::files() const {
+  std::vector<std::filesystem::path> all = {path};
+  for (const LoraAdapter& adapter : lora) all.push_back(adapter.path);
+  for (const std::string& file : {tokenizer.vocab, tokenizer.merges}) {
+    if (!file.empty()) all.emplace_back(file);
+  }
+  // Files of a directory.
+  for (std::size_t i = 0, given = all.size(); i < given; ++i) {
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(all[i], ignored)) all.push_back(entry.path());
+  }
+  return all;
+}
+
 }  // namespace poise::cli

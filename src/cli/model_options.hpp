@@ -1,6 +1,7 @@
 // The model that a command computes with.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,9 @@ struct ModelOptions {
 
   // Opens the model (open_to_compute()) and merges the adapters. Throws what open() and with_lora() throw.
   Model open_model(bool quiet) const;
+
+  // The paths given, and the files of those that are directories.
+  std::vector<std::filesystem::path> files() const;
 };
 
 }  // namespace poise::cli

@@ -1,5 +1,8 @@
 #include "cli/prompts.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +12,8 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -18,7 +23,11 @@
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "io/atomic_file.hpp"
+#include "io/file_descriptor.hpp"
 #include "io/system_error.hpp"
+#include "pack/digest.hpp"
+#include "runtime/weights.hpp"
 #include "syntax/wide_integers.hpp"
 
 namespace poise::cli {
@@ -29,6 +38,15 @@ struct Prompt {
   std::optional<Value> id = {};
   std::vector<TokenId> tokens = {};
   std::size_t max_tokens = 0;
+
+  // 16 digits that tell prompts apart.
+  std::string key() const {
+    const std::string about = fmt::format("{} {} ", id ? to_json(*id) : "", max_tokens);
+    const auto hasher = make_xxh3();
+    hasher->update(std::as_bytes(std::span(about)));
+    hasher->update(std::as_bytes(std::span(tokens)));
+    return hasher->finish();
+  }
 };
 
 // Reads prompts line by line.
@@ -155,48 +173,147 @@ class PromptReader {
   std::optional<ChatTemplate> with_tools_ = {};
 };
 
-// Where answers go, a line each. A file keeps the whole lines that it has.
+// Where answers go, a line each: standard output, or a file, which appears when all of them are there. Until then they
+// are in OUTPUT.partial, with which the same command goes on where it was interrupted:
+//
+//   {"poise":"run --prompts","version":1,"model":"xxh3:...",...}   what answers depend on besides their prompts
+//   0123456789abcdef {"id":"first","text":...}                     the XXH3 of a prompt, and its answer
+//
+// Another file is never changed: the first line tells it apart.
 class AnswerWriter {
  public:
-  explicit AnswerWriter(const std::string& path) : path_(path == "-" ? "" : path) {
-    std::error_code error;
-    if (path_.empty() || !std::filesystem::is_regular_file(path_, error)) return;
-    existing_ = open_file(path_, "rb");
-    size_ = std::filesystem::file_size(path_);
-    lines_.emplace(existing_.get(), path_);
+  AnswerWriter(const PromptsOptions& options, const std::vector<std::filesystem::path>& inputs)
+      : path_(options.output == "-" ? "" : options.output), partial_(partial_name(path_)), overwrite_(options.force) {
+    if (path_.empty()) return;
+    FileOutput::require_possible(path_, overwrite_, inputs);
+    FileOutput::require_possible(partial_, true, inputs);
   }
 
-  // The next line that the file has; `is_whole` is false for a last one without an end, which a program that was killed
-  // leaves. Nothing after the last one.
-  std::optional<std::string> kept(bool& is_whole) {
+  bool is_file() const { return !path_.empty(); }
+
+  // Opens the unfinished file, or begins one. Throws for one that another command began, or is writing. Requires:
+  // is_file().
+  void open(const std::string& header) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(partial_, ignored))) {
+      AtomicFile begun(partial_, false);
+      write_line(begun, header);
+      begun.commit();
+    }
+    const FileDescriptor fd(::open(partial_.c_str(), O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!fd && errno == ELOOP) refuse("this is a link");
+    if (!fd) throw_system_error("open", partial_);
+    struct stat status {};
+    if (::fstat(fd.get(), &status) != 0) throw_system_error("read", partial_);
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1) refuse("this is no file that a run of --prompts began");
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) refuse("another run is writing this file");
+    file_ = File(::fdopen(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), "r+"));  // keeps the lock
+    if (!file_) throw_system_error("open", partial_);
+    size_ = static_cast<std::uint64_t>(status.st_size);
+    lines_.emplace(file_.get(), partial_);
     std::string line;
-    if (!lines_ || !lines_->line(line)) return std::nullopt;
-    is_whole = kept_ + line.size() < size_;
-    if (is_whole) kept_ += line.size() + 1;
+    if (!lines_->line(line) || line.substr(0, kBeginning.size()) != kBeginning)
+      refuse("this is no file that a run of --prompts began: remove it, or choose another output");
+    if (line != header)
+      refuse("a run with another model or other options began this file: remove it to begin anew, or run those again");
+    kept_ = line.size() + 1;
+  }
+
+  // The key of the next answer that the file has whole; a last line without an end, which a killed run leaves, is none.
+  std::optional<std::string> next_key() {
+    std::string line;
+    if (!lines_->line(line) || kept_ + line.size() >= size_) return std::nullopt;
+    if (line.size() < kKeyDigits + 2 || line[kKeyDigits] != ' ')
+      refuse(fmt::format("byte {}: expected the digits of a prompt and its answer", kept_));
+    kept_ += line.size() + 1;
+    line.resize(kKeyDigits);
     return line;
   }
 
-  // After the kept lines: cuts off a line that is not whole.
-  void open() {
-    if (path_.empty()) return;
-    if (existing_ && ::truncate(path_.c_str(), static_cast<off_t>(kept_)) != 0) throw_system_error("write", path_);
-    file_ = open_file(path_, "ab");
+  // After the last next_key(): cuts off a line that is not whole.
+  void begin_writing() {
+    if (::ftruncate(::fileno(file_.get()), static_cast<off_t>(kept_)) != 0 || std::fseek(file_.get(), 0, SEEK_END) != 0)
+      throw_system_error("write", partial_);
   }
 
-  void write(const std::string& line) {
-    if (!file_) return print_now(line + "\n");
-    if (std::fprintf(file_.get(), "%s\n", line.c_str()) < 0 || std::fflush(file_.get()) != 0)
-      throw_system_error("write", path_);
+  void write(const std::string& key, const std::string& answer) {
+    if (!is_file()) return print_now(answer + "\n");
+    if (std::fprintf(file_.get(), "%s %s\n", key.c_str(), answer.c_str()) < 0 || std::fflush(file_.get()) != 0)
+      throw_system_error("write", partial_);
+  }
+
+  // Makes the output of the answers.
+  void finish() {
+    if (!is_file()) return;
+    AtomicFile output(path_, overwrite_);
+    std::rewind(file_.get());
+    Input lines(file_.get(), partial_);
+    std::string line;
+    lines.line(line);
+    while (lines.line(line)) write_line(output, std::string_view(line).substr(kKeyDigits + 1));
+    output.commit();
+    ::unlink(partial_.c_str());
+  }
+
+  [[noreturn]] void refuse(const std::string& problem) const {
+    throw Error(ErrorKind::bad_argument, problem, partial_);
   }
 
  private:
-  std::string path_;
-  File existing_;
+  static void write_line(AtomicFile& file, std::string_view line) {
+    file.write(std::as_bytes(std::span(line)));
+    file.write(std::as_bytes(std::span("\n", 1)));
+  }
+
+  static constexpr std::size_t kKeyDigits = 16;
+  static constexpr std::string_view kBeginning = R"({"poise":"run --prompts",)";
+
+  std::string path_;  // empty: standard output
+  std::string partial_;
+  bool overwrite_;
+  File file_;
   std::optional<Input> lines_;
   std::uint64_t size_ = 0;
   std::uint64_t kept_ = 0;  // bytes of whole lines
-  File file_;
 };
+
+// What answers depend on besides their prompts.
+std::string describe_run(const Weights& weights, const SessionOptions& session, const GenerateOptions& generate) {
+  const SamplingOptions& sampling = generate.sampling;
+  Value::Array biases;
+  for (const auto& [token, bias] : sampling.logit_bias)
+    biases.emplace_back(Value::Array{std::int64_t{token}, static_cast<double>(bias)});
+  Attributes run = {{"poise", "run --prompts"},
+                    {"version", std::uint64_t{1}},
+                    {"model", fingerprint_of(weights)},
+                    {"exact", session.exact},
+                    {"cache", to_string(cache_type_of(session))},
+                    {"context", std::uint64_t{context_of(weights, session)}},
+                    {"temperature", static_cast<double>(sampling.temperature)},
+                    {"top_k", sampling.top_k},
+                    {"top_p", static_cast<double>(sampling.top_p)},
+                    {"min_p", static_cast<double>(sampling.min_p)},
+                    {"seed", sampling.seed},
+                    {"repetition_penalty", static_cast<double>(sampling.repetition_penalty)},
+                    {"presence_penalty", static_cast<double>(sampling.presence_penalty)},
+                    {"frequency_penalty", static_cast<double>(sampling.frequency_penalty)},
+                    {"logit_bias", std::move(biases)},
+                    {"stop", Value::Array(generate.stop.begin(), generate.stop.end())},
+                    {"ignore_eos", generate.ignore_eos}};
+  if (generate.stop_id) run.set("stop_id", std::int64_t{*generate.stop_id});
+  return to_json(run);
+}
+
+// The files that hold the tensors.
+void add_files_of(const Weights& weights, std::vector<std::filesystem::path>& files) {
+  std::set<std::string> names;
+  for (const Tensor& tensor : weights.parts().tensors) {
+    for (const Part& part : tensor.parts) {
+      if (const auto at = part.blob->stored()) names.insert(at->source->name());
+    }
+  }
+  files.insert(files.end(), names.begin(), names.end());
+}
 
 class PromptsRun {
  public:
@@ -204,56 +321,42 @@ class PromptsRun {
              std::shared_ptr<const Weights> weights, const SessionOptions& session, const GenerateOptions& generate)
       : options_(options),
         weights_(std::move(weights)),
+        session_(session),
         generate_(generate),
+        writer_(options, all_inputs()),
         reader_(options.file, conversation, *weights_, generate.max_tokens),
-        writer_(options.output),
         batch_(weights_, session) {}
 
   PromptsSummary run() {
-    keep_answers();
+    if (writer_.is_file()) keep_answers();
     while (take_prompts() || batch_.size() > 0) {
       for (const BatchGenerator::Finished& text : batch_.step()) answer(text);
       write_ready();
     }
+    writer_.finish();
     return summary_;
   }
 
  private:
-  // Passes over the prompts that the output has the answers to. Changes no file that has anything else.
+  std::vector<std::filesystem::path> all_inputs() const {
+    std::vector<std::filesystem::path> all = options_.inputs;
+    all.emplace_back(options_.file);
+    add_files_of(*weights_, all);
+    return all;
+  }
+
+  // Passes over the prompts that an interrupted run has answered.
   void keep_answers() {
-    bool is_whole = false;
-    while (const auto line = writer_.kept(is_whole)) {
-      if (!is_whole && begins_like_answer(*line)) break;
-      const auto prompt = is_whole ? reader_.next() : std::nullopt;
+    writer_.open(describe_run(*weights_, session_, generate_));
+    while (const auto key = writer_.next_key()) {
+      const auto line = reader_.next();
       ++summary_.kept;
-      if (!prompt || !is_answer(*line, *prompt)) {
-        throw Error(ErrorKind::bad_argument,
-                    fmt::format("line {} is not an answer to that of {}: remove the file, or choose another one",
-                                summary_.kept, options_.file),
-                    options_.output);
+      if (!line || reader_.prompt(*line).key() != *key) {
+        writer_.refuse(fmt::format("answer {} is not to that prompt of {}: remove the file, or choose another output",
+                                   summary_.kept, options_.file));
       }
     }
-    writer_.open();
-  }
-
-  // True for the beginning of a line that answer() makes.
-  static bool begins_like_answer(std::string_view line) {
-    return std::ranges::any_of(
-        std::array<std::string_view, 2>{R"({"id":)", R"({"text":)"},
-        [&](std::string_view begin) { return line.substr(0, begin.size()) == begin.substr(0, line.size()); });
-  }
-
-  static bool is_answer(const std::string& line, const Attributes& prompt) {
-    try {
-      const Value value = parse_json(line, "");
-      const auto* answer = value.get_if<Attributes>();
-      if (answer == nullptr || answer->find("finish_reason") == nullptr) return false;
-      const Value* id = prompt.find("id");
-      const Value* answered = answer->find("id");
-      return id == nullptr || answered == nullptr ? id == answered : *id == *answered;
-    } catch (const Error&) {
-      return false;
-    }
+    writer_.begin_writing();
   }
 
   // Fills the batch. False: there are no more prompts.
@@ -265,8 +368,9 @@ class PromptsRun {
       Prompt prompt = reader_.prompt(*line);
       GenerateOptions generate = generate_;
       generate.max_tokens = prompt.max_tokens;
+      Asked asked = {prompt.id, writer_.is_file() ? prompt.key() : std::string()};
       try {
-        ids_.emplace(batch_.add(std::move(prompt.tokens), generate), std::move(prompt.id));
+        asked_.emplace(batch_.add(std::move(prompt.tokens), generate), std::move(asked));
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::bad_argument) throw;
         reader_.fail(error.message());
@@ -276,14 +380,14 @@ class PromptsRun {
   }
 
   void answer(const BatchGenerator::Finished& text) {
-    const auto id = ids_.extract(text.id);
+    const auto asked = asked_.extract(text.id);
     const std::vector<TokenId>& tokens = text.generation.tokens;
     Attributes line;
-    if (id.mapped()) line.set("id", *id.mapped());
+    if (const auto& id = asked.mapped().id) line.set("id", *id);
     line.set("text", weights_->has_tokenizer() ? Value(text.text) : Value());
     line.set("tokens", Value::Array(tokens.begin(), tokens.end()));
     line.set("finish_reason", finish_reason(text.generation.reason));
-    ready_.emplace(text.id, to_json(line));
+    ready_.emplace(text.id, Answer{asked.mapped().key, to_json(line)});
     ++summary_.texts;
     summary_.tokens += tokens.size();
   }
@@ -291,23 +395,33 @@ class PromptsRun {
   // Answers are written in the order of their prompts.
   void write_ready() {
     for (auto first = ready_.begin(); first != ready_.end() && first->first == written_; first = ready_.erase(first)) {
-      writer_.write(first->second);
+      writer_.write(first->second.key, first->second.line);
       ++written_;
     }
   }
 
+  struct Asked {
+    std::optional<Value> id;
+    std::string key;
+  };
+  struct Answer {
+    std::string key;
+    std::string line;
+  };
+
   const PromptsOptions& options_;
   std::shared_ptr<const Weights> weights_;
+  const SessionOptions& session_;
   const GenerateOptions& generate_;
+  AnswerWriter writer_;  // refuses an output before the prompts are read
   PromptReader reader_;
-  AnswerWriter writer_;
   BatchGenerator batch_;
   PromptsSummary summary_;
   bool is_end_ = false;
   std::size_t written_ = 0;
   // By number of the text in the batch, which is that of its answer.
-  std::map<std::size_t, std::optional<Value>> ids_;
-  std::map<std::size_t, std::string> ready_;
+  std::map<std::size_t, Asked> asked_;
+  std::map<std::size_t, Answer> ready_;
 };
 
 }  // namespace
@@ -320,16 +434,21 @@ CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
                       "[..] | \"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input")
           ->check(not_empty())
           ->type_name("FILE");
-  command
-      .add_option("-o,--output", options.output,
-                  "With --prompts: the file for the answers, a line each in the prompts' order; lines that it has are "
-                  "kept, and the run goes on after them (default: standard output)")
-      ->check(not_empty())
-      ->type_name("FILE")
-      ->needs(prompts);
+  auto* output =
+      command
+          .add_option(
+              "-o,--output", options.output,
+              "With --prompts: the file for the answers, a line each in the prompts' order. It appears when all of "
+              "them are there; the same command goes on with FILE.partial (default: -, standard output)")
+          ->check(not_empty())
+          ->type_name("FILE")
+          ->needs(prompts);
+  command.add_flag("--force", options.force, "With --output: replace a file that exists")->needs(output);
   add_number(command, "--parallel", options.parallel, "With --prompts: how many at a time", {1, 4096})->needs(prompts);
   return prompts;
 }
+
+std::string partial_name(const std::string& output) { return output + ".partial"; }
 
 PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,

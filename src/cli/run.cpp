@@ -115,6 +115,7 @@ class Run {
   std::shared_ptr<const Weights> load() {
     const bool quiet = options_.progress.quiet;
     Model model = options_.model.open_model(quiet);
+    opened_ = model.origin.files;
     if (!options_.logits && options_.perplexity.file.empty()) {
       use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
       use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
@@ -146,11 +147,15 @@ class Run {
 
   void answer_prompts(const std::shared_ptr<const Weights>& weights) const {
     const Stopwatch generating;
+    PromptsOptions prompts = options_.prompts;
+    prompts.inputs = options_.model.files();
+    prompts.inputs.insert(prompts.inputs.end(), opened_.begin(), opened_.end());
+    if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);
     const PromptsSummary summary =
-        run_prompts(options_.prompts, options_.conversation, weights, options_.session, generate_);
+        run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
-      complain(
-          fmt::format("note: {} of {} were kept", plural(summary.kept, "answer"), printable(options_.prompts.output)));
+      complain(fmt::format("note: {} of {} kept", plural(summary.kept, "answer"),
+                           printable(partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
     if (!options_.stats) return;
     const Speed speed = {summary.tokens, generating.seconds()};
     say(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n", load_seconds_ * 1000,
@@ -310,6 +315,7 @@ class Run {
   double load_seconds_ = 0;
   Speed prompt_speed_;
   Speed decode_speed_;
+  std::vector<std::filesystem::path> opened_;  // of the model
   bool is_full_ = false;  // the context
 };
 
