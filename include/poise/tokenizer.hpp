@@ -23,9 +23,9 @@ namespace poise {
 
 class TextDecoder;
 
-// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of them.
-// Nothing if there are none. Throws io, and invalid_file and unsupported for a file that is invalid or has unknown
-// features.
+// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of them;
+// of a directory with a config.json the tokens that its model has (vocab_size). Nothing if there are none. Throws io,
+// and invalid_file and unsupported for a file that is invalid or has unknown features.
 std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoMode io = IoMode::map);
 
 using TokenId = std::int32_t;

@@ -26,10 +26,11 @@ struct VerifyReport {
   std::size_t warnings() const;
 };
 
-// Checks structure, agreement of configuration, vocabulary and shapes, whether the model's family can plan the
-// computation (a warning if Poise does not implement a valid configuration), digests, and every value: booleans are 0
-// or 1; floating-point values that are not finite, which every format allows, are warnings. Faults of the file are
-// findings; throws not_found, io, bad_argument (the path is not a file) and cancelled.
+// Checks structure, agreement of configuration, vocabulary and shapes, whether the vocabulary has a tokenizer and the
+// model's family can plan the computation (a warning if Poise does not implement what is valid), digests, and every
+// value: booleans are 0 or 1; floating-point values that are not finite, which every format allows, are warnings.
+// Faults of the file are findings: what load_weights() refuses of a model with a configuration shows as one. Throws
+// not_found, io, bad_argument (the path is not a file) and cancelled.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

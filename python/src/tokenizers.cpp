@@ -6,9 +6,11 @@
 
 #include "elements.hpp"
 #include "face.hpp"
+#include "family/check.hpp"
 #include "long_call.hpp"
 #include "runtime.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
 
 namespace poise::python {
 
@@ -48,17 +50,24 @@ PyTokenizer tokenizer_of(std::optional<Vocabulary> vocabulary, std::string_view 
   return PyTokenizer(std::make_shared<const Tokenizer>(*std::move(vocabulary)));
 }
 
+// Of the tokens that its embedding has rows for.
+std::optional<Vocabulary> usable_vocabulary(const Model& model) {
+  std::optional<Vocabulary> vocabulary = vocabulary_of(model);
+  const auto rows = vocabulary ? embedding_rows(model) : std::nullopt;
+  return rows ? first_tokens(*std::move(vocabulary), *rows) : vocabulary;
+}
+
 PyTokenizer tokenizer_of_model(const Owner& owner) {
   const auto model = owner->use();
   const Released released;
-  return tokenizer_of(vocabulary_of(*model), "the model has no vocabulary", model->origin.path);
+  return tokenizer_of(usable_vocabulary(*model), "the model has no vocabulary", model->origin.path);
 }
 
 PyTokenizer read_tokenizer(const py::object& given) {
   const std::filesystem::path path = path_from(given);
   const Released released;
   std::optional<Vocabulary> vocabulary = read_vocabulary(path);
-  if (!vocabulary) vocabulary = vocabulary_of(open(path));
+  if (!vocabulary) vocabulary = usable_vocabulary(open(path));
   return tokenizer_of(std::move(vocabulary), "there is no vocabulary in it", path);
 }
 

@@ -2,13 +2,17 @@
 
 #include "capi/handles.hpp"
 #include "capi/running.hpp"
+#include "family/check.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
 
 using namespace poise::capi;
 
 poise_status poise_tokenizer_create(const poise_model* model, poise_tokenizer** tokenizer, poise_error* error) {
   return guard(error, [&] {
     poise_tokenizer*& out = at(tokenizer, "tokenizer");
-    out = new poise_tokenizer{poise::Tokenizer(at(model, "model").vocabulary())};
+    const poise::Vocabulary& whole = at(model, "model").vocabulary();
+    const std::size_t rows = poise::embedding_rows(model->model).value_or(whole.size());
+    out = new poise_tokenizer{poise::Tokenizer(poise::first_tokens(whole, rows))};
   });
 }
 

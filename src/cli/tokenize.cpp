@@ -19,7 +19,9 @@
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/text_lines.hpp"
+#include "family/check.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
 
 namespace poise::cli {
 namespace {
@@ -51,7 +53,11 @@ class Tokenize {
   Vocabulary vocabulary() const {
     if (auto given = options_.tokenizer.read()) return *std::move(given);
     if (auto found = read_vocabulary(options_.path, options_.read.io)) return *std::move(found);
-    if (auto found = vocabulary_of(open_to_compute(options_.path, options_.read, true))) return *std::move(found);
+    const Model model = open_to_compute(options_.path, options_.read, true);
+    if (auto found = vocabulary_of(model)) {
+      const std::size_t rows = embedding_rows(model).value_or(found->size());
+      return first_tokens(*std::move(found), rows);
+    }
     throw Error(ErrorKind::unsupported, "there is no vocabulary in it", options_.path);
   }
 

@@ -59,16 +59,9 @@ void add(std::vector<Fault>& faults, Fault fault) {
   if (faults.size() < kMostFaults) faults.push_back(std::move(fault));
 }
 
-void check_vocabulary(const Model& model, const Family& family, std::vector<Fault>& faults) {
+void check_vocabulary(const Model& model, std::vector<Fault>& faults) {
   const Vocabulary& vocabulary = *model.vocabulary;
   const auto size = static_cast<std::int64_t>(vocabulary.size());
-  if (const Tensor* embedding = find_weight(model, family, family.embedding);
-      embedding != nullptr && embedding->shape.size() == 2) {
-    if (vocabulary.size() > embedding->shape[0]) {
-      faults.push_back({fmt::format("the vocabulary has {} tokens, but {} only {} rows", size, family.embedding,
-                                    embedding->shape[0])});
-    }
-  }
   const auto check_id = [&](std::string_view field, std::int64_t id) {
     if (id < -1 || id >= size)
       faults.push_back({fmt::format("{} is {}, but the vocabulary has {} tokens", field, id, size)});
@@ -100,6 +93,7 @@ void check_tensors(const Model& model, const Family& family, std::vector<Fault>&
   const auto check = [&](const std::vector<ExpectedTensor>& tensors) {
     for (const ExpectedTensor& expected : tensors) {
       const Tensor* tensor = find_weight(model, family, expected.name);
+      if (tensor == nullptr && expected.name == family.output && lacks_output(model)) continue;
       if (tensor == nullptr) {
         add(faults, {fmt::format("is missing: the configuration needs it with shape {}", to_string(expected.shape)),
                      expected.name});
@@ -183,11 +177,48 @@ std::vector<Fault> faults_of(const Model& model) {
       }
     }
   }
-  if (model.vocabulary) check_vocabulary(model, family, faults);
+  if (model.vocabulary) check_vocabulary(model, faults);
   return faults;
 }
 
 }  // namespace
+
+bool lacks_output(const Model& model) {
+  const Family& family = family_of(model);
+  const bool needs_output = model.config && !model.config->tie_word_embeddings && !family.output.empty();
+  if (!needs_output || find_weight(model, family, family.output) != nullptr) return false;
+  const Value* value = model.config_json.find("architectures");
+  const auto* classes = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto is_without_head = [](const Value& name) {
+    const auto* text = name.get_if<std::string>();
+    return text != nullptr && text->ends_with("Model") && !text->ends_with("LMHeadModel");
+  };
+  if (classes != nullptr && std::ranges::any_of(*classes, is_without_head)) return true;
+  const Tensor* embedding = find_weight(model, family, family.embedding);
+  return embedding != nullptr && embedding->name != family.embedding && family.nested.empty();
+}
+
+std::optional<std::size_t> embedding_rows(const Model& model) {
+  const Family& family = family_of(model);
+  const Tensor* embedding = find_weight(model, family, family.embedding);
+  if (embedding == nullptr || embedding->shape.size() != 2) return std::nullopt;
+  return static_cast<std::size_t>(embedding->shape[0]);
+}
+
+std::vector<std::string> shortcomings(const Model& model) {
+  std::vector<std::string> sentences;
+  const Family& family = family_of(model);
+  const auto rows = embedding_rows(model);
+  if (model.vocabulary && rows && model.vocabulary->size() > *rows) {
+    sentences.push_back(
+        fmt::format("the vocabulary has {} tokens, but {} only {} rows: tokens from {} on are never used",
+                    model.vocabulary->size(), family.embedding, *rows, *rows));
+  }
+  if (lacks_output(model))
+    sentences.push_back(
+        fmt::format("tensor {} is missing: the model makes vectors (poise embed), and no text", family.output));
+  return sentences;
+}
 
 std::vector<std::string> check_consistency(const Model& model) { return messages_of(consistency_findings(model)); }
 

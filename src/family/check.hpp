@@ -22,6 +22,17 @@ std::vector<std::string> check_consistency(const Model& model);
 // The same faults as findings, with tensors and their places.
 std::vector<Finding> consistency_findings(const Model& model);
 
+// True for a decoder that was saved without its output matrix, as models that make vectors are: a class of its
+// "architectures" has none ("MistralModel"), or its tensors have the names of such a class.
+bool lacks_output(const Model& model);
+
+// How many tokens the model's embedding has; nothing without one.
+std::optional<std::size_t> embedding_rows(const Model& model);
+
+// A sentence each for what hinders no program from opening the model: a vocabulary with more tokens than that, and an
+// output matrix that is lacking.
+std::vector<std::string> shortcomings(const Model& model);
+
 // The error with which a session refuses a model of a known family: keys that nothing implements, weights that the
 // family does not have, no plan. Nothing when it runs, and for a model without configuration or family. Requires:
 // check_consistency() finds nothing.

@@ -13,6 +13,7 @@
 
 #include "bytes/ascii.hpp"
 #include "bytes/short_text.hpp"
+#include "family/check.hpp"
 #include "family/families.hpp"
 #include "formats/alt/alt.hpp"
 #include "formats/faulty_model.hpp"
@@ -94,13 +95,16 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
     throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
                 input.path.string());
   Model model = format.read(input, options);
-  if (options.raw) return model;
-  try {
-    std::optional<Model> whole = with_folded_parts(model);
-    return whole ? std::move(*whole) : std::move(model);
-  } catch (const Error& error) {
-    throw Error(error.kind(), error.message(), input.path.string());
+  if (!options.raw) {
+    try {
+      if (std::optional<Model> whole = with_folded_parts(model)) model = std::move(*whole);
+    } catch (const Error& error) {
+      throw Error(error.kind(), error.message(), input.path.string());
+    }
   }
+  for (std::string& problem : shortcomings(model))
+    model.warnings.push_back({Severity::warning, std::move(problem), input.path.string(), std::nullopt});
+  return model;
 }
 
 enum class IfFaulty { fail, open_rest };

@@ -1,33 +1,110 @@
 #include "ops/check_headers.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/tokenizer.hpp>
 
 #include "family/check.hpp"
+#include "family/decoder_plan.hpp"
+#include "family/families.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
+namespace {
+
+// Collects what hinders a program from running the model: errors where the file is wrong, warnings where Poise lacks
+// something.
+class RunCheck {
+ public:
+  RunCheck(const Model& model, std::string path) : model_(model), path_(std::move(path)) {}
+
+  std::vector<Finding> findings(bool runs) {
+    for (Finding& finding : consistency_findings(model_)) {
+      if (finding.path.empty()) finding.path = path_;
+      findings_.push_back(std::move(finding));
+    }
+    check_tokenizer();
+    const std::string& type = model_.card.model_type;
+    const bool is_known = model_.config && (type.empty() || find_family(type) != nullptr);
+    if (runs && findings_.empty() && is_known) check_computation();
+    return std::move(findings_);
+  }
+
+ private:
+  void add(Severity severity, std::string message) {
+    findings_.push_back({severity, std::move(message), path_, std::nullopt});
+  }
+  void cannot_run(std::string_view reason) {
+    add(Severity::warning, fmt::format("Poise cannot run the model: {}", reason));
+  }
+  void add(const Error& error) {
+    if (error.kind() == ErrorKind::invalid_file) return add(Severity::error, error.message());
+    if (error.kind() != ErrorKind::unsupported) throw error;
+    cannot_run(error.message());
+  }
+
+  void check_tokenizer() {
+    try {
+      auto vocabulary = vocabulary_of(model_);
+      if (!vocabulary || vocabulary->size() == 0) return;
+      const std::size_t rows = embedding_rows(model_).value_or(vocabulary->size());
+      (void)Tokenizer(first_tokens(*std::move(vocabulary), rows));
+    } catch (const Error& error) {
+      add(error);
+    }
+  }
+
+  void check_computation() {
+    if (const auto refusal = run_refusal(model_)) return add(*refusal);
+    if (model_.size() == 0) return;
+    const Family& family = family_of(model_);
+    check_weights(family);
+    check_rope_divisors(family.plan(config_view(model_)));
+  }
+
+  // What a family multiplies with are numbers.
+  void check_weights(const Family& family) {
+    for (const Tensor& tensor : model_.tensors()) {
+      const std::string name = table_name(family, tensor.name);
+      if (name != family.output && !family.tensors.has(name)) continue;
+      if (has_float_elements(tensor)) continue;
+      cannot_run(fmt::format("tensor {} has elements of {}, expected floating-point numbers, or codes with a scale",
+                             tensor.name, tensor.parts.front().shown_type()));
+    }
+  }
+
+  void check_rope_divisors(const DecoderPlan& plan) {
+    const Tensor* divisors = plan.rope_divisors.empty() ? nullptr : model_.find(plan.rope_divisors);
+    if (divisors == nullptr || plan.ropes.empty()) return;
+    for (const RopePlan& rope : plan.ropes) {
+      if (rope.frequencies.size() == divisors->elements()) continue;
+      return add(Severity::error, fmt::format("tensor {} has {} numbers, expected {}", divisors->name,
+                                              divisors->elements(), rope.frequencies.size()));
+    }
+    if (!has_float_elements(*divisors)) return;
+    std::vector<float> numbers(static_cast<std::size_t>(divisors->elements()));
+    dense_blob(*divisors, DType::f32)->read(0, std::as_writable_bytes(std::span(numbers)));
+    if (!std::ranges::all_of(numbers, [](float number) { return number > 0; }))
+      add(Severity::error, fmt::format("tensor {} has numbers that are not more than 0", divisors->name));
+  }
+
+  const Model& model_;
+  std::string path_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
 
 std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs) {
-  std::vector<Finding> findings;
-  const auto add = [&](Severity severity, std::string message) {
-    findings.push_back({severity, std::move(message), path.string(), std::nullopt});
-  };
-  for (Finding& finding : consistency_findings(model)) {
-    if (finding.path.empty()) finding.path = path.string();
-    findings.push_back(std::move(finding));
-  }
-  const auto refusal = runs && findings.empty() ? run_refusal(model) : std::nullopt;
-  if (!refusal) return findings;
-  if (refusal->kind() == ErrorKind::invalid_file) {
-    add(Severity::error, refusal->message());
-  } else {
-    add(Severity::warning, fmt::format("Poise cannot run the model: {}", refusal->message()));
-  }
-  return findings;
+  return RunCheck(model, path.string()).findings(runs);
 }
 
 }  // namespace poise

@@ -10,6 +10,7 @@
 #include "runtime/fingerprint.hpp"
 #include "runtime/stop_texts.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
 #include "tokenizer/tokens/end_tokens.hpp"
 
 namespace poise {
@@ -88,7 +89,7 @@ std::shared_ptr<const Weights> load_weights(const Model& model) {
   parts->max_context = static_cast<std::size_t>(model.config->max_position_embeddings);
   TokenId eos = family_of(model).end_of_text;
   if (auto vocabulary = vocabulary_of(model); vocabulary && vocabulary->size() > 0) {
-    parts->tokenizer.emplace(*std::move(vocabulary));
+    parts->tokenizer.emplace(first_tokens(*std::move(vocabulary), parts->transformer->vocabulary_size()));
     eos = parts->tokenizer->vocabulary().eos_id;
   }
   parts->ends = end_tokens(model, eos, parts->transformer->vocabulary_size());

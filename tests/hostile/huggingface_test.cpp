@@ -16,6 +16,7 @@
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
 #include <poise/verify.hpp>
+#include <poise/weights.hpp>
 
 #include "io/lookalikes.hpp"
 #include "support/errors.hpp"
@@ -171,6 +172,7 @@ void expect_refused(std::initializer_list<DirectoryCase> cases) {
   for (const DirectoryCase& rule : cases) {
     SCOPED_TRACE(rule.rule);
     const Directory directory(rule.files());
+    expect_run_and_verify_agree(directory.path());
     try {
       open(directory.path());
       ADD_FAILURE() << "it was opened";
@@ -193,6 +195,7 @@ TEST(HostileHuggingFace, TheDirectoriesThatAreBrokenAreSound) {
     const Model model = open(directory.path());
     EXPECT_EQ(model.size(), 11U);
     EXPECT_EQ(model.vocabulary->size(), 4U);
+    EXPECT_TRUE(expect_run_and_verify_agree(directory.path()));
   }
 }
 
@@ -413,6 +416,7 @@ TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
       EXPECT_EQ(to_json(*value), config_case.json);
     }
     EXPECT_EQ(verify(directory.path()).errors(), 0U);
+    expect_run_and_verify_agree(directory.path());
     for (const char* format : {"zt", "zt1", "safetensors"}) {
       const fs::path file = directory.path() / fmt::format("again.{}", format);
       save(model, file, format);
@@ -507,8 +511,6 @@ TEST(HostileHuggingFace, WhatTheFilesSayOfEachOther) {
        kInvalid, "", "belongs to layer 1, but num_hidden_layers is 1"},
       {"the output matrix is there", [] { return with_config("tie_word_embeddings", "false"); }, kInvalid, "",
        "tensor lm_head.weight is missing"},
-      {"the vocabulary fits the embedding", [] { return with(single(), "tokenizer.model", tokenizer(5)); }, kInvalid,
-       "", "the vocabulary has 5 tokens, but model.embed_tokens.weight only 4 rows"},
   });
 }
 
@@ -540,6 +542,23 @@ TEST(HostileHuggingFace, ListedTokensWithoutARowAreLeftOutWithAWarning) {
             0U);
 }
 
+// It opens and runs with a warning, and no text has the token without a row.
+TEST(HostileHuggingFace, TokensWithoutARowAreNeverUsed) {
+  const Directory directory(with(single(), "tokenizer.model", tokenizer(5)));
+  const Model model = open(directory.path());
+  ASSERT_EQ(model.warnings.size(), 1U);
+  EXPECT_EQ(model.warnings.front().message,
+            "the vocabulary has 5 tokens, but model.embed_tokens.weight only 4 rows: tokens from 4 on are never used");
+  EXPECT_EQ(verify(directory.path()).errors(), 0U);
+  EXPECT_EQ(verify(directory.path()).warnings(), 1U);
+  EXPECT_EQ(model.vocabulary->size(), 5U) << "kept for conversions";
+  const auto weights = load_weights(model);
+  EXPECT_EQ(weights->tokenizer().vocabulary().size(), 4U);
+  EXPECT_THAT(weights->tokenizer().encode("d"), testing::ElementsAre(0, 3));  // the unknown token is the space
+  EXPECT_THAT(weights->tokenizer().encode("e"), testing::ElementsAre(0));
+  EXPECT_EQ(read_vocabulary(directory.path())->size(), 4U) << "poise tokenize agrees";
+}
+
 // One bit of each byte: a directory takes its time.
 TEST(HostileHuggingFace, FlippedBitsOfConfigAndIndex) {
   for (const std::string name : {"config.json", "model.safetensors.index.json"}) {
@@ -550,6 +569,7 @@ TEST(HostileHuggingFace, FlippedBitsOfConfigAndIndex) {
       std::string flipped = whole;
       flipped[byte] = static_cast<char>(static_cast<unsigned char>(flipped[byte]) ^ 1U << byte % 8);
       std::ofstream(directory.path() / name, std::ios::binary) << flipped;
+      expect_run_and_verify_agree(directory.path());
       try {
         EXPECT_EQ(open(directory.path()).size(), 11U) << byte;
       } catch (const Error& error) {

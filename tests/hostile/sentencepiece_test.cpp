@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "support/directories.hpp"
 #include "support/hostile_cases.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 
@@ -65,10 +66,19 @@ Vocabulary read(const ByteFile& file) {
   return read_sentencepiece(*Source::from_memory({content.begin(), content.end()}, "hostile.model"));
 }
 
+// Next to a model.
+bool runs(const ByteFile& file) {
+  const support::TemporaryDirectory directory;
+  put_small_model(directory.path());
+  support::put(directory / "tokenizer.model", file.bytes());
+  return expect_run_and_verify_agree(directory.path());
+}
+
 void expect_broken(std::span<const Case> cases) {
   for (const Case& rule : cases) {
     SCOPED_TRACE(rule.rule);
     const ByteFile file = rule.file();
+    runs(file);
     try {
       read(file);
       ADD_FAILURE() << "it was read";
@@ -85,6 +95,7 @@ void expect_broken(std::span<const Case> cases) {
 
 TEST(HostileSentencePiece, TheFilesThatAreBrokenAreSound) {
   EXPECT_EQ(read(whole()).size(), 5U);
+  EXPECT_TRUE(runs(whole()));
   EXPECT_EQ(read(with_byte_pieces(-1, true)).size(), 257U);
 }
 
@@ -217,9 +228,14 @@ TEST(HostileSentencePiece, Trainer) {
 // A cut between two fields is a shorter vocabulary; the file has no number of pieces.
 TEST(HostileSentencePiece, FlippedBits) {
   const std::string model = whole().bytes();
+  const support::TemporaryDirectory directory;
+  put_small_model(directory.path());
   for (std::size_t bit = 0; bit < 8 * model.size(); ++bit) {
+    SCOPED_TRACE(bit);
     std::string flipped = model;
     flipped[bit / 8] = static_cast<char>(static_cast<unsigned char>(flipped[bit / 8]) ^ 1U << bit % 8);
+    support::put(directory / "tokenizer.model", flipped);
+    expect_run_and_verify_agree(directory.path());
     try {
       EXPECT_GE(read(ByteFile().raw("model", flipped)).unk_id, 0);
     } catch (const Error& error) {

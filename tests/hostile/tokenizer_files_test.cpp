@@ -13,6 +13,7 @@
 #include <poise/tokenizer.hpp>
 
 #include "support/directories.hpp"
+#include "support/hostile_cases.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 
 namespace poise::hostile {
@@ -22,7 +23,7 @@ using Files = std::map<std::string, std::string>;
 constexpr auto kInvalid = ErrorKind::invalid_file;
 constexpr auto kUnsupported = ErrorKind::unsupported;
 
-struct Case {
+struct TokenizerCase {
   std::string rule;
   Files files;
   ErrorKind kind;
@@ -36,9 +37,18 @@ Vocabulary read(const Files& files) {
   return read_vocabulary(directory.path()).value();
 }
 
-void expect_broken(const std::vector<Case>& cases) {
-  for (const Case& rule : cases) {
+// Next to a model.
+bool runs(const Files& files) {
+  const support::TemporaryDirectory directory;
+  put_small_model(directory.path());
+  for (const auto& [name, content] : files) std::ofstream(directory / name, std::ios::binary) << content;
+  return expect_run_and_verify_agree(directory.path());
+}
+
+void expect_broken(const std::vector<TokenizerCase>& cases) {
+  for (const TokenizerCase& rule : cases) {
     SCOPED_TRACE(rule.rule);
+    runs(rule.files);
     const auto begin = std::chrono::steady_clock::now();
     try {
       (void)Tokenizer(read(rule.files)).encode_with_special(rule.text);
@@ -80,6 +90,8 @@ TEST(HostileTokenizerFiles, WhatIsBrokenIsSound) {
   EXPECT_THAT(Tokenizer(read(with(""))).encode("ab"), testing::ElementsAre(2));
   EXPECT_THAT(Tokenizer(read(unigram(R"([["<unk>", 0], ["ab", -1]])"))).encode("ab"), testing::ElementsAre(1));
   EXPECT_THAT(Tokenizer(read(with(split("a+")))).encode("ab"), testing::ElementsAre(0, 1));
+  EXPECT_TRUE(runs(with("")));
+  EXPECT_TRUE(runs({}));
 }
 
 TEST(HostileTokenizerFiles, TokenizerJson) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <poise/error.hpp>
 #include <poise/model.hpp>
 #include <poise/values.hpp>
+#include <poise/weights.hpp>
 
 #include "family/check.hpp"
 #include "family/config_effects.hpp"
@@ -23,6 +25,7 @@
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
 #include "formats/format.hpp"
+#include "ops/check_headers.hpp"
 #include "support/directories.hpp"
 
 namespace poise {
@@ -191,6 +194,90 @@ bool is_told(const std::vector<std::string>& losses, const Case& test_case) {
 void PrintTo(const Case& test_case, std::ostream* out) { *out << test_case.model_type << " with " << test_case.keys; }
 
 class Computation : public testing::TestWithParam<Case> {};
+
+// Calls `use` with each copy of a value in which one item, number, text or flag is `other`.
+void for_each_change(const Value& value, const Value& other, const std::function<void(const Value&)>& use) {
+  use(other);
+  if (const auto* object = value.get_if<Attributes>()) {
+    for (const auto& [key, item] : *object) {
+      for_each_change(item, other, [&, name = key](const Value& changed) {
+        Attributes copy = *object;
+        copy.set(name, changed);
+        use(copy);
+      });
+    }
+  } else if (const auto* array = value.get_if<Value::Array>()) {
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      for_each_change((*array)[i], other, [&](const Value& changed) {
+        Value::Array copy = *array;
+        copy[i] = changed;
+        use(copy);
+      });
+    }
+  }
+}
+
+// What load_weights() refuses as invalid is an error of verify(), what Poise does not run a finding.
+void expect_reported(const Model& model, const std::string& what) {
+  try {
+    (void)load_weights(model);
+  } catch (const Error& error) {
+    if (!model.config) return;  // of a family that is not known
+    const std::vector<Finding> findings = check_headers(model, "model");
+    const bool is_reported = error.kind() == ErrorKind::invalid_file
+                                 ? std::ranges::count(findings, Severity::error, &Finding::severity) > 0
+                                 : !findings.empty();
+    EXPECT_TRUE(is_reported) << what << ": run refuses it: " << error.what();
+  }
+}
+
+TEST_P(Computation, VerifyReportsWhatRunRefuses) {
+  const Model model = small_model(GetParam());
+  expect_reported(model, "the model");
+  std::size_t refused = 0;
+  for (const char* json :
+       {"-1", "0", "1", "7", "0.5", "1e300", "99999999999", "\"x\"", "true", "null", "[]", "[-1]", "{}"}) {
+    for_each_change(model.config_json, parse_json(json, "json"), [&](const Value& changed) {
+      const auto* keys = changed.get_if<Attributes>();
+      if (keys == nullptr || keys->find("model_type") == nullptr) return;
+      Model other;
+      try {
+        take_config(other, *keys, "config.json");
+      } catch (const Error&) {
+        return;  // it does not open
+      }
+      for (const Tensor& tensor : model.tensors()) other.add(tensor);
+      expect_reported(other, to_json(changed));
+      ++refused;
+    });
+  }
+  EXPECT_GT(refused, 50U);
+  // Each tensor is missing, has another shape, or is made of integers; and there is one too many.
+  for (const Tensor& changed : model.tensors()) {
+    for (int way = 0; way < 4; ++way) {
+      Model other{ModelHeader(model.header())};
+      for (const Tensor& tensor : model.tensors()) {
+        if (tensor.name != changed.name) other.add(tensor);
+      }
+      if (way == 1) other.add(make_tensor(std::string(changed.name), {3}, {1, 2, 3}));
+      if (way == 2) {
+        const auto bytes = static_cast<std::size_t>(changed.elements() * 4);
+        other.add(make_dense(std::string(changed.name), changed.shape, DType::i32,
+                             make_memory_blob(std::vector<std::byte>(bytes), "integers")));
+      }
+      if (way == 3) {
+        other.add(changed);
+        other.add(make_tensor(std::string(changed.name) + ".more", {3}, {1, 2, 3}));
+      }
+      expect_reported(other, fmt::format("{}, change {}", std::string_view(changed.name), way));
+    }
+  }
+  for (const std::vector<float>& divisors : {std::vector<float>(8, 0.0F), std::vector<float>(3, 1.0F)}) {
+    Model other = model;
+    other.add(make_tensor("rope_freqs.weight", {divisors.size()}, divisors));
+    expect_reported(other, "divisors");
+  }
+}
 
 TEST_P(Computation, StaysThroughEachFormatOrItIsTold) {
   const support::TemporaryDirectory directory;

@@ -16,6 +16,11 @@
 #include <poise/diff.hpp>
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
+#include <poise/weights.hpp>
+
+#include "family/families.hpp"
+#include "runtime/random_model.hpp"
+#include "support/directories.hpp"
 
 namespace poise::hostile {
 namespace {
@@ -120,11 +125,52 @@ class TemporaryFile {
 
 }  // namespace
 
+bool expect_run_and_verify_agree(const fs::path& path) {
+  ErrorKind kind;
+  std::string message;
+  try {
+    const Model model = open(path);
+    const std::string& type = model.card.model_type;
+    if (!model.config || model.size() == 0 || (!type.empty() && find_family(type) == nullptr)) return false;
+    try {
+      (void)load_weights(model);
+      return true;
+    } catch (const Error& error) {
+      kind = error.kind();
+      message = error.what();
+    }
+  } catch (const Error& error) {
+    kind = error.kind();
+    message = error.what();
+  }
+  const VerifyReport report = verify(path);
+  EXPECT_TRUE(kind == ErrorKind::invalid_file ? report.errors() > 0 : !report.faults.empty())
+      << path << " does not run, and verify does not report it: " << message;
+  return false;
+}
+
+void put_small_model(const fs::path& directory) {
+  Config config;
+  config.hidden_size = 4;
+  config.intermediate_size = 2;
+  config.max_position_embeddings = 8;
+  config.num_attention_heads = config.num_key_value_heads = config.num_hidden_layers = 1;
+  config.head_dim = 4;
+  config.vocab_size = 4;
+  config.tie_word_embeddings = true;
+  save(make_model(config, random_weights(config)), directory / "model.safetensors");
+  support::put(directory / "config.json",
+               R"({"model_type": "mistral", "hidden_size": 4, "intermediate_size": 2, "max_position_embeddings": 8,
+                   "num_attention_heads": 1, "num_key_value_heads": 1, "num_hidden_layers": 1, "head_dim": 4,
+                   "vocab_size": 4, "tie_word_embeddings": true})");
+}
+
 void expect_refused(std::string_view name, std::span<const Case> cases) {
   for (const Case& rule : cases) {
     SCOPED_TRACE(rule.rule);
     const ByteFile file = rule.file();
     add_to_corpus(name, file.bytes());
+    expect_run_and_verify_agree(TemporaryFile(name, file.bytes()).path());
     try {
       open(in_memory(file.bytes(), name));
       ADD_FAILURE() << "it was opened";
@@ -144,6 +190,7 @@ void expect_faults(std::string_view name, std::span<const VerifyCase> cases) {
     const ByteFile file = rule.file();
     add_to_corpus(name, file.bytes());
     const TemporaryFile on_disk(name, file.bytes());
+    expect_run_and_verify_agree(on_disk.path());
     const VerifyReport report = verify(on_disk.path());
     // Reading may have reported a warning before an error, too.
     const auto severity = rule.warning ? Severity::warning : Severity::error;

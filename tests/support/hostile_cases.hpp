@@ -57,6 +57,14 @@ void expect_flips_show(std::string_view name, const ByteFile& file, std::span<co
 // Opening the file, and reading every part of what opens, ends in an Error of a kind that files have, or in a model.
 void expect_harmless(std::string_view name, const std::string& file);
 
+// What cannot be opened to run, verify() reports: an invalid file as an error, and what Poise does not run at least as
+// a warning. Models without a configuration or tensors, and those of families that Poise does not know, are not for
+// running. Returns whether it runs.
+bool expect_run_and_verify_agree(const std::filesystem::path& path);
+
+// A directory of a Mistral of four tokens that runs, without its tokenizer: config.json and weights.
+void put_small_model(const std::filesystem::path& directory);
+
 // A format's file that its tables break: small, sound, with something in it. formats/conformance_test.cpp asks every
 // registered format for one, and reads, writes, cuts and flips it. One of these for each format, in the file of its
 // tables:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "syntax/json.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/gguf/texts.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
@@ -242,9 +244,17 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
 }  // namespace
 
 std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embeddings, KeyValues* out) {
-  const Vocabulary& vocabulary = *model.vocabulary;
+  const bool has_more = embeddings > 0 && model.vocabulary->size() > embeddings;
+  const std::optional<Vocabulary> fitting =
+      has_more ? std::optional(first_tokens(*model.vocabulary, static_cast<std::size_t>(embeddings))) : std::nullopt;
+  const Vocabulary& vocabulary = fitting ? *fitting : *model.vocabulary;
   GgufForm form = gguf_form(vocabulary, name_in(model.attributes.find(kName)));
   std::vector<std::string> losses = std::move(form.losses);
+  if (has_more) {
+    losses.push_back(fmt::format(
+        "the last {} of {} tokens are left out: llama.cpp wants one for each row of the embedding, and they have none",
+        model.vocabulary->size() - embeddings, model.vocabulary->size()));
+  }
   if (!form.tokenizer) return losses;
   if (out != nullptr) write_form(*form.tokenizer, vocabulary, embeddings, *out);
   bool same = true;

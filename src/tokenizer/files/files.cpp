@@ -19,6 +19,7 @@
 #include "tokenizer/files/tokenizer_json.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
+#include "tokenizer/pipeline/first_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
@@ -213,11 +214,27 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
+// How many tokens the model of the directory has, by its config.json; nothing if that does not say it.
+std::optional<std::size_t> rows_of_model(const Files& files) {
+  const JsonFile config = files.object("config.json");
+  const auto number = [](const Attributes& object) {
+    const Value* value = object.find("vocab_size");
+    return value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  };
+  const Value* nested = config.object.find("text_config");
+  const auto* text = nested == nullptr ? nullptr : nested->get_if<Attributes>();
+  const std::uint64_t* rows = number(config.object);
+  if (rows == nullptr && text != nullptr) rows = number(*text);
+  return rows == nullptr || *rows == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(*rows));
+}
+
 // Reads a directory, or its file of that name and the neighbours of it.
 std::optional<Vocabulary> read_files(const Container& folder, const std::string& name, const OpenFile& open) {
   if (name.empty()) {
     auto found = read_tokenizer_files(folder, open, kMaxTokens);
-    return found ? std::optional(std::move(found->vocabulary)) : std::nullopt;
+    if (!found) return std::nullopt;
+    const auto rows = rows_of_model(Files(folder, open));
+    return rows ? first_tokens(std::move(found->vocabulary), *rows) : std::move(found->vocabulary);
   }
   if (!folder.has(name)) return std::nullopt;
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return name.ends_with(of.ending); });
