@@ -43,7 +43,9 @@ std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<To
 class BatchGenerator::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-      : Computation(std::move(weights), options) {}
+      : Computation(std::move(weights), options) {
+    require_output(*weights_);
+  }
 
   std::size_t size() const { return texts_.size() + ended_.size(); }
 

@@ -28,7 +28,8 @@ class Decoder final : public Transformer {
   Decoder(DecoderPlan plan, DecoderWeights weights, Ranks ranks)
       : Transformer({.vocabulary = weights.output ? weights.output->outputs() : weights.embedding->rows(),
                      .hidden = plan.hidden,
-                     .layers = weights.layers.size()}),
+                     .layers = weights.layers.size(),
+                     .has_output = plan.output.empty() || weights.output}),
         plan_(std::move(plan)),
         weights_(std::move(weights)),
         ranks_(std::move(ranks)) {

@@ -8,6 +8,7 @@
 
 #include <poise/error.hpp>
 
+#include "family/check.hpp"
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
 #include "runtime/parallel.hpp"
@@ -252,7 +253,7 @@ DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const R
   weights.embedding = load_matrix(loader.tensor(std::string(plan.embedding)));
   if (!plan.positions.empty()) weights.positions = load_matrix(loader.tensor(std::string(plan.positions)));
   weights.norm = loader.norm("", plan.norm);
-  if (!plan.output.empty()) {
+  if (!plan.output.empty() && !lacks_output(model)) {
     weights.output = load_matrix(loader.tensor(std::string(plan.output)),
                                  plan.output_transposed ? Orientation::in_out : Orientation::out_in);
   }

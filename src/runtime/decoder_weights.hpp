@@ -45,7 +45,7 @@ struct DecoderWeights {
   std::unique_ptr<Matrix> embedding;
   std::unique_ptr<Matrix> positions;  // null: none
   Norm norm;
-  std::unique_ptr<Matrix> output;  // null: the embedding
+  std::unique_ptr<Matrix> output;  // null: the embedding, or none
   std::vector<float> rope_divisors;
   std::vector<DecoderLayer> layers;
 };

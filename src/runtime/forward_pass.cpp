@@ -6,7 +6,9 @@
 namespace poise {
 
 ForwardPass::ForwardPass(std::shared_ptr<const Weights> weights, const SessionOptions& options)
-    : Computation(std::move(weights), options), sequence_(begin_sequence(context_)) {}
+    : Computation(std::move(weights), options), sequence_(begin_sequence(context_)) {
+  require_output(*weights_);
+}
 
 void ForwardPass::begin(std::span<const TokenId> tokens) {
   require_fit(tokens);

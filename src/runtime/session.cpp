@@ -41,6 +41,7 @@ class Session::State : public Computation {
  public:
   State(std::shared_ptr<const Weights> weights, const SessionOptions& options)
       : Computation(std::move(weights), options), text_(begin_sequence(context_)) {
+    require_output(*weights_);
     if (options.draft) speculation_.emplace(*weights_, options);
   }
 

@@ -1,6 +1,8 @@
 #include "runtime/transformer.hpp"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,7 +22,21 @@ namespace {
   throw Error(kind, fmt::format("cannot run this model: {}", reason), model.origin.path.string());
 }
 
+// The names of PEFT's matrices, and of llama.cpp's.
+bool is_adapter(const Model& model) {
+  return std::ranges::any_of(model.tensors(), [](const Tensor& tensor) {
+    const std::string_view name = tensor.name;
+    return name.find(".lora_A.") != std::string_view::npos || name.ends_with(".lora_a") ||
+           name.find(".lora_embedding_A") != std::string_view::npos;
+  });
+}
+
 void require_parts(const Model& model) {
+  if (!model.config && is_adapter(model)) {
+    throw Error(ErrorKind::unsupported,
+                "this is an adapter, no model: run the model that it was trained for, with --lora and this path",
+                model.origin.path.string());
+  }
   std::vector<std::string_view> missing;
   if (!model.config)
     missing.push_back(model.config_json.empty() ? "configuration (hyperparameters)" : "configuration that Poise knows");

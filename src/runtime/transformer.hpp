@@ -33,6 +33,8 @@ class Transformer {
   // The length of a hidden state.
   std::size_t hidden_size() const { return sizes_.hidden; }
   std::size_t layers() const { return sizes_.layers; }
+  // False for a decoder that was saved without its output matrix: it has hidden states, and no scores.
+  bool has_output() const { return sizes_.has_output; }
 
   // How many of the `left` tokens of a text are computed next, at most `most`. Leaves no last one by itself, which
   // would be summed in another order. (So are the last few, KernelInput::Form.)
@@ -60,7 +62,7 @@ class Transformer {
 
   // The scores of what follows some tokens of the last forward() in this memory: out [rows, vocabulary_size()]. `rows`
   // counts the tokens of all its sequences, in order. Their hidden states after the final norm are then in
-  // memory.normed, [rows, hidden_size()]. Throws cancelled likewise.
+  // memory.normed, [rows, hidden_size()]. Throws cancelled likewise. Requires: has_output().
   virtual void logits(std::span<const std::size_t> rows, Workspace& memory, float* out) const = 0;
 
  protected:
@@ -68,6 +70,7 @@ class Transformer {
     std::size_t vocabulary = 0;
     std::size_t hidden = 0;
     std::size_t layers = 0;
+    bool has_output = true;
   };
   explicit Transformer(const Sizes& sizes) : sizes_(sizes) {}
 

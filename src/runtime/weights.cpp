@@ -43,6 +43,12 @@ void require_tokens(const Weights& weights, const GenerateOptions& options) {
   (void)StopTexts(options.stop);
 }
 
+void require_output(const Weights& weights) {
+  if (weights.parts().transformer->has_output()) return;
+  throw Error(ErrorKind::unsupported,
+              "the model has no output matrix: it makes vectors (poise embed, poise::Embedder), and no text");
+}
+
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options) {
   if (options.ignore_eos) return false;
   if (options.stop_id) return token == *options.stop_id;

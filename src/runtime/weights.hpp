@@ -30,6 +30,9 @@ void require_token(const Weights& weights, std::string_view what, TokenId token)
 // for stop texts without a vocabulary.
 void require_tokens(const Weights& weights, const GenerateOptions& options);
 
+// Throws unsupported for a model without an output matrix.
+void require_output(const Weights& weights);
+
 // True if a generated token ends the text.
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
 

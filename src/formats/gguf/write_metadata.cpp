@@ -137,6 +137,9 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
   const bool has_tokens = model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
   if (architecture != nullptr && !has_tokens)
     losses.emplace_back("llama.cpp will not load the file: the model has no vocabulary");
+  if (lacks_output(model))
+    losses.emplace_back(
+        "llama.cpp takes the embedding for the output matrix that the model lacks: vectors are right, text is not");
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
     const bool nested =

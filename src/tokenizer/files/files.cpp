@@ -23,6 +23,7 @@
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/base64.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 #include "tokenizer/tokens/token_types.hpp"
@@ -266,8 +267,25 @@ std::vector<std::string> tokenizer_file_names() {
 
 namespace {
 
+// True for a tokenizer.model that is a list of OpenAI's tiktoken, as Llama 3 has it: "IQ== 0" a line, a token in base64
+// and its rank.
+bool is_tiktoken(const Source& source) {
+  constexpr std::uint64_t kMostBytes = 1024;
+  const std::string start = read_text(source, std::min(source.size(), kMostBytes));
+  const std::string_view line = std::string_view(start).substr(0, start.find('\n'));
+  const std::size_t space = line.find(' ');
+  if (space == 0 || space == std::string_view::npos) return false;
+  const std::string_view rank = line.substr(space + 1, line.find_last_not_of('\r') - space);
+  return !rank.empty() && rank.find_first_not_of("0123456789") == std::string_view::npos &&
+         base64_decoded(line.substr(0, space)).has_value();
+}
+
 std::optional<DirectoryVocabulary> read_first_row(Files files) {
-  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) { return files.has(of.name); });
+  const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) {
+    if (!files.has(of.name)) return false;
+    // A tokenizer.json next to it says the same and more.
+    return of.read != sentencepiece || !files.has("tokenizer.json") || !is_tiktoken(*files.open(of.name));
+  });
   if (row == kFileKinds.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);
   take_other_files(vocabulary, files);
