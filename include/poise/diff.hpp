@@ -38,7 +38,10 @@ struct TensorDifference {
   struct Values {
     std::uint64_t different = 0;  // elements
     double max_absolute = 0;
-    double rms = 0;  // root of the mean squared difference
+    double rms = 0;           // root of the mean squared difference
+    double max_relative = 0;  // largest |a - b| / |a| of the elements of `a` that are not zero
+    // 10 log10(sum of a^2 / sum of (a - b)^2); infinite without a difference, NaN where a number is not finite.
+    double signal_to_noise_db = 0;
   };
   std::optional<Values> values;
 };
@@ -47,17 +50,33 @@ struct DiffReport {
   std::vector<FieldDifference> fields;
   std::vector<TensorDifference> tensors;  // by name
   std::size_t equal_tensors = 0;
-  std::size_t equal_as_numbers = 0;  // of these, those whose bytes differ: 0.0 and -0.0, or NaNs
+  // Of these, those whose bytes differ: 0.0 and -0.0, or NaNs; with DiffOptions::values in types, too.
+  std::size_t equal_as_numbers = 0;
+  std::size_t within_tolerance = 0;  // of these, those with numbers that differ by at most DiffOptions::tolerance
   std::vector<Finding> warnings;     // digests that could not be checked
 
   bool same() const { return fields.empty() && tensors.empty(); }
+};
+
+struct DiffOptions {
+  // Shell patterns over tensor names, as in ConvertOptions. `only` empty: all.
+  std::vector<std::string> only = {};
+  std::vector<std::string> skip = {};
+  double tolerance = 0;  // numbers are equal if they differ by at most that
+  // Compares names, shapes and numbers of tensors alone: metadata, attributes and types do not count.
+  bool values = false;
+  bool verify = true;
+  Progress progress = {};
 };
 
 // Tensors are equal when name, shape, layout, element type and elements are. Layouts are compared by meaning, not by
 // their attributes and index types. NaN equals NaN. Maps are equal when they have equal values under the same keys, in
 // any order. For two sparse tensors only stored elements are compared. With `verify`, checks the files' digests of what
 // is compared: throws invalid_file, naming the tensor, for a wrong one. Throws what reading the blobs throws, and
-// cancelled.
-DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true);
+// cancelled; bad_argument for a pattern that matches no tensor, and a tolerance below 0.
+DiffReport diff(const Model& a, const Model& b, const DiffOptions& options);
+inline DiffReport diff(const Model& a, const Model& b, const Progress& progress = {}, bool verify = true) {
+  return diff(a, b, DiffOptions{.verify = verify, .progress = progress});
+}
 
 }  // namespace poise

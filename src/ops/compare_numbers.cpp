@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -85,58 +84,122 @@ bool is_same(A a, B b) {
   }
 }
 
-// Accumulates differences. Keeps the sum of squares in units of the largest one, so that it neither overflows nor
-// vanishes.
+// A sum of squares. Those of float64 numbers are in units of the largest one, so that they neither overflow nor vanish.
+class Squares {
+ public:
+  explicit Squares(bool of_doubles) : of_doubles_(of_doubles), largest_(of_doubles ? 0 : 1) {}
+
+  // Requires: finite and not negative.
+  void add(double number) {
+    if (!of_doubles_) {
+      sum_ += number * number;
+      return;
+    }
+    if (number == 0) return;
+    if (number > largest_) {
+      const double ratio = largest_ / number;
+      sum_ = sum_ * ratio * ratio + 1;
+      largest_ = number;
+    } else {
+      const double ratio = number / largest_;
+      sum_ += ratio * ratio;
+    }
+  }
+
+  double root_mean(std::uint64_t count) const {
+    return count == 0 ? 0 : largest_ * std::sqrt(sum_ / static_cast<double>(count));
+  }
+  // 10 log10 of the sum; minus infinity for zeros.
+  double decibels() const { return 20 * std::log10(largest_) + 10 * std::log10(sum_); }
+
+ private:
+  bool of_doubles_;
+  double largest_;
+  double sum_ = 0;
+};
+
+// Accumulates elements and their differences.
 class Differences {
  public:
+  Differences(double tolerance, const Run& a, const Run& b)
+      : tolerance_(tolerance),
+        signal_(a.number == DType::f64 || b.number == DType::f64),
+        noise_(a.number == DType::f64 || b.number == DType::f64) {}
+
+  // `magnitude`: of the element of the first tensor.
+  void add(double magnitude) {
+    if (std::isfinite(magnitude)) {
+      signal_.add(magnitude);
+    } else {
+      is_finite_ = false;
+    }
+  }
+
   // `distance`: of two elements that differ.
-  void add(double distance) {
-    ++result_.different;
+  void add(double magnitude, double distance) {
+    add(magnitude);
     // NaN against a number, and infinities of opposite sign, count as infinitely far apart.
     if (std::isnan(distance)) distance = INFINITY;
-    const double largest = result_.max_absolute;
-    result_.max_absolute = std::max(largest, distance);
-    if (distance == 0 || std::isinf(result_.max_absolute)) return;
-    if (distance > largest) {
-      const double ratio = largest / distance;
-      squares_ = squares_ * ratio * ratio + 1;
-    } else {
-      const double ratio = distance / largest;
-      squares_ += ratio * ratio;
+    if (!(distance <= tolerance_)) ++result_.different;
+    result_.max_absolute = std::max(result_.max_absolute, distance);
+    if (distance == 0) return;
+    if (std::isinf(distance)) {
+      result_.max_relative = INFINITY;
+      is_finite_ = false;
+      return;
     }
+    if (magnitude != 0) result_.max_relative = std::max(result_.max_relative, distance / magnitude);
+    noise_.add(distance);
   }
 
   TensorDifference::Values result(std::uint64_t elements) const {
     TensorDifference::Values values = result_;
-    values.rms = values.max_absolute;
-    if (elements > 0 && std::isfinite(values.rms)) values.rms *= std::sqrt(squares_ / static_cast<double>(elements));
+    values.rms = std::isfinite(values.max_absolute) ? noise_.root_mean(elements) : values.max_absolute;
+    values.signal_to_noise_db = values.max_absolute == 0 ? INFINITY
+                                : is_finite_             ? signal_.decibels() - noise_.decibels()
+                                                         : NAN;
     return values;
   }
 
  private:
   TensorDifference::Values result_;
-  double squares_ = 0;
+  double tolerance_;
+  Squares signal_;
+  Squares noise_;
+  bool is_finite_ = true;
 };
 
 template <typename A, typename B>
 constexpr bool kComparable = std::is_floating_point_v<A> == std::is_floating_point_v<B>;
 
+template <typename Number>
+double magnitude_of(Number number) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    return std::abs(static_cast<double>(number));
+  } else {
+    return static_cast<double>(magnitude(number));
+  }
+}
+
 template <typename A, typename B>
 void compare_elements(const std::byte* a, const std::byte* b, std::size_t elements, unsigned numbers,
                       Differences& differences) {
-  if (std::is_same_v<A, B> && std::memcmp(a, b, elements * numbers * sizeof(A)) == 0) return;
   for (std::size_t i = 0; i < elements; ++i, a += numbers * sizeof(A), b += numbers * sizeof(B)) {
     const A x = load_le<A>(a);
     const B y = load_le<B>(b);
     if (numbers == 1) {
-      if (!is_same(x, y)) differences.add(distance(x, y));
+      is_same(x, y) ? differences.add(magnitude_of(x)) : differences.add(magnitude_of(x), distance(x, y));
       continue;
     }
     const A imaginary_x = load_le<A>(a + sizeof(A));
     const B imaginary_y = load_le<B>(b + sizeof(B));
-    if (is_same(x, y) && is_same(imaginary_x, imaginary_y)) continue;
-    differences.add(std::hypot(is_same(x, y) ? 0 : distance(x, y),
-                               is_same(imaginary_x, imaginary_y) ? 0 : distance(imaginary_x, imaginary_y)));
+    const double size = std::hypot(magnitude_of(x), magnitude_of(imaginary_x));
+    if (is_same(x, y) && is_same(imaginary_x, imaginary_y)) {
+      differences.add(size);
+      continue;
+    }
+    differences.add(size, std::hypot(is_same(x, y) ? 0 : distance(x, y),
+                                     is_same(imaginary_x, imaginary_y) ? 0 : distance(imaginary_x, imaginary_y)));
   }
 }
 
@@ -152,13 +215,13 @@ CompareElements comparison_of(DType a, DType b) {
   });
 }
 
-TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements,
+TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, double tolerance,
                                       const std::function<void(std::uint64_t)>& compared) {
   const CompareElements compare = comparison_of(left.number, right.number);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
   std::vector<std::byte> a(most * left.element_bytes());
   std::vector<std::byte> b(most * right.element_bytes());
-  Differences differences;
+  Differences differences(tolerance, left, right);
   for (std::uint64_t done = 0; done < elements;) {
     const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(most, elements - done));
     left.blob->read(done * left.element_bytes(), std::span(a).first(count * left.element_bytes()));
@@ -193,13 +256,13 @@ class StoredElements {
 };
 
 // An element stored on one side only is compared with zero.
-TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b,
+TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double tolerance,
                                         const std::function<void(std::uint64_t)>& compared) {
   static constexpr std::array<std::byte, 16> kZero{};
   const StoredElements left(a);
   const StoredElements right(b);
   const CompareElements compare = comparison_of(left.values().number, right.values().number);
-  Differences differences;
+  Differences differences(tolerance, left.values(), right.values());
   for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
     const std::uint64_t cell = std::min(left.cell(i), right.cell(j));
     const std::byte* x = left.cell(i) == cell ? left.value(i++) : kZero.data();
@@ -217,10 +280,10 @@ bool have_like_numbers(const Tensor& a, const Tensor& b) {
   return kind != NumberKind::none && kind == kind_of(b);
 }
 
-TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b,
+TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& compared) {
-  if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, compared);
-  return compare_runs(run_of(a), run_of(b), a.elements(), compared);
+  if (is_sparse(a) && is_sparse(b)) return compare_stored(a, b, tolerance, compared);
+  return compare_runs(run_of(a), run_of(b), a.elements(), tolerance, compared);
 }
 
 bool same_number(float a, float b) { return is_same(a, b); }

@@ -13,9 +13,10 @@ namespace poise {
 bool have_like_numbers(const Tensor& a, const Tensor& b);
 
 // Compares floating-point numbers as float64 if one of them is of that type, else as float32, which holds all others;
-// integers exactly. For two sparse tensors looks only at stored elements. Calls `compared` after every piece with its
-// number of elements. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal shapes.
-TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b,
+// integers exactly. For two sparse tensors looks only at stored elements. Counts elements as different that are further
+// apart than `tolerance`; the other figures are of all elements. Calls `compared` after every piece with its number of
+// elements. Throws what reading the blobs throws. Requires: have_like_numbers(a, b), equal shapes.
+TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, double tolerance,
                                          const std::function<void(std::uint64_t)>& compared);
 
 // As ==, but NaN equals NaN.

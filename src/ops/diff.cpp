@@ -12,7 +12,10 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/checked.hpp"
+#include "bytes/glob.hpp"
 #include "family/config_json.hpp"
 #include "formats/format.hpp"
 #include "formats/metadata.hpp"
@@ -177,23 +180,29 @@ bool same_scheme(const Tensor& a, const Tensor& b) {
   return type == nullptr || type->same_scheme == nullptr || type->same_scheme(a, b);
 }
 
-// The difference between two tensors of the same name; nothing if they are equal. `as_numbers` then tells whether their
-// bytes differ. Equal bytes are not compared as numbers.
-std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, bool& as_numbers,
-                                        const std::function<void(std::uint64_t)>& compared) {
+enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
+
+// The difference between two tensors of the same name; nothing if they are equal, in the way that `equality` gets.
+// Equal bytes are not compared as numbers.
+std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
+                                        Equality& equality, const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
   const bool is_same_kind = same_kind(a, b);
   if (is_same_kind && (!have_numbers || same_scheme(a, b)) && same_parts(a, b)) {
     compared(a.elements());
+    equality = Equality::bytes;
     return std::nullopt;
   }
   std::optional<TensorDifference::Values> values;
-  if (have_numbers) values = compare_numbers(a, b, compared);
-  const bool same_beside_data = a.layout != Layout::dense || same_parts(a, b, "data");
-  if (is_same_kind && values && values->different == 0 && same_beside_data) {
-    as_numbers = a.layout == Layout::dense;  // other layouts can hold the same numbers in several ways
+  if (have_numbers) values = compare_numbers(a, b, options.tolerance, compared);
+  const bool same_beside_data = a.layout != Layout::dense || b.layout != Layout::dense || same_parts(a, b, "data");
+  if ((is_same_kind || options.values) && values && values->different == 0 && same_beside_data) {
+    // Other layouts can hold the same numbers in several ways.
+    const bool may_vary = is_same_kind && a.layout != Layout::dense;
+    equality = values->max_absolute > 0 ? Equality::tolerance : may_vary ? Equality::bytes : Equality::numbers;
     return std::nullopt;
   }
+  equality = Equality::none;
   using What = TensorDifference::What;
   auto [in_a, in_b] = describe_both(a, b);
   const What what = a.shape != b.shape ? What::shape : is_same_kind ? What::values : What::type;
@@ -224,20 +233,37 @@ std::uint64_t work(const Tensor& tensor) {
   return is_sparse(tensor) ? tensor.size_bytes() : compared_bytes(tensor.elements());
 }
 
-std::uint64_t work(const Model& model) {
-  std::uint64_t sum = 0;
-  for (const Tensor& tensor : model.tensors()) sum = saturating_add(sum, work(tensor));
-  return sum;
-}
-
-void compare_tensors(const Model& a, const Model& b, const Progress& progress, DiffReport& report) {
+// The names of both models' tensors that `only` and `skip` select.
+std::vector<std::string> selected_names(const Model& a, const Model& b, const DiffOptions& options) {
   std::set<std::string> names;
   for (const Tensor& tensor : a.tensors()) names.insert(tensor.name);
   for (const Tensor& tensor : b.tensors()) names.insert(tensor.name);
-  const std::vector<std::string> ordered(names.begin(), names.end());
+  const auto require_match = [&](std::string_view option, const std::string& pattern) {
+    const auto matches = [&](const std::string& name) { return glob_matches(pattern, name); };
+    if (std::ranges::none_of(names, matches))
+      throw Error(ErrorKind::bad_argument, fmt::format("{}: the pattern \"{}\" matches no tensor", option, pattern));
+  };
+  for (const std::string& pattern : options.only) require_match("only", pattern);
+  for (const std::string& pattern : options.skip) require_match("skip", pattern);
+  std::vector<std::string> selected;
+  for (const std::string& name : names) {
+    const auto matches = [&](const std::string& pattern) { return glob_matches(pattern, name); };
+    const bool is_wanted = options.only.empty() || std::ranges::any_of(options.only, matches);
+    if (is_wanted && std::ranges::none_of(options.skip, matches)) selected.push_back(name);
+  }
+  return selected;
+}
+
+void compare_tensors(const Model& a, const Model& b, const std::vector<std::string>& ordered,
+                     const DiffOptions& options, const Progress& progress, DiffReport& report) {
   std::vector<std::optional<TensorDifference>> found(ordered.size());
   std::atomic<std::size_t> equal_as_numbers = 0;
-  Meter meter(progress, work(a));
+  std::atomic<std::size_t> within_tolerance = 0;
+  std::uint64_t all_work = 0;
+  for (const std::string& name : ordered) {
+    if (const Tensor* tensor = a.find(name)) all_work = saturating_add(all_work, work(*tensor));
+  }
+  Meter meter(progress, all_work);
   oneapi::tbb::parallel_for(std::size_t{0}, ordered.size(), [&](std::size_t i) {
     const Tensor* left = a.find(ordered[i]);
     const Tensor* right = b.find(ordered[i]);
@@ -248,17 +274,18 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
       return;
     }
     const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements
-    bool as_numbers = false;
-    found[i] = compare(*left, *right, as_numbers, [&](std::uint64_t elements) {
+    Equality equality = Equality::none;
+    found[i] = compare(*left, *right, options, equality, [&](std::uint64_t elements) {
       meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]);
     });
-    if (as_numbers) ++equal_as_numbers;
+    if (equality == Equality::numbers) ++equal_as_numbers;
+    if (equality == Equality::tolerance) ++within_tolerance;
     if (sparse) meter.advance(work(*left), ordered[i]);
   });
   for (const std::string& name : ordered) {
     const Tensor* left = a.find(name);
     const Tensor* right = b.find(name);
-    if (left != nullptr && right != nullptr) compare_attributes(*left, *right, report.fields);
+    if (left != nullptr && right != nullptr && !options.values) compare_attributes(*left, *right, report.fields);
   }
   for (auto& difference : found) {
     if (difference) {
@@ -268,27 +295,36 @@ void compare_tensors(const Model& a, const Model& b, const Progress& progress, D
     }
   }
   report.equal_as_numbers = equal_as_numbers;
+  report.within_tolerance = within_tolerance;
 }
 
-DiffReport compare_models(const Model& a, const Model& b, const Progress& progress) {
+DiffReport compare_models(const Model& a, const Model& b, const std::vector<std::string>& names,
+                          const DiffOptions& options, const Progress& progress) {
   DiffReport report;
-  compare_maps("card.", card_to_attributes(a.card), card_to_attributes(b.card), report.fields);
-  compare_config(a, b, report.fields);
-  compare_vocabulary(a, b, report.fields);
-  compare_maps("attributes.", a.attributes, b.attributes, report.fields);
-  compare_tensors(a, b, progress, report);
+  if (!options.values) {
+    compare_maps("card.", card_to_attributes(a.card), card_to_attributes(b.card), report.fields);
+    compare_config(a, b, report.fields);
+    compare_vocabulary(a, b, report.fields);
+    compare_maps("attributes.", a.attributes, b.attributes, report.fields);
+  }
+  compare_tensors(a, b, names, options, progress, report);
   return report;
 }
 
 }  // namespace
 
-DiffReport diff(const Model& a, const Model& b, const Progress& progress, bool verify) {
+DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) {
+  if (!(options.tolerance >= 0))
+    throw Error(ErrorKind::bad_argument, fmt::format("a tolerance of {}: expected 0 or more", options.tolerance));
+  const std::vector<std::string> names = selected_names(a, b, options);
   return naming_parts({&a, &b}, [&] {
-    if (!verify) return compare_models(a, b, progress);
+    if (!options.verify) return compare_models(a, b, names, options, options.progress);
     DigestCheck check({&a, &b}, [&](const Tensor& tensor) {
-      return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr;
+      return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr &&
+             std::ranges::binary_search(names, std::string_view(tensor.name));
     });
-    DiffReport report = check.around(progress, [&](const Progress& watched) { return compare_models(a, b, watched); });
+    DiffReport report = check.around(
+        options.progress, [&](const Progress& watched) { return compare_models(a, b, names, options, watched); });
     if (const auto unchecked = check.unchecked()) report.warnings.push_back(*unchecked);
     return report;
   });
