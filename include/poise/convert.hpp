@@ -22,7 +22,7 @@ struct ConvertOptions {
   std::string format = {};  // "alt", "safetensors", ...; empty: by the output's extension, or because it is a directory
 
   // The type for floating-point tensors: f32, f16 or bf16. Without it they keep theirs if the format can hold it; bf16
-  // becomes f16 otherwise.
+  // becomes f32 otherwise.
   std::optional<DType> dtype = {};
 
   // Codes for floating-point tensors; those of fewer than two dimensions become f32. Excludes dtype.
@@ -54,7 +54,8 @@ struct ConvertOptions {
   std::filesystem::path vocab = {};
   std::filesystem::path merges = {};
 
-  // Adapters to merge into the input, in this order, before anything else (<poise/lora.hpp>).
+  // Adapters to merge into the input, in this order, before anything else (<poise/lora.hpp>). Sums are float32 until
+  // they get the type asked for; without one each matrix gets the type that it has in the input, codes included.
   std::vector<LoraAdapter> lora = {};
 
   // Fields of the card that replace the input's; those left empty stay.
@@ -89,6 +90,12 @@ struct DecodedTensors {
   std::uint64_t bytes_out = 0;  // of the numbers
 };
 
+// Matrices that adapters changed, by the type that they get: without dtype, quantize and keep their own.
+struct MergedMatrices {
+  std::string type;  // "q4_k"
+  std::size_t matrices = 0;
+};
+
 // What a conversion will do, from headers alone.
 struct Plan {
   std::string format;                  // to be written
@@ -101,6 +108,7 @@ struct Plan {
   std::optional<std::uint64_t> bytes_out;
   bool exact = true;  // false: bytes_out is an upper bound; equal parts are stored once
   DecodedTensors decoded;
+  std::vector<MergedMatrices> merged;
 
   struct Work;
   std::shared_ptr<Work> work;  // for write()
@@ -156,6 +164,7 @@ struct ConvertReport {
   std::vector<Quantized> quantized;
 
   DecodedTensors decoded;
+  std::vector<MergedMatrices> merged;
 };
 
 // plan() and write() together. Throws what open() and save() throw; bad_argument when the output is one of the input's

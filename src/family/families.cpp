@@ -65,12 +65,6 @@ const Tensor* find_weight(const Model& model, const Family& family, std::string_
   return nullptr;
 }
 
-const Tensor* unused_output(const Model& model) {
-  if (!model.config || !model.config->tie_word_embeddings) return nullptr;
-  const Family& family = family_of(model);
-  return find_weight(model, family, family.output);
-}
-
 std::string table_name(const Family& family, std::string_view name) {
   if (family.tensors.has(name)) return std::string(name);
   for (const auto& [canonical, other] : family.spellings) {

@@ -28,10 +28,6 @@ const Tensor* find_weight(const Model& model, const Family& family, std::string_
 // The table's spelling of a tensor's name; the name itself if it is not in the table.
 std::string table_name(const Family& family, std::string_view name);
 
-// The output matrix of a model whose configuration ties the output to the embedding: unused. Null if there is none.
-const Tensor* unused_output(const Model& model);
-inline constexpr std::string_view kUnusedOutput = "tie_word_embeddings makes it the embedding";
-
 // Family::experts_stored() of the model.
 ExpertsStored experts_stored(const Model& model, const Family& family);
 // Family::reformed() of the model's family. Nothing if the model stays as it is.

@@ -41,6 +41,7 @@ struct AdaptedMatrix {
 struct Adapter {
   std::string base_model;  // the one that it was trained for; empty: the file does not name it
   double alpha = 0;
+  bool keeps_ties = false;  // what changes a tied embedding changes the output matrix, too (ensure_weight_tying)
   std::vector<AdaptedMatrix> matrices;
   std::vector<Tensor> whole;            // in place of the model's tensors of these names
   std::vector<std::string> faults;      // a sentence each, up to a thousand: what the file has wrong

@@ -133,12 +133,11 @@ struct Format {
   // Other extensions of its files, each with its dot.
   std::span<const std::string_view> extensions;
   HonouredOptions options;
-  // False: bf16 tensors become f16, unless bf16 is asked for by name.
+  // False: bf16 tensors become f32, unless another type is asked for by name.
   bool holds_bf16;
   // Layouts besides dense that its files hold. Null: none.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
   bool holds_more_parts = false;             // of dense tensors, besides data
-  bool ties_by_absence = false;              // readers use a stored output matrix even if embeddings are tied
   WeightReader weights = WeightReader::any;  // who reads its files, for weights stored in several ways
   // True if files of such a model store this tensor's numbers as float32, whatever its type. Uses card and
   // configuration of the model. Null: never.

@@ -40,19 +40,25 @@ std::vector<std::string> card_fields(const Card& card) {
   return fields;
 }
 
-std::vector<std::string> metadata_losses(const Model& model, std::string_view format) {
-  Losses losses(format);
-  losses.note_if(model.card != Card{}, "the card");
-  losses.note_if(model.config || !model.config_json.empty(), "the configuration");
-  losses.note_if(model.vocabulary.has_value() || has_gguf_tokenizer(model.attributes), "the vocabulary");
+std::vector<std::string> lost_metadata(const Model& model) {
+  std::vector<std::string> lost;
+  if (model.card != Card{}) lost.emplace_back("the card");
+  if (model.config || !model.config_json.empty()) lost.emplace_back("the configuration");
+  if (model.vocabulary || has_gguf_tokenizer(model.attributes)) lost.emplace_back("the vocabulary");
   std::vector<std::string> keys;
   for (const auto& [key, value] : model.attributes) keys.push_back(key);
-  losses.note_if(!keys.empty(), fmt::format("attributes ({})", listed(keys)));
+  if (!keys.empty()) lost.push_back(fmt::format("attributes ({})", listed(keys)));
   std::vector<std::string> tensors;
   for (const Tensor& tensor : model.tensors()) {
     if (!tensor.attributes.empty()) tensors.emplace_back(tensor.name);
   }
-  losses.note_if(!tensors.empty(), fmt::format("the attributes of tensors ({})", listed(tensors)));
+  if (!tensors.empty()) lost.push_back(fmt::format("the attributes of tensors ({})", listed(tensors)));
+  return lost;
+}
+
+std::vector<std::string> metadata_losses(const Model& model, std::string_view format) {
+  Losses losses(format);
+  for (const std::string& lost : lost_metadata(model)) losses.note(lost);
   return losses.take();
 }
 

@@ -40,6 +40,9 @@ class Losses {
 // the model and its tensors, one sentence each.
 std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
 
+// What metadata_losses() reports, without the beginnings of its sentences: "the card".
+std::vector<std::string> lost_metadata(const Model& model);
+
 // The fields of the card that have a value, except model_type.
 std::vector<std::string> card_fields(const Card& card);
 

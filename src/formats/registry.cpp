@@ -15,6 +15,7 @@
 #include "bytes/short_text.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
+#include "family/tied_output.hpp"
 #include "formats/alt/alt.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/flax/flax.hpp"
@@ -97,11 +98,12 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
   Model model = format.read(input, options);
   if (!options.raw) {
     try {
-      if (std::optional<Model> whole = with_folded_parts(model)) model = std::move(*whole);
+      if (std::optional<Model> whole = with_folded_parts(model)) model = *std::move(whole);
     } catch (const Error& error) {
       throw Error(error.kind(), error.message(), input.path.string());
     }
   }
+  if (std::optional<Model> resolved = resolve_tied_output(model)) model = *std::move(resolved);
   for (std::string& problem : shortcomings(model))
     model.warnings.push_back({Severity::warning, std::move(problem), input.path.string(), std::nullopt});
   return model;
@@ -297,6 +299,13 @@ const Format& output_format(const std::filesystem::path& path) {
   const auto name = format_from_extension(path);
   if (name) return format_by_name(*name);
   const std::string extension = path.extension().string();
+  for (const Format* format : kFormats) {
+    if (format->prepare == nullptr && has_extension(*format, extension))
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("{} files ({}) can only be read, not written", format->info.name, extension),
+                  path.string())
+          .with({.kind = Remedy::Kind::format});
+  }
   const std::string problem =
       extension.empty() ? "the name has no extension that gives the format; that of a directory ends in a slash"
                         : fmt::format("the extension \"{}\" is that of no format", extension);
@@ -422,20 +431,15 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
                 const WriteOptions& options) {
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
-  auto as_read = reformed_for(writer, model, false);
-  const Model& whole = as_read ? as_read->model : model;
-  std::optional<Model> tied;
-  if (const Tensor* unused = writer.ties_by_absence ? unused_output(whole) : nullptr) {
-    tied = Model(whole.header());
-    for (const Tensor& tensor : whole.tensors()) {
-      if (&tensor != unused) tied->add(tensor);
-    }
-  }
-  const auto prepared = prepare_file(tied ? *tied : whole, writer, options);
+  const std::optional<Model> resolved = resolve_tied_output(model);
+  auto as_read = reformed_for(writer, resolved ? *resolved : model, false);
+  const auto prepared = prepare_file(as_read ? as_read->model : resolved ? *resolved : model, writer, options);
   prepared->write(*output, options.progress);
   SaveReport report{std::string(writer.info.name), output->bytes(), prepared->losses()};
-  if (tied)
-    report.losses.push_back(fmt::format("tensor {} is left out: {}", unused_output(whole)->name, kUnusedOutput));
+  if (resolved) {
+    for (std::size_t i = model.warnings.size(); i < resolved->warnings.size(); ++i)
+      report.losses.push_back(resolved->warnings[i].message);
+  }
   if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));
   output->commit();
   return report;

@@ -6,6 +6,7 @@
 
 #include <poise/error.hpp>
 
+#include "family/tied_output.hpp"
 #include "tokenizer/files/byte_pair_vocabulary.hpp"
 
 namespace poise {
@@ -28,20 +29,21 @@ std::shared_ptr<Plan::Work> begin(const Format& format, const ConvertOptions& op
   return work;
 }
 
-// Merges the adapters and drops them.
+// Merges the adapters.
 void set_input(Plan::Work& work, const Model& model) {
-  work.read = &model;
-  if (work.options.lora.empty()) {
-    work.input = &model;
-  } else {
-    work.input = &work.merged.emplace(with_lora(model, work.options.lora));
+  work.read = work.input = &model;
+  if (!work.options.lora.empty()) {
+    work.input = &work.merged.emplace(merge_adapters(model, work.options.lora)).model;
+  } else if (auto resolved = resolve_tied_output(model)) {
+    work.input = &work.resolved.emplace(*std::move(resolved));
   }
   work.files = work.input->origin.files;
   if (!work.options.vocab.empty()) work.files.insert(work.files.end(), {work.options.vocab, work.options.merges});
 }
 
 void transform_input(Plan::Work& work) {
-  work.transformed = transform(*work.input, *work.format, work.options);
+  const MergedTypes* merged = work.merged ? &work.merged->types : nullptr;
+  work.transformed = transform(*work.input, *work.format, work.options, merged);
   const ConvertOptions& options = work.options;
   if (!options.vocab.empty()) {
     Model& model = work.transformed.model;

@@ -13,16 +13,18 @@
 #include <poise/convert.hpp>
 
 #include "formats/format.hpp"
+#include "ops/lora.hpp"
 #include "ops/measured_losses.hpp"
 #include "ops/transform/transform.hpp"
 
 namespace poise {
 
 struct Plan::Work {
-  std::optional<Model> opened;   // the input, if the conversion opened it
-  const Model* read = nullptr;   // the input before adapters
-  std::optional<Model> merged;   // with the adapters, if there are any
-  const Model* input = nullptr;  // one of these
+  std::optional<Model> opened;        // the input, if the conversion opened it
+  const Model* read = nullptr;        // the input before adapters
+  std::optional<Model> resolved;      // its tied embeddings, if they need that
+  std::optional<MergedModel> merged;  // with the adapters, if there are any
+  const Model* input = nullptr;       // one of these
   const Format* format = nullptr;
   ConvertOptions options;
   std::vector<std::filesystem::path> files;  // the output must not replace these
@@ -44,6 +46,9 @@ struct Plan::Work {
     return all;
   }
 };
+
+// Carries out a plan, as write() of <poise/convert.hpp> does, into an output of any kind.
+ConvertReport write(const Plan& plan, SavedOutput& output);
 
 // Throws what plan() throws.
 std::shared_ptr<Plan::Work> prepare(const Model& model, std::string_view format, const ConvertOptions& options);

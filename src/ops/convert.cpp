@@ -117,22 +117,39 @@ ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::p
   report.losses = work.reported_losses();
   work.losses->tell(report);
   report.decoded = transformed.decoded;
+  report.merged = transformed.merged;
   return report;
+}
+
+ConvertReport carry_out(Plan::Work& work, SavedOutput& file, const fs::path& output) {
+  return naming_parts({work.read}, [&] { return write_transformed(work, file, output); });
 }
 
 ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
   const auto file = output_for(*work.format, output, work.options.write.overwrite, work.files);
-  return naming_parts({work.read}, [&] { return write_transformed(work, *file, output); });
+  return carry_out(work, *file, output);
+}
+
+Plan::Work& begin_writing(const Plan& plan) {
+  if (!plan.work || plan.work->is_written)
+    throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
+  plan.work->is_written = true;
+  return *plan.work;
 }
 
 }  // namespace
 
 ConvertReport write(const Plan& plan, const fs::path& output) {
   const auto start = Clock::now();
-  if (!plan.work || plan.work->is_written)
-    throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
-  plan.work->is_written = true;
-  ConvertReport report = carry_out(*plan.work, output);
+  ConvertReport report = carry_out(begin_writing(plan), output);
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+ConvertReport write(const Plan& plan, SavedOutput& output) {
+  const auto start = Clock::now();
+  // The file grows in the temporary directory.
+  ConvertReport report = carry_out(begin_writing(plan), output, fs::temp_directory_path() / output.name());
   report.seconds = seconds_since(start);
   return report;
 }

@@ -1,23 +1,27 @@
-#include <poise/lora.hpp>
+#include "ops/lora.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/stored_type.hpp>
 
 #include "family/check.hpp"
 #include "family/families.hpp"
+#include "family/tied_output.hpp"
 #include "formats/adapter.hpp"
 #include "formats/format.hpp"
-#include "views/cast.hpp"
 #include "views/dense.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {
@@ -26,7 +30,11 @@ namespace {
 class Merging {
  public:
   Merging(const Model& base, const LoraAdapter& given)
-      : base_(base), family_(family_of(base)), file_(open_adapter(given.path)), scale_(given.scale) {
+      : base_(base),
+        family_(family_of(base)),
+        output_name_(family_.output),
+        file_(open_adapter(given.path)),
+        scale_(given.scale) {
     if (!std::isfinite(scale_)) throw Error(ErrorKind::bad_argument, fmt::format("a scale of {}", scale_));
     auto found = adapter_in(file_, &base);
     if (!found) {
@@ -38,36 +46,52 @@ class Merging {
     adapter_ = *std::move(found);
     throw_list(ErrorKind::unsupported, adapter_.refusals);
     faults_ = std::move(adapter_.faults);
+    if (base_.config && base_.config->tie_word_embeddings) tied_ = find_weight(base_, family_, family_.embedding);
+    if (tied_ != nullptr && adapter_.keeps_ties && !changes_embedding()) output_name_ = tied_->name;
   }
 
-  Model merge() {
-    std::map<const Tensor*, Tensor> changed;
-    for (const Tensor& tensor : adapter_.whole) replace(tensor, changed);
-    // PEFT saves the base's embedding and output matrix with an adapter of them, and adds to these.
-    std::set<const Tensor*> adapted;
+  // Adds the types of the changed tensors to `types`, unless an earlier adapter has.
+  Model merge(MergedTypes& types) {
+    for (const Tensor& tensor : adapter_.whole) replace(tensor);
+    std::vector<std::pair<const AdaptedMatrix*, Target>> targets;
     for (const AdaptedMatrix& matrix : adapter_.matrices) {
-      const Tensor* own = find(matrix.name, matrix.file_name, "matrix");
-      if (own == nullptr) continue;
-      const auto replaced = changed.find(own);
-      const Tensor& base = replaced == changed.end() ? *own : replaced->second;
-      if (!adapted.insert(own).second) {
-        add_fault(faults_, fmt::format("{}: the adapter has thin matrices for {} twice", matrix.file_name, own->name));
-      } else if (fits(matrix, base)) {
-        Tensor sum = merged(base, matrix);
-        changed.insert_or_assign(own, std::move(sum));
+      auto target = find(matrix.name, matrix.file_name, "matrix");
+      if (!target) continue;
+      if (!adapted_.insert(target->name).second) {
+        add_fault(faults_,
+                  fmt::format("{}: the adapter has thin matrices for {} twice", matrix.file_name, target->name));
+        continue;
       }
+      targets.emplace_back(&matrix, *std::move(target));
+    }
+    std::map<std::string, Tensor> changed = whole_;
+    for (const auto& [matrix, target] : targets) {
+      const Tensor& base = base_of(target);
+      if (!fits(*matrix, base)) continue;
+      types.emplace(target.name, stored_type_name(*target.own));
+      changed.insert_or_assign(target.name, merged(target.name, base, *matrix));
     }
     throw_list(ErrorKind::invalid_file, faults_);
+    for (const auto& [name, tensor] : whole_) {
+      const Tensor* own = base_.find(name);
+      if (own != nullptr && layout_type(own->layout).quantized) types.emplace(name, stored_type_name(*own));
+    }
+    const std::string ends_tie = separate_output(changed);
     Model result(base_.header());
     for (const Tensor& tensor : base_.tensors()) {
-      const auto found = changed.find(&tensor);
-      result.add(found == changed.end() ? tensor : std::move(found->second));
+      auto found = changed.extract(std::string(tensor.name));
+      result.add(found.empty() ? tensor : std::move(found.mapped()));
     }
-    result.origin.recipe.clear();
+    for (auto& [name, tensor] : changed) result.add(std::move(tensor));
     std::ranges::copy(file_.origin.files, std::back_inserter(result.origin.files));
     std::ranges::copy(file_.warnings, std::back_inserter(result.warnings));
-    for (const std::string& text : adapter_.deviations)
-      result.warnings.push_back({Severity::warning, text, file_.origin.path.string(), std::nullopt});
+    for (const std::string& text : adapter_.deviations) warn(result, text);
+    if (!ends_tie.empty()) {
+      untie_output(result);
+      warn(result, ends_tie);
+    } else if (auto resolved = resolve_tied_output(result)) {
+      result = *std::move(resolved);
+    }
     return result;
   }
 
@@ -80,14 +104,65 @@ class Merging {
     }
   }
 
-  // The model's tensor. Null after a fault.
-  const Tensor* find(std::string_view name, std::string_view file_name, std::string_view kind) {
-    const Tensor* own = find_weight(base_, family_, name);
-    if (own != nullptr) return own;
-    const bool is_tied = base_.config && base_.config->tie_word_embeddings && name == family_.output;
-    add_fault(faults_, fmt::format("{}: the model has no such {}{}", file_name, kind,
-                                   is_tied ? ": its embedding is its output matrix, too (tie_word_embeddings)" : ""));
-    return nullptr;
+  void warn(Model& model, std::string text) const {
+    model.warnings.push_back({Severity::warning, std::move(text), file_.origin.path.string(), std::nullopt});
+  }
+
+  // A tensor that the adapter changes.
+  struct Target {
+    std::string name;
+    const Tensor* own;  // the model's; for the output matrix of a tied model the embedding
+  };
+
+  bool changes_embedding() const {
+    const auto is_embedding = [&](std::string_view name) { return find_weight(base_, family_, name) == tied_; };
+    return std::ranges::any_of(adapter_.matrices, is_embedding, &AdaptedMatrix::name) ||
+           std::ranges::any_of(adapter_.whole, is_embedding, &Tensor::name);
+  }
+
+  // Nothing after a fault.
+  std::optional<Target> find(std::string_view name, std::string_view file_name, std::string_view kind) {
+    if (const Tensor* own = find_weight(base_, family_, name)) return Target{own->name, own};
+    if (tied_ != nullptr && name == family_.output) return Target{std::string(output_name_), tied_};
+    add_fault(faults_, fmt::format("{}: the model has no such {}", file_name, kind));
+    return std::nullopt;
+  }
+
+  // PEFT saves the embedding and the output matrix of the base with an adapter of them, and adds to these. A tied model
+  // has one matrix for both.
+  const Tensor& base_of(const Target& target) const {
+    const auto found = whole_.find(target.name);
+    if (found != whole_.end()) return found->second;
+    if (target.own == tied_) {
+      const auto saved = whole_.find(std::string(tied_->name));
+      if (saved != whole_.end() && adapted_.contains(std::string(tied_->name))) return saved->second;
+    }
+    return *target.own;
+  }
+
+  // PEFT changes the input side and the output side of a tied model each by itself. Adds the output matrix that such a
+  // change leaves as it was, and returns the warning about that. Empty: the tie stays, or the model has none.
+  std::string separate_output(std::map<std::string, Tensor>& changed) const {
+    if (tied_ == nullptr) return {};
+    const std::string input(tied_->name);
+    const std::string output(family_.output);
+    const bool changes_input = changed.contains(input);
+    const bool changes_output = changed.contains(output);
+    if (!changes_input && !changes_output) return {};
+    if (changes_input && changes_output && !adapted_.contains(input) && !adapted_.contains(output)) return {};
+    if (adapter_.keeps_ties && !changes_output) return {};
+    if (!changes_output) {
+      Tensor unchanged = base_of({output, tied_});
+      unchanged.name = output;
+      changed.emplace(output, std::move(unchanged));
+    }
+    const std::string_view what = !changes_output  ? "the input embedding alone"
+                                  : !changes_input ? "the output matrix alone"
+                                                   : "the input embedding and the output matrix by themselves";
+    return fmt::format(
+        "the adapter changes {}, which are tied in the model: {} becomes a matrix of its own, and "
+        "tie_word_embeddings false",
+        what, output);
   }
 
   // Adds a fault otherwise.
@@ -108,46 +183,69 @@ class Merging {
     return static_cast<float>(scale_ * static_cast<double>(matrix.change.scale));
   }
 
-  Tensor merged(const Tensor& own, const AdaptedMatrix& matrix) const {
+  Tensor merged(const std::string& name, const Tensor& own, const AdaptedMatrix& matrix) const {
     LowRank change = matrix.change;
     change.scale = factor(matrix);
-    const DType type = own.layout == Layout::dense ? element_type(own) : DType::f32;
-    const bool keeps = type == DType::f64 || type == DType::f16 || type == DType::bf16;
-    const DType to = keeps ? type : DType::f32;
-    BlobPtr numbers = make_low_rank_blob(own, change);
-    Tensor tensor = make_dense(own.name, own.shape, to,
-                               make_cast_blob(own.name, std::move(numbers), DType::f32, own.elements(), to));
+    const bool is_double = own.layout == Layout::dense && element_type(own) == DType::f64;
+    Tensor tensor = make_dense(name, own.shape, is_double ? DType::f64 : DType::f32, make_low_rank_blob(own, change));
     if (own.layout == Layout::dense) tensor.attributes = own.attributes;
     return tensor;
   }
 
-  void replace(const Tensor& tensor, std::map<const Tensor*, Tensor>& changed) {
-    const Tensor* own = find(tensor.name, tensor.name, "tensor");
-    if (own == nullptr) return;
-    if (!(own->shape == tensor.shape))
+  void replace(const Tensor& tensor) {
+    const auto target = find(tensor.name, tensor.name, "tensor");
+    if (!target) return;
+    if (!(target->own->shape == tensor.shape))
       return add_fault(faults_, fmt::format("{}: its shape is {}, the model's is {}", tensor.name,
-                                            to_string(tensor.shape), to_string(own->shape)));
+                                            to_string(tensor.shape), to_string(target->own->shape)));
     Tensor renamed = tensor;
-    renamed.name = own->name;
-    if (!changed.emplace(own, std::move(renamed)).second)
+    renamed.name = target->name;
+    if (!whole_.emplace(target->name, std::move(renamed)).second)
       add_fault(faults_, fmt::format("{}: the adapter has it twice", tensor.name));
   }
 
   const Model& base_;
   const Family& family_;
+  const Tensor* tied_ = nullptr;  // the embedding of a model that has no output matrix of its own
+  std::string_view output_name_;  // what a change of its output matrix changes
   Model file_;
   double scale_;
   Adapter adapter_;
+  std::map<std::string, Tensor> whole_;  // of the adapter, by the model's names
+  std::set<std::string> adapted_;        // names of what its thin matrices change
   std::vector<std::string> faults_;
 };
 
 }  // namespace
 
-Model with_lora(const Model& model, std::span<const LoraAdapter> adapters) {
-  Model merged(model.header());
-  for (const Tensor& tensor : model.tensors()) merged.add(tensor);
-  for (const LoraAdapter& adapter : adapters) merged = Merging(merged, adapter).merge();
+MergedModel merge_adapters(const Model& model, std::span<const LoraAdapter> adapters) {
+  MergedModel merged{Model(model.header()), {}};
+  if (auto resolved = resolve_tied_output(model)) {
+    merged.model = *std::move(resolved);
+  } else {
+    merged.model.reserve(model.size());
+    for (const Tensor& tensor : model.tensors()) merged.model.add(tensor);
+  }
+  for (const LoraAdapter& adapter : adapters) merged.model = Merging(merged.model, adapter).merge(merged.types);
   return merged;
+}
+
+Model with_lora(const Model& model, std::span<const LoraAdapter> adapters) {
+  MergedModel merged = merge_adapters(model, adapters);
+  Model result(merged.model.header());
+  result.origin.recipe.clear();
+  for (const Tensor& tensor : merged.model.tensors()) {
+    const auto own = merged.types.find(tensor.name);
+    const auto type = own == merged.types.end() ? std::nullopt : stored_type_from_name(own->second);
+    if (type && !type->quantized() && tensor.layout == Layout::dense && type->dtype != element_type(tensor)) {
+      Tensor cast = make_dense(tensor.name, tensor.shape, type->dtype, dense_blob(tensor, type->dtype));
+      cast.attributes = tensor.attributes;
+      result.add(std::move(cast));
+    } else {
+      result.add(tensor);
+    }
+  }
+  return result;
 }
 
 }  // namespace poise

@@ -1,5 +1,8 @@
 #include "ops/option_words.hpp"
 
+#include <algorithm>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -40,12 +43,38 @@ std::string quantization_choices() {
   return fmt::format("{} or a recipe ({})", code_type_choices(), fmt::join(block_recipe_names(), ", "));
 }
 
+std::vector<std::string> quantization_names() {
+  std::vector<std::string> names = {"qint8",       "qint8:range", "qint8:mse", "qint4",
+                                    "qint4:range", "qint4:mse",   "group8",    "group4"};
+  for (const std::string_view name : written_block_types()) names.emplace_back(name);
+  for (const std::string_view name : block_recipe_names()) names.emplace_back(name);
+  return names;
+}
+
 std::string code_type_choices() {
   return fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({})",
                      fmt::join(written_block_types(), ", "));
 }
 
-std::optional<StoredType> kept_type_from(std::string_view text) { return stored_type_from_name(to_lower_ascii(text)); }
+std::optional<DType> cast_type_from(std::string_view text) {
+  constexpr auto kNames = std::to_array<std::pair<std::string_view, DType>>({{"f32", DType::f32},
+                                                                             {"fp32", DType::f32},
+                                                                             {"float32", DType::f32},
+                                                                             {"float", DType::f32},
+                                                                             {"f16", DType::f16},
+                                                                             {"fp16", DType::f16},
+                                                                             {"float16", DType::f16},
+                                                                             {"half", DType::f16},
+                                                                             {"bf16", DType::bf16},
+                                                                             {"bfloat16", DType::bf16}});
+  const auto* const found = std::ranges::find(kNames, to_lower_ascii(text), &std::pair<std::string_view, DType>::first);
+  return found == kNames.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<StoredType> kept_type_from(std::string_view text) {
+  if (const auto dtype = cast_type_from(text)) return StoredType{*dtype};
+  return stored_type_from_name(to_lower_ascii(text));
+}
 
 std::string kept_type_choices() {
   return fmt::format("f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type ({})",

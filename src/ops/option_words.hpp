@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/convert.hpp>
 
@@ -12,8 +13,13 @@ namespace poise {
 // Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. False if the text names none.
 bool set_quantization(ConvertOptions& options, std::string_view text);
 std::string quantization_choices();
+std::vector<std::string> quantization_names();
 // The types among them, without recipes.
 std::string code_type_choices();
+
+// The floating-point types to which tensors are cast, by Poise's names and those of NumPy and PyTorch: "f16", "fp16",
+// "float16", "half", ..., in either case.
+std::optional<DType> cast_type_from(std::string_view text);
 
 // The type of ConvertOptions::Keep: the same without recipes, plus "f32", "f16", "bf16".
 std::optional<StoredType> kept_type_from(std::string_view text);

@@ -29,6 +29,7 @@ Plan described(std::shared_ptr<Plan::Work> work) {
   if (transformed.perhaps_sparse.empty()) plan.bytes_out = file.bytes;
   plan.exact = file.exact;
   plan.decoded = transformed.decoded;
+  plan.merged = transformed.merged;
   plan.tensors.reserve(file.tensor_bytes.size());
   const Model& before = transformed.reformed ? transformed.reformed->model : *work->input;
   for (std::size_t i = 0; i < file.tensor_bytes.size(); ++i) {

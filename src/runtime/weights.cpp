@@ -7,6 +7,7 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
+#include "family/tied_output.hpp"
 #include "runtime/fingerprint.hpp"
 #include "runtime/stop_texts.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
@@ -88,6 +89,7 @@ std::span<const float> choices(const Weights& weights, std::span<const float> lo
 }
 
 std::shared_ptr<const Weights> load_weights(const Model& model) {
+  if (const auto resolved = resolve_tied_output(model)) return load_weights(*resolved);  // of one made in memory
   auto parts = std::make_unique<Weights::Parts>();
   parts->transformer = make_transformer(model);
   parts->tensors.assign(model.tensors().begin(), model.tensors().end());

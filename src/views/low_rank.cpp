@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
 
 #include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
@@ -28,6 +33,8 @@ std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows
   return result;
 }
 
+bool is_finite(float number) { return std::isfinite(number); }
+
 // Both thin matrices, the left one with the scale.
 class Factors {
  public:
@@ -39,9 +46,15 @@ class Factors {
       right = transposed(left_, static_cast<std::size_t>(change.left.shape[0]), rank_);
       left_ = std::move(first);
     }
-    for (float& number : left_) number *= change.scale;
     columns_ = right.size() / rank_;
+    find_finite(right);
+    for (float& number : left_) number *= change.scale;
     cut(right);
+  }
+
+  // True when the row of the left matrix and the column of the right one hold finite numbers alone.
+  bool has_finite_terms(std::size_t row, std::size_t column) const {
+    return finite_rows_[row] && finite_columns_[column];
   }
 
   // Adds the product's elements from (row, column) on. Requires: there are so many.
@@ -93,40 +106,131 @@ class Factors {
     }
   }
 
+  void find_finite(const std::vector<float>& right) {
+    finite_rows_.resize(left_.size() / rank_);
+    for (std::size_t row = 0; row < finite_rows_.size(); ++row)
+      finite_rows_[row] = std::ranges::all_of(std::span(left_).subspan(row * rank_, rank_), is_finite);
+    finite_columns_.assign(columns_, true);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      if (!is_finite(right[i])) finite_columns_[i % columns_] = false;
+    }
+  }
+
   std::size_t rank_;
   std::size_t columns_ = 0;
+  std::vector<bool> finite_rows_;  // of the left matrix, before the scale
+  std::vector<bool> finite_columns_;
   std::vector<float> left_;    // [rows, rank]
   std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
 };
 
-class LowRankBlob final : public FloatBlob {
+// What sums of both types share.
+class LowRankSum {
  public:
-  LowRankBlob(const Tensor& matrix, LowRank change)
-      : FloatBlob(matrix.elements()),
-        matrix_(dense_blob(matrix, DType::f32)),
-        change_(std::move(change)),
-        columns_(matrix.shape.back()) {}
+  LowRankSum(const Tensor& matrix, LowRank change)
+      : name_(matrix.name), change_(std::move(change)), columns_(matrix.shape.back()) {}
 
-  bool seekable() const override { return matrix_->seekable(); }
-
- protected:
-  void make(std::uint64_t first, std::span<float> out) const override {
-    const auto factors = kept_.get([this] { return std::make_shared<const Factors>(change_); });
-    matrix_->read(first * sizeof(float), std::as_writable_bytes(out));
-    factors->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
+  // Adds the change to the elements from `first` on.
+  void add(std::uint64_t first, std::span<float> out) const {
+    factors()->add(static_cast<std::size_t>(first / columns_), static_cast<std::size_t>(first % columns_), out);
   }
-  void finish() const override { kept_.release(); }
+
+  // `own`: the matrix's elements from `first` on.
+  template <typename Number>
+  void check(std::uint64_t first, std::span<const Number> own, std::span<const Number> sums) const {
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      if (std::isfinite(sums[i]) || !std::isfinite(own[i])) continue;
+      const std::uint64_t element = first + i;
+      if (!factors()->has_finite_terms(static_cast<std::size_t>(element / columns_),
+                                       static_cast<std::size_t>(element % columns_)))
+        continue;
+      throw Error(
+          ErrorKind::unsupported,
+          fmt::format("tensor {}: element {} is not finite after the adapter's change, although the model's and "
+                      "the adapter's numbers are: a smaller scale of the adapter keeps it finite",
+                      name_, element));
+    }
+  }
+
+  void release() const { kept_.release(); }
 
  private:
-  BlobPtr matrix_;
+  std::shared_ptr<const Factors> factors() const {
+    return kept_.get([this] { return std::make_shared<const Factors>(change_); });
+  }
+
+  std::string name_;
   LowRank change_;
   std::uint64_t columns_;
   LazyValue<const Factors> kept_;
 };
 
+class LowRankBlob final : public FloatBlob {
+ public:
+  LowRankBlob(const Tensor& matrix, LowRank change)
+      : FloatBlob(matrix.elements()), matrix_(dense_blob(matrix, DType::f32)), sum_(matrix, std::move(change)) {}
+
+  bool seekable() const override { return matrix_->seekable(); }
+
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
+    matrix_->read(first * sizeof(float), std::as_writable_bytes(out));
+    std::array<float, kBlockSize> numbers;
+    const std::span<float> own = std::span(numbers).first(out.size());
+    std::ranges::copy(out, own.begin());
+    sum_.add(first, out);
+    sum_.check<float>(first, own, out);
+  }
+  void finish() const override { sum_.release(); }
+
+ private:
+  BlobPtr matrix_;
+  LowRankSum sum_;
+};
+
+// Sums of float64 numbers and float32 products.
+class LowRankBlob64 final : public Blob {
+ public:
+  LowRankBlob64(const Tensor& matrix, LowRank change)
+      : matrix_(matrix.require("data").blob), sum_(matrix, std::move(change)) {}
+
+  std::uint64_t size() const override { return matrix_->size(); }
+  bool seekable() const override { return matrix_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::array<double, kBlockSize> numbers;
+    std::array<double, kBlockSize> sums;
+    std::array<float, kBlockSize> products;
+    const bool is_last = offset + out.size() == size();
+    while (!out.empty()) {
+      const std::uint64_t first = offset / sizeof(double);
+      const auto skipped = static_cast<std::size_t>(offset % sizeof(double));
+      const std::size_t count = std::min((skipped + out.size() + sizeof(double) - 1) / sizeof(double), kBlockSize);
+      matrix_->read(first * sizeof(double), std::as_writable_bytes(std::span(numbers).first(count)));
+      std::fill_n(products.begin(), count, 0.0F);
+      sum_.add(first, std::span(products).first(count));
+      for (std::size_t i = 0; i < count; ++i) sums[i] = numbers[i] + static_cast<double>(products[i]);
+      sum_.check<double>(first, std::span(numbers).first(count), std::span(sums).first(count));
+      const auto made = std::as_bytes(std::span<const double>(sums).first(count)).subspan(skipped);
+      const std::size_t copied = std::min(made.size(), out.size());
+      std::copy_n(made.begin(), copied, out.begin());
+      offset += copied;
+      out = out.subspan(copied);
+    }
+    if (is_last) sum_.release();
+  }
+
+ private:
+  BlobPtr matrix_;
+  LowRankSum sum_;
+};
+
+bool is_float64(const Tensor& matrix) { return matrix.layout == Layout::dense && element_type(matrix) == DType::f64; }
+
 }  // namespace
 
 BlobPtr make_low_rank_blob(const Tensor& matrix, const LowRank& change) {
+  if (is_float64(matrix)) return std::make_shared<LowRankBlob64>(matrix, change);
   return std::make_shared<LowRankBlob>(matrix, change);
 }
 

@@ -225,7 +225,7 @@ TEST_F(PlanTest, TellsTypesBytesAndWhatIsLeftOut) {
   EXPECT_EQ(planned.tensors[1].to, "f16");
   EXPECT_EQ(planned.tensors[1].bytes_out, 512U);
   EXPECT_THAT(planned.losses, IsEmpty());
-  EXPECT_EQ(plan(model, "alt").tensors[0].to, "f16");
+  EXPECT_EQ(plan(model, "alt").tensors[0].to, "f32");
 }
 
 TEST_F(PlanTest, TellsLossesBeforeTheFirstByte) {

@@ -17,6 +17,7 @@ from quantized_directories import (
     TOKENS,
     Failure,
     Tester,
+    Typed,
     awq,
     load,
     np,
@@ -307,6 +308,120 @@ def orders(case, directory):
     require("fan_in_fan_out" not in json.dumps(report), f"{report}")
 
 
+def bits_of(numbers):
+    """The bits of the nearest bfloat16 numbers, ties to even."""
+    bits = np.ascontiguousarray(numbers, np.float32).view(np.uint32)
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def bf16_numbers(numbers):
+    return (bits_of(numbers) << 16).astype(np.uint32).view(np.float32)
+
+
+def types(case, directory):
+    """The sum is float32 until the output's own type; without one asked for each matrix keeps that of the base."""
+    place, poise = directory / "types", case.tester.poise
+    one, two = pair(HIDDEN, HIDDEN), pair(HIDDEN, INNER)
+    adapter(place, {**thin(Q, one), **thin(DOWN, two)})
+    products = {Q + ".weight": 6 / 4 * one[0] @ one[1], DOWN + ".weight": 6 / 4 * two[0] @ two[1]}
+
+    def convert(source, name, *options):
+        poise("convert", source, "-o", directory / name, "--force", "--quiet", *options)
+        return directory / name
+
+    def equal(a, b):
+        return json.loads(poise("diff", a, b, "--json", "--values"))["equal"]
+
+    # bfloat16
+    base = {name: bf16_numbers(array) for name, array in case.base.items()}
+    sums = {name: array + products.get(name, np.float32(0)) for name, array in base.items()}
+    stored = {name: Typed("BF16", bits_of(array).astype(np.uint16)) for name, array in base.items()}
+    source = case.tester.make("brain", None, stored)
+    wide = case.tester.make("wide", None, base)
+    found = load(convert(source, "sums.safetensors", "--dtype", "f32", "--lora", place))
+    for name, array in sums.items():
+        require(np.allclose(found[name], array, rtol=0, atol=2e-6), f"{name}: the sum is rounded before it is float32")
+    require(not np.allclose(found[Q + ".weight"], bf16_numbers(sums[Q + ".weight"]), rtol=0, atol=1e-4), "no case")
+    for options in (["--quantize", "q8_0"], ["--dtype", "f16"], ["--quantize", "q5_0", "--keep", Q + ".weight=f32"]):
+        a = convert(source, "a.zt", "--lora", place, *options)
+        b = convert(wide, "b.zt", "--lora", place, *options)
+        require(equal(a, b), f"{options}: another sum than that of a float32 base with the same numbers")
+    own = convert(source, "own.safetensors", "--lora", place)
+    rows = {row["name"]: row["type"] for row in json.loads(poise("inspect", own, "--json"))["tensors"]}
+    require(set(rows.values()) == {"bf16"}, f"{rows}")
+    found = load(convert(own, "own-wide.safetensors", "--dtype", "f32"))
+    for name, array in sums.items():
+        step = np.maximum(np.abs(array), 2.0**-126) * 2.0**-8  # half a unit in the last of 8 bits
+        require((np.abs(found[name] - array) <= step + 2e-6).all(), f"{name}: not the nearest bfloat16 number")
+    twice = load(convert(source, "twice.safetensors", "--dtype", "f32", "--lora", place, "--lora", f"{place}:-1"))
+    require(np.allclose(twice[Q + ".weight"], base[Q + ".weight"], rtol=0, atol=2e-6), "two adapters, one sum")
+
+    # float64: its own numbers stay exact where nothing is added
+    adapter(directory / "small", thin(Q, pair(HIDDEN, HIDDEN)), lora_alpha=2.0**-30)
+    double = {"x.weight": rng.normal(0, 1, (HIDDEN, HIDDEN))}
+    save(directory / "double.safetensors", {Q + ".weight": Typed("F64", double["x.weight"])})
+    target = convert(directory / "double.safetensors", "double-merged.safetensors", "--lora", directory / "small")
+    data = target.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    require(b'"F64"' in data[8 : 8 + length], "a float64 matrix keeps its type")
+    found = np.frombuffer(data[8 + length :], np.float64).reshape(HIDDEN, HIDDEN)
+    require(0 < np.abs(found - double["x.weight"]).max() < 1e-7, "a float64 matrix with its digits")
+
+    # codes keep their types, and the file its label
+    quantized = convert(wide, "base.gguf", "--quantize", "q8_0", "--keep", DOWN + ".weight=q5_1")
+    numbers = load(convert(quantized, "base.safetensors", "--dtype", "f32"))
+    sums = {name: array + products.get(name, np.float32(0)) for name, array in numbers.items()}
+    label = lambda path: next(
+        row["value"] for row in json.loads(poise("inspect", path, "--json", "--keys"))["keys"]
+        if row["key"] == "general.file_type"
+    )
+    for form in ("gguf", "zt"):
+        merged = convert(quantized, f"merged.{form}", "--lora", place)
+        rows = {row["name"]: row["type"] for row in json.loads(poise("inspect", merged, "--json"))["tensors"]}
+        require((rows[Q + ".weight"], rows[DOWN + ".weight"]) == ("q8_0", "q5_1"), f"{rows}")
+        require(form != "gguf" or label(merged) == label(quantized), "another label")
+        found = load(convert(merged, "merged.safetensors", "--dtype", "f32"))
+        for name, bits in ((Q + ".weight", 8), (DOWN + ".weight", 5)):
+            blocks = sums[name].reshape(-1, 32)
+            spread = 2 * np.abs(blocks).max(1) / 254 if bits == 8 else (blocks.max(1) - blocks.min(1)) / 31
+            error = np.abs(found[name].reshape(-1, 32) - blocks).max(1)
+            # half a step, and float16 scales (and minimums, of q5_1) that are off by 2^-11 of themselves
+            bound = 0.5 * spread + 2.0**-11 * (np.abs(blocks).max(1) + 31 * spread) + 1e-6
+            require((error <= bound).all(), f"{name} in {form}: {np.max(error / bound)} of the bound")
+        for name in numbers:
+            require(name in products or np.array_equal(found[name], numbers[name]), f"{name} has changed")
+    report = json.loads(
+        poise("convert", quantized, "-o", directory / "r.gguf", "--force", "--lora", place, "--json")
+    )
+    require(
+        sorted((row["type"], row["matrices"]) for row in report["merged"]) == [("q5_1", 1), ("q8_0", 1)],
+        f"{report['merged']}",
+    )
+    text = poise("convert", quantized, "-o", directory / "r.gguf", "--force", "--lora", place, "--dry-run")
+    require("2 matrices merged with adapters: " in text and "1 as q5_1" in text and "1 as q8_0" in text, text)
+    rows = json.loads(poise("inspect", convert(quantized, "f.zt", "--lora", place, "--dtype", "f16"), "--json"))
+    require({row["type"] for row in rows["tensors"]} == {"f16"}, "a type that is asked for")
+
+    # sums that are not finite although everything else is
+    large = {Q + ".weight": np.full((HIDDEN, HIDDEN), 3e38, np.float32)}
+    save(directory / "large.safetensors", large)
+    adapter(directory / "huge", thin(Q, (np.ones((HIDDEN, 4), np.float32), np.ones((4, HIDDEN), np.float32))))
+    adapter(directory / "wide-product", thin(Q, tuple(np.full(m.shape, 1e25, np.float32) for m in one)))
+    for source, factor in ((directory / "large.safetensors", f"{directory / 'huge'}:1e38"),
+                           (wide, directory / "wide-product")):
+        out = directory / "no.safetensors"
+        message = poise("convert", source, "-o", out, "--lora", factor, fails=True)
+        require(f"tensor {Q}.weight: element 0 is not finite after the adapter's change" in message, message)
+        require(not out.exists(), "an output")
+        require(Q in poise("run", wide, "--lora", factor, "--tokens", "1", "--logits", fails=True), "run")
+    # what is not finite in the base or in the adapter stays what it is, as in PEFT
+    infinite = dict(base)
+    infinite[Q + ".weight"] = base[Q + ".weight"].copy()
+    infinite[Q + ".weight"][0, 0] = np.inf
+    found = load(convert(case.tester.make("infinite", None, infinite), "i.safetensors", "--lora", place))
+    require(np.isinf(found[Q + ".weight"][0, 0]) and np.isfinite(found[Q + ".weight"]).sum() == HIDDEN**2 - 1, "inf")
+
+
 def key_of(patterns, module):
     """get_pattern_key() of PEFT."""
     return next((key for key in patterns if re.match(rf"(.*\.)?({key})$", module)), None)
@@ -389,6 +504,7 @@ def fields(case, directory):
         "target_modules": {"a": 1},
         "base_model_name_or_path": ["x"],
         "use_dora": 0,
+        "ensure_weight_tying": "no",
     }
     for key, value in wrong.items():
         adapter(place, tensors, **{key: value})
@@ -438,7 +554,7 @@ def fields(case, directory):
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
         try:
-            for check in (run, orders, patterns, fields):
+            for check in (run, orders, types, patterns, fields):
                 check(Case(Path(made), sys.argv[1]), Path(made))
         except Failure as failure:
             sys.exit(str(failure))

@@ -38,15 +38,6 @@ void read_start(FileReader& reader) {
   reader.close_section(section);
 }
 
-// Tied embeddings are the output matrix; a stored output matrix may differ.
-void warn_of_unused_head(FileReader& reader, const Model& model) {
-  const Tensor* head = unused_output(model);
-  if (head == nullptr) return;
-  const auto at = head->require("data").blob->stored();
-  reader.warn("tie_word_embeddings", fmt::format("it is 1, but there is a {}, which is not used then", head->name),
-              at ? at->offset : 0);
-}
-
 }  // namespace
 
 Model read_v2(const Input& input, const ReadOptions&) {
@@ -65,7 +56,6 @@ Model read_v2(const Input& input, const ReadOptions&) {
     reader.close_section(open);
   });
   set_vocab_size(model);
-  warn_of_unused_head(reader, model);
   model.warnings = reader.take_warnings();
   if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
     const std::string text =

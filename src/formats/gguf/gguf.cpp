@@ -30,7 +30,6 @@ const Format kGguf = {
                 .shard_size = true},
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::blocks; },
-    .ties_by_absence = true,
     .weights = WeightReader::llama_cpp,
     .stores_as_f32 = gguf::stores_as_f32,
     .sniff = sniff,

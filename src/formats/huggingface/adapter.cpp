@@ -50,6 +50,7 @@ class Reading {
   Adapter read() {
     adapter_.base_model = config_.base_model();
     adapter_.alpha = config_.alpha();
+    adapter_.keeps_ties = config_.ensure_weight_tying();
     is_sound_ = adapter_.faults.empty();
     for (const Tensor& tensor : file_.tensors()) sort(tensor);
     for (const auto& [module, pair] : pairs_) add(module, pair);

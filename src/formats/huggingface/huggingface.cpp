@@ -23,6 +23,7 @@
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
+#include "family/tied_output.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
@@ -57,6 +58,7 @@ void set_vocab_size(Model& model) {
   if (!model.config || model.config->vocab_size != 0) return;
   const Family& family = family_of(model);
   const Tensor* embedding = find_weight(model, family, family.embedding);
+  if (embedding == nullptr && model.config->tie_word_embeddings) embedding = find_weight(model, family, family.output);
   if (embedding != nullptr && !embedding->shape.empty())
     model.config->vocab_size = static_cast<std::int64_t>(embedding->shape[0]);
 }
@@ -125,6 +127,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
                               directory.path().string(), std::nullopt});
   }
   const std::vector<fs::path> weights = read_tensors(model, directory, found);
+  if (auto resolved = resolve_aliases(model)) model = *std::move(resolved);
   if (!has_config) take_text_attributes(model);
   const std::string_view quantization_file = take_quantization_file(model, directory);
   set_vocab_size(model);
@@ -139,6 +142,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   model.origin = directory.origin();
   model.origin.other_files = std::move(other_files);
   if (!options.raw) model = with_folded_matrices(std::move(model), directory.path(), quantization_file);
+  if (auto resolved = resolve_tied_output(model)) model = *std::move(resolved);
   // The parts of codes have other names than the family's tensors.
   const bool has_parts = options.raw && has_unfolded_codes(model);
   if (find_family(model_type) != nullptr && !has_parts) throw_if_inconsistent(model, directory);
@@ -263,7 +267,6 @@ const Format kHuggingFace = {
     .options = {.shard_size = true},
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::groups; },
-    .ties_by_absence = true,
     .weights = WeightReader::transformers,
     .container = ContainerKind::directory,  // of any members: the reader reports missing ones
     .holds_in_archive = [](const MemberNames& names) { return !find_folders(names).empty(); },

@@ -184,6 +184,7 @@ PeftConfig::PeftConfig(const Attributes& keys, std::vector<std::string>& faults,
   read.refuse_changed_base();
   root_ = read.is_true("use_rslora");
   fan_in_fan_out_ = read.is_true("fan_in_fan_out");
+  ensure_weight_tying_ = read.is_true("ensure_weight_tying");
   rank_ = read.rank("r", read.find("r"));
   alpha_ = read.alpha("lora_alpha", read.find("lora_alpha"));
   ranks_ = read.patterns<std::uint64_t>(

@@ -23,6 +23,7 @@ class PeftConfig {
 
   double alpha() const { return alpha_; }
   bool fan_in_fan_out() const { return fan_in_fan_out_; }
+  bool ensure_weight_tying() const { return ensure_weight_tying_; }
   std::string base_model() const { return base_model_; }
 
   // Of a module, by its name in the model. The first pattern that matches counts.
@@ -42,6 +43,7 @@ class PeftConfig {
   double alpha_ = 0;
   bool root_ = false;  // use_rslora
   bool fan_in_fan_out_ = false;
+  bool ensure_weight_tying_ = false;
   Patterns<std::uint64_t> ranks_;
   Patterns<double> alphas_;
   std::optional<std::vector<ModulePattern>> targets_;

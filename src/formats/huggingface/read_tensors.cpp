@@ -71,7 +71,7 @@ void require_shards(const DirectoryReader& directory, const std::string& index, 
 
 class TensorCollector {
  public:
-  // Leaves out tensors that the model's family computes or does not use.
+  // Leaves out tensors that the model's family computes.
   TensorCollector(Model& model, const WeightFiles& files)
       : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
 
@@ -108,10 +108,8 @@ class TensorCollector {
   // Empty if it stays.
   std::string why_left_out(std::string_view tensor) const {
     if (family_ == nullptr) return {};
-    if (const ComputedTensor* computed = computed_tensor(*family_, tensor))
-      return fmt::format("it is computed from {}", computed->from);
-    const bool unused = model_.config->tie_word_embeddings && table_name(*family_, tensor) == family_->output;
-    return std::string(unused ? kUnusedOutput : "");
+    const ComputedTensor* computed = computed_tensor(*family_, tensor);
+    return computed == nullptr ? std::string() : fmt::format("it is computed from {}", computed->from);
   }
 
   Model& model_;

@@ -11,8 +11,8 @@
 
 namespace poise::huggingface {
 
-// Adds the tensors to the model, without those that its family computes or does not use, and the files' metadata as its
-// attributes. Returns the weight files. Throws invalid_file for an index that does not fit the shards, not_found for
+// Adds the tensors to the model, without those that its family computes, and the files' metadata as its attributes.
+// Returns the weight files. Throws invalid_file for an index that does not fit the shards, not_found for
 // missing shards, and what WeightFiles::read throws.
 std::vector<std::filesystem::path> read_tensors(Model& model, DirectoryReader& directory,
                                                 const LocatedWeights& weights);

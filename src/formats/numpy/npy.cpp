@@ -3,6 +3,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
 #include "formats/numpy/numpy.hpp"
@@ -79,10 +80,9 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  std::vector<std::string> result = metadata_losses(model, "an .npy file");
-  result.push_back(fmt::format("an .npy file cannot hold the name of its array: {} is called after the file",
-                               only_tensor(model).name));
-  return result;
+  std::vector<std::string> lost = lost_metadata(model);
+  lost.insert(lost.begin(), fmt::format("the name {}", only_tensor(model).name));
+  return {fmt::format("an .npy file holds an array alone, without {}", listed(lost, lost.size()))};
 }
 
 }  // namespace

@@ -156,7 +156,7 @@ class ChooseType final : public Step {
                                      : along_columns      ? tensor.shape.front()
                                                           : tensor.shape.back();
     const bool always_f32 = target_.stores_as_f32 != nullptr && target_.stores_as_f32(conversion_.described, tensor);
-    auto type = kept ? kept : requested_type(tensor, row_length);
+    auto type = kept ? kept : requested_type(plan, row_length);
     if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
     // Vectors (norms, mostly) are sensitive and small, so they are not quantized.
@@ -173,16 +173,33 @@ class ChooseType final : public Step {
     return result;
   }
 
-  std::optional<StoredType> requested_type(const Tensor& tensor, std::uint64_t row_length) const {
+  std::optional<StoredType> requested_type(TensorPlan& plan, std::uint64_t row_length) const {
+    const Tensor& tensor = plan.tensor;
     if (options_.quantize) return options_.quantize;
     if (recipe_) {
       return StoredType{.dtype = DType::u8,
                         .blocks = recipe_->type_for(tensor.name, row_length, !options_.imatrix.empty()).name};
     }
     if (options_.dtype) return StoredType{*options_.dtype};
-    // ALT's canonical types have no bf16 (it is an extension, written when asked for by name); f16 has the same width.
+    if (const auto own = own_type(plan)) return own;
+    // ALT's canonical types have no bf16 (it is an extension, written when asked for by name). f16 has a smaller range.
     const bool is_replaced = becomes_dense(tensor) && element_type(tensor) == DType::bf16 && !target_.holds_bf16;
-    return is_replaced ? std::optional(StoredType{DType::f16}) : std::nullopt;
+    return is_replaced ? std::optional(StoredType{}) : std::nullopt;
+  }
+
+  // The type of a matrix before adapters changed it. Nothing for others, and where the target cannot hold that type.
+  std::optional<StoredType> own_type(TensorPlan& plan) const {
+    if (conversion_.merged == nullptr) return std::nullopt;
+    const auto own = conversion_.merged->find(plan.tensor.name);
+    if (own == conversion_.merged->end()) return std::nullopt;
+    const auto type = stored_type_from_name(own->second);
+    if (type && type->quantized()) return holds_layout(target_, layout_type(*type)) ? type : std::nullopt;
+    if (type && is_castable(type->dtype))
+      return type->dtype == DType::bf16 && !target_.holds_bf16 ? std::nullopt : type;
+    if (!type && has_float_elements(plan.tensor) && own->second != to_string(element_type(plan.tensor)))
+      plan.warn(fmt::format("Poise cannot encode {}, its own type, so with the adapter's change it becomes f32",
+                            own->second));
+    return std::nullopt;
   }
 
   bool becomes_dense(const Tensor& tensor) const {

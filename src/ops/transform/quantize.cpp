@@ -1,4 +1,9 @@
 // Quantize: converts elements to codes; an importance matrix may weigh the errors.
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
 #include <poise/error.hpp>
 
 #include "formats/importance_matrix.hpp"
@@ -52,8 +57,35 @@ class Quantize final : public Step {
     Importance weights =
         matrix_->weights(plan.tensor.name, model_type_, static_cast<std::size_t>(shape.back()), matrices);
     is_used_ = is_used_ || weights != nullptr;
-    if (weights == nullptr) plan.warn("the importance matrix has no weights for it, so it is quantized without");
-    return weights;
+    if (weights == nullptr) {
+      plan.warn("the importance matrix has no weights for it, so it is quantized without");
+      return weights;
+    }
+    return without_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
+  }
+
+  // Where no column of a matrix weighs anything, no error counts, and all codes would be zeros. Weights so small that
+  // their products with squares of numbers underflow count as zeros.
+  static Importance without_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
+    const auto counts = [](float weight) { return weight > 0x1p-100F; };
+    if (std::ranges::none_of(*weights, counts)) {
+      plan.warn("the importance matrix has nothing but zeros for it, so it is quantized without");
+      return nullptr;
+    }
+    auto changed = std::make_shared<std::vector<float>>(*weights);
+    std::size_t zeros = 0;
+    for (std::size_t begin = 0; begin + columns <= changed->size(); begin += columns) {
+      const auto row = std::span(*changed).subspan(begin, columns);
+      if (std::ranges::any_of(row, counts)) continue;
+      std::ranges::fill(row, 1.0F);
+      ++zeros;
+    }
+    if (zeros == 0) return weights;
+    plan.warn(
+        fmt::format("the importance matrix has nothing but zeros for {} of its {} matrices, whose columns weigh "
+                    "the same",
+                    zeros, changed->size() / columns));
+    return changed;
   }
 
   const Format& target_;

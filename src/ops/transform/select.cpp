@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <poise/error.hpp>
+
 #include "bytes/glob.hpp"
 #include "family/check.hpp"
-#include "family/families.hpp"
 #include "ops/transform/step.hpp"
 #include "schemes/scheme.hpp"
 
@@ -46,29 +47,25 @@ class Patterns {
 class Select final : public Step {
  public:
   explicit Select(const Conversion& conversion)
-      : input_(conversion.input),
-        only_("only", conversion.options.only),
-        skip_("skip", conversion.options.skip),
-        unused_(conversion.target.ties_by_absence ? unused_output(conversion.input) : nullptr) {}
+      : input_(conversion.input), only_("only", conversion.options.only), skip_("skip", conversion.options.skip) {}
 
   void apply(TensorPlan& plan) override {
     std::vector<std::string> names;
     if (!only_.empty() || !skip_.empty()) names = pattern_names(input_.config_json, plan.input->name);
     const bool is_wanted = only_.empty() || only_.match(names);
     const bool is_unwanted = skip_.match(names);
-    if (!is_wanted || is_unwanted) {
-      plan.fate = TensorPlan::Fate::skipped;
-      has_skipped_ = true;
-    } else if (plan.input == unused_) {
-      plan.fate = TensorPlan::Fate::left_out;
-      plan.warnings.push_back({fmt::format("{} is left out", plan.input->name), std::string(kUnusedOutput)});
-    }
+    if (is_wanted && !is_unwanted) return;
+    plan.is_skipped = true;
+    has_skipped_ = true;
   }
 
   void finish(Model& made) override {
-    if (has_skipped_) warn_of_missing_tensors(made);
     only_.require_all_used();
     skip_.require_all_used();
+    if (!has_skipped_) return;
+    if (made.size() == 0)
+      throw Error(ErrorKind::bad_argument, "skip: the patterns leave out every tensor, so there is nothing to write");
+    warn_of_missing_tensors(made);
   }
 
  private:
@@ -88,7 +85,6 @@ class Select final : public Step {
   const Model& input_;
   Patterns only_;
   Patterns skip_;
-  const Tensor* unused_;
   bool has_skipped_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include <poise/convert.hpp>
 
 #include "formats/format.hpp"
+#include "ops/lora.hpp"
 
 namespace poise {
 
@@ -21,6 +22,7 @@ struct Conversion {
   const Model& described;  // the card, configuration and attributes to be written; no tensors
   const Format& target;
   const ConvertOptions& options;
+  const MergedTypes* merged = nullptr;  // of the input's tensors that adapters changed; null: none
 };
 
 // A tensor that is cast, or whose values are cast.
@@ -44,15 +46,14 @@ struct TensorPlan {
     std::string subject;
     std::string text;
   };
-  enum class Fate { written, skipped, left_out };  // skipped: by the options; left out: the target does not use it
 
   explicit TensorPlan(const Tensor& original) : input(&original), tensor(original) {}
 
   void warn(std::string text) { warnings.push_back({tensor.name, std::move(text)}); }
 
   const Tensor* input;
-  Tensor tensor;  // the result of the steps so far; lazy
-  Fate fate = Fate::written;
+  Tensor tensor;                   // the result of the steps so far; lazy
+  bool is_skipped = false;         // by `only` and `skip`
   std::optional<StoredType> type;  // the type for its elements; nothing: unchanged
   bool is_transposed = false;      // `tensor` has the rows of the input as columns
   bool may_become_sparse = false;  // make_sparse() counts its zeros
@@ -75,7 +76,7 @@ class Step {
 // Requires: `conversion` and what it refers to outlive the step.
 using MakeStep = std::unique_ptr<Step> (*)(const Conversion& conversion);
 
-std::unique_ptr<Step> make_select_step(const Conversion& conversion);           // only, skip, unused weights
+std::unique_ptr<Step> make_select_step(const Conversion& conversion);           // only, skip
 std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);      // dtype, quantize, recipe, keep
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);  // transposes where blocks need it
 std::unique_ptr<Step> make_cast_step(const Conversion& conversion);             // to other floating-point types

@@ -10,6 +10,7 @@
 #include "formats/reformed_for.hpp"
 #include "model/card.hpp"
 #include "ops/transform/step.hpp"
+#include "views/dense.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {
@@ -82,10 +83,30 @@ void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
   decoded.bytes_out = saturating_add(decoded.bytes_out, plan.tensor.size_bytes());
 }
 
+// `merged` by the names of `model`, whose reader may spell them in another way than the input.
+MergedTypes renamed_types(const MergedTypes& merged, const Model& input, const Model& model) {
+  MergedTypes renamed;
+  const Family& family = family_of(input);
+  for (const auto& [name, type] : merged)
+    renamed.emplace(model.find(name) != nullptr ? name : table_name(family, name), type);
+  return renamed;
+}
+
+// Counts a matrix that adapters changed by the type that it got. True if that is its own.
+bool count_merged(const Tensor& tensor, const std::string& own, std::vector<MergedMatrices>& merged) {
+  const std::string type = stored_type_name(tensor);
+  auto row = std::ranges::find(merged, type, &MergedMatrices::type);
+  if (row == merged.end()) row = merged.insert(row, {type, 0});
+  ++row->matrices;
+  return type == own;
+}
+
 // Moves the plan's results into `result`.
 void collect(TensorPlan plan, Transformed& result) {
-  if (plan.fate == TensorPlan::Fate::skipped) result.skipped.push_back(plan.input->name);
-  if (plan.fate != TensorPlan::Fate::written) return;
+  if (plan.is_skipped) {
+    result.skipped.push_back(plan.input->name);
+    return;
+  }
   count_decoded(plan, result.decoded);
   if (plan.cast) result.casts.push_back(std::move(*plan.cast));
   if (plan.quantized) result.quantized.push_back(std::move(*plan.quantized));
@@ -95,26 +116,33 @@ void collect(TensorPlan plan, Transformed& result) {
 
 }  // namespace
 
-Transformed transform(const Model& input, const Format& target, const ConvertOptions& options) {
+Transformed transform(const Model& input, const Format& target, const ConvertOptions& options,
+                      const MergedTypes* merged_types) {
   Transformed result;
   result.reformed = reformed_for(target, input, options.dtype || options.quantize || !options.recipe.empty());
   const Model& model = result.reformed ? result.reformed->model : input;
   result.model = Model(model.header());
   replace_fields(result.model.card, checked_card(options.card));
   read_config_as(result.model, options.card.model_type);
-  const Conversion conversion{model, result.model, target, options};
+  const MergedTypes merged = merged_types == nullptr ? MergedTypes() : renamed_types(*merged_types, input, model);
+  const Conversion conversion{model, result.model, target, options, &merged};
+  bool keeps_types = true;
   std::vector<RunningStep> steps;
   for (const MakeStep make : kSteps) steps.emplace_back(make(conversion));
   for (const Tensor& tensor : model.tensors()) {
     TensorPlan plan(tensor);
     for (RunningStep& step : steps) {
       step.apply(plan);
-      if (plan.fate != TensorPlan::Fate::written) break;
+      if (plan.is_skipped) break;
+    }
+    if (const auto own = merged.find(tensor.name); own == merged.end()) {
+      keeps_types = keeps_types && !plan.cast && !plan.quantized;
+    } else if (!plan.is_skipped) {
+      keeps_types = count_merged(plan.tensor, own->second, result.merged) && keeps_types;
     }
     collect(std::move(plan), result);
   }
-  if (!options.recipe.empty() || !result.quantized.empty() || !result.casts.empty())
-    result.model.origin.recipe = options.recipe;
+  if (!options.recipe.empty() || !keeps_types) result.model.origin.recipe = options.recipe;
   for (RunningStep& step : steps) step.finish(result.model);
   return result;
 }

@@ -22,11 +22,14 @@ struct Transformed {
   std::vector<CastTensor> casts;
   std::vector<QuantizedTensor> quantized;
   DecodedTensors decoded;
+  std::vector<MergedMatrices> merged;
 };
 
 // Throws bad_argument when a pattern matches nothing, a type is not a target type, or options contradict each other.
 // Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
-Transformed transform(const Model& model, const Format& target, const ConvertOptions& options);
+// `merged`: the types that adapters' matrices get where no other type is asked for; null: there are none.
+Transformed transform(const Model& model, const Format& target, const ConvertOptions& options,
+                      const MergedTypes* merged = nullptr);
 
 // Makes tensors with enough zeros sparse. Reads all candidates. Throws what reading throws.
 void make_sparse(Transformed& transformed, const ConvertOptions& options);

@@ -1,5 +1,7 @@
 // The steps that change tensors, one by one.
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,6 +49,59 @@ TEST(CastStep, CastsAndTellsFromWhatToWhat) {
   EXPECT_EQ(plan.cast->to, DType::bf16);
   EXPECT_FALSE(applied(make_cast_step, test, TensorPlan(tensor)).cast);        // no type was chosen
   EXPECT_FALSE(applied(make_cast_step, test, plan_of(tensor, "qint8")).cast);  // the next step's
+}
+
+// An importance matrix of llama.cpp's older format with the weights of tensor "m".
+class OlderImatrix {
+ public:
+  explicit OlderImatrix(const std::vector<float>& weights) {
+    const auto put = [&](const auto& value) { file_.write(reinterpret_cast<const char*>(&value), sizeof value); };
+    put(std::int32_t{1});  // entries
+    put(std::int32_t{1});  // bytes of the name
+    file_ << 'm';
+    put(std::int32_t{1});  // calls
+    put(static_cast<std::int32_t>(weights.size()));
+    for (const float weight : weights) put(weight);
+    file_.close();
+  }
+  OlderImatrix(const OlderImatrix&) = delete;
+  ~OlderImatrix() { std::filesystem::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ = testing::TempDir() + "zeros.imatrix";
+  std::ofstream file_{path_, std::ios::binary};
+};
+
+// Without it no error would count, and every code would be zero.
+TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
+  std::vector<float> values(2 * 64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.01F * static_cast<float>(i % 37) - 0.2F;
+  const auto quantized = [&](const Tensor& tensor, const std::vector<float>& weights) {
+    const OlderImatrix file(weights);
+    ConvertOptions options;
+    options.quantize = stored_type_from_name("q4_0");
+    if (!weights.empty()) options.imatrix = file.path();
+    const StepTest test("gguf", options);
+    return applied(make_quantize_step, test, plan_of(tensor, "q4_0"));
+  };
+  const Tensor matrix = matrix_of(values, {2, 64});
+  const std::vector<float> without = values_of(quantized(matrix, {}).tensor);
+  for (const float least : {0.0F, 1e-40F, 1e-36F}) {
+    const TensorPlan plan = quantized(matrix, std::vector<float>(64, least));
+    EXPECT_EQ(values_of(plan.tensor), without) << least;
+    EXPECT_THAT(warnings_of(plan),
+                ElementsAre("m: the importance matrix has nothing but zeros for it, so it is quantized without"));
+  }
+  // One of two stacked matrices: its columns weigh the same, as those that llama.cpp has never seen.
+  const Tensor stack = matrix_of(values, {2, 1, 64});
+  std::vector<float> weights(2 * 64, 0);
+  for (std::size_t i = 64; i < weights.size(); ++i) weights[i] = static_cast<float>(i);
+  const TensorPlan plan = quantized(stack, weights);
+  std::fill_n(weights.begin(), 64, 1.0F);
+  EXPECT_EQ(values_of(plan.tensor), values_of(quantized(stack, weights).tensor));
+  EXPECT_THAT(warnings_of(plan), ElementsAre("m: the importance matrix has nothing but zeros for 1 of its 2 matrices, "
+                                             "whose columns weigh the same"));
 }
 
 TEST(QuantizeStep, TellsSizesBeforeAndAfter) {

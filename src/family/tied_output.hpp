@@ -1,0 +1,29 @@
+// tied_output: models whose embedding is the output matrix, too (tie_word_embeddings), in all the ways in which files
+// store the two.
+#pragma once
+
+#include <optional>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+// The model as its stored matrices have it, if its configuration ties the output to the embedding and the output matrix
+// is stored. Nothing: it stays as it is.
+//
+//   the output matrix alone      it becomes the embedding
+//   both, with equal numbers     the output matrix is left out, with a warning if the file stores it a second time
+//   both, with other numbers     both stay, and tie_word_embeddings becomes false, with a warning, as in transformers 5
+//
+// Reads the numbers of both up to the first difference.
+std::optional<Model> resolve_tied_output(const Model& model);
+
+// Sets tie_word_embeddings to false wherever the configuration has it. Requires: model.config.
+void untie_output(ModelHeader& model);
+
+// Adds the tensors that the metadata of a safetensors file names as aliases of stored ones, and drops these entries.
+// save_model() of safetensors.torch stores tensors that share memory once, under one name, and adds
+// {OTHER NAME: THAT NAME} to __metadata__ for each other name.
+std::optional<Model> resolve_aliases(const Model& model);
+
+}  // namespace poise

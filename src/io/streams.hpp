@@ -1,0 +1,41 @@
+// Streams as sources and outputs: a pipe is copied into a file without a name in the temporary directory ($TMPDIR), so
+// that readers can go to any place in it, and an output reaches its stream when it is whole.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/atomic_file.hpp"
+#include "io/sink.hpp"
+
+namespace poise {
+
+// All bytes from the descriptor's position to its end. Errors call the source by `name`. Throws io.
+SourcePtr read_stream(int descriptor, const std::string& name);
+
+// One file that goes to a stream.
+class StreamOutput final : public SavedOutput {
+ public:
+  // Requires: the descriptor outlives this. Errors call the stream by `name`.
+  StreamOutput(int descriptor, std::string name);
+
+  Sink& main() override { return file_; }
+  Sink& main_named(const std::string&) override { return file_; }
+  // Throws bad_argument.
+  Sink& sibling(const std::string& name) override;
+  std::string name() const override { return name_; }
+  std::uint64_t bytes() const override { return file_.position(); }
+  std::uint64_t padding() const override { return file_.padding(); }
+  std::vector<std::filesystem::path> paths() const override { return {name_}; }
+  // Writes the file to the stream. Throws io; then a part of it may have been written.
+  void commit() override;
+
+ private:
+  int descriptor_;
+  std::string name_;
+  AtomicFile file_;
+};
+
+}  // namespace poise

@@ -1,0 +1,24 @@
+// lora: a model with adapters merged, for conversions.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+#include <poise/lora.hpp>
+
+namespace poise {
+
+// The type in which the model stores each tensor that adapters change, as stored_type_name() has it: "bf16", "q4_k".
+using MergedTypes = std::map<std::string, std::string, std::less<>>;
+
+struct MergedModel {
+  Model model;        // its changed matrices are float32 sums, or float64 where the model has float64
+  MergedTypes types;  // of changed matrices, and of quantized ones that an adapter stores whole
+};
+
+// Throws what with_lora() throws.
+MergedModel merge_adapters(const Model& model, std::span<const LoraAdapter> adapters);
+
+}  // namespace poise
