@@ -17,11 +17,6 @@
 namespace poise::cli {
 namespace {
 
-std::string decibels(const QuantizationError& error) {
-  const double ratio = error.signal_to_noise_db();
-  return std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
-}
-
 using Quantized = ConvertReport::Quantized;
 
 // The tensors that became one type, together.
@@ -46,7 +41,7 @@ Table quantized_table(const std::string& first, const std::string& second, bool 
 
 void add_row(Table& table, const std::string& first, const std::string& second, const QuantizedSum& sum) {
   table.add({first, second, grouped(sum.bytes_in), grouped(sum.bytes_out), short_number(sum.error.worst),
-             short_number(sum.error.rms()), decibels(sum.error)});
+             short_number(sum.error.rms()), decibels(sum.error.signal_to_noise_db())});
 }
 
 void add_row(Table& table, const Quantized& tensor) {
@@ -105,9 +100,21 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
       align > allowed->least ? fmt::format("; --align {} makes less of it", allowed->least) : "");
 }
 
-void print_notes(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
+void print_sentences(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
   for (const Finding& warning : warnings) note(warning);
   for (const std::string& loss : losses) complain("note: " + printable(loss));
+}
+
+// "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k"; empty without adapters.
+std::string merged_line(const std::vector<MergedMatrices>& merged) {
+  if (merged.empty()) return "";
+  std::size_t all = 0;
+  std::string types;
+  for (const MergedMatrices& row : merged) {
+    all += row.matrices;
+    types += fmt::format("{}{} as {}", types.empty() ? "" : ", ", grouped(row.matrices), row.type);
+  }
+  return fmt::format("  {} merged with adapters: {}\n", all == 1 ? "1 matrix" : grouped(all) + " matrices", types);
 }
 
 // Reports codes that were decoded without a request.
@@ -117,6 +124,23 @@ void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} makes half of that",
                        plural(decoded.tensors, "tensor"), human_bytes(decoded.bytes_in), human_bytes(decoded.bytes_out),
                        half));
+}
+
+Value::Array messages_of(const std::vector<Finding>& findings) {
+  Value::Array messages;
+  for (const Finding& finding : findings) messages.emplace_back(finding.message);
+  return messages;
+}
+
+Attributes attributes_of(const DecodedTensors& decoded) {
+  return {{"tensors", decoded.tensors}, {"bytes_in", decoded.bytes_in}, {"bytes_out", decoded.bytes_out}};
+}
+
+Value::Array attributes_of(const std::vector<MergedMatrices>& merged) {
+  Value::Array rows;
+  for (const MergedMatrices& row : merged)
+    rows.emplace_back(Attributes{{"type", row.type}, {"matrices", row.matrices}});
+  return rows;
 }
 
 // The type in which a tensor will be stored. Sparse tensors are only found when they are written.
@@ -134,11 +158,13 @@ std::string planned_size(const Plan& plan) {
 
 }  // namespace
 
-void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
-                      ReportDetail detail) {
-  print_notes(report.warnings, report.losses);
+void print_notes(const ConvertReport& report) {
+  print_sentences(report.warnings, report.losses);
   print_decoded(report.decoded, report.format);
-  if (detail == ReportDetail::notes) return;
+}
+
+void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
+                      bool all_tensors) {
   const std::size_t files = report.outputs.size();
   fmt::print("{} -> {} ({}{})\n", printable(input), printable(report.outputs.front().string()), report.format,
              files > 1 ? fmt::format(", {} files", files) : "");
@@ -146,22 +172,26 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
              report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", human_bytes(report.bytes_in),
              human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
   print_padding(report, options.write);
+  fmt::print("{}", merged_line(report.merged));
   for (const ConvertReport::Cast& cast : report.casts) {
     fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
                to_string(cast.from), to_string(cast.to), grouped(cast.values), short_number(cast.worst_error),
                grouped(cast.to_zero), grouped(cast.to_subnormal),
                cast.not_finite > 0 ? fmt::format(", {} not finite", grouped(cast.not_finite)) : "");
   }
-  print_quantized(report.quantized, detail == ReportDetail::all_tensors);
+  print_quantized(report.quantized, all_tensors);
 }
 
-void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options) {
-  print_notes(plan.warnings, plan.losses);
-  print_decoded(plan.decoded, plan.format);
+void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options, bool quiet) {
+  if (!quiet) {
+    print_sentences(plan.warnings, plan.losses);
+    print_decoded(plan.decoded, plan.format);
+  }
   fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(input), printable(plan.output.string()),
              plan.format);
   fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
              plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()), planned_size(plan));
+  fmt::print("{}", merged_line(plan.merged));
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
     for (const PlannedTensor& tensor : plan.tensors) {
@@ -184,20 +214,58 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
                                     {"bytes_in", tensor.bytes_in},
                                     {"bytes_out", number_or_null(tensor.bytes_out)}});
   }
-  Value::Array warnings;
-  for (const Finding& warning : plan.warnings) warnings.emplace_back(warning.message);
   fmt::print("{}\n", to_json(Attributes{{"input", input},
                                         {"output", plan.output.string()},
                                         {"format", plan.format},
                                         {"bytes_out", plan.exact ? number_or_null(plan.bytes_out) : Value()},
                                         {"bytes_out_at_most", number_or_null(plan.bytes_out)},
-                                        {"warnings", std::move(warnings)},
+                                        {"warnings", messages_of(plan.warnings)},
                                         {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
-                                        {"decoded", Attributes{{"tensors", plan.decoded.tensors},
-                                                               {"bytes_in", plan.decoded.bytes_in},
-                                                               {"bytes_out", plan.decoded.bytes_out}}},
+                                        {"decoded", attributes_of(plan.decoded)},
+                                        {"merged", attributes_of(plan.merged)},
                                         {"skipped", Value::Array(plan.skipped.begin(), plan.skipped.end())},
                                         {"tensors", std::move(tensors)}},
+                             2));
+}
+
+void print_report_json(const ConvertReport& report, const std::string& input) {
+  Value::Array outputs;
+  for (const auto& path : report.outputs) outputs.emplace_back(path.string());
+  Value::Array casts;
+  for (const ConvertReport::Cast& cast : report.casts) {
+    casts.emplace_back(Attributes{{"from", to_string(cast.from)},
+                                  {"to", to_string(cast.to)},
+                                  {"values", cast.values},
+                                  {"to_zero", cast.to_zero},
+                                  {"to_subnormal", cast.to_subnormal},
+                                  {"not_finite", cast.not_finite},
+                                  {"worst_error", cast.worst_error}});
+  }
+  Value::Array quantized;
+  for (const Quantized& tensor : report.quantized) {
+    quantized.emplace_back(Attributes{{"name", tensor.tensor},
+                                      {"type", to_string(tensor.type)},
+                                      {"bytes_in", tensor.bytes_in},
+                                      {"bytes_out", tensor.bytes_out},
+                                      {"worst_error", tensor.error.worst},
+                                      {"rms_error", tensor.error.rms()},
+                                      {"snr_db", tensor.error.signal_to_noise_db()}});
+  }
+  fmt::print("{}\n", to_json(Attributes{{"input", input},
+                                        {"outputs", std::move(outputs)},
+                                        {"format", report.format},
+                                        {"tensors", report.tensors},
+                                        {"skipped", report.skipped},
+                                        {"bytes_in", report.bytes_in},
+                                        {"bytes_out", report.bytes_out},
+                                        {"bytes_padding", report.bytes_padding},
+                                        {"seconds", report.seconds},
+                                        {"warnings", messages_of(report.warnings)},
+                                        {"losses", Value::Array(report.losses.begin(), report.losses.end())},
+                                        {"decoded", attributes_of(report.decoded)},
+                                        {"merged", attributes_of(report.merged)},
+                                        {"casts", std::move(casts)},
+                                        {"quantized", std::move(quantized)}},
                              2));
 }
 

@@ -1,6 +1,13 @@
 // poise convert: one format in, another out.
+#include <unistd.h>
+
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,13 +17,17 @@
 #include "cli/commands.hpp"
 #include "cli/conversion_report.hpp"
 #include "cli/format_names.hpp"
+#include "cli/model_input.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
+#include "cli/spelling.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/format.hpp"
+#include "io/streams.hpp"
 #include "model/card.hpp"
 #include "ops/block_recipe.hpp"
+#include "ops/conversion.hpp"
 #include "ops/option_words.hpp"
 #include "views/layout_type.hpp"
 
@@ -34,24 +45,68 @@ struct ConvertArguments {
   bool json = false;
 };
 
+bool writes_stream(const ConvertArguments& options) { return options.output == "-"; }
+
+// The format to write. Throws bad_argument where neither --to nor the output's name gives it.
+std::string_view target_format(const ConvertArguments& options) {
+  if (!options.convert.format.empty()) return format_by_name(options.convert.format).info.name;
+  if (writes_stream(options))
+    throw Error(ErrorKind::bad_argument, "standard output has no extension that gives the format")
+        .with({.kind = Remedy::Kind::format});
+  return output_format(options.output).info.name;
+}
+
+// A conversion from or to a stream: the library converts between paths.
+struct StreamConversion {
+  explicit StreamConversion(const ConvertArguments& options)
+      : format(target_format(options)),
+        model(open_model(options.input, options.convert.read)),
+        plan(poise::plan(model, format, options.convert)) {
+    plan.output = options.output;
+  }
+
+  std::string format;
+  Model model;  // the plan refers to it
+  Plan plan;
+};
+
 void show_plan(const ConvertArguments& options) {
   // Never destroyed, as in `inspect`: the program ends here.
-  static const Plan& planned = *new Plan(plan(options.input, options.output, options.convert));
+  const bool has_stream = is_stream(options.input) || writes_stream(options);
+  static const Plan& planned = has_stream ? (new StreamConversion(options))->plan
+                                          : *new Plan(plan(options.input, options.output, options.convert));
   if (options.json) {
     print_plan_json(planned, options.input, options.convert);
   } else {
-    print_plan(planned, options.input, options.convert);
+    print_plan(planned, options.input, options.convert, options.progress.quiet);
   }
+}
+
+ConvertReport write_to_standard_output(const Plan& planned) {
+  if (::isatty(STDOUT_FILENO) != 0)
+    throw Error(ErrorKind::bad_argument, "\"-o -\" writes the model to standard output, which is a terminal");
+  if (format_by_name(planned.format).refusal_to_replace != nullptr)
+    throw Error(ErrorKind::bad_argument, "standard output holds one file, not a directory")
+        .with({.kind = Remedy::Kind::format});
+  StreamOutput output(STDOUT_FILENO, "standard output");
+  return write(planned, output);
+}
+
+ConvertReport convert_stream(const ConvertArguments& options) {
+  const StreamConversion conversion(options);
+  return writes_stream(options) ? write_to_standard_output(conversion.plan) : write(conversion.plan, options.output);
 }
 
 void run_conversion(ConvertArguments& options) {
   options.convert.write.progress = make_progress(options.progress, "convert");
-  const ConvertReport report = convert(options.input, options.output, options.convert);
+  const ConvertReport report = is_stream(options.input) || writes_stream(options)
+                                   ? convert_stream(options)
+                                   : convert(options.input, options.output, options.convert);
   options.convert.write.progress = {};  // wipes the bar before the report is printed
-  print_conversion(report, options.input, options.convert,
-                   options.progress.quiet ? ReportDetail::notes
-                   : options.table        ? ReportDetail::all_tensors
-                                          : ReportDetail::types);
+  if (options.json) return print_report_json(report, options.input);
+  const bool quiet = options.progress.quiet;
+  if (!quiet) print_notes(report);
+  if (!quiet && !writes_stream(options)) print_conversion(report, options.input, options.convert, options.table);
 }
 
 // What the library would report with its own names of options.
@@ -70,8 +125,34 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   return {text.substr(0, equals), *type};
 }
 
+// What the library reports, with the extension that was probably meant.
+void require_known_extension(const ConvertArguments& options) {
+  const std::filesystem::path path = options.output;
+  const std::string extension = path.extension().string();
+  if (!options.convert.format.empty() || extension.empty() || format_from_extension(path)) return;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return;
+  std::vector<std::string> known;
+  for (const Format* format : all_formats()) {
+    if (format->prepare == nullptr) continue;
+    if (!format->info.extension.empty()) known.emplace_back(format->info.extension);
+    known.insert(known.end(), format->extensions.begin(), format->extensions.end());
+  }
+  if (const std::string* near = find_nearest(known, extension))
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("the extension \"{}\" is that of no format; the nearest is \"{}\"", extension, *near),
+                options.output)
+        .with({.kind = Remedy::Kind::format});
+}
+
 void parse_quantize(const std::string& text, ConvertOptions& options) {
-  if (!set_quantization(options, text)) refuse("--quantize", text, quantization_choices());
+  if (set_quantization(options, text)) return;
+  const std::vector<std::string> names = quantization_names();
+  const std::string* near = find_nearest(names, text);
+  refuse("--quantize", text,
+         near == nullptr
+             ? quantization_choices()
+             : fmt::format("one of the types that `poise help convert` lists; the nearest is \"{}\"", *near));
 }
 
 // The choices of --quantize: a row for each type, with its bits and the formats that hold it.
@@ -183,30 +264,33 @@ void add_convert(CLI::App& app) {
   const auto options = std::make_shared<ConvertArguments>();
   ConvertOptions& convert_options = options->convert;
   CLI::App* command = app.add_subcommand("convert", "Convert a model file or directory to another format");
-  command->add_option("IN", options->input, "Model file or directory")->required();
-  command->add_option("OUT,-o,--output", options->output, "File to write, or directory: a name that ends in a slash")
+  command->add_option("IN", options->input, "Model file or directory; - is standard input")->required();
+  command
+      ->add_option("OUT,-o,--output", options->output,
+                   "File to write, or directory: a name that ends in a slash; - is standard output, with --to")
       ->required();
   command
       ->add_option("--to", convert_options.format,
                    "Format to write; without it, the output's extension decides, and for a directory it is huggingface")
       ->check(not_empty())
       ->type_name("FORMAT");
-  add_choice<std::optional<DType>, DType>(
-      *command, "--dtype", convert_options.dtype, {{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}},
-      "Type for floating-point tensors; without it they stay as they are where the format can hold them");
-  command->add_option("--only", convert_options.only, "Take only tensors whose name matches")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
-  command->add_option("--skip", convert_options.skip, "Leave out tensors whose name matches")
-      ->type_name("GLOB")
-      ->allow_extra_args(false);
+  const auto set_dtype = [&convert_options](const std::string& text) {
+    convert_options.dtype = cast_type_from(text);
+    if (!convert_options.dtype) refuse("--dtype", text, "one of f32, f16, bf16 (or float32, float16, half, bfloat16)");
+  };
+  command
+      ->add_option_function<std::string>(
+          "--dtype", set_dtype,
+          "Type for floating-point tensors; without it they stay as they are where the format can hold them")
+      ->type_name("f32|f16|bf16");
+  add_pattern_options(*command, convert_options.only, convert_options.skip, "Take");
   command->add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
       "Trust the input: without it, its digests are compared with the bytes that are taken");
   command->add_flag("--strict", convert_options.strict, "Refuse an input with warnings; nothing is written");
   auto* dry_run = command->add_flag("--dry-run", options->dry_run,
                                     "Say what would be written and what is lost; read headers only and write nothing");
-  command->add_flag("--json", options->json, "Print that as JSON, for scripts")->needs(dry_run);
+  command->add_flag("--json", options->json, "Print the report as JSON, for scripts; notes are in it");
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   command
       ->add_flag("--table", options->table,
@@ -223,7 +307,7 @@ void add_convert(CLI::App& app) {
   add_storage_options(*command, convert_options.write);
   add_tokenizer_options(*command, options->tokenizer);
   add_card_options(*command, convert_options.card);
-  add_progress_options(*command, options->progress, "No progress and no report; notes on what is lost stay");
+  add_progress_options(*command, options->progress, "No progress, no report and no notes");
   add_raw_option(*command, convert_options.read);
   add_io_option(*command, convert_options.read);
   command->footer(fmt::format("{}\n{}", quantize_types(), format_list()));
@@ -231,6 +315,9 @@ void add_convert(CLI::App& app) {
     options->convert.vocab = options->tokenizer.vocab;
     options->convert.merges = options->tokenizer.merges;
     require_one_type(options->convert);
+    require_known_extension(*options);
+    if (options->json && writes_stream(*options) && !options->dry_run)
+      throw Error(ErrorKind::bad_argument, "--json prints to standard output, where \"-o -\" writes the model");
     options->dry_run ? show_plan(*options) : run_conversion(*options);
   });
 }

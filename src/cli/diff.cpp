@@ -1,17 +1,20 @@
 // poise diff: what differs between two models, across formats. Exit 0 when nothing does, else 1.
+#include <algorithm>
+#include <limits>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include <poise/diff.hpp>
-#include <poise/format.hpp>
 
 #include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/json_output.hpp"
+#include "cli/model_input.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "cli/values.hpp"
 
 namespace poise::cli {
 namespace {
@@ -19,11 +22,15 @@ namespace {
 struct DiffArguments {
   std::string a;
   std::string b;
+  DiffOptions diff;
   ReadOptions read;
   ProgressOptions progress;
   bool json = false;
-  bool verify = true;
 };
+
+bool has_equal_numbers(const TensorDifference& tensor) {
+  return tensor.what == TensorDifference::What::type && tensor.values && tensor.values->different == 0;
+}
 
 std::string shown(const std::string& value) {
   constexpr std::size_t kLongest = 60;
@@ -40,31 +47,50 @@ void print_fields(const DiffReport& report, const DiffArguments& options) {
 
 void print_tensors(const DiffReport& report, const DiffArguments& options) {
   if (report.tensors.empty()) return;
-  Table table({"tensor", printable(options.a), printable(options.b), "different", "max abs", "rms"},
-              {false, false, false, true, true, true});
+  Table table(
+      {"tensor", printable(options.a), printable(options.b), "different", "max abs", "max rel", "rms", "SNR dB"},
+      {false, false, false, true, true, true, true, true});
   for (const TensorDifference& tensor : report.tensors) {
-    std::vector<std::string> row = {printable(tensor.name), printable(tensor.a), printable(tensor.b), "", "", ""};
+    std::vector<std::string> row = {printable(tensor.name), printable(tensor.a), printable(tensor.b)};
+    row.resize(8);
     if (tensor.values) {
       row[3] = grouped(tensor.values->different);
       row[4] = short_number(tensor.values->max_absolute);
-      row[5] = short_number(tensor.values->rms);
+      row[5] = short_number(tensor.values->max_relative);
+      row[6] = short_number(tensor.values->rms);
+      row[7] = decibels(tensor.values->signal_to_noise_db);
     }
     table.add(std::move(row));
   }
   fmt::print("{}\n", table.text());
 }
 
+// Tensors that differ in their types alone.
+std::size_t count_other_types(const DiffReport& report) {
+  return static_cast<std::size_t>(std::ranges::count_if(report.tensors, has_equal_numbers));
+}
+
+// ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes"; nothing for none.
+std::string equal_in_other_ways(const DiffReport& report, const DiffOptions& options) {
+  std::string text;
+  if (report.equal_as_numbers > 0)
+    text += fmt::format(", {} of these equal as numbers{}", report.equal_as_numbers,
+                        options.values ? "" : ": 0.0 and -0.0, or NaNs, have different bytes");
+  if (report.within_tolerance > 0)
+    text += fmt::format(", {} of these within the tolerance of {:g}", report.within_tolerance, options.tolerance);
+  return text;
+}
+
 void print_report(const DiffReport& report, const DiffArguments& options) {
   for (const Finding& warning : report.warnings) note(warning);
   print_fields(report, options);
   print_tensors(report, options);
+  if (const std::size_t count = count_other_types(report); count > 0)
+    fmt::print("{} {} equal as numbers, in another type; --values compares numbers alone\n", plural(count, "tensor"),
+               count == 1 ? "is" : "are");
   fmt::print("{} and {} differ, {} {} equal{}\n", plural(report.fields.size(), "field"),
              plural(report.tensors.size(), "tensor"), plural(report.equal_tensors, "tensor"),
-             report.equal_tensors == 1 ? "is" : "are",
-             report.equal_as_numbers > 0
-                 ? fmt::format(", {} of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes",
-                               report.equal_as_numbers)
-                 : "");
+             report.equal_tensors == 1 ? "is" : "are", equal_in_other_ways(report, options.diff));
 }
 
 std::string_view to_string(TensorDifference::What what) {
@@ -98,6 +124,9 @@ void print_json(const DiffReport& report) {
       entry.set("different", tensor.values->different);
       entry.set("max_abs", tensor.values->max_absolute);
       entry.set("rms", tensor.values->rms);
+      entry.set("max_rel", tensor.values->max_relative);
+      entry.set("snr_db", tensor.values->signal_to_noise_db);
+      entry.set("equal_as_numbers", has_equal_numbers(tensor));
     }
     json->value(entry);
     json.flush();
@@ -105,6 +134,7 @@ void print_json(const DiffReport& report) {
   json->end_array();
   json->member("equal_tensors", report.equal_tensors);
   json->member("equal_as_numbers", report.equal_as_numbers);
+  json->member("within_tolerance", report.within_tolerance);
   json->key("warnings");
   json->begin_array();
   for (const Finding& warning : report.warnings) json->value(warning.message);
@@ -113,10 +143,12 @@ void print_json(const DiffReport& report) {
   json.finish();
 }
 
-void compare(const DiffArguments& options) {
-  const Model a = open(options.a, options.read);
-  const Model b = open(options.b, options.read);
-  const DiffReport report = diff(a, b, make_progress(options.progress, "diff"), options.verify);
+void compare(DiffArguments& options) {
+  const Model a = open_model(options.a, options.read);
+  const Model b = open_model(options.b, options.read);
+  options.diff.progress = make_progress(options.progress, "diff");
+  const DiffReport report = diff(a, b, options.diff);
+  options.diff.progress = {};  // erases the bar
   if (options.json) {
     print_json(report);
   } else if (!options.progress.quiet) {
@@ -134,8 +166,13 @@ void add_diff(CLI::App& app) {
   command->add_option("A", options->a, "Model file or directory")->required();
   command->add_option("B", options->b, "Model file or directory")->required();
   command->add_flag("--json", options->json, "What differs as JSON, for scripts");
+  add_pattern_options(*command, options->diff.only, options->diff.skip, "Compare");
+  add_number(*command, "--tolerance", options->diff.tolerance, "Numbers that differ by at most this are equal",
+             {0.0, std::numeric_limits<double>::max()});
+  command->add_flag("--values", options->diff.values,
+                    "Compare names, shapes and numbers alone: metadata and types do not count");
   command->add_flag_callback(
-      "--no-verify", [options] { options->verify = false; },
+      "--no-verify", [options] { options->diff.verify = false; },
       "Trust the files: without it, their digests are compared with the bytes that are compared");
   add_progress_options(*command, options->progress, "Print nothing: the exit code is the answer");
   add_raw_option(*command, options->read);

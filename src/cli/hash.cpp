@@ -8,6 +8,8 @@
 #include <poise/hash.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/json_output.hpp"
+#include "cli/model_input.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
@@ -19,11 +21,30 @@ struct HashArguments {
   std::string path;
   ProgressOptions progress;
   ReadOptions read;
+  bool json = false;
 };
 
+// See docs/json.md.
+void print_json(const ModelHash& hash) {
+  JsonOutput json;
+  json->begin_object();
+  json->key("parts");
+  json->begin_array();
+  for (const PartHash& part : hash.parts) {
+    json->value(Attributes{{"tensor", part.tensor}, {"role", part.role}, {"sha256", part.sha256}});
+    json.flush();
+  }
+  json->end_array();
+  json->member("model", hash.model);
+  json->member("content", hash.content.empty() ? Value() : Value(hash.content));
+  json->end_object();
+  json.finish();
+}
+
 void print_hashes(const HashArguments& options) {
-  const Model model = open(options.path, options.read);
+  const Model model = open_model(options.path, options.read);
   const ModelHash result = hash(model, make_progress(options.progress, "hash"));
+  if (options.json) return print_json(result);
   for (const PartHash& part : result.parts)
     fmt::print("{}  {}/{}\n", part.sha256, printable(part.tensor), printable(part.role));
   fmt::print("{}  {}\n", result.model, "model");
@@ -38,6 +59,7 @@ void add_hash(CLI::App& app) {
                                          "Print the SHA-256 of every tensor part over decoded bytes, and one for the "
                                          "model; for zt, its content digest as well");
   command->add_option("PATH", options->path, "Model file or directory")->required();
+  command->add_flag("--json", options->json, "The hashes as JSON, for scripts");
   add_progress_options(*command, options->progress, "No progress");
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);

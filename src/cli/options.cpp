@@ -53,6 +53,16 @@ void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters) {
       ->allow_extra_args(false);
 }
 
+void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std::vector<std::string>& skip,
+                         const std::string& verb) {
+  command.add_option("--only", only, verb + " only tensors whose name matches")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+  command.add_option("--skip", skip, "Leave out tensors whose name matches")
+      ->type_name("GLOB")
+      ->allow_extra_args(false);
+}
+
 void add_raw_option(CLI::App& command, ReadOptions& options) {
   command.add_flag("--raw", options.raw,
                    "The tensors of a quantized directory as they stand, not those of a matrix as one");

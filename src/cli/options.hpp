@@ -18,6 +18,10 @@ void add_io_option(CLI::App& command, ReadOptions& options);
 // --lora PATH[:SCALE]
 void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters);
 
+// --only and --skip: globs over tensor names. `verb` begins their descriptions: "Take"
+void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std::vector<std::string>& skip,
+                         const std::string& verb);
+
 // --raw
 void add_raw_option(CLI::App& command, ReadOptions& options);
 

@@ -135,6 +135,11 @@ std::string plural(std::size_t count, std::string_view noun) {
 
 std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
 
+std::string decibels(double ratio) {
+  if (std::isnan(ratio)) return "NaN";
+  return ratio > 0 && std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
+}
+
 std::string clipped(std::string_view text, std::size_t columns) {
   std::size_t end = 0;
   for (std::size_t shown = 0; end < text.size(); ++end) {

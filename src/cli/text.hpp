@@ -28,6 +28,8 @@ void append_grouped(std::string& out, std::uint64_t number);
 std::string plural(std::size_t count, std::string_view noun);
 // Three significant digits; "NaN" for either sign.
 std::string short_number(double number);
+// A signal-to-noise ratio: "38.1"; "exact" for an infinite one.
+std::string decibels(double ratio);
 
 // Text from a file, safe for a terminal: control characters become \xNN.
 std::string printable(std::string_view text);
