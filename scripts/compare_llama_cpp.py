@@ -10,6 +10,7 @@ program that is called with a GGUF file, a text and a number, and prints "ids of
 For each architecture: a Hugging Face directory is written, and a GGUF file with the names, values and keys that
 llama.cpp's conversion/ gives that directory. Then:
   write    Poise makes the GGUF file of the directory: the same tensors, byte by byte, and the same hyperparameters
+  general  it has the keys "general.*" that llama.cpp's converter makes of the directory's name, card and configuration
   read     Poise reads the other file: the tensors of the directory, and its configuration
   again    Poise reads its own file: the same configuration
   tokens   llama.cpp runs both files, Poise the directory and both files: the same tokens. Both round activations to 8
@@ -21,6 +22,7 @@ Prints a table; exits with 1 where anything differs. "-" is what Poise refuses t
 import json
 import math
 import os
+import pathlib
 import shutil
 import struct
 import subprocess
@@ -32,6 +34,19 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOKENIZER = os.path.join(HERE, "..", "examples", "nano-mistral", "tokenizer.model")
 VOCABULARY, HIDDEN, HEADS, KEYS, INNER, EXPERTS = 960, 64, 4, 2, 96, 4
+CARD = """---
+license: apache-2.0
+language: [en, de]
+tags:
+- tiny
+pipeline_tag: text-generation
+base_model: acme/Base-7B-v0.3
+datasets:
+- roneneldan/TinyStories
+---
+# A model
+"""
+GENERATION = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05}
 TEXT, TOKENS = "Once upon a time there was a small bird that lived in a tall tree near the sea", 24
 
 
@@ -729,11 +744,28 @@ class Comparison:
             return error.strip().splitlines()[0] if error else "nothing"
         return [str(token) for token in json.loads(output)["tokens"]]
 
+    def general(self, directory, model):
+        """The keys that the converter's prepare_metadata() makes of the directory."""
+        writer = gguf.GGUFWriter(None, model.architecture)
+        for name, values in model.expected.items():
+            writer.add_tensor(
+                name, values, raw_dtype=gguf.GGMLQuantizationType.MXFP4 if values.dtype == np.uint8 else None
+            )
+        total, shared, experts, count = writer.get_total_parameter_count()
+        metadata = gguf.Metadata.load(None, pathlib.Path(directory), None, total)
+        if metadata.size_label is None:
+            metadata.size_label = gguf.size_label(total, shared, experts, count)
+        writer.add_type(gguf.GGUFType.MODEL)
+        metadata.set_gguf_meta_model(writer)
+        return {key: entry.value for key, entry in writer.kv_data[0].items() if key.startswith("general.")}
+
     def compare(self, name, model):
         problems = []
-        directory = os.path.join(self.folder, "model")
+        directory = os.path.join(self.folder, "Acme-1M-Chat-v0.2")
         shutil.rmtree(directory, ignore_errors=True)
         os.makedirs(directory)
+        open(os.path.join(directory, "README.md"), "w").write(CARD)
+        json.dump(GENERATION, open(os.path.join(directory, "generation_config.json"), "w"))
         json.dump(model.config, open(os.path.join(directory, "config.json"), "w"))
         write_safetensors(os.path.join(directory, "model.safetensors"), model.tensors)
         shutil.copy(TOKENIZER, directory)
@@ -751,6 +783,17 @@ class Comparison:
         if wrong:
             row["write"] = "differs"
             problems.append(f"written: {wrong}")
+
+        expected = self.general(directory, model)
+        found = {
+            key: value
+            for key, value in fields.items()
+            if key.startswith("general.") and key not in ("general.file_type", "general.quantization_version")
+        }
+        wrong = [f"{key}: {found.get(key)}" for key in expected.keys() | found if not same(found.get(key), expected.get(key))]
+        row["general"] = "differs" if wrong else "equal"
+        if wrong:
+            problems.append(f"general: {wrong}")
 
         reference = self.reference(model, written)
         back, again = os.path.join(self.folder, "back/"), os.path.join(self.folder, "again/")
@@ -838,7 +881,7 @@ def main():
 
     gguf = module
     failed = False
-    columns = ("write", "read", "again", "llama.cpp", "Poise")
+    columns = ("write", "general", "read", "again", "llama.cpp", "Poise")
     print("| model | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
     with tempfile.TemporaryDirectory() as folder:
         comparison = Comparison(sys.argv[1], sys.argv[3], folder)

@@ -17,7 +17,7 @@ ByteReader::ByteReader(const ByteRange& range, std::string context, std::uint64_
 
 void ByteReader::require(std::uint64_t length, std::string_view field) const {
   if (length <= remaining()) return;
-  fail(field, fmt::format("{} byte{} wanted, {} left", length, length == 1 ? "" : "s", remaining()), position_);
+  fail_at_end(field, fmt::format("{} byte{} wanted, {} left", length, length == 1 ? "" : "s", remaining()), position_);
 }
 
 const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) {
@@ -72,6 +72,11 @@ std::string ByteReader::describe(std::string_view field, std::string_view proble
                                  : fmt::format(": {} {}", frames_[i].noun, frames_[i].index);
   }
   return text + (field.empty() ? fmt::format(": {}", problem) : fmt::format(": {}: {}", field, problem));
+}
+
+void ByteReader::fail_at_end(std::string_view field, std::string problem, std::uint64_t offset) const {
+  if (!note_at_end_.empty()) problem += fmt::format(": {}", note_at_end_);
+  fail(field, problem, offset);
 }
 
 void ByteReader::fail(std::string_view field, std::string_view problem, std::uint64_t offset) const {

@@ -50,6 +50,9 @@ class ByteReader {
   float f32(std::string_view field) { return number<float>(field); }
   double f64(std::string_view field) { return number<double>(field); }
 
+  // Errors about bytes that are missing at the end of the range end with ": note". Requires: the text outlives this.
+  void set_note_at_end(std::string_view note) { note_at_end_ = note; }
+
   // The numbers that follow are big-endian, or little-endian.
   void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
@@ -82,6 +85,8 @@ class ByteReader {
   [[noreturn]] void fail(ErrorKind kind, std::string_view field, std::string_view problem, std::uint64_t offset) const;
   // Throws invalid_file unless the range ends at `size`, after the last `what`.
   void require_end(std::uint64_t size, std::string_view what) const;
+  // fail() for bytes that are missing at the end of the range: adds the note.
+  [[noreturn]] void fail_at_end(std::string_view field, std::string problem, std::uint64_t offset) const;
   // The message of fail() as a string, for warnings.
   std::string describe(std::string_view field, std::string_view problem) const;
 
@@ -115,6 +120,7 @@ class ByteReader {
   std::vector<std::byte> buffer_;  // holds window_ when the range is not resident
   std::array<Frame, kMaxDepth> frames_;
   std::size_t depth_ = 0;
+  std::string_view note_at_end_;
   bool big_endian_ = false;
 };
 

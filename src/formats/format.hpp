@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -138,10 +139,11 @@ struct Format {
   // Layouts besides dense that its files hold. Null: none.
   bool (*holds_layout)(const LayoutType& type) = nullptr;
   bool holds_more_parts = false;             // of dense tensors, besides data
+  bool has_whole_card = false;               // its files have each field of a card, known or not
   WeightReader weights = WeightReader::any;  // who reads its files, for weights stored in several ways
-  // True if files of such a model store this tensor's numbers as float32, whatever its type. Uses card and
-  // configuration of the model. Null: never.
-  bool (*stores_as_f32)(const Model& model, const Tensor& tensor) = nullptr;
+  // For files of such a model: true for a tensor whose numbers they store as float32, whatever its type. Looks at card
+  // and configuration of the model once, for all its tensors. Null: never.
+  std::function<bool(const Tensor& tensor)> (*stored_as_f32)(const Model& model) = nullptr;
 
   // How its files are found, in stages. First by magic: true if the file is certainly meant to be of this format. Looks
   // at a few bytes, never throws for their content. Null: the format has no magic of its own.
@@ -184,6 +186,8 @@ struct Format {
   bool (*transposes)(const Model& model, std::string_view tensor) = nullptr;
   // The digest of a model's content, if its Origin::format is `origin`.
   std::string (*content_digest)(const Model& model) = nullptr;
+  // Fills in empty fields of the card of a model with that origin, for a format with `has_whole_card`. Null: they stay.
+  void (*complete_card)(const Model& model, Card& card) = nullptr;
   std::string_view origin = {};
   // The name of an unknown type in any spelling of the format's versions.
   std::string_view (*unknown_type_name)(std::string_view spelled) = nullptr;
@@ -212,6 +216,9 @@ bool runs_along_columns(const Model& model, std::string_view tensor);
 
 // Format::content_digest of the model's original format; nothing if it has none.
 std::optional<std::string> content_digest(const Model& model);
+
+// Format::complete_card of the model's original format, for a file of the target.
+void complete_card(const Model& model, const Format& target, Card& card);
 
 // Format::unknown_type_name of any format, else the spelling itself.
 std::string_view unknown_type_name(std::string_view spelled);

@@ -376,7 +376,8 @@ Model open(const std::filesystem::path& path, const ReadOptions& options) {
 
 Model open(SourcePtr source, const ReadOptions& options) {
   const std::filesystem::path path = source->name();
-  return read_input({path, std::move(source)}, options).model;
+  const bool is_file = source->descriptor() >= 0;
+  return read_input({path, std::move(source), is_file}, options).model;
 }
 
 bool runs_along_columns(const Model& model, std::string_view tensor) {
@@ -391,6 +392,14 @@ std::optional<std::string> content_digest(const Model& model) {
       return format->content_digest(model);
   }
   return std::nullopt;
+}
+
+void complete_card(const Model& model, const Format& target, Card& card) {
+  if (!target.has_whole_card) return;
+  for (const Format* format : kFormats) {
+    if (format->complete_card != nullptr && format->origin == model.origin.format)
+      return format->complete_card(model, card);
+  }
 }
 
 std::string_view unknown_type_name(std::string_view spelled) {

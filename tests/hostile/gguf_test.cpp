@@ -1,9 +1,14 @@
 // Every rule of GGUF, broken once (the GGUF specification of ggml, and what its own reader checks).
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
 
+#include <poise/format.hpp>
+
 #include "formats/gguf/gguf_file.hpp"
+#include "support/bytes.hpp"
+#include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
 
 namespace poise::hostile {
@@ -39,6 +44,18 @@ std::string nested(std::size_t depth) {
 const HostileTable kTable("gguf", [] { return whole().bytes(); });
 
 TEST(HostileGguf, TheFileThatIsBrokenIsSound) { expect_sound("hostile.gguf", whole()); }
+
+// Wherever a download ends, the message says so.
+TEST(HostileGguf, ACutFileSaysThatItIsCutOff) {
+  const std::string bytes = whole().bytes();
+  for (std::size_t length = 1; length < bytes.size(); ++length) {
+    if (bytes.find_first_not_of('\0', length) == std::string::npos) break;  // padding, which may be missing
+    const std::string cut = bytes.substr(0, length);
+    EXPECT_THAT(support::error_of([&] { open(support::source(cut, "cut.gguf")); }).message(),
+                testing::HasSubstr("the file is cut off"))
+        << length << " of " << bytes.size();
+  }
+}
 
 TEST(HostileGguf, Start) {
   expect_refused("hostile.gguf",

@@ -8,6 +8,7 @@
 #include <poise/format.hpp>
 #include <poise/verify.hpp>
 
+#include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "support/hostile_cases.hpp"
@@ -217,6 +218,17 @@ TEST(HostileOnnx, HardLinksAreRefused) {
   EXPECT_THAT(message(), HasSubstr("has 2 names (hard links)"));
   std::filesystem::remove(directory / "secret");
   EXPECT_EQ(open(directory / "model" / "model.onnx").size(), 1U);
+}
+
+// Bytes in memory are in no directory, whatever their name.
+TEST(HostileOnnx, AModelInMemoryOpensNoOtherFile) {
+  const support::TemporaryDirectory directory;
+  const std::string bytes = with(tensor(external("weights"))).bytes();
+  support::put(directory / "model.onnx", bytes);
+  support::put(directory / "weights", std::string(8, '\0'));
+  EXPECT_EQ(open(directory / "model.onnx").size(), 1U);
+  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, directory / "model.onnx")); }).message(),
+              HasSubstr("the model is in memory, and its numbers are in the file weights"));
 }
 
 TEST(HostileOnnx, OtherFiles) {

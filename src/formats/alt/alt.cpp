@@ -33,6 +33,7 @@ const Format kAltV2 = {
     .options = {.dialect = true},
     .holds_bf16 = false,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::affine; },
+    .has_whole_card = true,
     .sniff = is_v2,
     .read = alt::read_v2,
     .prepare = prepare_with<alt::plan_v2, alt::write_v2, alt::losses_v2>,

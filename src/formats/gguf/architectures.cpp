@@ -78,6 +78,14 @@ const Architecture* architecture_of(std::string_view model_type) {
   return row == kArchitectures.end() ? nullptr : *row;
 }
 
+std::vector<std::string_view> model_types() {
+  std::vector<std::string_view> types;
+  for (const Architecture* row : kArchitectures) {
+    if (std::ranges::find(types, row->model_type) == types.end()) types.push_back(row->model_type);
+  }
+  return types;
+}
+
 std::optional<TensorName> canonical_name(const Architecture& architecture, std::string_view gguf) {
   return translated(architecture, gguf, &NameRow::gguf, &NameRow::canonical, kLayers, architecture.layers);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace poise::gguf {
 
@@ -90,6 +91,8 @@ struct Architecture {
 const Architecture* architecture_named(std::string_view name, bool has_experts);
 // The architecture to which a family is converted.
 const Architecture* architecture_of(std::string_view model_type);
+// The families that are converted.
+std::vector<std::string_view> model_types();
 
 struct TensorName {
   std::string name;

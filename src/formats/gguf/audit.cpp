@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +33,7 @@ class FileAudit {
     HeaderReader header(range);
     header.metadata([&](std::string_view key, MetadataValue& value) {
       if (key == kAlignmentKey) alignment_ = value.unsigned_integer().value_or(kUsualAlignment);
+      if (key == kTokens) check_tokens(value);
     });
     header.tensors([&](TensorInfo info) {
       offsets_.push_back(info.offset);
@@ -54,6 +56,30 @@ class FileAudit {
   }
 
  private:
+  static constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+
+  // llama.cpp ends at two tokens of one text. It names empty ones itself.
+  void check_tokens(MetadataValue& value) {
+    std::unordered_map<std::string, std::size_t> first_with;
+    std::size_t id = 0;
+    std::string first;
+    std::size_t more = 0;
+    const std::uint64_t at = value.position();
+    value.texts([&](std::string_view text) {
+      if (const auto [found, is_new] = first_with.try_emplace(std::string(text), id); !is_new && !text.empty()) {
+        more += first.empty() ? 0 : 1;
+        if (first.empty())
+          first = fmt::format("tokens {} and {} have one text, {}", found->second, id, to_json(Value(text)));
+      }
+      ++id;
+    });
+    if (first.empty()) return;
+    findings_.push_back({Severity::warning,
+                         fmt::format("{}: {}{}: llama.cpp ends when it loads the file", kTokens, first,
+                                     more == 0 ? "" : fmt::format(", as {} more do", more)),
+                         source_->name(), at});
+  }
+
   void warn(const TensorInfo& info, const std::string& problem) {
     findings_.push_back(
         {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});

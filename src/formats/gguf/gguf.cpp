@@ -31,7 +31,7 @@ const Format kGguf = {
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType& type) { return &type == &layouts::blocks; },
     .weights = WeightReader::llama_cpp,
-    .stores_as_f32 = gguf::stores_as_f32,
+    .stored_as_f32 = gguf::stored_as_f32,
     .sniff = sniff,
     .read = gguf::read,
     .prepare = gguf::prepare,

@@ -20,6 +20,7 @@ namespace poise::gguf {
 namespace {
 
 constexpr std::string_view kContext = "gguf";
+constexpr std::string_view kCut = "the file is cut off or damaged";
 
 // By ValueType; 0: a length comes first.
 constexpr std::array<std::uint8_t, 13> kValueBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -47,6 +48,7 @@ std::string_view to_string(ValueType type) {
 
 HeaderReader::HeaderReader(const ByteRange& range)
     : in_(range, std::string(kContext)), budget_(std::min(range.size(), kMostValueText)) {
+  in_.set_note_at_end(kCut);
   if (in_.text(kMagic.size(), "magic number") != kMagic) in_.fail("magic number", "expected \"GGUF\"", 0);
   const std::uint64_t at = in_.position();
   version_ = in_.u32("version");
@@ -69,7 +71,7 @@ HeaderReader::HeaderReader(const ByteRange& range)
   const auto require = [&](std::string_view field, std::uint64_t count, std::uint64_t least, std::uint64_t most,
                            std::uint64_t offset) {
     if (count > in_.remaining() / least)
-      in_.fail(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
+      in_.fail_at_end(field, fmt::format("{} do not fit the {} bytes that are left", count, in_.remaining()), offset);
     if (count > most)
       in_.fail(ErrorKind::unsupported, field, fmt::format("{}, at most {} are allowed", count, most), offset);
   };
@@ -83,10 +85,10 @@ std::uint64_t HeaderReader::count(std::string_view field, std::uint64_t least) {
   const std::uint64_t at = in_.position();
   const std::uint64_t count = length(field);
   if (count > in_.remaining() / least)
-    in_.fail(field,
-             fmt::format("{} items of {} bytes or more do not fit the {} bytes that are left", count, least,
-                         in_.remaining()),
-             at);
+    in_.fail_at_end(field,
+                    fmt::format("{} items of {} bytes or more do not fit the {} bytes that are left", count, least,
+                                in_.remaining()),
+                    at);
   return count;
 }
 

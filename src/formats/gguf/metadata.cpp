@@ -25,9 +25,21 @@ namespace {
 constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::string_view kRepository = "general.base_model.0.repo_url";
 constexpr std::string_view kHuggingFace = "https://huggingface.co/";
+constexpr std::string_view kEmbedding = "token_embd.weight";
 
 bool is_split_key(std::string_view key) {
   return key == "split.no" || key == "split.count" || key == "split.tensors.count";
+}
+
+// transformers stops at the ids of config.json. A file without poise.config is of another program, where the
+// vocabulary alone has them.
+void set_special_ids(Attributes& config, const SpecialIds& ids) {
+  const auto set = [&](const char* key, std::int32_t id) {
+    if (id >= 0) config.set(key, std::int64_t{id});
+  };
+  set("bos_token_id", ids.bos_id);
+  set("eos_token_id", ids.eos_id);
+  set("pad_token_id", ids.pad_id);
 }
 
 }  // namespace
@@ -128,10 +140,12 @@ void Metadata::take_part_of_config(Model& model, const Attributes& rest, const s
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
   take_card(model.card);
   const std::optional<Attributes> rest = take_rest(path);
+  model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   if (has_hyperparameters()) {
     take(kArchitecture);
     const auto unreadable = unreadable_hyperparameter(entries_, *architecture_);
     Attributes config = config_in(entries_, *architecture_, model, factors);
+    if (!rest) set_special_ids(config, tokens_->special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
     try {
       take_config(model, std::move(config), path);
@@ -153,7 +167,6 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     take("general.file_type");
   }
   take_number("general.quantization_version");  // follows from the tensors
-  model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   tokens_->give_back(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });

@@ -125,7 +125,8 @@ class TensorAdder {
       const std::uint64_t needed = saturating_add(file_->data_begin, saturating_add(info.offset, bytes));
       fail(info,
            fmt::format(
-               "{} bytes at offset {} reach beyond the data, which have {}: the file needs at least {} bytes, has {}",
+               "{} bytes at offset {} reach beyond the data, which have {}: the file is cut off: it needs at least {} "
+               "bytes, has {}",
                bytes, info.offset, file_->data_bytes, needed, file_->source->size()));
     }
   }
@@ -236,10 +237,17 @@ class TensorAdder {
 // Opens the other parts of a split model. The first has the metadata.
 std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
   std::vector<File> files;
-  require_edited(input.path);
+  if (input.has_folder) require_edited(input.path);
   files.push_back(read_file(input.source));
   const Split split = files.front().metadata->split();
   if (split.count < 2) return files;
+  if (!input.has_folder) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("gguf: this is part {} of {} in memory, where the other parts cannot be found: open the "
+                            "first file by its path",
+                            split.number + 1, split.count),
+                input.path.string());
+  }
   const std::string name = input.path.filename().string();
   const auto prefix = split_prefix(name, split.number, split.count);
   if (!prefix) {

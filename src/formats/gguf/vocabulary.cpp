@@ -1,11 +1,13 @@
 #include "formats/gguf/vocabulary.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
@@ -14,9 +16,11 @@
 #include "numeric/shortest.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/gguf/form.hpp"
+#include "tokenizer/gguf/repeated_tokens.hpp"
 #include "tokenizer/gguf/texts.hpp"
 #include "tokenizer/pipeline/first_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/tokens/byte_piece.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::gguf {
@@ -46,16 +50,64 @@ bool has_token(const Value* value, std::size_t count) {
   return id != nullptr && *id < count;
 }
 
-// Files may name special tokens that they lack: one after the last, or -1. llama.cpp ignores these.
-void warn_of_ids(const Metadata& metadata, std::size_t count, std::vector<Finding>& warnings, const std::string& path) {
-  for (const auto& [key, value] : metadata.entries().rest()) {
-    if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count)) continue;
-    warnings.push_back(
-        {Severity::warning,
-         fmt::format("gguf: metadata: {} is {}, there are {} tokens: it is not used", key, to_json(value), count),
-         path,
-         {}});
+std::string key_of(std::string_view name) { return std::string(kTokenizer).append(name); }
+
+// Where files lack keys, or name special tokens that they lack (one after the last, or -1), llama.cpp takes defaults.
+class DefaultValues {
+ public:
+  // `model`: tokenizer.ggml.model.
+  DefaultValues(const Metadata& metadata, std::string_view model, std::size_t count)
+      : metadata_(metadata),
+        model_(model),
+        count_(count),
+        pre_(name_in(metadata.find(key_of("pre")))),
+        ids_(default_gguf_ids(model, pre_)) {}
+
+  // Of a special token; -1: none.
+  std::int32_t id(std::string_view key) const {
+    constexpr std::array kIds = std::to_array<std::pair<std::string_view, std::int32_t SpecialIds::*>>(
+        {{"bos_token_id", &SpecialIds::bos_id},
+         {"eos_token_id", &SpecialIds::eos_id},
+         {"unknown_token_id", &SpecialIds::unk_id}});
+    const auto* row = std::ranges::find(kIds, key, &std::pair<std::string_view, std::int32_t SpecialIds::*>::first);
+    const std::int32_t usual = row == kIds.end() ? -1 : ids_.*(row->second);
+    return usual >= 0 && static_cast<std::size_t>(usual) < count_ ? usual : -1;
   }
+
+  void warn(bool has_types, std::vector<Finding>& warnings, const std::string& path) const {
+    const auto add = [&](std::string message) {
+      warnings.push_back({Severity::warning, "gguf: metadata: " + std::move(message), path, {}});
+    };
+    for (const auto& [key, value] : metadata_.entries().rest()) {
+      if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count_)) continue;
+      const std::int32_t usual = id(std::string_view(key).substr(kTokenizer.size()));
+      add(fmt::format("{} is {}, there are {} tokens: {}", key, to_json(value), count_,
+                      usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, takes its place", usual)));
+    }
+    std::vector<std::string> missing;
+    if (model_ == "llama" && !has_types) missing.push_back(key_of("token_type") + " (bytes are found by their texts)");
+    if (model_ == "gpt2" && pre_.empty())
+      missing.push_back(key_of("pre") + " (\"default\": texts may become other tokens than in training)");
+    for (const std::string_view name : {"bos_token_id", "eos_token_id"}) {
+      const bool is_used = name != "bos_token_id" || model_ == "llama";
+      if (is_used && id(name) >= 0 && metadata_.find(key_of(name)) == nullptr)
+        missing.push_back(fmt::format("{} ({})", key_of(name), id(name)));
+    }
+    if (!missing.empty())
+      add(fmt::format("llama.cpp's defaults take the place of missing keys: {}", fmt::join(missing, ", ")));
+  }
+
+ private:
+  const Metadata& metadata_;
+  std::string_view model_;
+  std::size_t count_;
+  std::string pre_;
+  SpecialIds ids_;
+};
+
+// For a vocabulary whose types are missing.
+TokenType type_by_text(std::string_view text) {
+  return byte_of_piece(text) ? TokenType::byte : TokenType::normal;
 }
 
 }  // namespace
@@ -107,30 +159,39 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
 
 std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Finding>& warnings,
                                              const std::string& path) {
-  if (!tokens_) return std::nullopt;
-  warn_of_ids(metadata, tokens_->size(), warnings, path);
+  if (!tokens_) {
+    const std::string name = name_in(metadata.find(key_of("model")));
+    if (name == kNoTokenizer || name == "no_vocab") metadata.take(key_of("model"));
+    return std::nullopt;
+  }
+  if (scores_ && scores_->size() != tokens_->size())
+    fail("scores", fmt::format("{} of them for {} tokens", scores_->size(), tokens_->size()), path);
+  if (types_ && types_->size() != tokens_->size())
+    fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), tokens_->size()), path);
   const std::size_t count = tokens_->size();
-  if (scores_ && scores_->size() != count)
-    fail("scores", fmt::format("{} of them for {} tokens", scores_->size(), count), path);
-  if (types_ && types_->size() != count)
-    fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), count), path);
-  const Value* model = metadata.find(std::string(kTokenizer) + "model");
-  if (model == nullptr || *model != Value("llama")) return std::nullopt;
+  const std::string model = name_in(metadata.find(key_of("model")));
+  const DefaultValues defaults(metadata, model, count);
+  defaults.warn(types_.has_value(), warnings, path);
+  const auto find_id = [&](std::string_view name, std::int32_t absent) {
+    const Value* value = metadata.find(key_of(name));
+    return has_token(value, count) ? static_cast<std::int32_t>(*value->get_if<std::uint64_t>()) : absent;
+  };
+  ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.id("bos_token_id") : -1),
+          .eos_id = find_id("eos_token_id", defaults.id("eos_token_id")),
+          .pad_id = find_id("padding_token_id", -1),
+          .unk_id = find_id("unknown_token_id", defaults.id("unknown_token_id"))};
+  if (model != "llama") return std::nullopt;
   metadata.take(std::string(kTokenizer) + "model");
   Vocabulary vocabulary;
   vocabulary.reserve(count, tokens_->arena.size());
-  const auto take_id = [&](std::string_view name) -> std::int32_t {
-    const std::string key = std::string(kTokenizer) + std::string(name);
-    if (!has_token(metadata.find(key), count)) return -1;
-    return static_cast<std::int32_t>(metadata.take_number(key).value_or(-1));
-  };
-  vocabulary.bos_id = take_id("bos_token_id");
-  vocabulary.eos_id = take_id("eos_token_id");
-  vocabulary.unk_id = take_id("unknown_token_id");
-  vocabulary.pad_id = take_id("padding_token_id");
+  vocabulary.special_ids() = ids_;
+  for (const std::string_view name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"}) {
+    const std::string key = key_of(name);
+    if (has_token(metadata.find(key), count)) metadata.take(key);
+  }
   vocabulary.max_length = static_cast<std::int32_t>(metadata.take_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
-    const TokenType type = types_ ? type_of((*types_)[id]) : TokenType::normal;
+    const TokenType type = types_ ? type_of((*types_)[id]) : type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, special_type(type, vocabulary, id));
   }
   const auto take_flag = [&](std::string_view name, bool usual) {
@@ -195,9 +256,10 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   out.text(prefix + "model", form.model);
   if (!out.has(prefix + "pre")) out.text(prefix + "pre", form.pre);
   ByteWriter& texts = out.array(prefix + "tokens", ValueType::text, count);
-  for (const std::string& text : form.tokens) KeyValues::append_text(texts, text);
-  for (std::uint64_t i = 0; i < padding; ++i)
-    KeyValues::append_text(texts, fmt::format("[PAD{}]", vocabulary.size() + i));
+  std::vector<std::string> tokens = form.tokens;
+  for (std::uint64_t i = 0; i < padding; ++i) tokens.push_back(fmt::format("[PAD{}]", vocabulary.size() + i));
+  name_repeated_tokens(tokens);  // a token may have the text of padding
+  for (const std::string& text : tokens) KeyValues::append_text(texts, text);
   if (!form.scores.empty()) {
     ByteWriter& scores = out.array(prefix + "scores", ValueType::f32, count);
     for (const float score : form.scores) scores.f32(score);
@@ -243,12 +305,13 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
 
 }  // namespace
 
-std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embeddings, KeyValues* out) {
+std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
+                                          KeyValues* out) {
   const bool has_more = embeddings > 0 && model.vocabulary->size() > embeddings;
   const std::optional<Vocabulary> fitting =
       has_more ? std::optional(first_tokens(*model.vocabulary, static_cast<std::size_t>(embeddings))) : std::nullopt;
   const Vocabulary& vocabulary = fitting ? *fitting : *model.vocabulary;
-  GgufForm form = gguf_form(vocabulary, name_in(model.attributes.find(kName)));
+  GgufForm form = gguf_form(vocabulary, name);
   std::vector<std::string> losses = std::move(form.losses);
   if (has_more) {
     losses.push_back(fmt::format(

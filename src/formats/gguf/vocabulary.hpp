@@ -17,14 +17,16 @@ namespace poise::gguf {
 
 // The prefix of vocabularies' keys.
 inline constexpr std::string_view kTokenizer = "tokenizer.ggml.";
+inline constexpr std::string_view kNoTokenizer = "none";  // the model of a file without tokens; also "no_vocab"
 
 // The type of a token after the vocabulary is written and read again.
 TokenType read_type(const Vocabulary& vocabulary, std::size_t id);
 
 // Appends the keys of a model's vocabulary, except those that exist; to null: nothing. Returns what a reader loses, one
-// sentence each. `embeddings`: rows of the embedding, which llama.cpp requires as the number of tokens; 0: unknown.
-// Requires: the model has a vocabulary.
-std::vector<std::string> write_vocabulary(const Model& model, std::uint64_t embeddings, KeyValues* out);
+// sentence each. `name`: general.name. `embeddings`: rows of the embedding, which llama.cpp requires as the number of
+// tokens; 0: unknown. Requires: the model has a vocabulary.
+std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
+                                          KeyValues* out);
 
 // The arrays, read with the header: as values they would take many times the memory.
 class Tokens {
@@ -33,8 +35,12 @@ class Tokens {
   bool take(std::string_view key, MetadataValue& value, HeaderReader& header);
 
   // Nothing if there is none, or one of an unsupported kind: then give_back() has the arrays. Takes the keys that it
-  // understands. Warns of ids without a token. Throws invalid_file for arrays that do not match.
+  // understands. Warns of ids without a token, and of missing keys with a default. Throws invalid_file for arrays that
+  // do not match.
   std::optional<Vocabulary> vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path);
+
+  // Of the last vocabulary(), of any kind.
+  const SpecialIds& special_ids() const { return ids_; }
 
   // Appends arrays that made no vocabulary as values.
   void give_back(std::vector<Attributes::Entry>& entries);
@@ -48,6 +54,7 @@ class Tokens {
       return std::string_view(arena).substr(i == 0 ? 0 : ends[i - 1], ends[i] - (i == 0 ? 0 : ends[i - 1]));
     }
   };
+  SpecialIds ids_;
   std::optional<Texts> tokens_;
   std::optional<Texts> merges_;
   std::optional<std::vector<float>> scores_;

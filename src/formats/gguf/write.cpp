@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 #include <poise/values.hpp>
@@ -167,6 +168,18 @@ void require_own_adapter(const Model& model) {
       .with({.kind = Remedy::Kind::lora, .value = model.origin.path.string()});
 }
 
+// GGUF files are for llama.cpp. A model that says what it is has to be one whose names in llama.cpp Poise writes.
+void require_runnable(const Model& model) {
+  const std::string& type = model.card.model_type;
+  const bool has_config = model.config || !model.config_json.empty();
+  if (type.empty() || !has_config || model.origin.format.starts_with("gguf") || architecture_of(type) != nullptr) return;
+  throw Error(ErrorKind::unsupported,
+              fmt::format("gguf: llama.cpp could not run the file: Poise writes llama.cpp's names for {}, not for {} "
+                          "models. zt, safetensors and huggingface hold the model; llama.cpp's own "
+                          "convert_hf_to_gguf.py may convert a Hugging Face directory",
+                          fmt::join(model_types(), ", "), type));
+}
+
 class GgufFile final : public PreparedFile {
  public:
   GgufFile(const Model& model, const WriteOptions& options)
@@ -177,9 +190,10 @@ class GgufFile final : public PreparedFile {
                               kLeastAlignment, kMaxAlignment, alignment_));
     }
     require_own_adapter(model);
+    require_runnable(model);
     add_tensors(model, preparer_);
     metadata_ = metadata_of(model, preparer_.architecture(), preparer_.hyperparameters(),
-                            file_type(tensors_, model.origin.recipe));
+                            file_type(tensors_, model.origin.recipe), counted());
     cut(options.shard_size);
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
@@ -244,6 +258,13 @@ class GgufFile final : public PreparedFile {
   }
 
  private:
+  std::vector<CountedTensor> counted() const {
+    std::vector<CountedTensor> tensors;
+    tensors.reserve(tensors_.size());
+    for (const Stored& tensor : tensors_) tensors.push_back({tensor.name, tensor.shape});
+    return tensors;
+  }
+
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;
     for (const Part& part : parts_) sum += part.header.size() + part.data_bytes;
@@ -353,8 +374,9 @@ bool transposes(const Model& model, std::string_view tensor) {
   return name && name->change == Change::transposed && architecture_for(model) != nullptr;
 }
 
-bool stores_as_f32(const Model& model, const Tensor& tensor) {
-  return is_vector(tensor) && architecture_for(model) != nullptr;
+std::function<bool(const Tensor&)> stored_as_f32(const Model& model) {
+  const bool is_known = architecture_for(model) != nullptr;
+  return [is_known](const Tensor& tensor) { return is_known && is_vector(tensor); };
 }
 
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {

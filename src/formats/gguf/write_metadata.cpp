@@ -18,6 +18,8 @@
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
+#include "tokenizer/gguf/repeated_tokens.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -26,18 +28,6 @@ constexpr std::uint32_t kQuantizationVersion = 2;
 
 // They follow from the tensors.
 constexpr std::array<std::string_view, 2> kImplied = {"torch_dtype", "dtype"};
-
-void write_card(const Card& card, KeyValues& out) {
-  const auto write = [&](std::string_view key, const std::string& text) {
-    if (!text.empty() && !out.has(key)) out.text(key, text);
-  };
-  write("general.author", card.author);
-  write("general.license", card.license);
-  write("general.uuid", card.uuid);
-  write(kCreatedKey, card.created_at);
-  write(kModifiedKey, card.last_modified);
-  if (!card.base_model.empty()) write("general.base_model.0.repo_url", "https://huggingface.co/" + card.base_model);
-}
 
 bool is_same(const Value& a, const Value& b) {
   const auto number = [](const Value& value) {
@@ -107,12 +97,13 @@ Attributes keys_beside_entries(const Model& model, const Architecture& architect
   return rest;
 }
 
-// The same as JSON text; all keys if there are no entries. Empty if there are none.
+// The same as JSON text, "{}" where there are none: a file without poise.config is of another program, whose reader
+// adds keys. All keys if there are no entries; empty if there is no configuration.
 std::string rest_of(const Model& model, const Architecture* architecture, const Hyperparameters& hyperparameters) {
   if (architecture == nullptr) return model.config || !model.config_json.empty() ? config_text(model) : std::string();
   const Attributes rest = keys_beside_entries(model, *architecture, hyperparameters);
   require_finite(rest);
-  return rest.empty() ? std::string() : to_json(rest);
+  return to_json(rest);
 }
 
 // The rows of the embedding; 0: unknown.
@@ -122,6 +113,17 @@ std::uint64_t embedding_rows(const Model& model, const Architecture* architectur
   const auto name = canonical_name(*architecture, kEmbedding);
   const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbedding);
   return embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
+}
+
+bool has_tokens(const Model& model) {
+  return model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
+}
+
+// llama.cpp loads a file without tokens only if it says that there are none, and how many ids there are.
+void write_no_vocabulary(std::uint64_t rows, const Architecture& architecture, KeyValues& out) {
+  out.text(fmt::format("{}model", kTokenizer), kNoTokenizer);
+  const std::string size = fmt::format("{}.vocab_size", architecture.name);
+  if (rows > 0 && !out.has(size)) out.u32(size, rows);
 }
 
 std::vector<std::string> losses_beside_vocabulary(const Model& model, const Architecture* architecture) {
@@ -134,9 +136,8 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
                          : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}",
                                        model.card.model_type));
   }
-  const bool has_tokens = model.vocabulary || model.attributes.find(fmt::format("{}model", kTokenizer)) != nullptr;
-  if (architecture != nullptr && !has_tokens)
-    losses.emplace_back("llama.cpp will not load the file: the model has no vocabulary");
+  if (architecture != nullptr && !has_tokens(model))
+    losses.emplace_back("llama.cpp runs the file with ids of tokens alone: the model has no vocabulary");
   if (lacks_output(model))
     losses.emplace_back(
         "llama.cpp takes the embedding for the output matrix that the model lacks: vectors are right, text is not");
@@ -202,12 +203,42 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
   out.value(key, value, type != model.origin.attribute_types.end() ? entry_type_named(type->second) : std::nullopt);
 }
 
+// The attributes to write instead of those that describe a vocabulary in which two tokens have one text.
+Attributes attributes_of_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
+  Attributes changed;
+  const std::string key = fmt::format("{}tokens", kTokenizer);
+  const Value* value = attributes.find(key);
+  const auto* items = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  if (items == nullptr) return changed;
+  std::vector<std::string> tokens;
+  tokens.reserve(items->size());
+  for (const Value& item : *items) {
+    const auto* text = item.get_if<std::string>();
+    tokens.push_back(text == nullptr ? std::string() : *text);
+  }
+  const std::vector<std::size_t> repeated = name_repeated_tokens(tokens);
+  if (repeated.empty()) return changed;
+  losses.push_back(loss_of_repeated_tokens(repeated));
+  Value::Array named = *items;
+  for (const std::size_t id : repeated) named[id] = std::move(tokens[id]);
+  changed.set(key, std::move(named));
+  const std::string types_key = fmt::format("{}token_type", kTokenizer);
+  const Value* types = attributes.find(types_key);
+  const auto* numbers = types == nullptr ? nullptr : types->get_if<Value::Array>();
+  if (numbers == nullptr || numbers->size() != tokens.size()) return changed;
+  Value::Array unused = *numbers;
+  for (const std::size_t id : repeated) unused[id] = Value(std::int64_t{token_type_number(TokenType::unused)});
+  changed.set(types_key, std::move(unused));
+  return changed;
+}
+
 bool is_writable_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKeyBytes && is_utf8(key); }
 
 }  // namespace
 
 WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
-                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type) {
+                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
+                            const std::vector<CountedTensor>& tensors) {
   WrittenMetadata written;
   KeyValues& out = written.entries;
   const std::string_view named = architecture != nullptr ? architecture->name : std::string_view(model.card.model_type);
@@ -216,23 +247,28 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = rest_of(model, architecture, hyperparameters);
   // Keys of the model's own file that Poise has not written.
-  for (const auto& [key, value] : model.attributes) {
+  const Attributes changed = attributes_of_unique_tokens(model.attributes, written.losses);
+  for (const auto& [key, original] : model.attributes) {
+    const Value& value = changed.find(key) != nullptr ? *changed.find(key) : original;
     const bool is_said = key == kAlignmentKey || (key == kConfigKey && !rest.empty());
     if (is_writable_key(key) && !out.has(key) && !is_said) write_attribute(key, value, model, named, out);
   }
-  write_card(model.card, out);
+  WrittenGeneral general = write_general(model, architecture != nullptr, tensors, out);
+  std::ranges::move(general.losses, std::back_inserter(written.losses));
   if (architecture != nullptr) {
     for (const auto& [key, value] : hyperparameters.entries) {
       if (!out.has(key)) out.value(key, value);  // an attribute has a value for each layer
     }
   }
   if (!rest.empty()) out.text(kConfigKey, rest);
-  written.losses = hyperparameters.differences;
+  std::ranges::copy(hyperparameters.differences, std::back_inserter(written.losses));
   if (model.vocabulary) {
     KeyValues* const to = out.has(std::string(kTokenizer) + "tokens") ? nullptr : &out;
-    std::ranges::move(write_vocabulary(model, embedding_rows(model, architecture), to),
+    std::ranges::move(write_vocabulary(model, general.name, embedding_rows(model, architecture), to),
                       std::back_inserter(written.losses));
   }
+  if (architecture != nullptr && !has_tokens(model))
+    write_no_vocabulary(embedding_rows(model, architecture), *architecture, out);
   std::ranges::move(losses_beside_vocabulary(model, architecture), std::back_inserter(written.losses));
   return written;
 }

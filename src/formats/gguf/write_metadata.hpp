@@ -9,6 +9,7 @@
 #include <poise/model.hpp>
 
 #include "formats/gguf/architectures.hpp"
+#include "formats/gguf/general_keys.hpp"
 #include "formats/gguf/hyperparameters.hpp"
 #include "formats/gguf/key_values.hpp"
 
@@ -20,8 +21,9 @@ struct WrittenMetadata {
 };
 
 // `hyperparameters`: those of the architecture. `file_type`: llama.cpp's number for the types of most tensors, if it
-// has one.
+// has one. `tensors`: all of the file.
 WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
-                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type);
+                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
+                            const std::vector<CountedTensor>& tensors);
 
 }  // namespace poise::gguf

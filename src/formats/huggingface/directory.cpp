@@ -35,7 +35,7 @@ void DirectoryReader::record(std::string_view name, const Source& source) {
   size_ += source.size();
 }
 
-std::vector<DirectoryFile> DirectoryReader::other_files() {
+std::vector<DirectoryFile> DirectoryReader::other_files(std::vector<Finding>& warnings) {
   std::vector<DirectoryFile> files;
   const auto add = [&](std::string_view name) {
     if (!container_.has_file(name)) return;
@@ -43,12 +43,16 @@ std::vector<DirectoryFile> DirectoryReader::other_files() {
     const auto found = std::ranges::find(opened_, path, [](const SourcePtr& source) { return source->name(); });
     try {
       files.push_back({std::string(name), found != opened_.end() ? *found : open(name)});
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
+      warnings.push_back({Severity::warning, fmt::format("it is not copied into another directory: {}", error.message()),
+                          path, error.offset()});
     }
   };
   std::ranges::for_each(kTokenizerFiles, add);
   std::ranges::for_each(additional_templates(container_), add);
   add(kGeneration);
+  if (readme_) files.push_back({std::string(kReadme), readme_});
   return files;
 }
 
@@ -62,9 +66,11 @@ std::string DirectoryReader::text(std::string_view name) {
 
 std::string DirectoryReader::readme() {
   if (!container_.has_file(kReadme)) return {};
-  const SourcePtr source = container_.open(kReadme);
-  record(kReadme, *source);
-  return read_text(*source, std::min(source->size(), kFrontMatterBytes));
+  if (!readme_) {
+    readme_ = container_.open(kReadme);
+    record(kReadme, *readme_);
+  }
+  return read_text(*readme_, std::min(readme_->size(), kFrontMatterBytes));
 }
 
 Attributes DirectoryReader::json_object(std::string_view name, std::vector<Finding>& warnings) {

@@ -30,13 +30,14 @@ class DirectoryReader {
   // Throws what Source::open() throws.
   SourcePtr open(std::string_view name);
 
-  // Files whose bytes are written again if the model has not changed them. Skips unreadable files that were not needed.
-  std::vector<DirectoryFile> other_files();
+  // Files whose bytes are written again if the model has not changed them. Warns of one that cannot be decoded and was
+  // not needed. Throws io.
+  std::vector<DirectoryFile> other_files(std::vector<Finding>& warnings);
 
   // Throws invalid_file for more than 256 MiB.
   std::string text(std::string_view name);
 
-  // The begin of the model card, which is not part of the model: it may be absent, empty or anything else.
+  // The beginning of the model card, which is not part of the model: it may be absent, empty or anything else.
   std::string readme();
 
   // Warns of numbers that JSON lacks, and of those that are not kept exactly. Throws invalid_file.
@@ -52,6 +53,7 @@ class DirectoryReader {
   const Container& container_;
   std::vector<std::filesystem::path> files_;
   std::vector<SourcePtr> opened_;
+  SourcePtr readme_;
   std::uint64_t size_ = 0;
 };
 

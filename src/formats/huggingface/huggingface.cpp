@@ -27,7 +27,7 @@
 #include "formats/faulty_model.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
-#include "formats/huggingface/front_matter.hpp"
+#include "formats/front_matter.hpp"
 #include "formats/huggingface/list_keys.hpp"
 #include "formats/huggingface/locate_weights.hpp"
 #include "formats/huggingface/names.hpp"
@@ -126,7 +126,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
                               fmt::format("there is no {}: the tensors are read, and what their file says", kConfig),
                               directory.path().string(), std::nullopt});
   }
-  const std::vector<fs::path> weights = read_tensors(model, directory, found);
+  (void)read_tensors(model, directory, found);
   if (auto resolved = resolve_aliases(model)) model = *std::move(resolved);
   if (!has_config) take_text_attributes(model);
   const std::string_view quantization_file = take_quantization_file(model, directory);
@@ -136,9 +136,9 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
     model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
   const std::optional<Card> written = has_config ? take_card_text(model) : std::optional(model.card);  // by Poise
-  model.card = written ? *written : read_card(model.config_json, directory.readme(), directory.path(), weights);
+  model.card = written ? *written : read_card(model.config_json, directory.readme());
   model.card.model_type = model_type;
-  std::vector<DirectoryFile> other_files = directory.other_files();
+  std::vector<DirectoryFile> other_files = directory.other_files(model.warnings);
   model.origin = directory.origin();
   model.origin.other_files = std::move(other_files);
   if (!options.raw) model = with_folded_matrices(std::move(model), directory.path(), quantization_file);
@@ -146,7 +146,6 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   // The parts of codes have other names than the family's tensors.
   const bool has_parts = options.raw && has_unfolded_codes(model);
   if (find_family(model_type) != nullptr && !has_parts) throw_if_inconsistent(model, directory);
-  if (model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   return model;
 }
 
@@ -276,6 +275,8 @@ const Format kHuggingFace = {
     .audit = audit,
     .checksums = checksums,
     .keys = huggingface::list_keys,
+    .complete_card = complete_card,
+    .origin = "huggingface",
     .adapter = huggingface::adapter,
 };
 

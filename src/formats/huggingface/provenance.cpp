@@ -1,25 +1,20 @@
 #include "formats/huggingface/provenance.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <map>
-
-#include <sys/stat.h>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
-#include "formats/huggingface/front_matter.hpp"
+#include "formats/front_matter.hpp"
 #include "pack/digest.hpp"
 
 namespace poise {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::uint64_t kSampleBytes = 4096;
 constexpr std::string_view kSite = "https://huggingface.co/";
@@ -30,28 +25,12 @@ std::string text_of(const Attributes& map, std::string_view key) {
   return text == nullptr ? std::string() : *text;
 }
 
-std::string directory_name(const fs::path& directory) {
-  std::error_code ignored;
-  const fs::path real = fs::weakly_canonical(directory, ignored);
-  const fs::path& path = real.empty() ? directory : real;
-  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
-}
-
 constexpr long long kLastDay = 253402300799;  // 9999-12-31
 
-std::time_t newest(const std::vector<fs::path>& weights) {
-  std::time_t time = 0;
-  for (const fs::path& file : weights) {
-    struct stat status {};
-    if (::stat(file.c_str(), &status) == 0) time = std::max(time, status.st_mtime);
-  }
-  return std::min<std::time_t>(time, kLastDay);
-}
-
-// YYYY-MM-DD in UTC.
-std::string weights_date(const std::vector<fs::path>& weights) {
+// YYYY-MM-DD in UTC, of SOURCE_DATE_EPOCH; empty where that is not set.
+std::string stated_date() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
-  if (epoch == nullptr || *epoch == '\0') return fmt::format("{:%Y-%m-%d}", fmt::gmtime(newest(weights)));
+  if (epoch == nullptr || *epoch == '\0') return {};
   char* end = nullptr;
   const long long seconds = std::strtoll(epoch, &end, 10);
   if (*end != '\0' || seconds < 0 || seconds > kLastDay) {
@@ -76,8 +55,7 @@ void hash_samples(Hasher& hasher, const Blob& blob) {
 
 }  // namespace
 
-Card read_card(const Attributes& config, const std::string& readme, const fs::path& directory,
-               const std::vector<fs::path>& weights) {
+Card read_card(const Attributes& config, const std::string& readme) {
   const auto known = [&](std::string_view key) {
     const std::string value = text_of(config, key);
     return value.empty() ? front_matter_value(readme, key) : value;
@@ -86,12 +64,19 @@ Card read_card(const Attributes& config, const std::string& readme, const fs::pa
   card.license = known("license");
   card.base_model = known("base_model");
   if (card.base_model.starts_with(kSite)) card.base_model.erase(0, kSite.size());
-  if (card.base_model.empty()) card.base_model = directory_name(directory);
-  const bool is_address = card.base_model.find("://") != std::string::npos;
-  if (const auto slash = card.base_model.find('/'); slash != std::string::npos && !is_address)
-    card.author = card.base_model.substr(0, slash);
-  card.created_at = card.last_modified = weights_date(weights);
+  for (const std::string_view key : {"author", "model_author", "model_creator"}) {
+    if (card.author.empty()) card.author = front_matter_value(readme, key);
+  }
   return card;
+}
+
+void complete_card(const Model& model, Card& card) {
+  const bool is_address = card.base_model.find("://") != std::string::npos;
+  const std::size_t slash = card.base_model.find('/');
+  if (card.author.empty() && slash != std::string::npos && !is_address) card.author = card.base_model.substr(0, slash);
+  if (card.created_at.empty()) card.created_at = stated_date();
+  if (card.last_modified.empty()) card.last_modified = stated_date();
+  if (card.uuid.empty()) card.uuid = content_uuid(model);
 }
 
 std::string content_uuid(const Model& model) {
@@ -104,9 +89,10 @@ std::string content_uuid(const Model& model) {
   std::map<std::string_view, const Tensor*> by_name;
   for (const Tensor& tensor : model.tensors()) by_name.emplace(tensor.name, &tensor);
   for (const auto& [name, tensor] : by_name) {
-    const Part& data = tensor->require("data");
-    hash_text(*hasher, fmt::format("{} {} {}", name, to_string(data.dtype), to_string(tensor->shape)));
-    hash_samples(*hasher, *data.blob);
+    for (const Part& part : tensor->parts) {
+      hash_text(*hasher, fmt::format("{} {} {}", name, to_string(part.dtype), to_string(tensor->shape)));
+      hash_samples(*hasher, *part.blob);
+    }
   }
   std::string hex = hasher->finish().substr(0, 32);
   constexpr std::string_view kVariants = "89ab";

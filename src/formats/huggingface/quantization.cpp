@@ -11,7 +11,6 @@
 
 #include "family/check.hpp"
 #include "family/families.hpp"
-#include "formats/huggingface/provenance.hpp"
 #include "schemes/floats.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
@@ -141,8 +140,6 @@ std::string_view take_quantization_file(Model& model, DirectoryReader& directory
 
 Model with_folded_matrices(Model model, const fs::path& directory, std::string_view file) {
   const auto found = find_quantization(model.config_json);
-  // The identifier uses the parts as stored, whose bytes are cheaper.
-  if (found && model.card.uuid.empty()) model.card.uuid = content_uuid(model);
   const bool is_from_file = found && !file.empty() && is_known_method(found->method);
   try {
     model = folded(std::move(model));

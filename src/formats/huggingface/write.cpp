@@ -31,6 +31,7 @@
 #include "tokenizer/files/write_files.hpp"
 #include "tokenizer/tokens/end_tokens.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
+#include "tokenizer/tokens/sampling_keys.hpp"
 #include "views/dense.hpp"
 
 namespace poise::huggingface {
@@ -109,18 +110,28 @@ struct Described {
   std::vector<std::string> losses;
 };
 
+Attributes generation_of(const Model& model) {
+  return model.attributes.find(kGenerationConfig) != nullptr ? generation_config(model)
+                                                             : sampling_as_generation_config(model.attributes);
+}
+
 Described described(const Model& model) {
   Described result;
   DescribedVocabulary found = described_vocabulary(model);
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
   if (!found.problem.empty())
     result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", found.problem));
-  const bool generation = !generation_config(model).empty();
+  const bool generation = !generation_of(model).empty();
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr)
     entries.emplace_back("format", "pt");  // transformers rejects files without it
+  const auto is_generation = [](std::string_view key) {
+    return key == kGenerationConfig || std::ranges::any_of(kSamplingKeys, [&](const SamplingKey& row) {
+             return key.starts_with(kSamplingPrefix) && key.substr(kSamplingPrefix.size()) == row.gguf;
+           });
+  };
   for (const auto& [key, value] : found.attributes) {
-    if (!(generation && key == kGenerationConfig) && key != kCardKey) entries.emplace_back(key, value);
+    if (!(generation && is_generation(key)) && key != kCardKey) entries.emplace_back(key, value);
   }
   result.attributes = Attributes::from_unique(std::move(entries));
   return result;
@@ -160,7 +171,8 @@ std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
     read->vocabulary.max_length = model.vocabulary->max_length;  // it comes from config.json
     drop_usual_config(read->vocabulary);
     if (read->vocabulary == *model.vocabulary) return files;
-  } catch (const Error&) {  // it has changed since
+  } catch (const Error& error) {  // it has changed since
+    if (error.kind() == ErrorKind::io) throw;
   }
   return {};
 }
@@ -249,14 +261,16 @@ class Directory final : public PreparedFile {
     if (unchanged.empty()) std::ranges::move(made.losses, std::back_inserter(losses_));
   }
 
-  // Writes the original file, or a new one if the vocabulary cannot express which tokens end a text.
+  // Writes the original file. Else a new one where the vocabulary cannot express which tokens end a text, and of a GGUF
+  // file, whose vocabulary and sampling keys say what such a file says.
   void add_generation(const Model& model, const Described& what) {
-    Attributes generation = generation_config(model);
-    if (generation.empty() && what.vocabulary) {
+    Attributes generation = generation_of(model);
+    if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
       const std::vector<TokenId> ends = end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
-      if (ends.size() < 2) return;
+      if (ends.size() < 2 && generation.empty() && !model.origin.format.starts_with("gguf")) return;
       if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
-      generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));
+      if (ends.size() == 1) generation.set("eos_token_id", std::int64_t{ends.front()});
+      if (ends.size() > 1) generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));
       if (what.vocabulary->pad_id >= 0) generation.set("pad_token_id", what.vocabulary->pad_id);
     }
     if (generation.empty()) return;
@@ -268,7 +282,8 @@ class Directory final : public PreparedFile {
   static bool holds(const DirectoryFile& file, const Attributes& object) {
     try {
       return parse_json(read_text(*file.source, file.source->size()), file.name) == Value(object);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::io) throw;
       return false;
     }
   }

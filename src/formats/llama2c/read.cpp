@@ -88,7 +88,7 @@ void read_vocabulary(const Input& input, const ReadOptions& options, Model& mode
     model.warnings.push_back({Severity::warning, std::move(why), input.path.string(), std::nullopt});
   };
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
+  if (!input.has_folder || !std::filesystem::is_regular_file(path, ignored))
     return warn("there is no tokenizer.bin next to it: the model has no vocabulary");
   const auto tokens = static_cast<std::uint64_t>(model.config->vocab_size);
   if (tokens > kMaxTokens) return warn(fmt::format("{} tokens are too many for a vocabulary", tokens));

@@ -36,7 +36,7 @@ class EntryList {
 class Reader {
  public:
   Reader(const Input& input, const ReadOptions& options)
-      : source_(input.source), range_(*source_, SourceRange::Records::scattered), files_(input.path, options) {
+      : source_(input.source), range_(*source_, SourceRange::Records::scattered), files_(input, options) {
     model_.origin = {input.path, "onnx", source_->size(), {input.path}};
   }
 

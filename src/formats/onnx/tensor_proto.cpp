@@ -219,6 +219,11 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
   if (!is_inside(name)) fail(fmt::format("external_data: location: \"{}\" is not inside the model's directory", name));
   const auto found = opened_.find(name);
   if (found != opened_.end()) return found->second;
+  if (!has_folder_)
+    fail(fmt::format("external_data: the model is in memory, and its numbers are in the file {}: open the model by its "
+                     "path",
+                     name),
+         ErrorKind::unsupported);
   const std::filesystem::path path = model_.parent_path() / name;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))

@@ -11,6 +11,7 @@
 #include <poise/format.hpp>
 #include <poise/tensor.hpp>
 
+#include "formats/input.hpp"
 #include "formats/onnx/element_types.hpp"
 #include "formats/onnx/integer_list.hpp"
 #include "syntax/protobuf.hpp"
@@ -45,9 +46,9 @@ void take_dims(Message& message, Shape& dims);
 // The files in the model's directory that hold elements, each opened once.
 class ExternalFiles {
  public:
-  // `model`: the path of the model, in whose directory they are.
-  ExternalFiles(std::filesystem::path model, const ReadOptions& options)
-      : model_(std::move(model)), options_(options) {}
+  // In the model's directory. A model in memory has none.
+  ExternalFiles(const Input& model, const ReadOptions& options)
+      : model_(model.path), has_folder_(model.has_folder), options_(options) {}
 
   // Throws invalid_file where `name` is not a path inside the directory, or leads out of it, not_found, io.
   const SourcePtr& open(const std::string& name);
@@ -57,6 +58,7 @@ class ExternalFiles {
   void require_inside(const std::filesystem::path& path, const std::string& name) const;
 
   std::filesystem::path model_;
+  bool has_folder_;
   const ReadOptions& options_;
   std::map<std::string, SourcePtr> opened_;
 };

@@ -48,7 +48,8 @@ class Heaps {
   Heaps(const Input& input, const ReadOptions& options, const std::vector<Shard>& shards) {
     heaps_[""] = {"", input.source, input.source->size() - kFooterBytes2};
     for (const Shard& shard : shards) {
-      heaps_[shard.name] = {shard.name, open(shard_path(input.path, shard.name), shard, options),
+      heaps_[shard.name] = {shard.name,
+                            input.has_folder ? open(shard_path(input.path, shard.name), shard, options) : nullptr,
                             shard.size - kFooterBytes2, Digest{digest_algorithm2(shard.digest), shard.digest, true}};
     }
     std::uint32_t rank = 0;

@@ -51,6 +51,7 @@ class ChooseType final : public Step {
         target_(conversion.target),
         options_(conversion.options),
         scales_(conversion.input),
+        stored_as_f32_(target_.stored_as_f32 == nullptr ? nullptr : target_.stored_as_f32(conversion.described)),
         keep_used_(options_.keep.size(), false),
         keep_parts_(options_.keep.size()) {
     if ((options_.dtype ? 1 : 0) + (options_.quantize ? 1 : 0) + (options_.recipe.empty() ? 0 : 1) > 1) {
@@ -155,7 +156,7 @@ class ChooseType final : public Step {
     const std::uint64_t row_length = tensor.shape.empty() ? 1
                                      : along_columns      ? tensor.shape.front()
                                                           : tensor.shape.back();
-    const bool always_f32 = target_.stores_as_f32 != nullptr && target_.stores_as_f32(conversion_.described, tensor);
+    const bool always_f32 = stored_as_f32_ && stored_as_f32_(tensor);
     auto type = kept ? kept : requested_type(plan, row_length);
     if (!type && always_f32 && becomes_dense(tensor) && element_type(tensor) != DType::f64) type = StoredType{};
     if (!type) return std::nullopt;
@@ -217,6 +218,7 @@ class ChooseType final : public Step {
   const Format& target_;
   const ConvertOptions& options_;
   NearbyScales scales_;
+  std::function<bool(const Tensor&)> stored_as_f32_;  // Format::stored_as_f32 of the model; empty: never
   std::optional<BlockRecipe> recipe_;
   std::vector<bool> keep_used_;
   std::vector<std::string> keep_parts_;  // for each pattern the first part of a quantized matrix that it matches

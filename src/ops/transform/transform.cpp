@@ -123,6 +123,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   const Model& model = result.reformed ? result.reformed->model : input;
   result.model = Model(model.header());
   replace_fields(result.model.card, checked_card(options.card));
+  complete_card(input, target, result.model.card);
   read_config_as(result.model, options.card.model_type);
   const MergedTypes merged = merged_types == nullptr ? MergedTypes() : renamed_types(*merged_types, input, model);
   const Conversion conversion{model, result.model, target, options, &merged};

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include "tokenizer/gguf/forms/forming.hpp"
+#include "tokenizer/gguf/repeated_tokens.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 namespace {
@@ -62,6 +64,9 @@ GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name
   Forming of(vocabulary, general_name);
   if (const std::string why_not = formed(of); !why_not.empty())
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
+  const std::vector<std::size_t> repeated = name_repeated_tokens(of.gguf.tokens);
+  for (const std::size_t id : repeated) of.gguf.token_type[id] = token_type_number(TokenType::unused);
+  if (!repeated.empty()) of.lose(loss_of_repeated_tokens(repeated));
   return {std::move(of.gguf), std::move(of.losses)};
 }
 

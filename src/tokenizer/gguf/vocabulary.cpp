@@ -20,6 +20,8 @@ namespace poise {
 namespace {
 
 constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
+constexpr std::string_view kLlama = "llama";
+constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of files that name none
 
 [[noreturn]] void refuse(ErrorKind kind, const std::string& problem) { throw Error(kind, "tokenizer.ggml." + problem); }
 
@@ -90,9 +92,9 @@ class Maker {
         token.insert(0, "##");
       }
     }
-    const auto unknown = static_cast<std::size_t>(gguf_.unknown_token_id.value_or(kBertUnknown));
-    if (unknown >= gguf_.tokens.size())
+    if (!gguf_.unknown_token_id)
       refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
+    const auto unknown = static_cast<std::size_t>(*gguf_.unknown_token_id);
     model_ = {{"type", "WordPiece"},
               {"unk_token", gguf_.tokens[unknown]},
               {"continuing_subword_prefix", "##"},
@@ -103,22 +105,14 @@ class Maker {
   }
 
   // SentencePiece's own unigram.
-  void t5() {
-    kind_ = VocabularyKind::sentencepiece_unigram;
-    if (!gguf_.eos_token_id && kT5Eos < static_cast<std::int64_t>(gguf_.tokens.size())) gguf_.eos_token_id = kT5Eos;
-    if (!gguf_.unknown_token_id && kT5Unknown < static_cast<std::int64_t>(gguf_.tokens.size()))
-      gguf_.unknown_token_id = kT5Unknown;
-  }
+  void t5() { kind_ = VocabularyKind::sentencepiece_unigram; }
 
  private:
-  static constexpr std::int32_t kBertUnknown = 100;  // the default of files
-  static constexpr std::int32_t kBertCls = 101;
+  static constexpr std::int32_t kBertCls = 101;  // the default of files
   static constexpr std::int32_t kBertSep = 102;
-  static constexpr std::int32_t kT5Eos = 1;
-  static constexpr std::int32_t kT5Unknown = 2;
 
   void bpe(std::string_view name) {
-    const GgufPreTokenizer* row = find_gguf_pre_tokenizer(name);
+    const GgufPreTokenizer* row = find_gguf_pre_tokenizer(name.empty() ? kDefaultPre : name);
     if (row == nullptr) refuse(ErrorKind::unsupported, fmt::format("pre: the pre-tokenizer \"{}\" is not known", name));
     Value::Array steps;
     for (const std::string_view expression : row->expressions) steps.emplace_back(split(expression));
@@ -134,7 +128,9 @@ class Maker {
               {"byte_fallback", !row->byte_level},
               {"ignore_merges", row->ignore_merges},
               {"skip_unknown_merges", true}};
-    around(row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos) ? gguf_.bos_token_id : std::nullopt,
+    const bool adds_bos = row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos);
+    if (adds_bos) set_default(gguf_.bos_token_id, default_gguf_ids(gguf_.model, gguf_.pre).bos_id);
+    around(adds_bos ? gguf_.bos_token_id : std::nullopt,
            gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
     read_merges();
   }
@@ -176,6 +172,17 @@ class Maker {
            fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
   }
 
+  // A default that no token has is none.
+  void set_default(std::optional<std::int32_t>& id, std::int32_t usual) {
+    if (!id && usual >= 0 && static_cast<std::size_t>(usual) < gguf_.tokens.size()) id = usual;
+  }
+  void set_default_ids() {
+    const SpecialIds usual = default_gguf_ids(gguf_.model, gguf_.pre);
+    if (gguf_.model == kLlama) set_default(gguf_.bos_token_id, usual.bos_id);  // others: where it is put before texts
+    set_default(gguf_.eos_token_id, usual.eos_id);
+    set_default(gguf_.unknown_token_id, usual.unk_id);
+  }
+
   void check() const {
     const std::size_t size = gguf_.tokens.size();
     if (!gguf_.scores.empty() && gguf_.scores.size() != size) {
@@ -206,7 +213,7 @@ struct VocabularyMaker {
   std::string_view name;
   void (Maker::*describe)();
 };
-constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{"llama", &Maker::llama},
+constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{kLlama, &Maker::llama},
                                                                          {"gpt2", &Maker::gpt2},
                                                                          {"bert", &Maker::bert},
                                                                          {"t5", &Maker::t5},
@@ -214,6 +221,7 @@ constexpr std::array kVocabularyMakers = std::to_array<VocabularyMaker>({{"llama
 
 Vocabulary Maker::make() {
   check();
+  set_default_ids();
   const auto* algorithm = std::ranges::find(kVocabularyMakers, gguf_.model, &VocabularyMaker::name);
   if (algorithm == kVocabularyMakers.end())
     refuse(ErrorKind::unsupported, fmt::format("model: the algorithm \"{}\" is not known", gguf_.model));
@@ -267,6 +275,21 @@ bool is_phi3(std::string_view general_name) {
 }
 
 }  // namespace
+
+SpecialIds default_gguf_ids(std::string_view model, std::string_view pre) {
+  struct Row {
+    std::string_view model;
+    SpecialIds ids;
+  };
+  constexpr std::array kRows = std::to_array<Row>({{kLlama, {.bos_id = 1, .eos_id = 2, .unk_id = 0}},
+                                                   {"gpt2", {.bos_id = 11, .eos_id = 11}},
+                                                   {"bert", {.unk_id = 100}},
+                                                   {"t5", {.eos_id = 1, .unk_id = 2}}});
+  const auto* row = std::ranges::find(kRows, model, &Row::model);
+  SpecialIds ids = row == kRows.end() ? SpecialIds() : row->ids;
+  if (pre == "glm4" || pre == "chatglm-bpe") ids.bos_id = -1;
+  return ids;
+}
 
 bool gguf_finds(std::optional<TokenType> type) {
   return type && *type != TokenType::normal && *type != TokenType::unused && *type != TokenType::byte;

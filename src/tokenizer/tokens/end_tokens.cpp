@@ -5,6 +5,8 @@
 
 #include <poise/error.hpp>
 
+#include "tokenizer/tokens/sampling_keys.hpp"
+
 namespace poise {
 namespace {
 
@@ -50,6 +52,18 @@ Attributes generation_config(const Model& model) {
   } catch (const Error&) {
     return {};  // another program's attribute
   }
+}
+
+// transformers samples only if it is told to.
+Attributes sampling_as_generation_config(const Attributes& attributes) {
+  Attributes generation;
+  for (const SamplingKey& row : kSamplingKeys) {
+    const Value* value = attributes.find(std::string(kSamplingPrefix).append(row.gguf));
+    if (value == nullptr) continue;
+    if (generation.empty()) generation.set("do_sample", true);
+    generation.set(std::string(row.config), *value);
+  }
+  return generation;
 }
 
 std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens) {

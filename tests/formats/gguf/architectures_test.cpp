@@ -71,7 +71,8 @@ Model model_of(const std::string& config, const std::string& model_type) {
   return model;
 }
 
-constexpr std::string_view kNoVocabulary = "llama.cpp will not load the file: the model has no vocabulary";
+constexpr std::string_view kNoVocabulary =
+    "llama.cpp runs the file with ids of tokens alone: the model has no vocabulary";
 
 // There is no vocabulary.
 std::vector<std::string> losses(const Model& model) {

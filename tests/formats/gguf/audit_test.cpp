@@ -57,6 +57,20 @@ TEST_F(GgufAudit, TellsOfBytesThatBelongToNothing) {
               ElementsAre("nothing refers to the 32 bytes here"));
 }
 
+// GGML_ASSERT(id_to_token.size() == token_to_id.size()) of llama-vocab.cpp; it names empty tokens itself.
+TEST_F(GgufAudit, TellsOfTokensWithOneText) {
+  const auto file = [](const std::vector<std::string>& tokens) {
+    std::vector<std::string> texts;
+    for (const std::string& token : tokens) texts.push_back(text(token));
+    return file_of({array_entry("tokenizer.ggml.tokens", kText, texts)}, tensors()).bytes();
+  };
+  EXPECT_THAT(warnings(file({"a", "b", "", ""})), IsEmpty());
+  EXPECT_THAT(warnings(file({"a", "b", "a"})),
+              ElementsAre("tokenizer.ggml.tokens: tokens 0 and 2 have one text, \"a\": llama.cpp ends when it loads the "
+                          "file"));
+  EXPECT_THAT(warnings(file({"a", "b", "a", "b", "a"})), ElementsAre(HasSubstr("\"a\", as 2 more do: llama.cpp ends")));
+}
+
 TEST_F(GgufAudit, TellsOfPaddingThatIsNotZero) {
   for (const std::string field : {"padding", "padding 0", "padding 2"}) {
     SCOPED_TRACE(field);

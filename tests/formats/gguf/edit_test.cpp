@@ -12,6 +12,7 @@
 #include <poise/verify.hpp>
 
 #include "formats/gguf/gguf_file.hpp"
+#include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 
@@ -327,6 +328,7 @@ TEST_F(GgufEdit, AnInterruptedOneIsRefusedUntilTheNext) {
   leave(mixed);
   EXPECT_THAT(support::error_of([&] { open(path()); }).message(), HasSubstr("an edit of this file was interrupted"));
   EXPECT_EQ(load(), mixed);
+  EXPECT_NO_THROW(open(support::source(mixed, path())));  // bytes in memory have no undo file
   edit(path(), {.set = {{"a.number", "7"}}, .erase = {}});
   EXPECT_EQ(load(), before);
   EXPECT_FALSE(std::filesystem::exists(undo_file));

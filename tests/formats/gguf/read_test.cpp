@@ -212,6 +212,76 @@ TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
   EXPECT_EQ(model.attributes.size(), 0U);
 }
 
+// Files of other programs may lack keys. llama.cpp finds byte tokens by their texts, and takes 1 and 2 for BOS and EOS
+// (llama-vocab.cpp of v0.5.0).
+TEST(Gguf, AVocabularyOfSentencePieceWithoutTypesAndIds) {
+  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
+                                    array_entry("tokenizer.ggml.tokens", kText,
+                                                {text("<unk>"), text("<s>"), text("</s>"), text("<0x0A>"),
+                                                 text("\xe2\x96\x81"), text("\xe2\x96\x81t"), text("t")}),
+                                    array_entry("tokenizer.ggml.scores", kF32,
+                                                {f32(0), f32(0), f32(0), f32(0), f32(-2), f32(-1), f32(-2)})},
+                                   {})
+                               .bytes());
+  ASSERT_TRUE(model.vocabulary);
+  EXPECT_EQ(model.vocabulary->bos_id, 1);
+  EXPECT_EQ(model.vocabulary->eos_id, 2);
+  EXPECT_EQ(model.vocabulary->unk_id, 0);
+  const Tokenizer tokenizer(*model.vocabulary);
+  EXPECT_THAT(tokenizer.encode_with_special("t\nt"), ElementsAre(1, 5, 3, 6));
+  ASSERT_EQ(model.warnings.size(), 1U);
+  EXPECT_EQ(model.warnings[0].message,
+            "gguf: metadata: llama.cpp's defaults take the place of missing keys: tokenizer.ggml.token_type (bytes are "
+            "found by their texts), tokenizer.ggml.bos_token_id (1), tokenizer.ggml.eos_token_id (2)");
+}
+
+// As llama.cpp: 11 ends a text where no key says what does, and the pre-tokenizer is "default".
+TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
+  std::vector<std::string> tokens;
+  for (const char* token : {"a", "b", "ab", "\xc4\xa0", "c", "d", "e", "f", "g", "h", "i", "j"}) tokens.push_back(text(token));
+  const Model model =
+      read(file_of({text_entry("tokenizer.ggml.model", "gpt2"), array_entry("tokenizer.ggml.tokens", kText, tokens),
+                    array_entry("tokenizer.ggml.merges", kText, {text("a b")})},
+                   {})
+               .bytes());
+  const auto vocabulary = vocabulary_of(model);
+  ASSERT_TRUE(vocabulary);
+  EXPECT_EQ(vocabulary->eos_id, 11);
+  EXPECT_THAT(Tokenizer(*vocabulary).encode_with_special("ab a"), ElementsAre(2, 3, 0));
+  ASSERT_EQ(model.warnings.size(), 1U);
+  EXPECT_THAT(model.warnings[0].message, testing::AllOf(HasSubstr("tokenizer.ggml.pre (\"default\""),
+                                                        HasSubstr("tokenizer.ggml.eos_token_id (11)")));
+}
+
+// Tokens without a row of the embedding: llama.cpp does not load such a file, Poise never makes them.
+TEST(Gguf, TokensWithoutARowAreLeftOut) {
+  for (const std::string_view algorithm : {"llama", "gpt2"}) {
+    SCOPED_TRACE(algorithm);
+    const Model model =
+        read(file_of({text_entry("tokenizer.ggml.model", algorithm), text_entry("tokenizer.ggml.pre", "gpt-2"),
+                      array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("a"), text("b"), text("ab"), text("</s>")}),
+                      array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(1), f32(0)}),
+                      array_entry("tokenizer.ggml.token_type", kI32,
+                                  {number(3, 4), number(1, 4), number(1, 4), number(1, 4), number(3, 4)}),
+                      array_entry("tokenizer.ggml.merges", kText, {text("a b")}),
+                      u32_entry("tokenizer.ggml.bos_token_id", 0), u32_entry("tokenizer.ggml.eos_token_id", 4),
+                      u32_entry("tokenizer.ggml.unknown_token_id", 0),
+                      {"tokenizer.ggml.add_space_prefix", kBool, std::string(1, '\0')},
+                      {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')}},
+                     {{"token_embd.weight", {1, 3}, 0, floats({1, 2, 3})}})
+                 .bytes());
+    ASSERT_FALSE(model.warnings.empty());
+    EXPECT_EQ(model.warnings[0].message,
+              "the vocabulary has 5 tokens, token_embd.weight has 3 rows: the last 2 tokens, from \"ab\" on, have no row "
+              "and are left out");
+    const auto vocabulary = vocabulary_of(model);
+    ASSERT_TRUE(vocabulary);
+    EXPECT_EQ(vocabulary->size(), 3U);
+    EXPECT_LT(vocabulary->eos_id, 3);
+    EXPECT_THAT(Tokenizer(*vocabulary).encode("ab"), ElementsAre(1, 2));
+  }
+}
+
 // llama.cpp passes over them, too: "bad special token".
 TEST(Gguf, WarnsOfSpecialTokensThatTheVocabularyDoesNotHave) {
   for (const std::string_view algorithm : {"llama", "gpt2"}) {
@@ -343,13 +413,32 @@ TEST(Gguf, AnotherAlignment) {
 }
 
 TEST(Gguf, APartAloneSaysWhatIsMissing) {
+  const support::TemporaryDirectory directory;
   const std::string bytes =
       file_of({{"split.no", kU16, number(1, 2)}, {"split.count", kU16, number(3, 2)}}, {{"a", {1}, 0, floats({1})}})
           .bytes();
-  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, "m-00002-of-00003.gguf")); }).message(),
+  for (const char* name : {"m-00002-of-00003.gguf", "m.gguf"}) support::put(directory / name, bytes);
+  EXPECT_THAT(support::error_of([&] { open(directory / "m-00002-of-00003.gguf"); }).message(),
               HasSubstr("m-00001-of-00003.gguf is not there"));
-  EXPECT_THAT(support::error_of([&] { open(support::source(bytes, "m.gguf")); }).message(),
+  EXPECT_THAT(support::error_of([&] { open(directory / "m.gguf"); }).message(),
               HasSubstr("its name does not end in -00002-of-00003.gguf"));
+}
+
+// The name of bytes in memory is not a path: no other file belongs to them.
+TEST(Gguf, APartInMemoryOpensNoOtherFile) {
+  const support::TemporaryDirectory directory;
+  const auto part = [](std::uint64_t number_of_part, const std::string& tensor) {
+    return file_of({{"split.no", kU16, number(number_of_part, 2)}, {"split.count", kU16, number(2, 2)}},
+                   {{tensor, {1}, 0, floats({1})}})
+        .bytes();
+  };
+  support::put(directory / "m-00001-of-00002.gguf", part(0, "a"));
+  support::put(directory / "m-00002-of-00002.gguf", part(1, "b"));
+  const std::string name = directory / "m-00001-of-00002.gguf";
+  EXPECT_EQ(open(name).size(), 2U);
+  EXPECT_EQ(open(Source::open(name)).size(), 2U);
+  EXPECT_THAT(support::error_of([&] { open(support::source(part(0, "a"), name)); }).message(),
+              HasSubstr("this is part 1 of 2 in memory"));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 
+#include <fmt/format.h>
+
 #include <poise/convert.hpp>
 #include <poise/diff.hpp>
 #include <poise/error.hpp>
@@ -109,10 +111,27 @@ TEST(GgufWriter, AModelComesBackAsItWas) {
             support::written(open(support::source(text_of(support::written(reread, kGguf)), "x.gguf")), kGguf).size());
 }
 
-// Poise runs it again; llama.cpp does not.
+// llama.cpp could not run the file.
+TEST(GgufWriter, RefusesAnArchitectureThatLlamaCppHasNoNameFor) {
+  for (const std::string_view type : {"tiny_llama", "bert"}) {
+    Model model;
+    model.card.model_type = type;
+    model.config_json = Attributes{{"model_type", type}};
+    model.add(tensor("x", {4}, DType::f32, 16));
+    const Error error = support::error_of([&] { support::written(model, kGguf); });
+    EXPECT_EQ(error.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(error.message(),
+                testing::AllOf(HasSubstr("llama.cpp could not run the file"), HasSubstr("llama, mistral, mixtral"),
+                               HasSubstr(fmt::format("not for {} models", type)),
+                               HasSubstr("zt, safetensors and huggingface hold the model")));
+  }
+}
+
+// A file of another program that has such a configuration is written as it is.
 TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson) {
   for (const std::string_view type : {"tiny_llama", "frobnicator"}) {
     Model original;
+    original.origin.format = "gguf-v3";
     original.card.model_type = type;
     original.config_json = Attributes{{"model_type", type}, {"frobs", Value::Array{1, Value()}}};
     original.add(tensor("x", {4}, DType::f32, 16));
@@ -130,9 +149,31 @@ TEST(GgufWriter, TheConfigurationOfAnArchitectureThatLlamaCppHasNoNameForIsJson)
     EXPECT_EQ(*reread.config_json.find("frobs"), *original.config_json.find("frobs"));
     EXPECT_EQ(reread.attributes.find("poise.config"), nullptr);
     EXPECT_EQ(support::written(reread, kGguf), file);
-    EXPECT_THAT(losses_of(original, kGguf, {}),
-                ElementsAre(HasSubstr("llama.cpp will not run the file: Poise does not know what it calls a ")));
   }
+}
+
+// llama.cpp ends at two tokens of one text, so that no file has them.
+TEST(GgufWriter, GivesEachTokenATextOfItsOwn) {
+  Model model;
+  model.origin.format = "gguf-v3";
+  model.attributes = {{"tokenizer.ggml.model", "gpt2"},
+                      {"tokenizer.ggml.tokens", Value::Array{"a", "b", "a", "[PAD2]", ""}},
+                      {"tokenizer.ggml.token_type", Value::Array{1, 1, 4, 1, 5}}};
+  Model reread = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
+  EXPECT_EQ(*reread.attributes.find("tokenizer.ggml.tokens"), Value(Value::Array{"a", "b", "[[PAD2]", "[PAD2]", ""}));
+  EXPECT_EQ(*reread.attributes.find("tokenizer.ggml.token_type"), Value(Value::Array{1, 1, 5, 1, 5}));
+  EXPECT_THAT(losses_of(model, kGguf, {}),
+              ElementsAre("gguf holds each text of a token once: token 2, which has the text of an earlier token, becomes "
+                          "an unused token"));
+  model.attributes = {};
+  model.vocabulary.emplace();
+  for (const char* token : {"<unk>", "a", "b", "a"}) model.vocabulary->add(token, 0, TokenType::normal);
+  model.vocabulary->unk_id = 0;
+  reread = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
+  ASSERT_TRUE(reread.vocabulary);
+  EXPECT_EQ(reread.vocabulary->text(1), "a");
+  EXPECT_EQ(reread.vocabulary->text(3), "[PAD3]");
+  EXPECT_EQ(reread.vocabulary->type(3), TokenType::unused);
 }
 
 // Of types that a value does not tell: each of them, and arrays of them.

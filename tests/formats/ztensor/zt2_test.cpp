@@ -25,6 +25,7 @@
 #include "formats/ztensor/zt2_file.hpp"
 #include "formats/ztensor/zt_files.hpp"
 #include "pack/digest.hpp"
+#include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/hostile_cases.hpp"
 
@@ -273,6 +274,9 @@ TEST(Zt2, ShardsHoldTheBlobsAndTheTableTheirDigests) {
   EXPECT_EQ(reread.origin.files.size(), 4U) << "the root and three shards";
   EXPECT_THAT(reread.warnings, IsEmpty());
   for (const Tensor& tensor : model.tensors()) EXPECT_EQ(bytes_of(reread, tensor.name), bytes_of(model, tensor.name));
+  const Model in_memory = open(support::source(load(directory / "model.zt"), directory / "model.zt"));
+  EXPECT_EQ(in_memory.origin.files.size(), 1U) << "no shard belongs to bytes in memory";
+  EXPECT_EQ(in_memory.warnings.size(), 3U);
   const std::string shard = load(directory / "model-00002.zt");
   EXPECT_LE(shard.size(), 300'000U);
   EXPECT_EQ(shard.substr(shard.size() - 40, 24), std::string(24, '\0')) << "a data shard has no manifest";

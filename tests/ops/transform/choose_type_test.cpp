@@ -50,5 +50,27 @@ TEST(ChooseTypeStep, TellsWhatKeepAsksForInVain) {
   EXPECT_THAT(warning_of(zeros("m", {2, 2}, DType::f32)), IsEmpty());
 }
 
+// A configuration may have megabytes, and a model 100,000 vectors: it is read once, not once for each of them.
+TEST(ChooseTypeStep, ReadsTheConfigurationOnceForAllTensors) {
+  static int readings;
+  readings = 0;
+  Format format = format_by_name("gguf");
+  format.stored_as_f32 = [](const Model&) -> std::function<bool(const Tensor&)> {
+    ++readings;
+    return [](const Tensor& tensor) { return tensor.shape.size() == 1; };
+  };
+  const Model model;
+  const ConvertOptions options;
+  const Conversion conversion{model, model, format, options};
+  const auto step = make_choose_type_step(conversion);
+  for (int i = 0; i < 100; ++i) {
+    const Tensor vector = zeros("v" + std::to_string(i), {2}, DType::bf16);
+    TensorPlan plan(vector);
+    step->apply(plan);
+    EXPECT_EQ(to_string(*plan.type), "f32");
+  }
+  EXPECT_EQ(readings, 1);
+}
+
 }  // namespace
 }  // namespace poise

@@ -1,6 +1,7 @@
 // The expected values are those of YAML 1.2.
-#include "formats/huggingface/front_matter.hpp"
+#include "formats/front_matter.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace poise {
@@ -37,6 +38,18 @@ TEST(FrontMatter, Lists) {
   EXPECT_EQ(license("license: [\"a, b\", bsd]"), "a, b");
   EXPECT_EQ(license("license: [\n  mit,\n  bsd\n]"), "mit");
   EXPECT_EQ(license("license: []\nmit: 1"), "");
+}
+
+TEST(FrontMatter, AllItems) {
+  const auto items = [](const std::string& yaml) {
+    return front_matter_values("---\n" + yaml + "\n---\n", "tags");
+  };
+  EXPECT_THAT(items("tags:\n- a\n# none\n- 'b: c'\n\n-  d # e\nother:\n- f"), testing::ElementsAre("a", "b: c", "d"));
+  EXPECT_THAT(items("tags:\n  - a\n  - name: b\n    url: c\n  - d\nother: 1"), testing::ElementsAre("a", "d"));
+  EXPECT_THAT(items("tags: [a, \"b, c]\",\n  d]\nother: [e]"), testing::ElementsAre("a", "b, c]", "d"));
+  EXPECT_THAT(items("tags: a"), testing::ElementsAre("a"));
+  EXPECT_THAT(items("tags: [a, b"), testing::IsEmpty());
+  EXPECT_THAT(items("tags:"), testing::IsEmpty());
 }
 
 TEST(FrontMatter, Blocks) {

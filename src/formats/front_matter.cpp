@@ -1,11 +1,16 @@
-#include "formats/huggingface/front_matter.hpp"
+#include "formats/front_matter.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include "io/source_text.hpp"
 
 namespace poise {
 namespace {
 
+constexpr std::uint64_t kMostFrontMatter = 1 << 20;
 constexpr std::string_view kBlank = " \t\r";
 
 std::string_view trim(std::string_view text) {
@@ -75,18 +80,53 @@ std::string block(const Lines& lines, std::size_t first, char between) {
   return text;
 }
 
-// The first item of "[a, b]", which may continue on further lines.
-std::string first_of_flow(std::string_view text, const Lines& lines, std::size_t next) {
-  std::string all(text.substr(1));
-  for (std::size_t i = next;
-       i < lines.size() && trim(all.substr(0, all.find_first_of(",]"))).empty() && all.find(']') == std::string::npos;
-       ++i) {
-    all += ' ';
-    all += trim(lines[i]);
+// The items of "[a, b]", which may continue on further lines. Without its end there are none.
+std::vector<std::string> flow_items(std::string_view text, const Lines& lines, std::size_t next) {
+  std::vector<std::string> items;
+  std::string item;
+  char quote = '\0';
+  const auto add = [&] {
+    if (std::string found = trim(item).empty() ? std::string() : scalar(item); !found.empty())
+      items.push_back(std::move(found));
+    item.clear();
+  };
+  std::string_view line = text.substr(1);
+  while (true) {
+    for (const char c : line) {
+      if (quote != '\0') {
+        if (c == quote) quote = '\0';
+      } else if ((c == '"' || c == '\'') && trim(item).empty()) {
+        quote = c;
+      } else if (c == ',' || c == ']') {
+        add();
+        if (c == ']') return items;
+        continue;
+      }
+      item += c;
+    }
+    if (next == lines.size()) return {};
+    item += ' ';
+    line = lines[next++];
   }
-  const std::string_view item = trim(all);
-  return item.starts_with('"') || item.starts_with('\'') ? unquote(item)
-                                                         : scalar(item.substr(0, item.find_first_of(",]")));
+}
+
+// The items of the lines "- a". Maps among them are left out.
+std::vector<std::string> block_items(const Lines& lines, std::size_t next) {
+  std::vector<std::string> items;
+  for (; next < lines.size(); ++next) {
+    const std::string_view line = trim(lines[next]);
+    if (line.empty() || line.starts_with('#')) continue;
+    if (line != "-" && !line.starts_with("- ")) {
+      if (!lines[next].starts_with(' ')) break;
+      continue;  // of a map
+    }
+    const std::string_view text = trim(line.substr(1));
+    const bool is_quoted = text.starts_with('"') || text.starts_with('\'');
+    const bool is_map = !is_quoted && (text.ends_with(':') || text.find(": ") != std::string_view::npos);
+    if (std::string item = is_map || text.empty() ? std::string() : scalar(text); !item.empty())
+      items.push_back(std::move(item));
+  }
+  return items;
 }
 
 // The text after the colon on a line with this key; nothing for other lines.
@@ -106,19 +146,32 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 
 }  // namespace
 
-std::string front_matter_value(std::string_view readme, std::string_view key) {
+std::string model_card_of(const Model& model) {
+  const auto& files = model.origin.other_files;
+  const auto card = std::ranges::find(files, kModelCard, &DirectoryFile::name);
+  return card == files.end() ? std::string() : read_text(*card->source, std::min(card->source->size(), kMostFrontMatter));
+}
+
+std::vector<std::string> front_matter_values(std::string_view readme, std::string_view key) {
+  const auto one = [](std::string text) {
+    return text.empty() ? std::vector<std::string>() : std::vector<std::string>{std::move(text)};
+  };
   const Lines lines = front_matter_lines(readme);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto value = value_of(lines[i], key);
     if (!value) continue;
-    if (value->starts_with('[')) return first_of_flow(*value, lines, i + 1);
+    if (value->starts_with('[')) return flow_items(*value, lines, i + 1);
     if (value->starts_with('|') || value->starts_with('>'))
-      return block(lines, i + 1, value->front() == '|' ? '\n' : ' ');
-    if (const std::string text = scalar(*value); !text.empty()) return text;
-    const std::string_view next = i + 1 < lines.size() ? trim(lines[i + 1]) : std::string_view();
-    return next.starts_with("- ") ? scalar(next.substr(2)) : std::string();
+      return one(block(lines, i + 1, value->front() == '|' ? '\n' : ' '));
+    if (std::string text = scalar(*value); !text.empty()) return one(std::move(text));
+    return block_items(lines, i + 1);
   }
   return {};
+}
+
+std::string front_matter_value(std::string_view readme, std::string_view key) {
+  std::vector<std::string> values = front_matter_values(readme, key);
+  return values.empty() ? std::string() : std::move(values.front());
 }
 
 }  // namespace poise

@@ -1,0 +1,25 @@
+// Model cards: README.md of a directory, and the part of YAML that their front matter uses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+
+namespace poise {
+
+inline constexpr std::string_view kModelCard = "README.md";
+
+// The beginning of the model card in the directory that the model was read from, with the front matter. Empty: none.
+// Throws io.
+std::string model_card_of(const Model& model);
+
+// The values of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of a block,
+// or the items of a list that are no maps. None when there is no such key, or null.
+std::vector<std::string> front_matter_values(std::string_view readme, std::string_view key);
+
+// The first of them; empty: none.
+std::string front_matter_value(std::string_view readme, std::string_view key);
+
+}  // namespace poise

@@ -1,0 +1,302 @@
+#include "formats/gguf/general_keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "bytes/checked.hpp"
+#include "bytes/number_text.hpp"
+#include "formats/front_matter.hpp"
+#include "formats/gguf/metadata.hpp"
+#include "syntax/value_number.hpp"
+#include "tokenizer/tokens/end_tokens.hpp"
+#include "tokenizer/tokens/sampling_keys.hpp"
+
+namespace poise::gguf {
+namespace {
+
+constexpr std::string_view kSite = "https://huggingface.co/";
+
+struct Count {
+  std::uint64_t all = 0;
+  std::uint64_t shared = 0;
+  std::uint64_t of_one_expert = 0;
+  std::uint64_t experts = 0;  // of a layer
+};
+
+Count count_parameters(const std::vector<CountedTensor>& tensors) {
+  Count count;
+  std::uint64_t expert_sum = 0;
+  std::uint64_t stacks = 0;
+  for (const CountedTensor& tensor : tensors) {
+    const std::uint64_t elements = element_count(tensor.shape).value_or(0);
+    const std::size_t from_end = tensor.name.find(".bias") != std::string_view::npos ? 2 : 3;
+    if (tensor.name.find("_exps.") != std::string_view::npos && tensor.shape.size() >= 3) {
+      const std::uint64_t experts = tensor.shape[tensor.shape.size() - from_end];
+      count.of_one_expert = saturating_add(count.of_one_expert, experts == 0 ? 0 : elements / experts);
+      expert_sum = saturating_add(expert_sum, experts);
+      ++stacks;
+    } else {
+      count.shared = saturating_add(count.shared, elements);
+    }
+    count.all = saturating_add(count.all, elements);
+  }
+  count.experts = stacks == 0 ? 0 : expert_sum / stacks;
+  return count;
+}
+
+// Two digits at least: "8.0B", "124M".
+std::string rounded(std::uint64_t parameters) {
+  struct Unit {
+    double above;
+    std::string_view suffix;
+  };
+  constexpr std::array kUnits = std::to_array<Unit>({{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {0, "K"}});
+  const auto number = static_cast<double>(parameters);
+  const auto* unit = std::ranges::find_if(kUnits, [&](const Unit& row) { return number > row.above; });
+  const double size = number * (unit->above == 0 ? 1e-3 : 1 / unit->above);
+  const double whole = std::nearbyint(size);
+  const int digits = whole < 1 ? 0 : whole < 10 ? 1 : 2;
+  return fmt::format("{:.{}f}{}", size, 2 - digits, unit->suffix);
+}
+
+std::string size_label(const Count& count) {
+  if (count.all == 0) return {};
+  return count.experts == 0 ? rounded(count.all)
+                            : fmt::format("{}x{}", count.experts, rounded(count.shared + count.of_one_expert));
+}
+
+// What names a model: a directory, or a file by its name without the extension. Empty for weights that all models call
+// the same.
+std::string name_of_path(const std::filesystem::path& path) {
+  if (path.empty()) return {};
+  std::error_code ignored;
+  const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);
+  const std::filesystem::path& named = real.empty() ? path : real;
+  const std::filesystem::path last = named.has_filename() ? named.filename() : named.parent_path().filename();
+  if (std::filesystem::is_directory(path, ignored)) return last.string();
+  const std::string stem = last.stem().string();
+  return stem == "model" || stem == "pytorch_model" ? std::string() : stem;
+}
+
+std::string given_name(const Model& model) {
+  const Value* value = model.attributes.find("general.name");
+  const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+  return text == nullptr ? std::string() : *text;
+}
+
+class GeneralWriter {
+ public:
+  GeneralWriter(const Model& model, const std::vector<CountedTensor>& tensors, KeyValues& out)
+      : model_(model), card_(model.card), readme_(model_card_of(model)), count_(count_parameters(tensors)), out_(out) {}
+
+  WrittenGeneral write() {
+    write_text("type", "model");
+    write_sampling();
+    write_identity();
+    write_license();
+    write_text("uuid", card_.uuid);
+    for (const auto& [key, name] : {std::pair("source.url", "url"), std::pair("source.doi", "doi"),
+                                    std::pair("source.uuid", "uuid"), std::pair("source.repo_url", "repo_url")})
+      write_text(key, stated({name, std::string("model_") + name}));
+    write_sources("base_model", base_models());
+    write_sources("dataset", values_of({"datasets", "dataset", "dataset_sources"}));
+    write_list("tags", {"tags", "pipeline_tag"});
+    write_list("languages", {"languages", "language"});
+    return {std::move(name_), std::move(losses_)};
+  }
+
+ private:
+  static std::string key_of(std::string_view name) { return fmt::format("general.{}", name); }
+
+  void write_text(std::string_view name, std::string_view text) {
+    const std::string key = key_of(name);
+    if (!text.empty() && !out_.has(key)) out_.text(key, text);
+  }
+
+  // Of the first key of the model card that has any.
+  std::vector<std::string> values_of(std::initializer_list<std::string> keys) const {
+    for (const std::string& key : keys) {
+      if (std::vector<std::string> values = front_matter_values(readme_, key); !values.empty()) return values;
+    }
+    return {};
+  }
+  std::string stated(std::initializer_list<std::string> keys) const {
+    const std::vector<std::string> values = values_of(keys);
+    return values.empty() ? std::string() : values.front();
+  }
+
+  void write_sampling() {
+    const Attributes generation = generation_config(model_);
+    for (const SamplingKey& row : kSamplingKeys) {
+      const std::string key = fmt::format("{}{}", kSamplingPrefix, row.gguf);
+      const Value* value = generation.find(row.gguf);
+      if (value == nullptr) value = generation.find(row.config);
+      if (value == nullptr || out_.has(key)) continue;
+      if (const auto* text = value->get_if<std::string>(); text != nullptr && row.kind == SamplingKey::Kind::text)
+        out_.text(key, *text);
+      const auto found = number(value);
+      if (!found || row.kind == SamplingKey::Kind::text) continue;
+      if (row.kind == SamplingKey::Kind::number) {
+        out_.f32(key, *found);
+      } else if (*found == std::trunc(*found) && std::abs(*found) <= std::numeric_limits<std::int32_t>::max()) {
+        out_.i32(key, static_cast<std::int32_t>(*found));
+      }
+    }
+  }
+
+  // The card counts first, then the name in config.json, then that of the directory or file.
+  void write_identity() {
+    std::vector<NameParts> names;
+    const Value* value = model_.config_json.find("_name_or_path");
+    const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+    if (text != nullptr && std::ranges::count(*text, '/') <= 1) names.push_back(parts_of_name(*text, count_.all));
+    names.push_back(parts_of_name(name_of_path(model_.origin.path), count_.all));
+    const auto first = [&](std::initializer_list<std::string> keys, std::string NameParts::*part) {
+      std::string found = stated(keys);
+      for (const NameParts& name : names) {
+        if (found.empty()) found = name.*part;
+      }
+      return found;
+    };
+    name_ = stated({"name", "model_name"});
+    for (const NameParts& parts : names) {
+      if (name_.empty()) name_ = titled(parts.name);
+    }
+    if (out_.has(key_of("name"))) {
+      name_ = given_name(model_);
+    } else if (const std::string_view missing = missing_token(name_); !missing.empty()) {
+      losses_.push_back(fmt::format("general.name is left out: llama.cpp loads no file of the name \"{}\" without the "
+                                    "token {}",
+                                    name_, missing));
+      name_.clear();
+    }
+    write_text("name", name_);
+    write_text("author", card_.author);
+    write_text("version", first({"version", "model_version"}, &NameParts::version));
+    write_text("organization", first({"organization", "model_organization"}, &NameParts::organization));
+    write_text("finetune", first({"finetune", "model_finetune"}, &NameParts::finetune));
+    write_text("basename", first({"basename", "model_basename", "model_type"}, &NameParts::basename));
+    write_text("description", stated({"description", "model_description"}));
+    const std::string label = first({"size_label", "model_size_label"}, &NameParts::size_label);
+    write_text("size_label", label.empty() ? size_label(count_) : label);
+  }
+
+  // llama.cpp asks models with such a name for these tokens.
+  std::string_view missing_token(const std::string& name) const {
+    const std::string small = to_lower_ascii(name);
+    if (!model_.vocabulary || (small.find("phi-3") == std::string::npos && small.find("phi3") == std::string::npos))
+      return {};
+    for (const std::string_view token : {"</s>", "<unk>", "<s>", "<|endoftext|>"}) {
+      bool is_there = false;
+      for (std::size_t id = 0; id < model_.vocabulary->size() && !is_there; ++id)
+        is_there = model_.vocabulary->text(id) == token;
+      if (!is_there) return token;
+    }
+    return {};
+  }
+
+  void write_license() {
+    const std::vector<std::string> licenses = values_of({"license"});
+    const bool is_same = !licenses.empty() && licenses.front() == card_.license;
+    write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
+    write_text("license.name", stated({"license_name"}));
+    write_text("license.link", stated({"license_link"}));
+  }
+
+  // Those of the card, unless another one is given.
+  std::vector<std::string> base_models() const {
+    std::vector<std::string> models = values_of({"base_model", "base_models", "base_model_sources"});
+    const auto without_site = [](std::string_view id) {
+      return id.starts_with(kSite) ? id.substr(kSite.size()) : id;
+    };
+    if (!models.empty() && without_site(models.front()) == card_.base_model) return models;
+    return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
+  }
+
+  // Models or data sets: ids of Hugging Face, or addresses.
+  void write_sources(std::string_view what, const std::vector<std::string>& ids) {
+    const std::string count_key = key_of(fmt::format("{}.count", what));
+    if (ids.empty() || out_.has(count_key)) return;
+    out_.u32(count_key, ids.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const std::string prefix = fmt::format("{}.{}.", what, i);
+      std::string_view id = ids[i];
+      const bool is_address = id.starts_with("http://") || id.starts_with("https://") || id.starts_with("ssh://");
+      if (is_address) {
+        write_text(prefix + "repo_url", id);
+        const std::string_view path = id.starts_with(kSite) ? id.substr(kSite.size()) : std::string_view();
+        if (std::ranges::count(path, '/') != 1 || path.starts_with('/') || path.ends_with('/')) continue;
+        id = path;
+      }
+      const NameParts parts = parts_of_name(id, count_.all);
+      write_text(prefix + "name", titled(parts.name));
+      write_text(prefix + "organization", titled(parts.organization));
+      write_text(prefix + "version", parts.version);
+      if (is_address) continue;
+      if (!parts.organization.empty()) {
+        write_text(prefix + "repo_url", fmt::format("{}{}/{}", kSite, parts.organization, parts.name));
+      } else {
+        losses_.push_back(fmt::format("gguf names a model by its owner and its name: {} is written as \"{}\"", id,
+                                      titled(parts.name)));
+      }
+    }
+  }
+
+  // Items of all keys.
+  void write_list(std::string_view name, std::initializer_list<std::string_view> keys) {
+    std::vector<std::string> items;
+    for (const std::string_view key : keys) std::ranges::move(front_matter_values(readme_, key), std::back_inserter(items));
+    const std::string key = key_of(name);
+    if (items.empty() || out_.has(key)) return;
+    ByteWriter& out = out_.array(key, ValueType::text, items.size());
+    for (const std::string& item : items) KeyValues::append_text(out, item);
+  }
+
+  const Model& model_;
+  const Card& card_;
+  std::string readme_;  // the model card; empty: there is none
+  Count count_;
+  KeyValues& out_;
+  std::string name_;
+  std::vector<std::string> losses_;
+};
+
+// Of a GGUF file, whose other keys are attributes, and of tensors that no program runs.
+void write_card(const Card& card, KeyValues& out) {
+  const auto write = [&](std::string_view key, const std::string& text) {
+    if (!text.empty() && !out.has(key)) out.text(key, text);
+  };
+  write("general.author", card.author);
+  write("general.license", card.license);
+  write("general.uuid", card.uuid);
+  if (card.base_model.find('/') != std::string::npos)
+    write("general.base_model.0.repo_url", card.base_model.find("://") == std::string::npos
+                                               ? fmt::format("{}{}", kSite, card.base_model)
+                                               : card.base_model);
+}
+
+}  // namespace
+
+WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
+                             KeyValues& out) {
+  WrittenGeneral written;
+  if (is_known && !model.origin.format.starts_with("gguf")) {
+    written = GeneralWriter(model, tensors, out).write();
+  } else {
+    written.name = given_name(model);
+    write_card(model.card, out);
+  }
+  for (const auto& [key, date] : {std::pair(kCreatedKey, &model.card.created_at),
+                                  std::pair(kModifiedKey, &model.card.last_modified)}) {
+    if (!date->empty() && !out.has(key)) out.text(key, *date);
+  }
+  return written;
+}
+
+}  // namespace poise::gguf

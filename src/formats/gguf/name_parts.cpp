@@ -1,0 +1,262 @@
+// How names of models are built, as gguf-py/gguf/metadata.py of llama.cpp v0.5.0 takes them apart:
+//
+//   [organization/]basename-size-finetune-version
+//
+// "Mixtral-8x7B-Instruct-v0.1", "Qwen2.5-0.5B-Instruct". Parts come between hyphens, and are told by their form.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "bytes/number_text.hpp"
+#include "formats/gguf/general_keys.hpp"
+
+namespace poise::gguf {
+namespace {
+
+enum : unsigned { kBasename = 1, kSize = 2, kFinetune = 4, kVersion = 8, kType = 16 };
+
+struct Piece {
+  std::string text;
+  unsigned kinds = 0;
+};
+
+char to_capital(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+char to_small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+bool is_decimal(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (static_cast<unsigned char>(c) & 0x80U) != 0; }
+
+// Skips what a pattern describes, from the front of a text in small letters.
+class Pattern {
+ public:
+  explicit Pattern(std::string_view text) : rest_(text) {}
+
+  bool at_end() const { return rest_.empty(); }
+  bool skip(std::string_view text) {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  bool skip_digits() {
+    const std::size_t count = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
+    rest_.remove_prefix(count);
+    return count > 0;
+  }
+  bool skip_any(std::string_view characters) {
+    if (rest_.empty() || characters.find(rest_.front()) == std::string_view::npos) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  bool skip_word_character() {
+    if (rest_.empty() || !(is_letter(rest_.front()) || is_decimal(rest_.front()) || rest_.front() == '_')) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+ private:
+  std::string_view rest_;
+};
+
+// (v|iter)?\d+([.]\d+)*
+bool is_version(const std::string& small) {
+  Pattern of(small);
+  if (!of.skip("v")) of.skip("iter");
+  if (!of.skip_digits()) return false;
+  while (of.skip(".")) {
+    if (!of.skip_digits()) return false;
+  }
+  return of.at_end();
+}
+
+// i?q\d(_\w)*|b?fp?(16|32)
+bool is_type(const std::string& small) {
+  Pattern blocks(small);
+  blocks.skip("i");
+  if (blocks.skip("q") && blocks.skip_any("0123456789")) {
+    while (blocks.skip("_")) {
+      if (!blocks.skip_word_character()) return false;
+    }
+    return blocks.at_end();
+  }
+  Pattern floats(small);
+  floats.skip("b");
+  if (!floats.skip("f")) return false;
+  floats.skip("p");
+  return (floats.skip("16") || floats.skip("32")) && floats.at_end();
+}
+
+// ([A]|\d+[x])?\d+([._]\d+)?[KMBT][\d]?
+bool is_counted_size(const std::string& small) {
+  const auto rest_matches = [](Pattern of) {
+    if (!of.skip_digits()) return false;
+    if (of.skip_any("._") && !of.skip_digits()) return false;
+    if (!of.skip_any("kmbt")) return false;
+    of.skip_any("0123456789");
+    return of.at_end();
+  };
+  Pattern experts(small);
+  if (experts.skip("a")) return rest_matches(experts);
+  if (experts.skip_digits() && experts.skip("x") && rest_matches(experts)) return true;
+  return rest_matches(Pattern(small));
+}
+
+bool is_size(const std::string& small) {
+  constexpr std::string_view kWords[] = {"small", "mini", "medium", "large", "xl", "xxl"};
+  return is_counted_size(small) || std::ranges::find(kWords, small) != std::end(kWords);
+}
+
+// The number in front of the last letter, with the letter as thousands. Nothing where it is not a number.
+std::optional<double> parameters_in(const std::string& size) {
+  const std::string number = size.substr(0, size.size() - 1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+  const std::size_t power = std::string_view(" KMBT").find(size.back());
+  return value * std::pow(1000.0, power == std::string_view::npos ? -1.0 : static_cast<double>(power));
+}
+
+void take_size(Piece& piece, std::uint64_t parameters) {
+  std::string& text = piece.text;
+  std::ranges::replace(text, '_', '.');
+  if (is_decimal(text.back()))  // "7b1"
+    text = text.substr(0, text.size() - 2) + "." + text.back() + text[text.size() - 2];
+  if (text.size() > 1 && is_decimal(text[text.size() - 2])) text.back() = to_capital(text.back());
+  if (parameters != 0) {
+    const auto said = parameters_in(text);
+    const auto count = static_cast<double>(parameters);
+    if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // a length of contexts
+      piece.kinds |= kFinetune;
+      text.back() = to_small(text.back());
+    }
+  }
+  if (piece.kinds == 0) piece.kinds = kSize;
+}
+
+std::vector<Piece> pieces_of(std::string_view name, std::uint64_t parameters) {
+  std::vector<Piece> pieces;
+  while (!name.empty()) {
+    const std::size_t hyphen = std::min(name.find('-'), name.size());
+    if (hyphen > 0) pieces.push_back({std::string(name.substr(0, hyphen))});
+    name.remove_prefix(std::min(hyphen + 1, name.size()));
+  }
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    Piece& piece = pieces[i];
+    const std::string small = to_lower_ascii(piece.text);
+    if (is_version(small)) {
+      piece.kinds = kVersion;
+    } else if (is_type(small)) {
+      piece.kinds = kType;
+      std::ranges::transform(piece.text, piece.text.begin(), to_capital);
+    } else if (i > 0 && is_size(small)) {
+      take_size(piece, parameters);
+    } else if (i > 0 && (small == "chat" || small == "instruct" || small == "vision" || small == "lora")) {
+      piece.kinds = kFinetune;
+    }
+  }
+  return pieces;
+}
+
+void drop_words_beside_numbers(std::vector<Piece>& pieces) {
+  const auto has_number = [](const Piece& piece) {
+    return (piece.kinds & kSize) != 0 && std::ranges::any_of(piece.text, is_decimal);
+  };
+  if (std::ranges::none_of(pieces, has_number)) return;
+  for (Piece& piece : pieces) {
+    if (std::ranges::all_of(piece.text, is_letter)) piece.kinds &= ~unsigned{kSize};
+  }
+}
+
+void find_basename(std::vector<Piece>& pieces) {
+  bool at_start = true;
+  for (Piece& piece : pieces) {
+    if (at_start && ((piece.kinds == 0 && is_letter(piece.text.front())) || (piece.kinds & kVersion) != 0)) {
+      piece.kinds |= kBasename;
+    } else {
+      at_start = false;
+      if (piece.kinds == 0) piece.kinds = kFinetune;
+    }
+  }
+  // A version at its end is none of it.
+  for (std::size_t i = pieces.size(); i-- > 0;) {
+    if ((pieces[i].kinds & kBasename) == 0 || pieces[i].kinds == kBasename) break;
+    pieces[i].kinds &= ~unsigned{kBasename};
+  }
+}
+
+std::string joined(const std::vector<Piece>& pieces, unsigned kind, unsigned without = 0) {
+  std::vector<std::string_view> texts;
+  for (const Piece& piece : pieces) {
+    if ((piece.kinds & kind) == 0 || (piece.kinds & without) != 0) continue;
+    if (kind == kSize && std::ranges::find(texts, piece.text) != texts.end()) continue;
+    texts.push_back(piece.text);
+  }
+  std::string all;
+  for (const std::string_view text : texts) {
+    if (!all.empty()) all += '-';
+    all += text;
+  }
+  return all;
+}
+
+// Letters after others become small.
+std::string titled_word(std::string word) {
+  const bool has_capital = std::ranges::any_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+  const bool has_small = std::ranges::any_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
+  const bool is_ascii = std::ranges::none_of(word, [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; });
+  if (has_capital || !has_small || !is_ascii || is_decimal(word.front())) return word;
+  if (word.front() == 'v' && is_version(word)) return word;
+  bool after_letter = false;
+  for (char& c : word) {
+    if (!after_letter) c = to_capital(c);
+    after_letter = is_letter(c);
+  }
+  return word;
+}
+
+}  // namespace
+
+NameParts parts_of_name(std::string_view id, std::uint64_t parameters) {
+  NameParts parts;
+  if (id.find(' ') != std::string_view::npos) {  // a sentence, not an id
+    parts.name = id;
+    return parts;
+  }
+  const std::size_t slash = id.find('/');
+  if (slash != std::string_view::npos) {
+    if (!id.starts_with('.')) parts.organization = id.substr(0, slash);
+    id.remove_prefix(slash + 1);
+  }
+  parts.name = id;
+  std::vector<Piece> pieces = pieces_of(id, parameters);
+  drop_words_beside_numbers(pieces);
+  find_basename(pieces);
+  parts.size_label = joined(pieces, kSize);
+  parts.finetune = joined(pieces, kFinetune);
+  parts.version = joined(pieces, kVersion, kBasename);
+  // Alone it says too little.
+  if (!parts.size_label.empty() || !parts.finetune.empty() || !parts.version.empty())
+    parts.basename = joined(pieces, kBasename);
+  return parts;
+}
+
+std::string titled(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '-', ' ');
+  std::string all;
+  std::string word;
+  text += ' ';
+  for (const char c : text) {
+    if (c != ' ' && c != '\t' && c != '\n' && c != '\r') {
+      word += c;
+    } else if (!word.empty()) {
+      if (!all.empty()) all += ' ';
+      all += titled_word(std::move(word));
+      word.clear();
+    }
+  }
+  return all;
+}
+
+}  // namespace poise::gguf
