@@ -25,7 +25,6 @@ namespace {
 constexpr std::string_view kArchitecture = "general.architecture";
 constexpr std::string_view kRepository = "general.base_model.0.repo_url";
 constexpr std::string_view kHuggingFace = "https://huggingface.co/";
-constexpr std::string_view kEmbedding = "token_embd.weight";
 
 bool is_split_key(std::string_view key) {
   return key == "split.no" || key == "split.count" || key == "split.tensors.count";
