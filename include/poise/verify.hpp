@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/finding.hpp>
@@ -11,12 +12,15 @@
 
 namespace poise {
 
+// The format of a cache of the Hugging Face Hub, or of a repository in one.
+inline constexpr std::string_view kHubCache = "hub-cache";
+
 struct VerifyReport {
-  std::string format;  // "alt-v2"; empty when the file could not be opened
+  std::string format;  // "alt-v2"; kHubCache; empty when the file could not be opened
   std::size_t tensors = 0;
   std::uint64_t bytes = 0;       // decoded bytes that were read
   std::size_t digests = 0;       // of parts that were checked
-  std::size_t file_digests = 0;  // of whole files, such as shards, that were checked
+  std::size_t file_digests = 0;  // of whole files, such as shards and blobs of a cache, that were checked
   std::size_t checksums = 0;     // of members of archives that were checked
   bool has_digests = false;      // false: changed bytes that are still valid do not show
   std::vector<Finding>
@@ -31,6 +35,10 @@ struct VerifyReport {
 // value: booleans are 0 or 1; floating-point values that are not finite, which every format allows, are warnings.
 // Faults of the file are findings: what load_weights() refuses of a model with a configuration shows as one. Throws
 // not_found, io, bad_argument (the path is not a file) and cancelled.
+//
+// A snapshot in the cache of the Hugging Face Hub, and a file of one: also compares the files with the names of their
+// blobs, which are digests. A repository of a cache ("models--ORG--NAME"), or a cache: compares all blobs, and finds
+// partial downloads and missing files; opens no model.
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options = {}, const Progress& progress = {});
 
 }  // namespace poise

@@ -14,6 +14,7 @@
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
+#include "io/hub_cache.hpp"
 #include "io/source_text.hpp"
 
 namespace poise::cli {
@@ -23,6 +24,8 @@ struct EditArguments {
   std::string path;
   std::vector<std::string> set;
   AttributeChanges changes;
+  bool copy = false;
+  std::string output;  // of the copy; empty: in place of the file
 };
 
 constexpr std::uint64_t kMostFileBytes = 64 << 20;
@@ -62,13 +65,26 @@ std::string_view action(EditReport::Way way, bool is_dry_run) {
     case EditReport::Way::appended: return is_dry_run ? "would append" : "appended";
     case EditReport::Way::in_place: return is_dry_run ? "would replace in place" : "replaced in place";
     case EditReport::Way::rewritten: return is_dry_run ? "would rewrite the file of" : "rewrote the file of";
+    case EditReport::Way::copied: return is_dry_run ? "would write a copy of" : "wrote a copy of";
   }
   return {};
 }
 
+EditReport make_edit(const EditArguments& options) {
+  if (options.copy || !options.output.empty())
+    return edit_copy(options.path, options.output, options.changes, options.changes.force);
+  try {
+    return edit(options.path, options.changes);
+  } catch (const Error& error) {
+    if (hub_blob(options.path).empty()) throw;
+    throw Error(error.kind(), error.message() + ": --copy puts one in place of the link, -o FILE writes one",
+                error.path(), error.offset());
+  }
+}
+
 void run(EditArguments& options) {
   for (const std::string& text : options.set) options.changes.set.push_back(parse_set(text));
-  const EditReport report = edit(options.path, options.changes);
+  const EditReport report = make_edit(options);
   const bool is_dry_run = options.changes.dry_run;
   fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", printable(options.path), options.changes.set.size(),
              report.added.empty() ? "" : printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
@@ -99,8 +115,16 @@ void add_edit(CLI::App& app) {
       ->expected(1)
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  auto* copy = command->add_flag(
+      "--copy", options->copy,
+      "Put an edited copy in the place of PATH: a link, as in the Hugging Face cache, is replaced, not followed");
+  command->add_option("-o,--output", options->output, "Write the edited copy to this file, and leave PATH as it is")
+      ->check(not_empty())
+      ->type_name("FILE")
+      ->excludes(copy);
   command->add_flag("--force", options->changes.force,
-                    "Also where verify would then fail, or the configuration or vocabulary would be lost");
+                    "Also where verify would then fail, or the configuration or vocabulary would be lost; replaces an "
+                    "output that exists");
   command->add_flag("--dry-run", options->changes.dry_run, "Report what would change; write nothing");
   command->callback([options] { run(*options); });
 }

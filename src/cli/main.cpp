@@ -1,6 +1,8 @@
 // The command `poise`: arguments in, exit code out. 0 done, 1 bad file or answer, 2 wrong usage.
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -24,6 +26,7 @@
 #include "cli/spelling.hpp"
 #include "cli/text.hpp"
 #include "cli/usage_errors.hpp"
+#include "io/hub_cache.hpp"
 
 namespace {
 
@@ -50,6 +53,14 @@ void name_arguments_once(CLI::App& command) {
   for (CLI::Option* option :
        command.get_options([](const CLI::Option* candidate) { return candidate->get_positional(); }))
     option->type_name("");
+}
+
+// Wherever a command takes a model, it takes the name of one in the cache of the Hugging Face Hub ("ORG/NAME").
+void find_models_in_cache(CLI::App& command) {
+  constexpr std::array<std::string_view, 6> kModels = {"PATH", "IN", "A", "B", "--draft", "--against"};
+  for (CLI::Option* option : command.get_options()) {
+    if (std::ranges::find(kModels, option->get_name()) != kModels.end()) option->transform(poise::path_of_model);
+  }
 }
 
 // Prints CLI11's help or version through functions that detect write errors.
@@ -91,7 +102,10 @@ int run(int argc, char** argv) {
   poise::cli::add_tokenize(app);
   poise::cli::add_help(app);
   app.footer(fmt::format("{}\n{}", poise::cli::format_list(), kExamples));
-  for (CLI::App* command : app.get_subcommands({})) name_arguments_once(*command);
+  for (CLI::App* command : app.get_subcommands({})) {
+    name_arguments_once(*command);
+    find_models_in_cache(*command);
+  }
   if (argc < 2) {
     poise::cli::say(poise::cli::overview(app));
     return 2;

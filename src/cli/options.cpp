@@ -11,6 +11,7 @@
 #include "bytes/number_text.hpp"
 #include "cli/format_names.hpp"
 #include "cli/values.hpp"
+#include "io/hub_cache.hpp"
 #include "ops/option_words.hpp"
 
 namespace poise::cli {
@@ -28,8 +29,8 @@ LoraAdapter parse_lora(const std::string& text) {
   if (std::error_code error; std::filesystem::exists(text, error)) return {text, 1};
   const auto scale =
       colon == std::string::npos ? std::nullopt : number_from<double>(std::string_view(text).substr(colon + 1));
-  if (!scale || colon == 0) return {text, 1};
-  return {text.substr(0, colon), *scale};
+  if (!scale || colon == 0) return {path_of_model(text), 1};
+  return {path_of_model(text.substr(0, colon)), *scale};
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // poise verify: checks files completely.
+#include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include <fmt/format.h>
@@ -11,12 +13,15 @@
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
+#include "cli/values.hpp"
+#include "ops/check_hub.hpp"
 
 namespace poise::cli {
 namespace {
 
 struct VerifyArguments {
   std::vector<std::string> paths;
+  std::string sha256;  // of the file, as its user knows it; empty: unknown
   bool strict = false;
   bool json = false;
   ProgressOptions progress;
@@ -35,8 +40,8 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
   fmt::print("{}: {}", printable(path), good ? "ok" : "FAILED");
   if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
   if (!report.format.empty()) {
-    fmt::print(" ({}, {}, {}{})", report.format, plural(report.tensors, "tensor"), human_bytes(report.bytes),
-               digests_text(report));
+    const std::string tensors = report.format == kHubCache ? "" : plural(report.tensors, "tensor") + ", ";
+    fmt::print(" ({}, {}{}{})", report.format, tensors, human_bytes(report.bytes), digests_text(report));
   }
   if (report.errors() > 0) fmt::print(": {}", plural(report.errors(), "error"));
   if (report.warnings() > 0) fmt::print("{} {}", report.errors() > 0 ? "," : ":", plural(report.warnings(), "warning"));
@@ -70,6 +75,7 @@ class Verification {
     VerifyReport report;
     try {
       report = verify(path, options_.read, make_progress(options_.progress, "verify"));
+      if (!options_.sha256.empty()) check_known_digest(path, report);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::internal) throw;
       good_ = false;
@@ -83,6 +89,13 @@ class Verification {
     } else if (!options_.progress.quiet || !report.faults.empty()) {
       print_report(report, path, good);
     }
+  }
+
+  void check_known_digest(const std::string& path, VerifyReport& report) {
+    HubCheck check = check_sha256(path, options_.sha256, options_.read.io, make_progress(options_.progress, "verify"));
+    report.has_digests = true;
+    report.file_digests += check.files;
+    std::ranges::move(check.findings, std::back_inserter(report.faults));
   }
 
   void add(const VerifyReport& report, const std::string& path, bool good) {
@@ -117,19 +130,43 @@ class Verification {
   bool good_ = true;
 };
 
+// 64 digits, perhaps after the name of the digest.
+std::string parse_sha256(std::string text) {
+  constexpr std::size_t kDigits = 64;
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::string digits = text.starts_with("sha256:") ? text.substr(7) : text;
+  if (digits.size() != kDigits || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
+    refuse("--sha256", text, "64 hexadecimal digits");
+  return digits;
+}
+
 }  // namespace
 
 void add_verify(CLI::App& app) {
   const auto options = std::make_shared<VerifyArguments>();
   CLI::App* command = app.add_subcommand(
       "verify", "Check structure, digests and every value; list all faults; exit 1 if there are any");
-  command->add_option("PATH", options->paths, "Model files or directories")->required();
+  command
+      ->add_option(
+          "PATH", options->paths,
+          "Model files or directories; of the Hugging Face cache also a repository (models--ORG--NAME), or all")
+      ->required();
+  command
+      ->add_option_function<std::string>(
+          "--sha256", [options](const std::string& text) { options->sha256 = parse_sha256(text); },
+          "What the SHA-256 of the file has to be; for one PATH")
+      ->type_name("HEX");
   command->add_flag("--strict", options->strict, "Warnings fail, too");
   command->add_flag("--json", options->json, "The findings as JSON, for scripts");
   add_progress_options(*command, options->progress, "Tell of files with faults or warnings only; no progress");
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
-  command->callback([options] { Verification(*options).execute(); });
+  command->callback([options] {
+    if (!options->sha256.empty() && options->paths.size() > 1)
+      refuse("--sha256", options->sha256, "one PATH, of whose file it is");
+    Verification(*options).execute();
+  });
 }
 
 }  // namespace poise::cli

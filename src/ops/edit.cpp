@@ -14,7 +14,9 @@
 #include "formats/format.hpp"
 #include "formats/metadata.hpp"
 #include "io/file_lock.hpp"
+#include "io/hub_cache.hpp"
 #include "io/in_place.hpp"
+#include "io/sink.hpp"
 #include "ops/check_headers.hpp"
 
 namespace poise {
@@ -41,7 +43,7 @@ Model read_edited(const Format& format, const Input& edited) {
   }
 }
 
-std::optional<Vocabulary> vocabulary_of(const Model& model) {
+std::optional<Vocabulary> find_vocabulary(const Model& model) {
   return model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
 }
 
@@ -86,8 +88,8 @@ std::string changed_hyperparameter(const Model& before, const Model& after) {
 std::string harm(const Model& before, const Model& after, const AttributeChanges& changes,
                  const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
-  if (const auto vocabulary = vocabulary_of(before)) {
-    const auto left = vocabulary_of(after);
+  if (const auto vocabulary = find_vocabulary(before)) {
+    const auto left = find_vocabulary(after);
     if (!left) return "the model would lose its vocabulary";
     std::string lost = lost_token(*vocabulary, *left);
     if (!lost.empty()) return lost;
@@ -102,9 +104,62 @@ std::string harm(const Model& before, const Model& after, const AttributeChanges
   return fmt::format("verify would then fail: {}{}", errors.front(), more);
 }
 
+struct ReadyEdit {
+  Opened opened;
+  std::unique_ptr<PreparedEdit> prepared;
+};
+
+// Checks the whole structure, and what the changes break, before anything changes.
+ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges& changes) {
+  ReadyEdit ready{open_with_format(path, {}), nullptr};
+  const Opened& opened = ready.opened;
+  if (opened.format->edit == nullptr) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{} files have no attributes that can be edited; zt, gguf and safetensors files have",
+                            opened.format->info.name),
+                path.string())
+        .with({.kind = Remedy::Kind::convert, .value = "zt"});
+  }
+  ready.prepared = opened.format->edit(opened.input, changes);
+  const Model after = read_edited(*opened.format, {path, ready.prepared->edited()});
+  if (changes.force) return ready;
+  const std::string problem = harm(opened.model, after, changes, path);
+  if (!problem.empty()) {
+    throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), path.string())
+        .with({.kind = Remedy::Kind::force});
+  }
+  ready.prepared->require_effect(opened.model, after);
+  return ready;
+}
+
+// The shards of a model are next to the file that names them.
+void require_whole(const Opened& opened, const std::filesystem::path& output) {
+  const auto directory = [](const std::filesystem::path& path) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(path.has_parent_path() ? path.parent_path() : ".", ignored);
+  };
+  if (directory(opened.input.path) == directory(output)) return;
+  for (const Tensor& tensor : opened.model.tensors()) {
+    for (const Part& part : tensor.parts) {
+      const auto at = part.blob->stored();
+      if (!at || at->source->name() == opened.input.source->name()) continue;
+      throw Error(ErrorKind::bad_argument,
+                  fmt::format("tensor {} is in {}: a copy has to be next to the other files of its model", tensor.name,
+                              at->source->name()),
+                  output.string());
+    }
+  }
+}
+
 }  // namespace
 
 EditReport edit(const std::filesystem::path& named, const AttributeChanges& changes) {
+  if (!hub_blob(named).empty()) {
+    throw Error(ErrorKind::bad_argument,
+                "nothing is changed: this is a blob of the Hugging Face cache, which its snapshots share and whose "
+                "name is its digest; edit a copy",
+                named.string());
+  }
   // Changes the target of a link, not the link.
   std::error_code unknown;
   std::filesystem::path path = named;
@@ -115,28 +170,37 @@ EditReport edit(const std::filesystem::path& named, const AttributeChanges& chan
     lock.emplace(path);  // held from reading to writing
     roll_back(path);     // an interrupted edit
   }
-  // Checks the whole structure before anything changes. Other parts of the model are next to the link.
-  const Opened opened = open_with_format(named, {});
-  if (opened.format->edit == nullptr) {
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{} files have no attributes that can be edited; zt, gguf and safetensors files have",
-                            opened.format->info.name),
-                path.string())
-        .with({.kind = Remedy::Kind::convert, .value = "zt"});
+  // Other parts of the model are next to the link.
+  const ReadyEdit ready = prepare_edit(named, changes);
+  EditReport report = ready.prepared->report();
+  report.added = ready.prepared->added();
+  if (!changes.dry_run) ready.prepared->commit(path);
+  return report;
+}
+
+EditReport edit_copy(const std::filesystem::path& path, const std::filesystem::path& output,
+                     const AttributeChanges& changes, bool overwrite) {
+  const bool is_replaced = output.empty();
+  const std::filesystem::path& target = is_replaced ? path : output;
+  std::error_code ignored;
+  if (is_replaced && !hub_blob(path).empty() && !std::filesystem::is_symlink(path, ignored)) {
+    throw Error(
+        ErrorKind::bad_argument,
+        "nothing is changed: this is a blob of the Hugging Face cache, whose name is its digest; the copy needs "
+        "another name",
+        path.string());
   }
-  const std::unique_ptr<PreparedEdit> prepared = opened.format->edit(opened.input, changes);
-  const Model after = read_edited(*opened.format, {named, prepared->edited()});
-  if (!changes.force) {
-    const std::string problem = harm(opened.model, after, changes, named);
-    if (!problem.empty()) {
-      throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), named.string())
-          .with({.kind = Remedy::Kind::force});
-    }
-    prepared->require_effect(opened.model, after);
-  }
-  EditReport report = prepared->report();
-  report.added = prepared->added();
-  if (!changes.dry_run) prepared->commit(path);
+  overwrite = overwrite || is_replaced;
+  const auto inputs = is_replaced ? std::vector<std::filesystem::path>() : std::vector{path};
+  FileOutput::require_possible(target, overwrite, inputs);
+  const ReadyEdit ready = prepare_edit(path, changes);
+  require_whole(ready.opened, target);
+  const SourcePtr edited = ready.prepared->edited();
+  EditReport report{EditReport::Way::copied, edited->size(), ready.prepared->added()};
+  if (changes.dry_run) return report;
+  FileOutput file(target, overwrite, inputs);
+  file.main().copy(*edited, 0, edited->size());
+  file.commit();
   return report;
 }
 

@@ -14,8 +14,10 @@
 
 #include "bytes/checked.hpp"
 #include "formats/format.hpp"
+#include "io/hub_cache.hpp"
 #include "io/meter.hpp"
 #include "ops/check_headers.hpp"
+#include "ops/check_hub.hpp"
 #include "ops/shared_bytes.hpp"
 #include "ops/verify_part.hpp"
 #include "ops/verify_values.hpp"
@@ -278,6 +280,17 @@ std::size_t VerifyReport::warnings() const { return faults.size() - errors(); }
 
 VerifyReport verify(const std::filesystem::path& path, const ReadOptions& options, const Progress& progress) {
   VerifyReport report;
+  const auto add = [&](HubCheck check) {
+    report.file_digests += check.files;
+    report.has_digests = report.has_digests || check.files > 0;
+    std::ranges::move(check.findings, std::back_inserter(report.faults));
+    return check.bytes;
+  };
+  if (is_hub_repository(path) || is_hub_cache(path)) {
+    report.format = kHubCache;
+    report.bytes = add(check_hub_cache(path, options.io, progress));
+    return report;
+  }
   const auto check_tensors = [&](const Model& model) {
     report.format = model.origin.format;
     report.tensors = model.size();
@@ -306,6 +319,7 @@ VerifyReport verify(const std::filesystem::path& path, const ReadOptions& option
     report.faults.push_back(finding_from(error));
     add_code_of(path, options.io, report);
   }
+  add(check_hub_files(path, options.io, progress));
   return report;
 }
 

@@ -16,24 +16,26 @@
 namespace poise {
 namespace {
 
-class Sha256 final : public Hasher {
+// SHA-256 and SHA-1.
+class OpenSslDigest final : public Hasher {
  public:
-  Sha256() : context_(EVP_MD_CTX_new()) {
-    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1) fail();
+  explicit OpenSslDigest(const EVP_MD* kind) : context_(EVP_MD_CTX_new()) {
+    if (!context_ || EVP_DigestInit_ex(context_.get(), kind, nullptr) != 1) fail();
   }
   void update(std::span<const std::byte> bytes) override {
     if (EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) != 1) fail();
   }
   std::string finish() override {
-    std::array<unsigned char, 32> digest{};
-    if (EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) != 1) fail();
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned length = 0;
+    if (EVP_DigestFinal_ex(context_.get(), digest.data(), &length) != 1) fail();
     std::string text;
-    for (const unsigned char byte : digest) text += fmt::format("{:02x}", byte);
+    for (unsigned i = 0; i < length; ++i) text += fmt::format("{:02x}", digest[i]);
     return text;
   }
 
  private:
-  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // SHA-256 has no other failure
+  [[noreturn]] static void fail() { throw std::bad_alloc(); }  // there is no other failure
   struct Free {
     void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
   };
@@ -60,11 +62,18 @@ class Xxh3 final : public Hasher {
 
 }  // namespace
 
-std::unique_ptr<Hasher> make_sha256() { return std::make_unique<Sha256>(); }
+std::unique_ptr<Hasher> make_sha256() { return std::make_unique<OpenSslDigest>(EVP_sha256()); }
 std::unique_ptr<Hasher> make_xxh3() { return std::make_unique<Xxh3>(); }
 
+std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size) {
+  auto hasher = std::make_unique<OpenSslDigest>(EVP_sha1());
+  const std::string head = fmt::format("blob {}", size);
+  hasher->update(std::as_bytes(std::span(head.c_str(), head.size() + 1)));
+  return hasher;
+}
+
 std::string sha256_hex(std::span<const std::byte> bytes) {
-  Sha256 hasher;
+  OpenSslDigest hasher(EVP_sha256());
   hasher.update(bytes);
   return hasher.finish();
 }

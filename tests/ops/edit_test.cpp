@@ -218,5 +218,68 @@ TEST(Edit, DryRunChangesNothing) {
   }
 }
 
+// Snapshots of the Hugging Face cache share blobs, whose names are digests.
+TEST(Edit, BlobsOfTheHubStayAsTheyAre) {
+  const support::TemporaryDirectory directory;
+  const std::string name(64, 'a');
+  const fs::path repository = directory / "models--org--name";
+  const fs::path blob = repository / "blobs" / name;
+  const fs::path link = repository / "snapshots" / "abc" / "nano.zt";
+  for (const fs::path& file : {blob, link}) fs::create_directories(file.parent_path());
+  ConvertOptions options;
+  options.format = "zt";
+  convert(source_directory() / "examples/nano-mistral", blob, options);
+  fs::create_symlink(fmt::format("../../blobs/{}", name), link);
+  const std::string before = support::contents(blob);
+  const AttributeChanges changes{.set = {{"note", "x"}}, .erase = {}};
+  for (const fs::path& path : {link, blob}) {
+    const Error error = support::error_of([&] { edit(path, changes); });
+    EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
+    EXPECT_NE(error.message().find("a blob of the Hugging Face cache"), std::string::npos) << error.message();
+  }
+  EXPECT_EQ(support::error_of([&] { edit_copy(blob, {}, changes); }).kind(), ErrorKind::bad_argument);
+
+  const EditReport report = edit_copy(link, directory / "copy.zt", changes);
+  EXPECT_EQ(report.way, EditReport::Way::copied);
+  EXPECT_EQ(report.bytes, fs::file_size(directory / "copy.zt"));
+  EXPECT_EQ(report.added, std::vector<std::string>{"note"});
+  EXPECT_NE(open(directory / "copy.zt").attributes.find("note"), nullptr);
+  EXPECT_TRUE(fs::is_symlink(link));
+  edit_copy(link, {}, changes);
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(link)));
+  EXPECT_NE(open(link).attributes.find("note"), nullptr);
+  EXPECT_EQ(support::contents(blob), before);
+}
+
+TEST(Edit, CopiesAreOutputs) {
+  const support::TemporaryDirectory directory;
+  const fs::path file = directory / "nano.zt";
+  convert(source_directory() / "examples/nano-mistral", file, {});
+  const std::string before = support::contents(file);
+  const AttributeChanges changes{.set = {{"note", "x"}}, .erase = {}};
+  support::put(directory / "other", "not replaced");
+  EXPECT_EQ(support::error_of([&] { edit_copy(file, directory / "other", changes); }).kind(), ErrorKind::bad_argument);
+  EXPECT_EQ(support::contents(directory / "other"), "not replaced");
+  EXPECT_EQ(support::error_of([&] { edit_copy(file, file, changes, true); }).kind(), ErrorKind::bad_argument);
+  EXPECT_EQ(
+      support::error_of([&] { edit_copy(file, directory / "new", {.set = {}, .erase = {"poise.config"}}); }).kind(),
+      ErrorKind::bad_argument);
+  EXPECT_FALSE(fs::exists(directory / "new"));
+  edit_copy(file, directory / "other", changes, true);
+  EXPECT_EQ(support::contents(file), before);
+  EXPECT_NE(open(directory / "other").attributes.find("note"), nullptr);
+
+  // The shards of a model are next to the file that names them.
+  ConvertOptions sharded;
+  sharded.write.shard_size = 500'000;
+  convert(file, directory / "sharded.zt", sharded);
+  fs::create_directory(directory / "folder");
+  EXPECT_EQ(
+      support::error_of([&] { edit_copy(directory / "sharded.zt", directory / "folder" / "copy.zt", changes); }).kind(),
+      ErrorKind::bad_argument);
+  edit_copy(directory / "sharded.zt", directory / "copy.zt", changes);
+  EXPECT_EQ(open(directory / "copy.zt").size(), open(file).size());
+}
+
 }  // namespace
 }  // namespace poise

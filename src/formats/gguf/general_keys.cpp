@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "bytes/checked.hpp"
+#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 #include "formats/front_matter.hpp"
 #include "formats/gguf/metadata.hpp"

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 #include "formats/gguf/general_keys.hpp"
 

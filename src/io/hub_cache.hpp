@@ -1,0 +1,44 @@
+// The cache of the Hugging Face Hub on this machine: models that its programs have downloaded.
+//
+//   models--ORG--NAME/        a repository; also datasets--... and spaces--...
+//     blobs/DIGEST            a file, named by its SHA-256 (64 digits), or a small one by git's SHA-1 (40 digits);
+//                             DIGEST.incomplete is being downloaded, or was not downloaded to its end
+//     refs/main               the commit of a branch
+//     snapshots/COMMIT/FILE   a link to a blob: several snapshots share what did not change
+//
+// Nothing here uses the network.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace poise {
+
+// HF_HUB_CACHE, else HF_HOME/hub, else XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub, as
+// huggingface_hub looks for it. Empty if the environment has none of them.
+std::filesystem::path hub_cache_path();
+
+// True for a folder "models--ORG--NAME" with snapshots or blobs.
+bool is_hub_repository(const std::filesystem::path& path);
+// True for a folder with such folders.
+bool is_hub_cache(const std::filesystem::path& path);
+// The repository whose snapshot this folder is, wherever links lead to it; empty for other paths.
+std::filesystem::path repository_of_snapshot(const std::filesystem::path& path);
+// The blob that this file is, or that it is a link to; empty for other paths.
+std::filesystem::path hub_blob(const std::filesystem::path& path);
+
+// "ORG/NAME" of "models--ORG--NAME". Requires: the folder of a repository.
+std::string hub_repository_name(const std::filesystem::path& repository);
+
+// How the name of a blob is computed from its bytes.
+enum class BlobName { sha256, git_sha1, unknown };
+BlobName blob_name_kind(std::string_view name);
+
+// A path as it is if something is there. Else a model of the cache: "ORG/NAME" and "NAME" are the snapshot of its
+// branch main, or its only snapshot, "ORG/NAME/FILE" a file in it. A text that can only be a path stays as it is.
+// Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; says where it
+// looked.
+std::string path_of_model(const std::string& named);
+
+}  // namespace poise
