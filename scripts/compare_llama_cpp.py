@@ -790,7 +790,9 @@ class Comparison:
             for key, value in fields.items()
             if key.startswith("general.") and key not in ("general.file_type", "general.quantization_version")
         }
-        wrong = [f"{key}: {found.get(key)}" for key in expected.keys() | found if not same(found.get(key), expected.get(key))]
+        wrong = [
+            f"{key}: {found.get(key)}" for key in expected.keys() | found if not same(found.get(key), expected.get(key))
+        ]
         row["general"] = "differs" if wrong else "equal"
         if wrong:
             problems.append(f"general: {wrong}")

@@ -169,8 +169,8 @@ struct ConvertReport {
 
 // plan() and write() together. Throws what open() and save() throw; bad_argument when the output is one of the input's
 // files or exists without options.write.overwrite, when a pattern matches no tensor, or options contradict each other;
-// invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if `strict`; io when a file with digests changes meanwhile.
-// Then there is no output.
+// invalid_file, naming the tensor, for a wrong digest in the input, and for a warning if `strict`; io when a file with
+// digests changes meanwhile. Then there is no output.
 ConvertReport convert(const std::filesystem::path& input, const std::filesystem::path& output,
                       const ConvertOptions& options = {});
 

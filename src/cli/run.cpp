@@ -151,8 +151,7 @@ class Run {
     prompts.inputs = options_.model.files();
     prompts.inputs.insert(prompts.inputs.end(), opened_.begin(), opened_.end());
     if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);
-    const PromptsSummary summary =
-        run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
+    const PromptsSummary summary = run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
       complain(fmt::format("note: {} of {} kept", plural(summary.kept, "answer"),
                            printable(partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
@@ -316,7 +315,7 @@ class Run {
   Speed prompt_speed_;
   Speed decode_speed_;
   std::vector<std::filesystem::path> opened_;  // of the model
-  bool is_full_ = false;  // the context
+  bool is_full_ = false;                       // the context
 };
 
 // Sets the prompt: the text of -f, of standard input for "-", or of what is piped into a command without a prompt.

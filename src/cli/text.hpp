@@ -52,8 +52,8 @@ void say(std::string_view text);
 // The same: "poise: <text>".
 void complain(std::string_view text);
 
-// Prints a finding about an input that is used all the same to standard error: as a note, or as a warning if the file is
-// faulty, as one with code in it is.
+// Prints a finding about an input that is used all the same to standard error: as a note, or as a warning if the file
+// is faulty, as one with code in it is.
 void note(const Finding& finding);
 
 // A finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"

@@ -166,7 +166,8 @@ struct Format {
   // Findings of verify() besides the tensors: bytes that belong to nothing, files it refers to. Null: none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
   // An error for each place of any file where it makes Python run code while a loader of the format reads it, and where
-  // that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what read() throws.
+  // that cannot be known. Tensors are not looked at. Null: no loader of the format runs code. Throws what read()
+  // throws.
   std::vector<Finding> (*dangerous_code)(const SourcePtr& source) = nullptr;
   // How many checksums of its own, covering every byte of its tensors, the file has; audit() compares them with the
   // bytes. Null: none.

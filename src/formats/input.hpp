@@ -15,7 +15,7 @@ namespace poise {
 // A file (or memory) with its source, or a directory without one.
 struct Input {
   std::filesystem::path path;
-  SourcePtr source;         // null for a directory
+  SourcePtr source;        // null for a directory
   bool has_folder = true;  // false: memory, whose name is not a path. No other file belongs to it
 };
 

@@ -215,7 +215,7 @@ TEST_F(SessionFiles, WithAnyByteChangedAreRefused) {
   Session other(model, {.cache = CacheType::q8});
   other.feed(some_tokens(2));
   for (const std::size_t at : places) {
-    const unsigned bits = random() % 255 + 1;
+    const auto bits = static_cast<unsigned>(random() % 255 + 1);
     change(at, bits);
     ASSERT_THROW(other.load(path("broken.zt")), Error) << "byte " << at << " changed by " << bits;
     broken[at] = right[at];

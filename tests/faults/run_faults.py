@@ -205,7 +205,10 @@ def is_whole_but_for_the_finished(job):
         for name in list(state)
         if name.startswith(".") and name.split("/")[0].endswith(".poise-new")
     }
-    for name in (".m.gguf.poise-undo", ".m.safetensors.poise-undo"):  # the old bytes and the new ones of an edit in place
+    for name in (
+        ".m.gguf.poise-undo",
+        ".m.safetensors.poise-undo",
+    ):  # the old bytes and the new ones of an edit in place
         state.pop(name, None)
     shown = {
         name[1:].replace(".poise-new", "", 1): content for name, content in finished.items() if not name.endswith("/")
@@ -301,7 +304,9 @@ def main():
 
         small = made("small.safetensors", "convert", model / "model.safetensors", "--only", "model.norm.weight")
         noted = made("noted.zt", "convert", scratch / "small.safetensors")
-        subprocess.run([options.poise, "edit", scratch / "noted.zt", "--set", "note=old"], check=True, capture_output=True)
+        subprocess.run(
+            [options.poise, "edit", scratch / "noted.zt", "--set", "note=old"], check=True, capture_output=True
+        )
         noted = made("noted.safetensors", "convert", scratch / "noted.zt")
         edited = {
             "zt2": made("small.zt", "convert", scratch / "small.safetensors"),

@@ -164,7 +164,9 @@ def copies(tester, random):
             target, notes = tester.converted(both, name)
             tester.require_logits(f"{title}: different numbers, {name}", kept, target)
             require("differs from" in notes, notes)
-            require(not any("differs" in text for text in tester.warnings(target)), f"{name} still says that it is tied")
+            require(
+                not any("differs" in text for text in tester.warnings(target)), f"{name} still says that it is tied"
+            )
 
 
 def aliases(tester, random):
@@ -208,8 +210,14 @@ def adapters(tester, random):
         ("of the input", inputs, {}, changed_input, own, "the input embedding alone"),
         ("of the output", outputs, {}, own, changed_output, "the output matrix alone"),
         ("of both", {**inputs, **outputs}, {}, changed_input, changed_output, "by themselves"),
-        ("of the input, with its saved base", {**inputs, f"{module}.base_layer.weight": saved}, {},
-         saved + 6 / 4 * (b @ a).T, saved, "the input embedding alone"),
+        (
+            "of the input, with its saved base",
+            {**inputs, f"{module}.base_layer.weight": saved},
+            {},
+            saved + 6 / 4 * (b @ a).T,
+            saved,
+            "the input embedding alone",
+        ),
         ("a saved embedding", {f"{module}.weight": saved}, {}, saved, own, "the input embedding alone"),
         ("both saved, equal", {f"{module}.weight": saved, "lm_head.weight": saved}, {}, saved, None, "it equals"),
         ("both saved, different", {f"{module}.weight": saved, "lm_head.weight": own}, {}, saved, own, "differs from"),

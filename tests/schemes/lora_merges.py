@@ -372,7 +372,8 @@ def types(case, directory):
     numbers = load(convert(quantized, "base.safetensors", "--dtype", "f32"))
     sums = {name: array + products.get(name, np.float32(0)) for name, array in numbers.items()}
     label = lambda path: next(
-        row["value"] for row in json.loads(poise("inspect", path, "--json", "--keys"))["keys"]
+        row["value"]
+        for row in json.loads(poise("inspect", path, "--json", "--keys"))["keys"]
         if row["key"] == "general.file_type"
     )
     for form in ("gguf", "zt"):
@@ -390,9 +391,7 @@ def types(case, directory):
             require((error <= bound).all(), f"{name} in {form}: {np.max(error / bound)} of the bound")
         for name in numbers:
             require(name in products or np.array_equal(found[name], numbers[name]), f"{name} has changed")
-    report = json.loads(
-        poise("convert", quantized, "-o", directory / "r.gguf", "--force", "--lora", place, "--json")
-    )
+    report = json.loads(poise("convert", quantized, "-o", directory / "r.gguf", "--force", "--lora", place, "--json"))
     require(
         sorted((row["type"], row["matrices"]) for row in report["merged"]) == [("q5_1", 1), ("q8_0", 1)],
         f"{report['merged']}",
@@ -407,8 +406,10 @@ def types(case, directory):
     save(directory / "large.safetensors", large)
     adapter(directory / "huge", thin(Q, (np.ones((HIDDEN, 4), np.float32), np.ones((4, HIDDEN), np.float32))))
     adapter(directory / "wide-product", thin(Q, tuple(np.full(m.shape, 1e25, np.float32) for m in one)))
-    for source, factor in ((directory / "large.safetensors", f"{directory / 'huge'}:1e38"),
-                           (wide, directory / "wide-product")):
+    for source, factor in (
+        (directory / "large.safetensors", f"{directory / 'huge'}:1e38"),
+        (wide, directory / "wide-product"),
+    ):
         out = directory / "no.safetensors"
         message = poise("convert", source, "-o", out, "--lora", factor, fails=True)
         require(f"tensor {Q}.weight: element 0 is not finite after the adapter's change" in message, message)

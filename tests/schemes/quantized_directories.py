@@ -628,7 +628,9 @@ CASES = {  # name: (quantization_config, parts of a matrix), the part that is ta
 
 # Of attention and the cache of keys and values: left out.
 LEFT_OUT = [f"{of}_{what}" for of in "qkv" for what in ("scale", "zero_point", "global_scale")]
-LEFT_OUT += ["kv_scale", "prob_scale", "prob_output_scale", "attn.prob_scale"] + [f"k_proj.output_{what}" for what in ("scale", "zero_point", "global_scale")]
+LEFT_OUT += ["kv_scale", "prob_scale", "prob_output_scale", "attn.prob_scale"] + [
+    f"k_proj.output_{what}" for what in ("scale", "zero_point", "global_scale")
+]
 
 
 # Of these each part is cut, too.
@@ -850,14 +852,18 @@ class Tester:
         path = self.make("symmetric", {**quantization, "checkpoint_format": "gptq"}, tensors)
         self.compare(self.converted(path), expected, True)
         texts = self.warnings_of(path)
-        require(any("format is gptq_v2 and checkpoint_format gptq: format counts" in text for text in texts), f"{texts}")
+        require(
+            any("format is gptq_v2 and checkpoint_format gptq: format counts" in text for text in texts), f"{texts}"
+        )
         # Other zero points are those that codes were made with.
         quantization, parts_of = gptq()
         tensors, expected = self.stored(parts_of)
         path = self.make("symmetric", {**quantization, "sym": True}, tensors)
         self.compare(self.converted(path), expected, True)
         texts = self.warnings_of(path)
-        text = "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: they count"
+        text = (
+            "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: they count"
+        )
         require(any(text in found for found in texts), f"{texts}")
         # `dynamic` may have another sym for some: their zero points are those that are stored.
         dynamic = {"+:.*up_proj": {"sym": False}}
@@ -977,7 +983,9 @@ class Tester:
             message = self.poise("convert", path, "-o", target, "--dtype", "f32", "--force", fails=True)
             require(VICTIM in message and "too large for f32" in message, f"{case}: {message}")
             told = subprocess.run([self.program, "verify", path], capture_output=True, text=True)
-            require(told.returncode == 1 and "element" in told.stdout and VICTIM in told.stdout, f"{case}: {told.stdout}")
+            require(
+                told.returncode == 1 and "element" in told.stdout and VICTIM in told.stdout, f"{case}: {told.stdout}"
+            )
             self.poise("run", path, "--tokens", "1,7", fails=True)
             # An infinity that a file states is one.
             for ending, number in change.items():

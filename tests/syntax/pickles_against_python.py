@@ -423,9 +423,7 @@ WRITTEN = [
 def check(program, found, counts):
     """Raises Different."""
     names = [
-        tuple(bytes.fromhex(part).decode() for part in parts)
-        for kind, *parts in found["objects"]
-        if kind == "global"
+        tuple(bytes.fromhex(part).decode() for part in parts) for kind, *parts in found["objects"] if kind == "global"
     ]
     stop = found.get("stop")
     records = [

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "bytes/checked.hpp"
 #include "bytes/ascii.hpp"
+#include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
 #include "formats/front_matter.hpp"
 #include "formats/gguf/metadata.hpp"
@@ -172,9 +172,10 @@ class GeneralWriter {
     if (out_.has(key_of("name"))) {
       name_ = given_name(model_);
     } else if (const std::string_view missing = missing_token(name_); !missing.empty()) {
-      losses_.push_back(fmt::format("general.name is left out: llama.cpp loads no file of the name \"{}\" without the "
-                                    "token {}",
-                                    name_, missing));
+      losses_.push_back(
+          fmt::format("general.name is left out: llama.cpp loads no file of the name \"{}\" without the "
+                      "token {}",
+                      name_, missing));
       name_.clear();
     }
     write_text("name", name_);
@@ -213,9 +214,7 @@ class GeneralWriter {
   // Those of the card, unless another one is given.
   std::vector<std::string> base_models() const {
     std::vector<std::string> models = values_of({"base_model", "base_models", "base_model_sources"});
-    const auto without_site = [](std::string_view id) {
-      return id.starts_with(kSite) ? id.substr(kSite.size()) : id;
-    };
+    const auto without_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };
     if (!models.empty() && without_site(models.front()) == card_.base_model) return models;
     return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
   }
@@ -252,7 +251,8 @@ class GeneralWriter {
   // Items of all keys.
   void write_list(std::string_view name, std::initializer_list<std::string_view> keys) {
     std::vector<std::string> items;
-    for (const std::string_view key : keys) std::ranges::move(front_matter_values(readme_, key), std::back_inserter(items));
+    for (const std::string_view key : keys)
+      std::ranges::move(front_matter_values(readme_, key), std::back_inserter(items));
     const std::string key = key_of(name);
     if (items.empty() || out_.has(key)) return;
     ByteWriter& out = out_.array(key, ValueType::text, items.size());
@@ -293,8 +293,8 @@ WrittenGeneral write_general(const Model& model, bool is_known, const std::vecto
     written.name = given_name(model);
     write_card(model.card, out);
   }
-  for (const auto& [key, date] : {std::pair(kCreatedKey, &model.card.created_at),
-                                  std::pair(kModifiedKey, &model.card.last_modified)}) {
+  for (const auto& [key, date] :
+       {std::pair(kCreatedKey, &model.card.created_at), std::pair(kModifiedKey, &model.card.last_modified)}) {
     if (!date->empty() && !out.has(key)) out.text(key, *date);
   }
   return written;

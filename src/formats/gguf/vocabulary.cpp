@@ -106,9 +106,7 @@ class DefaultValues {
 };
 
 // For a vocabulary whose types are missing.
-TokenType type_by_text(std::string_view text) {
-  return byte_of_piece(text) ? TokenType::byte : TokenType::normal;
-}
+TokenType type_by_text(std::string_view text) { return byte_of_piece(text) ? TokenType::byte : TokenType::normal; }
 
 }  // namespace
 

@@ -172,7 +172,8 @@ void require_own_adapter(const Model& model) {
 void require_runnable(const Model& model) {
   const std::string& type = model.card.model_type;
   const bool has_config = model.config || !model.config_json.empty();
-  if (type.empty() || !has_config || model.origin.format.starts_with("gguf") || architecture_of(type) != nullptr) return;
+  if (type.empty() || !has_config || model.origin.format.starts_with("gguf") || architecture_of(type) != nullptr)
+    return;
   throw Error(ErrorKind::unsupported,
               fmt::format("gguf: llama.cpp could not run the file: Poise writes llama.cpp's names for {}, not for {} "
                           "models. zt, safetensors and huggingface hold the model; llama.cpp's own "

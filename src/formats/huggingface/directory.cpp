@@ -45,8 +45,9 @@ std::vector<DirectoryFile> DirectoryReader::other_files(std::vector<Finding>& wa
       files.push_back({std::string(name), found != opened_.end() ? *found : open(name)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
-      warnings.push_back({Severity::warning, fmt::format("it is not copied into another directory: {}", error.message()),
-                          path, error.offset()});
+      warnings.push_back({Severity::warning,
+                          fmt::format("it is not copied into another directory: {}", error.message()), path,
+                          error.offset()});
     }
   };
   std::ranges::for_each(kTokenizerFiles, add);

@@ -92,8 +92,7 @@ class Maker {
         token.insert(0, "##");
       }
     }
-    if (!gguf_.unknown_token_id)
-      refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
+    if (!gguf_.unknown_token_id) refuse(ErrorKind::invalid_file, "unknown_token_id: the vocabulary does not have it");
     const auto unknown = static_cast<std::size_t>(*gguf_.unknown_token_id);
     model_ = {{"type", "WordPiece"},
               {"unk_token", gguf_.tokens[unknown]},

@@ -65,9 +65,10 @@ TEST_F(GgufAudit, TellsOfTokensWithOneText) {
     return file_of({array_entry("tokenizer.ggml.tokens", kText, texts)}, tensors()).bytes();
   };
   EXPECT_THAT(warnings(file({"a", "b", "", ""})), IsEmpty());
-  EXPECT_THAT(warnings(file({"a", "b", "a"})),
-              ElementsAre("tokenizer.ggml.tokens: tokens 0 and 2 have one text, \"a\": llama.cpp ends when it loads the "
-                          "file"));
+  EXPECT_THAT(
+      warnings(file({"a", "b", "a"})),
+      ElementsAre("tokenizer.ggml.tokens: tokens 0 and 2 have one text, \"a\": llama.cpp ends when it loads the "
+                  "file"));
   EXPECT_THAT(warnings(file({"a", "b", "a", "b", "a"})), ElementsAre(HasSubstr("\"a\", as 2 more do: llama.cpp ends")));
 }
 

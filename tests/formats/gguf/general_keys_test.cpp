@@ -29,22 +29,28 @@ struct Row {
 
 TEST(GgufGeneralKeys, PartsOfNames) {
   for (const Row& row : std::array{
-           Row{"Mixtral-8x7B-Instruct-v0.1", 46702792704,
+           Row{"Mixtral-8x7B-Instruct-v0.1",
+               46702792704,
                {"", "Mixtral-8x7B-Instruct-v0.1", "Mixtral", "Instruct", "v0.1", "8x7B"}},
-           Row{"Meta-Llama-3.1-8B-Instruct", 8030261248,
+           Row{"Meta-Llama-3.1-8B-Instruct",
+               8030261248,
                {"", "Meta-Llama-3.1-8B-Instruct", "Meta-Llama-3.1", "Instruct", "", "8B"}},
            Row{"nano-mistral", 958592, {"", "nano-mistral", "", "", "", ""}},
-           Row{"Qwen2.5-0.5B-Instruct-GGUF", 494032768,
+           Row{"Qwen2.5-0.5B-Instruct-GGUF",
+               494032768,
                {"", "Qwen2.5-0.5B-Instruct-GGUF", "Qwen2.5", "Instruct-GGUF", "", "0.5B"}},
            Row{"gpt2-medium", 354823168, {"", "gpt2-medium", "gpt2", "", "", "medium"}},
            Row{"bloom-7b1", 7069016064, {"", "bloom-7b1", "bloom", "", "", "7.1B"}},
            Row{"Yi-34B-200K", 34388917248, {"", "Yi-34B-200K", "Yi", "200k", "", "34B"}},
-           Row{"phi-3-mini-128k-instruct", 3821079552,
+           Row{"phi-3-mini-128k-instruct",
+               3821079552,
                {"", "phi-3-mini-128k-instruct", "phi-3", "128k-instruct", "", "mini"}},
            Row{"gemma-2-2b-it", 2614341888, {"", "gemma-2-2b-it", "gemma-2", "it", "", "2B"}},
-           Row{"stabilityai/stablelm-2-12b-chat", 12143185920,
+           Row{"stabilityai/stablelm-2-12b-chat",
+               12143185920,
                {"stabilityai", "stablelm-2-12b-chat", "stablelm-2", "chat", "", "12B"}},
-           Row{"Hermes-2-Pro-Llama-3-8B", 8030261248,
+           Row{"Hermes-2-Pro-Llama-3-8B",
+               8030261248,
                {"", "Hermes-2-Pro-Llama-3-8B", "Hermes-2-Pro-Llama-3", "", "", "8B"}},
            Row{"a fine model", 10, {"", "a fine model", "", "", "", ""}},
            Row{"./x-1b", 1, {"", "x-1b", "x", "1b", "", ""}},
@@ -155,8 +161,8 @@ TEST(GgufGeneralKeys, AreThoseOfTheCardAndTheName) {
                R"({"temperature": 0.7, "top_k": 40, "top_p": 1, "repetition_penalty": 1.1, "do_sample": true})");
   EXPECT_THAT(
       general_keys(directory),
-      ElementsAre("architecture text \"llama\"", "author text \"A. Nyone\"", "base_model.0.name text \"Mistral 7B v0.1\"",
-                  "base_model.0.organization text \"Mistralai\"",
+      ElementsAre("architecture text \"llama\"", "author text \"A. Nyone\"",
+                  "base_model.0.name text \"Mistral 7B v0.1\"", "base_model.0.organization text \"Mistralai\"",
                   "base_model.0.repo_url text \"https://huggingface.co/mistralai/Mistral-7B-v0.1\"",
                   "base_model.0.version text \"v0.1\"", "base_model.1.name text \"Other 13B Chat\"",
                   "base_model.1.organization text \"Org\"",
@@ -169,7 +175,8 @@ TEST(GgufGeneralKeys, AreThoseOfTheCardAndTheName) {
                   "license.link text \"https://example.com/license\"", "license.name text \"apache-and-mit\"",
                   "name text \"Nano Mistral 1M Chat v0.2\"", "sampling.penalty_repeat f32 1.1", "sampling.temp f32 0.7",
                   "sampling.top_k i32 40", "sampling.top_p f32 1.0", "size_label text \"1M\"",
-                  "tags text[3] [\"tiny\",\"a, b\",\"text-generation\"]", "type text \"model\"", "version text \"v0.2\""));
+                  "tags text[3] [\"tiny\",\"a, b\",\"text-generation\"]", "type text \"model\"",
+                  "version text \"v0.2\""));
 }
 
 // llama-vocab.cpp looks for these tokens with at(), which throws.

@@ -215,14 +215,14 @@ TEST(Gguf, FlagsSayWhatGoesAroundATextOfSentencePiece) {
 // Files of other programs may lack keys. llama.cpp finds byte tokens by their texts, and takes 1 and 2 for BOS and EOS
 // (llama-vocab.cpp of v0.5.0).
 TEST(Gguf, AVocabularyOfSentencePieceWithoutTypesAndIds) {
-  const Model model = read(file_of({text_entry("tokenizer.ggml.model", "llama"),
-                                    array_entry("tokenizer.ggml.tokens", kText,
-                                                {text("<unk>"), text("<s>"), text("</s>"), text("<0x0A>"),
-                                                 text("\xe2\x96\x81"), text("\xe2\x96\x81t"), text("t")}),
-                                    array_entry("tokenizer.ggml.scores", kF32,
-                                                {f32(0), f32(0), f32(0), f32(0), f32(-2), f32(-1), f32(-2)})},
-                                   {})
-                               .bytes());
+  const Model model = read(
+      file_of({text_entry("tokenizer.ggml.model", "llama"),
+               array_entry("tokenizer.ggml.tokens", kText,
+                           {text("<unk>"), text("<s>"), text("</s>"), text("<0x0A>"), text("\xe2\x96\x81"),
+                            text("\xe2\x96\x81t"), text("t")}),
+               array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(0), f32(-2), f32(-1), f32(-2)})},
+              {})
+          .bytes());
   ASSERT_TRUE(model.vocabulary);
   EXPECT_EQ(model.vocabulary->bos_id, 1);
   EXPECT_EQ(model.vocabulary->eos_id, 2);
@@ -238,7 +238,8 @@ TEST(Gguf, AVocabularyOfSentencePieceWithoutTypesAndIds) {
 // As llama.cpp: 11 ends a text where no key says what does, and the pre-tokenizer is "default".
 TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
   std::vector<std::string> tokens;
-  for (const char* token : {"a", "b", "ab", "\xc4\xa0", "c", "d", "e", "f", "g", "h", "i", "j"}) tokens.push_back(text(token));
+  for (const char* token : {"a", "b", "ab", "\xc4\xa0", "c", "d", "e", "f", "g", "h", "i", "j"})
+    tokens.push_back(text(token));
   const Model model =
       read(file_of({text_entry("tokenizer.ggml.model", "gpt2"), array_entry("tokenizer.ggml.tokens", kText, tokens),
                     array_entry("tokenizer.ggml.merges", kText, {text("a b")})},
@@ -257,23 +258,27 @@ TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
 TEST(Gguf, TokensWithoutARowAreLeftOut) {
   for (const std::string_view algorithm : {"llama", "gpt2"}) {
     SCOPED_TRACE(algorithm);
-    const Model model =
-        read(file_of({text_entry("tokenizer.ggml.model", algorithm), text_entry("tokenizer.ggml.pre", "gpt-2"),
-                      array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("a"), text("b"), text("ab"), text("</s>")}),
-                      array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(1), f32(0)}),
-                      array_entry("tokenizer.ggml.token_type", kI32,
-                                  {number(3, 4), number(1, 4), number(1, 4), number(1, 4), number(3, 4)}),
-                      array_entry("tokenizer.ggml.merges", kText, {text("a b")}),
-                      u32_entry("tokenizer.ggml.bos_token_id", 0), u32_entry("tokenizer.ggml.eos_token_id", 4),
-                      u32_entry("tokenizer.ggml.unknown_token_id", 0),
-                      {"tokenizer.ggml.add_space_prefix", kBool, std::string(1, '\0')},
-                      {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')}},
-                     {{"token_embd.weight", {1, 3}, 0, floats({1, 2, 3})}})
-                 .bytes());
+    const Model model = read(
+        file_of(
+            {text_entry("tokenizer.ggml.model", algorithm),
+             text_entry("tokenizer.ggml.pre", "gpt-2"),
+             array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("a"), text("b"), text("ab"), text("</s>")}),
+             array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(1), f32(0)}),
+             array_entry("tokenizer.ggml.token_type", kI32,
+                         {number(3, 4), number(1, 4), number(1, 4), number(1, 4), number(3, 4)}),
+             array_entry("tokenizer.ggml.merges", kText, {text("a b")}),
+             u32_entry("tokenizer.ggml.bos_token_id", 0),
+             u32_entry("tokenizer.ggml.eos_token_id", 4),
+             u32_entry("tokenizer.ggml.unknown_token_id", 0),
+             {"tokenizer.ggml.add_space_prefix", kBool, std::string(1, '\0')},
+             {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')}},
+            {{"token_embd.weight", {1, 3}, 0, floats({1, 2, 3})}})
+            .bytes());
     ASSERT_FALSE(model.warnings.empty());
-    EXPECT_EQ(model.warnings[0].message,
-              "the vocabulary has 5 tokens, token_embd.weight has 3 rows: the last 2 tokens, from \"ab\" on, have no row "
-              "and are left out");
+    EXPECT_EQ(
+        model.warnings[0].message,
+        "the vocabulary has 5 tokens, token_embd.weight has 3 rows: the last 2 tokens, from \"ab\" on, have no row "
+        "and are left out");
     const auto vocabulary = vocabulary_of(model);
     ASSERT_TRUE(vocabulary);
     EXPECT_EQ(vocabulary->size(), 3U);

@@ -162,9 +162,10 @@ TEST(GgufWriter, GivesEachTokenATextOfItsOwn) {
   Model reread = open(support::source(text_of(support::written(model, kGguf)), "x.gguf"));
   EXPECT_EQ(*reread.attributes.find("tokenizer.ggml.tokens"), Value(Value::Array{"a", "b", "[[PAD2]", "[PAD2]", ""}));
   EXPECT_EQ(*reread.attributes.find("tokenizer.ggml.token_type"), Value(Value::Array{1, 1, 5, 1, 5}));
-  EXPECT_THAT(losses_of(model, kGguf, {}),
-              ElementsAre("gguf holds each text of a token once: token 2, which has the text of an earlier token, becomes "
-                          "an unused token"));
+  EXPECT_THAT(
+      losses_of(model, kGguf, {}),
+      ElementsAre("gguf holds each text of a token once: token 2, which has the text of an earlier token, becomes "
+                  "an unused token"));
   model.attributes = {};
   model.vocabulary.emplace();
   for (const char* token : {"<unk>", "a", "b", "a"}) model.vocabulary->add(token, 0, TokenType::normal);

@@ -85,8 +85,8 @@ TEST(HuggingFaceDirectory, TokensWithoutARowAreLeftOut) {
   files["tokenizer.model"] = support::to_bytes(support::contents(example / "tokenizer.model"));
   const support::TemporaryDirectory directory;
   const Model model = support::read(files, directory.path());
-  EXPECT_THAT(model.warnings, testing::Contains(testing::Field(
-                                  &Finding::message, testing::HasSubstr("the last 10 tokens, from"))));
+  EXPECT_THAT(model.warnings,
+              testing::Contains(testing::Field(&Finding::message, testing::HasSubstr("the last 10 tokens, from"))));
   ASSERT_TRUE(model.vocabulary);
   EXPECT_EQ(model.vocabulary->size(), rows);
   EXPECT_EQ(read_vocabulary(directory.path())->size(), rows) << "of the tokenizer's files alone";

@@ -94,13 +94,12 @@ TEST(HuggingFaceWrite, HasTheSpecialIdsAndSamplingOfAGgufFile) {
   model.attributes.set("general.sampling.penalty_repeat", 1.1);
   model.attributes.set("general.sampling.top_k", 40);
   const support::Files files = support::written_files(model, format_by_name("huggingface"));
-  EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""),
-            Value(Attributes{{"do_sample", true},
-                             {"top_k", 40},
-                             {"temperature", 0.7},
-                             {"repetition_penalty", 1.1},
-                             {"bos_token_id", 2},
-                             {"eos_token_id", 3}}));
+  EXPECT_EQ(parse_json(text_of(files, "generation_config.json"), ""), Value(Attributes{{"do_sample", true},
+                                                                                       {"top_k", 40},
+                                                                                       {"temperature", 0.7},
+                                                                                       {"repetition_penalty", 1.1},
+                                                                                       {"bos_token_id", 2},
+                                                                                       {"eos_token_id", 3}}));
   EXPECT_EQ(text_of(files, "model.safetensors").find("general.sampling"), std::string::npos);
 }
 
