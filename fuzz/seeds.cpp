@@ -522,7 +522,7 @@ void write_text_seeds(SeedWriter& seeds) {
 
 void write_dictionaries(const SeedWriter& seeds) {
   std::map<std::string, std::set<std::string>> words;
-  for (const auto& row : kSafetensorsSpellings) words["safetensors"].insert(std::string(row.text));
+  for (const auto& row : safetensors::kElementTypes) words["safetensors"].insert(std::string(row.name));
   for (const auto& row : ztensor::kSpellings0) words["zt"].insert(std::string(row.text));
   for (const auto& row : ztensor::kSpellings1) words["zt"].insert(std::string(row.text));
   for (const auto& row : ztensor::kSpellings2)
