@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "bytes/utf8.hpp"
 #include "io/source_text.hpp"
 
 namespace poise {
@@ -84,18 +85,19 @@ std::string block(const Lines& lines, std::size_t first, char between) {
 std::vector<std::string> flow_items(std::string_view text, const Lines& lines, std::size_t next) {
   std::vector<std::string> items;
   std::string item;
+  bool is_blank = true;
   char quote = '\0';
   const auto add = [&] {
-    if (std::string found = trim(item).empty() ? std::string() : scalar(item); !found.empty())
-      items.push_back(std::move(found));
+    if (std::string found = is_blank ? std::string() : scalar(item); !found.empty()) items.push_back(std::move(found));
     item.clear();
+    is_blank = true;
   };
   std::string_view line = text.substr(1);
   while (true) {
     for (const char c : line) {
       if (quote != '\0') {
         if (c == quote) quote = '\0';
-      } else if ((c == '"' || c == '\'') && trim(item).empty()) {
+      } else if ((c == '"' || c == '\'') && is_blank) {
         quote = c;
       } else if (c == ',' || c == ']') {
         add();
@@ -103,6 +105,7 @@ std::vector<std::string> flow_items(std::string_view text, const Lines& lines, s
         continue;
       }
       item += c;
+      is_blank = is_blank && kBlank.find(c) != std::string_view::npos;
     }
     if (next == lines.size()) return {};
     item += ' ';
@@ -146,10 +149,13 @@ std::optional<std::string_view> value_of(std::string_view line, std::string_view
 
 }  // namespace
 
-std::string model_card_of(const Model& model) {
+std::string read_model_card(const Model& model) {
   const auto& files = model.origin.other_files;
   const auto card = std::ranges::find(files, kModelCard, &DirectoryFile::name);
-  return card == files.end() ? std::string() : read_text(*card->source, std::min(card->source->size(), kMostFrontMatter));
+  if (card == files.end()) return {};
+  std::string text = read_text(*card->source, std::min(card->source->size(), kMostFrontMatter));
+  if (text.size() < card->source->size()) text.resize(text.rfind('\n') + 1);  // whole lines, and whole characters
+  return is_utf8(text) ? text : std::string();
 }
 
 std::vector<std::string> front_matter_values(std::string_view readme, std::string_view key) {

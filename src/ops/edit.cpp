@@ -47,8 +47,9 @@ std::optional<Vocabulary> find_vocabulary(const Model& model) {
   return model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
 }
 
-// The first special token that the vocabulary no longer names.
-std::string lost_token(const Vocabulary& before, const Vocabulary& after) {
+// The first special token that the vocabulary no longer names. `may_change`: a change sets ids. Where an id is deleted,
+// readers of GGUF take a default, which may be another one.
+std::string lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
   struct Special {
     std::string_view name;
     std::int32_t Vocabulary::*id;
@@ -60,6 +61,8 @@ std::string lost_token(const Vocabulary& before, const Vocabulary& after) {
   for (const auto& [name, id] : kSpecial) {
     if (before.*id >= 0 && after.*id < 0)
       return fmt::format("the vocabulary would lose its {} token, which is {}", name, before.*id);
+    if (!may_change && before.*id >= 0 && after.*id != before.*id)
+      return fmt::format("the vocabulary's {} token would be {}, not {}", name, after.*id, before.*id);
   }
   return {};
 }
@@ -91,7 +94,7 @@ std::string harm(const Model& before, const Model& after, const AttributeChanges
   if (const auto vocabulary = find_vocabulary(before)) {
     const auto left = find_vocabulary(after);
     if (!left) return "the model would lose its vocabulary";
-    std::string lost = lost_token(*vocabulary, *left);
+    std::string lost = lost_token(*vocabulary, *left, !changes.set.empty());
     if (!lost.empty()) return lost;
   }
   if (changes.set.empty()) {

@@ -41,9 +41,7 @@ TEST(FrontMatter, Lists) {
 }
 
 TEST(FrontMatter, AllItems) {
-  const auto items = [](const std::string& yaml) {
-    return front_matter_values("---\n" + yaml + "\n---\n", "tags");
-  };
+  const auto items = [](const std::string& yaml) { return front_matter_values("---\n" + yaml + "\n---\n", "tags"); };
   EXPECT_THAT(items("tags:\n- a\n# none\n- 'b: c'\n\n-  d # e\nother:\n- f"), testing::ElementsAre("a", "b: c", "d"));
   EXPECT_THAT(items("tags:\n  - a\n  - name: b\n    url: c\n  - d\nother: 1"), testing::ElementsAre("a", "d"));
   EXPECT_THAT(items("tags: [a, \"b, c]\",\n  d]\nother: [e]"), testing::ElementsAre("a", "b, c]", "d"));

@@ -570,12 +570,13 @@ def test_a_directory_is_a_hugging_face_model(nano, tmp_path):
 def test_edit_takes_numbers_of_the_keys_type(nano, tmp_path):
     path = tmp_path / "a.gguf"
     poise.save(nano, path)
-    report = poise.edit(path, set={"llama.context_length": 256, "llama.rope.freq_base": 500_000, "general.name": "Ada"})
+    numbers = {"llama.context_length": 256, "llama.rope.freq_base": 500_000}
+    report = poise.edit(path, set={**numbers, "general.name": "Ada", "general.description": "A model"})
     model = poise.open(path)
     assert (
         model.config["max_position_embeddings"] == 256
         and model.config["rope_theta"] == 500_000
-        and report.added == ["general.name"]
+        and report.added == ["general.description"]
     )
     assert poise.edit(path, set={"llama.context_length": np.int64(128), "llama.rope.freq_base": 1 / 3}).added == []
     assert poise.open(path).config["rope_theta"] == pytest.approx(1 / 3, rel=1e-7)

@@ -78,7 +78,7 @@ const Architecture* architecture_of(std::string_view model_type) {
   return row == kArchitectures.end() ? nullptr : *row;
 }
 
-std::vector<std::string_view> model_types() {
+std::vector<std::string_view> list_model_types() {
   std::vector<std::string_view> types;
   for (const Architecture* row : kArchitectures) {
     if (std::ranges::find(types, row->model_type) == types.end()) types.push_back(row->model_type);

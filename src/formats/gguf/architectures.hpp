@@ -92,7 +92,7 @@ const Architecture* architecture_named(std::string_view name, bool has_experts);
 // The architecture to which a family is converted.
 const Architecture* architecture_of(std::string_view model_type);
 // The families that are converted.
-std::vector<std::string_view> model_types();
+std::vector<std::string_view> list_model_types();
 
 struct TensorName {
   std::string name;

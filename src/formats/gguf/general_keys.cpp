@@ -12,6 +12,7 @@
 #include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "formats/front_matter.hpp"
 #include "formats/gguf/metadata.hpp"
 #include "syntax/value_number.hpp"
@@ -52,7 +53,7 @@ Count count_parameters(const std::vector<CountedTensor>& tensors) {
 }
 
 // Two digits at least: "8.0B", "124M".
-std::string rounded(std::uint64_t parameters) {
+std::string format_rounded(std::uint64_t parameters) {
   struct Unit {
     double above;
     std::string_view suffix;
@@ -66,26 +67,26 @@ std::string rounded(std::uint64_t parameters) {
   return fmt::format("{:.{}f}{}", size, 2 - digits, unit->suffix);
 }
 
-std::string size_label(const Count& count) {
+std::string make_size_label(const Count& count) {
   if (count.all == 0) return {};
-  return count.experts == 0 ? rounded(count.all)
-                            : fmt::format("{}x{}", count.experts, rounded(count.shared + count.of_one_expert));
+  return count.experts == 0 ? format_rounded(count.all)
+                            : fmt::format("{}x{}", count.experts, format_rounded(count.shared + count.of_one_expert));
 }
 
 // What names a model: a directory, or a file by its name without the extension. Empty for weights that all models call
 // the same.
-std::string name_of_path(const std::filesystem::path& path) {
+std::string find_name(const std::filesystem::path& path) {
   if (path.empty()) return {};
   std::error_code ignored;
   const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);
   const std::filesystem::path& named = real.empty() ? path : real;
   const std::filesystem::path last = named.has_filename() ? named.filename() : named.parent_path().filename();
-  if (std::filesystem::is_directory(path, ignored)) return last.string();
-  const std::string stem = last.stem().string();
-  return stem == "model" || stem == "pytorch_model" ? std::string() : stem;
+  const std::string name = std::filesystem::is_directory(path, ignored) ? last.string() : last.stem().string();
+  const bool is_usual = name == "model" || name == "pytorch_model";
+  return is_usual || !is_utf8(name) ? std::string() : name;
 }
 
-std::string given_name(const Model& model) {
+std::string find_given_name(const Model& model) {
   const Value* value = model.attributes.find("general.name");
   const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
   return text == nullptr ? std::string() : *text;
@@ -94,7 +95,11 @@ std::string given_name(const Model& model) {
 class GeneralWriter {
  public:
   GeneralWriter(const Model& model, const std::vector<CountedTensor>& tensors, KeyValues& out)
-      : model_(model), card_(model.card), readme_(model_card_of(model)), count_(count_parameters(tensors)), out_(out) {}
+      : model_(model),
+        card_(model.card),
+        readme_(read_model_card(model)),
+        count_(count_parameters(tensors)),
+        out_(out) {}
 
   WrittenGeneral write() {
     write_text("type", "model");
@@ -104,31 +109,31 @@ class GeneralWriter {
     write_text("uuid", card_.uuid);
     for (const auto& [key, name] : {std::pair("source.url", "url"), std::pair("source.doi", "doi"),
                                     std::pair("source.uuid", "uuid"), std::pair("source.repo_url", "repo_url")})
-      write_text(key, stated({name, std::string("model_") + name}));
-    write_sources("base_model", base_models());
-    write_sources("dataset", values_of({"datasets", "dataset", "dataset_sources"}));
+      write_text(key, find_stated({name, std::string("model_") + name}));
+    write_sources("base_model", find_base_models());
+    write_sources("dataset", find_values({"datasets", "dataset", "dataset_sources"}));
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
     return {std::move(name_), std::move(losses_)};
   }
 
  private:
-  static std::string key_of(std::string_view name) { return fmt::format("general.{}", name); }
+  static std::string make_key(std::string_view name) { return fmt::format("general.{}", name); }
 
   void write_text(std::string_view name, std::string_view text) {
-    const std::string key = key_of(name);
+    const std::string key = make_key(name);
     if (!text.empty() && !out_.has(key)) out_.text(key, text);
   }
 
   // Of the first key of the model card that has any.
-  std::vector<std::string> values_of(std::initializer_list<std::string> keys) const {
+  std::vector<std::string> find_values(std::initializer_list<std::string> keys) const {
     for (const std::string& key : keys) {
       if (std::vector<std::string> values = front_matter_values(readme_, key); !values.empty()) return values;
     }
     return {};
   }
-  std::string stated(std::initializer_list<std::string> keys) const {
-    const std::vector<std::string> values = values_of(keys);
+  std::string find_stated(std::initializer_list<std::string> keys) const {
+    const std::vector<std::string> values = find_values(keys);
     return values.empty() ? std::string() : values.front();
   }
 
@@ -156,22 +161,22 @@ class GeneralWriter {
     std::vector<NameParts> names;
     const Value* value = model_.config_json.find("_name_or_path");
     const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
-    if (text != nullptr && std::ranges::count(*text, '/') <= 1) names.push_back(parts_of_name(*text, count_.all));
-    names.push_back(parts_of_name(name_of_path(model_.origin.path), count_.all));
+    if (text != nullptr && std::ranges::count(*text, '/') <= 1) names.push_back(parse_name(*text, count_.all));
+    names.push_back(parse_name(find_name(model_.origin.path), count_.all));
     const auto first = [&](std::initializer_list<std::string> keys, std::string NameParts::*part) {
-      std::string found = stated(keys);
+      std::string found = find_stated(keys);
       for (const NameParts& name : names) {
         if (found.empty()) found = name.*part;
       }
       return found;
     };
-    name_ = stated({"name", "model_name"});
+    name_ = find_stated({"name", "model_name"});
     for (const NameParts& parts : names) {
-      if (name_.empty()) name_ = titled(parts.name);
+      if (name_.empty()) name_ = make_title(parts.name);
     }
-    if (out_.has(key_of("name"))) {
-      name_ = given_name(model_);
-    } else if (const std::string_view missing = missing_token(name_); !missing.empty()) {
+    if (out_.has(make_key("name"))) {
+      name_ = find_given_name(model_);
+    } else if (const std::string_view missing = find_missing_token(name_); !missing.empty()) {
       losses_.push_back(
           fmt::format("general.name is left out: llama.cpp loads no file of the name \"{}\" without the "
                       "token {}",
@@ -184,13 +189,13 @@ class GeneralWriter {
     write_text("organization", first({"organization", "model_organization"}, &NameParts::organization));
     write_text("finetune", first({"finetune", "model_finetune"}, &NameParts::finetune));
     write_text("basename", first({"basename", "model_basename", "model_type"}, &NameParts::basename));
-    write_text("description", stated({"description", "model_description"}));
+    write_text("description", find_stated({"description", "model_description"}));
     const std::string label = first({"size_label", "model_size_label"}, &NameParts::size_label);
-    write_text("size_label", label.empty() ? size_label(count_) : label);
+    write_text("size_label", label.empty() ? make_size_label(count_) : label);
   }
 
   // llama.cpp asks models with such a name for these tokens.
-  std::string_view missing_token(const std::string& name) const {
+  std::string_view find_missing_token(const std::string& name) const {
     const std::string small = to_lower_ascii(name);
     if (!model_.vocabulary || (small.find("phi-3") == std::string::npos && small.find("phi3") == std::string::npos))
       return {};
@@ -204,16 +209,16 @@ class GeneralWriter {
   }
 
   void write_license() {
-    const std::vector<std::string> licenses = values_of({"license"});
+    const std::vector<std::string> licenses = find_values({"license"});
     const bool is_same = !licenses.empty() && licenses.front() == card_.license;
     write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
-    write_text("license.name", stated({"license_name"}));
-    write_text("license.link", stated({"license_link"}));
+    write_text("license.name", find_stated({"license_name"}));
+    write_text("license.link", find_stated({"license_link"}));
   }
 
   // Those of the card, unless another one is given.
-  std::vector<std::string> base_models() const {
-    std::vector<std::string> models = values_of({"base_model", "base_models", "base_model_sources"});
+  std::vector<std::string> find_base_models() const {
+    std::vector<std::string> models = find_values({"base_model", "base_models", "base_model_sources"});
     const auto without_site = [](std::string_view id) { return id.starts_with(kSite) ? id.substr(kSite.size()) : id; };
     if (!models.empty() && without_site(models.front()) == card_.base_model) return models;
     return card_.base_model.empty() ? std::vector<std::string>() : std::vector<std::string>{card_.base_model};
@@ -221,7 +226,7 @@ class GeneralWriter {
 
   // Models or data sets: ids of Hugging Face, or addresses.
   void write_sources(std::string_view what, const std::vector<std::string>& ids) {
-    const std::string count_key = key_of(fmt::format("{}.count", what));
+    const std::string count_key = make_key(fmt::format("{}.count", what));
     if (ids.empty() || out_.has(count_key)) return;
     out_.u32(count_key, ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -234,16 +239,16 @@ class GeneralWriter {
         if (std::ranges::count(path, '/') != 1 || path.starts_with('/') || path.ends_with('/')) continue;
         id = path;
       }
-      const NameParts parts = parts_of_name(id, count_.all);
-      write_text(prefix + "name", titled(parts.name));
-      write_text(prefix + "organization", titled(parts.organization));
+      const NameParts parts = parse_name(id, count_.all);
+      write_text(prefix + "name", make_title(parts.name));
+      write_text(prefix + "organization", make_title(parts.organization));
       write_text(prefix + "version", parts.version);
       if (is_address) continue;
       if (!parts.organization.empty()) {
         write_text(prefix + "repo_url", fmt::format("{}{}/{}", kSite, parts.organization, parts.name));
       } else {
         losses_.push_back(fmt::format("gguf names a model by its owner and its name: {} is written as \"{}\"", id,
-                                      titled(parts.name)));
+                                      make_title(parts.name)));
       }
     }
   }
@@ -253,7 +258,7 @@ class GeneralWriter {
     std::vector<std::string> items;
     for (const std::string_view key : keys)
       std::ranges::move(front_matter_values(readme_, key), std::back_inserter(items));
-    const std::string key = key_of(name);
+    const std::string key = make_key(name);
     if (items.empty() || out_.has(key)) return;
     ByteWriter& out = out_.array(key, ValueType::text, items.size());
     for (const std::string& item : items) KeyValues::append_text(out, item);
@@ -290,7 +295,7 @@ WrittenGeneral write_general(const Model& model, bool is_known, const std::vecto
   if (is_known && !model.origin.format.starts_with("gguf")) {
     written = GeneralWriter(model, tensors, out).write();
   } else {
-    written.name = given_name(model);
+    written.name = find_given_name(model);
     write_card(model.card, out);
   }
   for (const auto& [key, date] :

@@ -38,9 +38,9 @@ struct NameParts {
   std::string version;
   std::string size_label;
 };
-NameParts parts_of_name(std::string_view id, std::uint64_t parameters);
+NameParts parse_name(std::string_view id, std::uint64_t parameters);
 
 // "nano-mistral" becomes "Nano Mistral".
-std::string titled(std::string_view name);
+std::string make_title(std::string_view name);
 
 }  // namespace poise::gguf

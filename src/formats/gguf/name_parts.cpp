@@ -120,7 +120,7 @@ std::optional<double> parameters_in(const std::string& size) {
   return value * std::pow(1000.0, power == std::string_view::npos ? -1.0 : static_cast<double>(power));
 }
 
-void take_size(Piece& piece, std::uint64_t parameters) {
+void normalize_size(Piece& piece, std::uint64_t parameters) {
   std::string& text = piece.text;
   std::ranges::replace(text, '_', '.');
   if (is_decimal(text.back()))  // "7b1"
@@ -137,7 +137,7 @@ void take_size(Piece& piece, std::uint64_t parameters) {
   if (piece.kinds == 0) piece.kinds = kSize;
 }
 
-std::vector<Piece> pieces_of(std::string_view name, std::uint64_t parameters) {
+std::vector<Piece> cut_pieces(std::string_view name, std::uint64_t parameters) {
   std::vector<Piece> pieces;
   while (!name.empty()) {
     const std::size_t hyphen = std::min(name.find('-'), name.size());
@@ -153,7 +153,7 @@ std::vector<Piece> pieces_of(std::string_view name, std::uint64_t parameters) {
       piece.kinds = kType;
       std::ranges::transform(piece.text, piece.text.begin(), to_capital);
     } else if (i > 0 && is_size(small)) {
-      take_size(piece, parameters);
+      normalize_size(piece, parameters);
     } else if (i > 0 && (small == "chat" || small == "instruct" || small == "vision" || small == "lora")) {
       piece.kinds = kFinetune;
     }
@@ -181,14 +181,14 @@ void find_basename(std::vector<Piece>& pieces) {
       if (piece.kinds == 0) piece.kinds = kFinetune;
     }
   }
-  // A version at its end is none of it.
+  // A version at its end does not belong to it.
   for (std::size_t i = pieces.size(); i-- > 0;) {
     if ((pieces[i].kinds & kBasename) == 0 || pieces[i].kinds == kBasename) break;
     pieces[i].kinds &= ~unsigned{kBasename};
   }
 }
 
-std::string joined(const std::vector<Piece>& pieces, unsigned kind, unsigned without = 0) {
+std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigned without = 0) {
   std::vector<std::string_view> texts;
   for (const Piece& piece : pieces) {
     if ((piece.kinds & kind) == 0 || (piece.kinds & without) != 0) continue;
@@ -204,7 +204,7 @@ std::string joined(const std::vector<Piece>& pieces, unsigned kind, unsigned wit
 }
 
 // Letters after others become small.
-std::string titled_word(std::string word) {
+std::string make_title_of_word(std::string word) {
   const bool has_capital = std::ranges::any_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
   const bool has_small = std::ranges::any_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
   const bool is_ascii = std::ranges::none_of(word, [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; });
@@ -220,7 +220,7 @@ std::string titled_word(std::string word) {
 
 }  // namespace
 
-NameParts parts_of_name(std::string_view id, std::uint64_t parameters) {
+NameParts parse_name(std::string_view id, std::uint64_t parameters) {
   NameParts parts;
   if (id.find(' ') != std::string_view::npos) {  // a sentence, not an id
     parts.name = id;
@@ -232,19 +232,19 @@ NameParts parts_of_name(std::string_view id, std::uint64_t parameters) {
     id.remove_prefix(slash + 1);
   }
   parts.name = id;
-  std::vector<Piece> pieces = pieces_of(id, parameters);
+  std::vector<Piece> pieces = cut_pieces(id, parameters);
   drop_words_beside_numbers(pieces);
   find_basename(pieces);
-  parts.size_label = joined(pieces, kSize);
-  parts.finetune = joined(pieces, kFinetune);
-  parts.version = joined(pieces, kVersion, kBasename);
+  parts.size_label = join_pieces(pieces, kSize);
+  parts.finetune = join_pieces(pieces, kFinetune);
+  parts.version = join_pieces(pieces, kVersion, kBasename);
   // Alone it says too little.
   if (!parts.size_label.empty() || !parts.finetune.empty() || !parts.version.empty())
-    parts.basename = joined(pieces, kBasename);
+    parts.basename = join_pieces(pieces, kBasename);
   return parts;
 }
 
-std::string titled(std::string_view name) {
+std::string make_title(std::string_view name) {
   std::string text(name);
   std::ranges::replace(text, '-', ' ');
   std::string all;
@@ -255,7 +255,7 @@ std::string titled(std::string_view name) {
       word += c;
     } else if (!word.empty()) {
       if (!all.empty()) all += ' ';
-      all += titled_word(std::move(word));
+      all += make_title_of_word(std::move(word));
       word.clear();
     }
   }

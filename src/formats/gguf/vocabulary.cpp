@@ -50,7 +50,7 @@ bool has_token(const Value* value, std::size_t count) {
   return id != nullptr && *id < count;
 }
 
-std::string key_of(std::string_view name) { return std::string(kTokenizer).append(name); }
+std::string make_key(std::string_view name) { return std::string(kTokenizer).append(name); }
 
 // Where files lack keys, or name special tokens that they lack (one after the last, or -1), llama.cpp takes defaults.
 class DefaultValues {
@@ -60,8 +60,8 @@ class DefaultValues {
       : metadata_(metadata),
         model_(model),
         count_(count),
-        pre_(name_in(metadata.find(key_of("pre")))),
-        ids_(default_gguf_ids(model, pre_)) {}
+        pre_(name_in(metadata.find(make_key("pre")))),
+        ids_(find_default_gguf_ids(model, pre_)) {}
 
   // Of a special token; -1: none.
   std::int32_t id(std::string_view key) const {
@@ -85,13 +85,14 @@ class DefaultValues {
                       usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, takes its place", usual)));
     }
     std::vector<std::string> missing;
-    if (model_ == "llama" && !has_types) missing.push_back(key_of("token_type") + " (bytes are found by their texts)");
+    if (model_ == "llama" && !has_types)
+      missing.push_back(make_key("token_type") + " (bytes are found by their texts)");
     if (model_ == "gpt2" && pre_.empty())
-      missing.push_back(key_of("pre") + " (\"default\": texts may become other tokens than in training)");
+      missing.push_back(make_key("pre") + " (\"default\": texts may become other tokens than in training)");
     for (const std::string_view name : {"bos_token_id", "eos_token_id"}) {
       const bool is_used = name != "bos_token_id" || model_ == "llama";
-      if (is_used && id(name) >= 0 && metadata_.find(key_of(name)) == nullptr)
-        missing.push_back(fmt::format("{} ({})", key_of(name), id(name)));
+      if (is_used && id(name) >= 0 && metadata_.find(make_key(name)) == nullptr)
+        missing.push_back(fmt::format("{} ({})", make_key(name), id(name)));
     }
     if (!missing.empty())
       add(fmt::format("llama.cpp's defaults take the place of missing keys: {}", fmt::join(missing, ", ")));
@@ -106,7 +107,7 @@ class DefaultValues {
 };
 
 // For a vocabulary whose types are missing.
-TokenType type_by_text(std::string_view text) { return byte_of_piece(text) ? TokenType::byte : TokenType::normal; }
+TokenType find_type_by_text(std::string_view text) { return byte_of_piece(text) ? TokenType::byte : TokenType::normal; }
 
 }  // namespace
 
@@ -158,8 +159,8 @@ bool Tokens::take(std::string_view key, MetadataValue& value, HeaderReader& head
 std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Finding>& warnings,
                                              const std::string& path) {
   if (!tokens_) {
-    const std::string name = name_in(metadata.find(key_of("model")));
-    if (name == kNoTokenizer || name == "no_vocab") metadata.take(key_of("model"));
+    const std::string name = name_in(metadata.find(make_key("model")));
+    if (name == kNoTokenizer || name == "no_vocab") metadata.take(make_key("model"));
     return std::nullopt;
   }
   if (scores_ && scores_->size() != tokens_->size())
@@ -167,11 +168,11 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   if (types_ && types_->size() != tokens_->size())
     fail("token_type", fmt::format("{} of them for {} tokens", types_->size(), tokens_->size()), path);
   const std::size_t count = tokens_->size();
-  const std::string model = name_in(metadata.find(key_of("model")));
+  const std::string model = name_in(metadata.find(make_key("model")));
   const DefaultValues defaults(metadata, model, count);
   defaults.warn(types_.has_value(), warnings, path);
   const auto find_id = [&](std::string_view name, std::int32_t absent) {
-    const Value* value = metadata.find(key_of(name));
+    const Value* value = metadata.find(make_key(name));
     return has_token(value, count) ? static_cast<std::int32_t>(*value->get_if<std::uint64_t>()) : absent;
   };
   ids_ = {.bos_id = find_id("bos_token_id", model == "llama" ? defaults.id("bos_token_id") : -1),
@@ -184,12 +185,12 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   vocabulary.reserve(count, tokens_->arena.size());
   vocabulary.special_ids() = ids_;
   for (const std::string_view name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"}) {
-    const std::string key = key_of(name);
+    const std::string key = make_key(name);
     if (has_token(metadata.find(key), count)) metadata.take(key);
   }
   vocabulary.max_length = static_cast<std::int32_t>(metadata.take_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
-    const TokenType type = types_ ? type_of((*types_)[id]) : type_by_text(tokens_->at(id));
+    const TokenType type = types_ ? type_of((*types_)[id]) : find_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, special_type(type, vocabulary, id));
   }
   const auto take_flag = [&](std::string_view name, bool usual) {

@@ -178,7 +178,7 @@ void require_runnable(const Model& model) {
               fmt::format("gguf: llama.cpp could not run the file: Poise writes llama.cpp's names for {}, not for {} "
                           "models. zt, safetensors and huggingface hold the model; llama.cpp's own "
                           "convert_hf_to_gguf.py may convert a Hugging Face directory",
-                          fmt::join(model_types(), ", "), type));
+                          fmt::join(list_model_types(), ", "), type));
 }
 
 class GgufFile final : public PreparedFile {

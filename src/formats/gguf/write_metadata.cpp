@@ -18,6 +18,7 @@
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
+#include "model/limits.hpp"
 #include "tokenizer/gguf/repeated_tokens.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
@@ -106,13 +107,14 @@ std::string rest_of(const Model& model, const Architecture* architecture, const 
   return to_json(rest);
 }
 
-// The rows of the embedding; 0: unknown.
+// The rows of the embedding; 0: unknown, or more than a vocabulary has.
 std::uint64_t embedding_rows(const Model& model, const Architecture* architecture) {
   constexpr std::string_view kEmbedding = "token_embd.weight";
   if (architecture == nullptr) return 0;
   const auto name = canonical_name(*architecture, kEmbedding);
   const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbedding);
-  return embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
+  const std::uint64_t rows = embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
+  return rows > kMaxTokens ? 0 : rows;
 }
 
 bool has_tokens(const Model& model) {
@@ -204,7 +206,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
 }
 
 // The attributes to write instead of those that describe a vocabulary in which two tokens have one text.
-Attributes attributes_of_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
+Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
   Attributes changed;
   const std::string key = fmt::format("{}tokens", kTokenizer);
   const Value* value = attributes.find(key);
@@ -218,7 +220,7 @@ Attributes attributes_of_unique_tokens(const Attributes& attributes, std::vector
   }
   const std::vector<std::size_t> repeated = name_repeated_tokens(tokens);
   if (repeated.empty()) return changed;
-  losses.push_back(loss_of_repeated_tokens(repeated));
+  losses.push_back(describe_repeated_tokens(repeated));
   Value::Array named = *items;
   for (const std::size_t id : repeated) named[id] = std::move(tokens[id]);
   changed.set(key, std::move(named));
@@ -247,7 +249,7 @@ WrittenMetadata metadata_of(const Model& model, const Architecture* architecture
   out.u32("general.quantization_version", kQuantizationVersion);
   const std::string rest = rest_of(model, architecture, hyperparameters);
   // Keys of the model's own file that Poise has not written.
-  const Attributes changed = attributes_of_unique_tokens(model.attributes, written.losses);
+  const Attributes changed = make_unique_tokens(model.attributes, written.losses);
   for (const auto& [key, original] : model.attributes) {
     const Value& value = changed.find(key) != nullptr ? *changed.find(key) : original;
     const bool is_said = key == kAlignmentKey || (key == kConfigKey && !rest.empty());

@@ -28,7 +28,7 @@ std::string text_of(const Attributes& map, std::string_view key) {
 constexpr long long kLastDay = 253402300799;  // 9999-12-31
 
 // YYYY-MM-DD in UTC, of SOURCE_DATE_EPOCH; empty where that is not set.
-std::string stated_date() {
+std::string read_source_date() {
   const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
   if (epoch == nullptr || *epoch == '\0') return {};
   char* end = nullptr;
@@ -74,8 +74,8 @@ void complete_card(const Model& model, Card& card) {
   const bool is_address = card.base_model.find("://") != std::string::npos;
   const std::size_t slash = card.base_model.find('/');
   if (card.author.empty() && slash != std::string::npos && !is_address) card.author = card.base_model.substr(0, slash);
-  if (card.created_at.empty()) card.created_at = stated_date();
-  if (card.last_modified.empty()) card.last_modified = stated_date();
+  if (card.created_at.empty()) card.created_at = read_source_date();
+  if (card.last_modified.empty()) card.last_modified = read_source_date();
   if (card.uuid.empty()) card.uuid = content_uuid(model);
 }
 

@@ -11,7 +11,7 @@ namespace poise {
 Card read_card(const Attributes& config, const std::string& readme);
 
 // For a format whose card is a section of fixed fields: empty ones get what follows from the model's content and from
-// other fields, and the dates of SOURCE_DATE_EPOCH where that is set. Throws bad_argument for one that is no date, io.
+// other fields, and the dates of SOURCE_DATE_EPOCH where that is set. Throws bad_argument for another one, io.
 void complete_card(const Model& model, Card& card);
 
 // A version 8 UUID (RFC 9562) made from the SHA-256 of configuration, vocabulary and tensors: their names, shapes,

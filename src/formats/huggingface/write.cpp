@@ -110,9 +110,12 @@ struct Described {
   std::vector<std::string> losses;
 };
 
-Attributes generation_of(const Model& model) {
+// In a GGUF file it says that the file is a model, as a directory is.
+bool says_model(std::string_view key, const Value& value) { return key == "general.type" && value == Value("model"); }
+
+Attributes find_generation(const Model& model) {
   return model.attributes.find(kGenerationConfig) != nullptr ? generation_config(model)
-                                                             : sampling_as_generation_config(model.attributes);
+                                                             : make_generation_config(model.attributes);
 }
 
 Described described(const Model& model) {
@@ -121,7 +124,7 @@ Described described(const Model& model) {
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
   if (!found.problem.empty())
     result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", found.problem));
-  const bool generation = !generation_of(model).empty();
+  const bool generation = !find_generation(model).empty();
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr)
     entries.emplace_back("format", "pt");  // transformers rejects files without it
@@ -131,7 +134,8 @@ Described described(const Model& model) {
            });
   };
   for (const auto& [key, value] : found.attributes) {
-    if (!(generation && is_generation(key)) && key != kCardKey) entries.emplace_back(key, value);
+    if (!(generation && is_generation(key)) && key != kCardKey && !says_model(key, value))
+      entries.emplace_back(key, value);
   }
   result.attributes = Attributes::from_unique(std::move(entries));
   return result;
@@ -264,10 +268,12 @@ class Directory final : public PreparedFile {
   // Writes the original file. Else a new one where the vocabulary cannot express which tokens end a text, and of a GGUF
   // file, whose vocabulary and sampling keys say what such a file says.
   void add_generation(const Model& model, const Described& what) {
-    Attributes generation = generation_of(model);
+    Attributes generation = find_generation(model);
     if (model.attributes.find(kGenerationConfig) == nullptr && what.vocabulary) {
       const std::vector<TokenId> ends = end_tokens(model, what.vocabulary->eos_id, what.vocabulary->size());
-      if (ends.size() < 2 && generation.empty() && !model.origin.format.starts_with("gguf")) return;
+      // The configuration of a directory, which had no such file, names its class.
+      const bool is_of_gguf = model.origin.format.starts_with("gguf") && !model.config_json.find("architectures");
+      if (ends.size() < 2 && generation.empty() && !is_of_gguf) return;
       if (what.vocabulary->bos_id >= 0) generation.set("bos_token_id", what.vocabulary->bos_id);
       if (ends.size() == 1) generation.set("eos_token_id", std::int64_t{ends.front()});
       if (ends.size() > 1) generation.set("eos_token_id", Value::Array(ends.begin(), ends.end()));

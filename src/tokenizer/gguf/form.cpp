@@ -66,7 +66,7 @@ GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name
     return {std::nullopt, {fmt::format("gguf cannot hold a vocabulary {}: it is left out", why_not)}};
   const std::vector<std::size_t> repeated = name_repeated_tokens(of.gguf.tokens);
   for (const std::size_t id : repeated) of.gguf.token_type[id] = token_type_number(TokenType::unused);
-  if (!repeated.empty()) of.lose(loss_of_repeated_tokens(repeated));
+  if (!repeated.empty()) of.lose(describe_repeated_tokens(repeated));
   return {std::move(of.gguf), std::move(of.losses)};
 }
 

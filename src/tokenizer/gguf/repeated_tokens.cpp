@@ -25,7 +25,7 @@ std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens) 
   return repeated;
 }
 
-std::string loss_of_repeated_tokens(const std::vector<std::size_t>& ids) {
+std::string describe_repeated_tokens(const std::vector<std::size_t>& ids) {
   std::vector<std::string> names;
   names.reserve(ids.size());
   for (const std::size_t id : ids) names.push_back(std::to_string(id));

@@ -12,6 +12,6 @@ namespace poise {
 std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens);
 
 // The sentence about them. Requires: `ids` is not empty.
-std::string loss_of_repeated_tokens(const std::vector<std::size_t>& ids);
+std::string describe_repeated_tokens(const std::vector<std::size_t>& ids);
 
 }  // namespace poise

@@ -128,7 +128,7 @@ class Maker {
               {"ignore_merges", row->ignore_merges},
               {"skip_unknown_merges", true}};
     const bool adds_bos = row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos);
-    if (adds_bos) set_default(gguf_.bos_token_id, default_gguf_ids(gguf_.model, gguf_.pre).bos_id);
+    if (adds_bos) set_default(gguf_.bos_token_id, find_default_gguf_ids(gguf_.model, gguf_.pre).bos_id);
     around(adds_bos ? gguf_.bos_token_id : std::nullopt,
            gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
     read_merges();
@@ -171,12 +171,12 @@ class Maker {
            fmt::format("tokens: {} has the id {}, but there are {} tokens", what, id, gguf_.tokens.size()));
   }
 
-  // A default that no token has is none.
+  // A default without a token counts as absent.
   void set_default(std::optional<std::int32_t>& id, std::int32_t usual) {
     if (!id && usual >= 0 && static_cast<std::size_t>(usual) < gguf_.tokens.size()) id = usual;
   }
   void set_default_ids() {
-    const SpecialIds usual = default_gguf_ids(gguf_.model, gguf_.pre);
+    const SpecialIds usual = find_default_gguf_ids(gguf_.model, gguf_.pre);
     if (gguf_.model == kLlama) set_default(gguf_.bos_token_id, usual.bos_id);  // others: where it is put before texts
     set_default(gguf_.eos_token_id, usual.eos_id);
     set_default(gguf_.unknown_token_id, usual.unk_id);
@@ -275,7 +275,7 @@ bool is_phi3(std::string_view general_name) {
 
 }  // namespace
 
-SpecialIds default_gguf_ids(std::string_view model, std::string_view pre) {
+SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre) {
   struct Row {
     std::string_view model;
     SpecialIds ids;

@@ -50,7 +50,7 @@ bool is_gguf_tokenizer_key(std::string_view key);
 
 // The ids of special tokens that llama.cpp takes for a vocabulary of that algorithm ("llama", ...) and pre-tokenizer
 // whose file names none. -1: none.
-SpecialIds default_gguf_ids(std::string_view model, std::string_view pre);
+SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
 // True when llama.cpp finds the texts of such tokens anywhere in a prompt: control, user-defined and unknown tokens. No
 // type counts as normal.

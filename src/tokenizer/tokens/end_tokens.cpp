@@ -55,7 +55,7 @@ Attributes generation_config(const Model& model) {
 }
 
 // transformers samples only if it is told to.
-Attributes sampling_as_generation_config(const Attributes& attributes) {
+Attributes make_generation_config(const Attributes& attributes) {
   Attributes generation;
   for (const SamplingKey& row : kSamplingKeys) {
     const Value* value = attributes.find(std::string(kSamplingPrefix).append(row.gguf));

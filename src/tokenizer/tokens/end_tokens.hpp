@@ -19,6 +19,6 @@ std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tok
 Attributes generation_config(const Model& model);
 
 // The keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
-Attributes sampling_as_generation_config(const Attributes& attributes);
+Attributes make_generation_config(const Attributes& attributes);
 
 }  // namespace poise

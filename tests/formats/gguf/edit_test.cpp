@@ -201,14 +201,14 @@ TEST_F(GgufEdit, RefusesSizesThatTensorsDoNotFit) {
   EXPECT_GT(verify(path()).errors(), 0U);
 }
 
-// Readers pass over an id that no token has.
+// Readers take llama.cpp's default for an id that no token has, or that is deleted.
 TEST_F(GgufEdit, RefusesToLoseSpecialTokens) {
   convert(source_directory() / "examples/nano-mistral", path(), {.write = {.overwrite = true}});
   const std::string bos = "tokenizer.ggml.bos_token_id";
-  const std::string lost = "nothing is changed: the vocabulary would lose its BOS token, which is 1";
-  EXPECT_EQ(refusal({.set = {{bos, "100000"}}, .erase = {}}), lost);
-  EXPECT_EQ(refusal({.set = {{bos, std::uint64_t{960}}}, .erase = {}}), lost);
-  EXPECT_EQ(refusal({.set = {}, .erase = {bos}}), lost);
+  EXPECT_EQ(refusal({.set = {{bos, "100000"}}, .erase = {}}),
+            "nothing is changed: " + bos + " would be 100000, and there are 960 tokens");
+  EXPECT_EQ(refusal({.set = {{bos, std::uint64_t{960}}}, .erase = {}}),
+            "nothing is changed: " + bos + " would be 960, and there are 960 tokens");
   const std::string end = "tokenizer.ggml.eot_token_id";
   EXPECT_EQ(refusal({.set = {{end, "960"}}, .erase = {}}),
             "nothing is changed: " + end + " would be 960, and there are 960 tokens");
@@ -216,8 +216,11 @@ TEST_F(GgufEdit, RefusesToLoseSpecialTokens) {
             "nothing is changed: " + end + " would be 1000, and there are 960 tokens");
   edit(path(), {.set = {{bos, "5"}, {end, "959"}}, .erase = {}});
   EXPECT_EQ(open(path()).vocabulary->bos_id, 5);
+  EXPECT_EQ(refusal({.set = {}, .erase = {bos}}), "nothing is changed: the vocabulary's BOS token would be 1, not 5");
   edit(path(), {.set = {{bos, "100000"}}, .erase = {}, .force = true});
-  EXPECT_EQ(open(path()).vocabulary->bos_id, -1);
+  EXPECT_EQ(open(path()).vocabulary->bos_id, 1);
+  edit(path(), {.set = {}, .erase = {bos}});  // the default is the same
+  EXPECT_EQ(open(path()).vocabulary->bos_id, 1);
   edit(path(), {.set = {{end, "958"}}, .erase = {}});
 }
 

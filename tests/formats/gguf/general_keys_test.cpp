@@ -63,7 +63,7 @@ TEST(GgufGeneralKeys, PartsOfNames) {
            Row{"Wizard-3-2", 0, {"", "Wizard-3-2", "Wizard", "", "3-2", ""}},
        }) {
     SCOPED_TRACE(row.id);
-    const NameParts found = parts_of_name(row.id, row.parameters);
+    const NameParts found = parse_name(row.id, row.parameters);
     EXPECT_EQ(found.organization, row.parts.organization);
     EXPECT_EQ(found.name, row.parts.name);
     EXPECT_EQ(found.basename, row.parts.basename);
@@ -74,14 +74,14 @@ TEST(GgufGeneralKeys, PartsOfNames) {
 }
 
 TEST(GgufGeneralKeys, Titles) {
-  EXPECT_EQ(titled("nano-mistral"), "Nano Mistral");
-  EXPECT_EQ(titled("Llama-3.1-8B"), "Llama 3.1 8B");
-  EXPECT_EQ(titled("v1.5-beta"), "v1.5 Beta");
-  EXPECT_EQ(titled("a_b.c1d"), "A_B.C1D");
-  EXPECT_EQ(titled("gpt2"), "Gpt2");
-  EXPECT_EQ(titled("3b-x"), "3b X");
-  EXPECT_EQ(titled("iPhone"), "iPhone");
-  EXPECT_EQ(titled("  x--y "), "X Y");
+  EXPECT_EQ(make_title("nano-mistral"), "Nano Mistral");
+  EXPECT_EQ(make_title("Llama-3.1-8B"), "Llama 3.1 8B");
+  EXPECT_EQ(make_title("v1.5-beta"), "v1.5 Beta");
+  EXPECT_EQ(make_title("a_b.c1d"), "A_B.C1D");
+  EXPECT_EQ(make_title("gpt2"), "Gpt2");
+  EXPECT_EQ(make_title("3b-x"), "3b X");
+  EXPECT_EQ(make_title("iPhone"), "iPhone");
+  EXPECT_EQ(make_title("  x--y "), "X Y");
 }
 
 std::string label_of(const std::vector<CountedTensor>& tensors) {
@@ -205,7 +205,7 @@ TEST(GgufGeneralKeys, NothingIsInvented) {
   Card card;
   card.model_type = "mistral";
   EXPECT_EQ(open(directory).card, card);
-  // A file's date is no date of the model: two copies give the same bytes.
+  // The date of a file is not that of the model: two copies give the same bytes.
   const std::vector<std::byte> file = support::written(open(directory), kGguf);
   EXPECT_EQ(support::to_string(file).find("poise.created_at"), std::string::npos);
   std::filesystem::last_write_time(directory / "model.safetensors", std::filesystem::file_time_type::min());

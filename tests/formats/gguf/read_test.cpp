@@ -183,7 +183,7 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
   EXPECT_EQ(vocabulary.type(2), TokenType::byte);
   EXPECT_EQ(vocabulary.type(4), TokenType::user_defined);
   EXPECT_EQ(vocabulary.bos_id, 1);
-  EXPECT_EQ(vocabulary.eos_id, -1);
+  EXPECT_EQ(vocabulary.eos_id, 2);  // llama.cpp's default, of a file that names none
   EXPECT_FALSE(vocabulary.add_dummy_prefix);
   EXPECT_EQ(model.attributes.find("tokenizer.ggml.add_bos_token"), nullptr);  // it has a BOS: the usual
   EXPECT_EQ(vocabulary.chat_template, Value("{{ x }}"));
@@ -252,39 +252,6 @@ TEST(Gguf, AVocabularyOfGpt2WithoutItsPreTokenizer) {
   ASSERT_EQ(model.warnings.size(), 1U);
   EXPECT_THAT(model.warnings[0].message, testing::AllOf(HasSubstr("tokenizer.ggml.pre (\"default\""),
                                                         HasSubstr("tokenizer.ggml.eos_token_id (11)")));
-}
-
-// Tokens without a row of the embedding: llama.cpp does not load such a file, Poise never makes them.
-TEST(Gguf, TokensWithoutARowAreLeftOut) {
-  for (const std::string_view algorithm : {"llama", "gpt2"}) {
-    SCOPED_TRACE(algorithm);
-    const Model model = read(
-        file_of(
-            {text_entry("tokenizer.ggml.model", algorithm),
-             text_entry("tokenizer.ggml.pre", "gpt-2"),
-             array_entry("tokenizer.ggml.tokens", kText, {text("<s>"), text("a"), text("b"), text("ab"), text("</s>")}),
-             array_entry("tokenizer.ggml.scores", kF32, {f32(0), f32(0), f32(0), f32(1), f32(0)}),
-             array_entry("tokenizer.ggml.token_type", kI32,
-                         {number(3, 4), number(1, 4), number(1, 4), number(1, 4), number(3, 4)}),
-             array_entry("tokenizer.ggml.merges", kText, {text("a b")}),
-             u32_entry("tokenizer.ggml.bos_token_id", 0),
-             u32_entry("tokenizer.ggml.eos_token_id", 4),
-             u32_entry("tokenizer.ggml.unknown_token_id", 0),
-             {"tokenizer.ggml.add_space_prefix", kBool, std::string(1, '\0')},
-             {"tokenizer.ggml.add_bos_token", kBool, std::string(1, '\0')}},
-            {{"token_embd.weight", {1, 3}, 0, floats({1, 2, 3})}})
-            .bytes());
-    ASSERT_FALSE(model.warnings.empty());
-    EXPECT_EQ(
-        model.warnings[0].message,
-        "the vocabulary has 5 tokens, token_embd.weight has 3 rows: the last 2 tokens, from \"ab\" on, have no row "
-        "and are left out");
-    const auto vocabulary = vocabulary_of(model);
-    ASSERT_TRUE(vocabulary);
-    EXPECT_EQ(vocabulary->size(), 3U);
-    EXPECT_LT(vocabulary->eos_id, 3);
-    EXPECT_THAT(Tokenizer(*vocabulary).encode("ab"), ElementsAre(1, 2));
-  }
 }
 
 // llama.cpp passes over them, too: "bad special token".
