@@ -106,10 +106,10 @@ bool is_tar_archive(const Source& source) {
   constexpr std::uint64_t kHeaderBytes = 512;
   constexpr std::size_t kChecksum = 148;
   constexpr std::size_t kChecksumBytes = 8;
-  constexpr std::size_t kMagic = 257;
+  constexpr std::size_t kMagicOffset = 257;
   if (source.size() < kHeaderBytes) return false;
   const std::string header = read_text(source, kHeaderBytes);
-  if (std::string_view(header).substr(kMagic).starts_with("ustar")) return true;
+  if (std::string_view(header).substr(kMagicOffset).starts_with("ustar")) return true;
   std::int64_t sum = 0;         // of the bytes, with the checksum itself as spaces
   std::int64_t signed_sum = 0;  // as some old programs computed it
   for (std::size_t i = 0; i < header.size(); ++i) {
