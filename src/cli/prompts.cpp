@@ -39,7 +39,7 @@ struct Prompt {
   std::vector<TokenId> tokens = {};
   std::size_t max_tokens = 0;
 
-  // 16 digits that tell prompts apart.
+  // 16 digits that differ from prompt to prompt.
   std::string key() const {
     const std::string about = fmt::format("{} {} ", id ? to_json(*id) : "", max_tokens);
     const auto hasher = make_xxh3();
@@ -176,10 +176,10 @@ class PromptReader {
 // Where answers go, a line each: standard output, or a file, which appears when all of them are there. Until then they
 // are in OUTPUT.partial, with which the same command goes on where it was interrupted:
 //
-//   {"poise":"run --prompts","version":1,"model":"xxh3:...",...}   what answers depend on besides their prompts
+//   {"poise":"run --prompts","version":1,"model":"xxh3:...",...}   what answers depend on, except their prompts
 //   0123456789abcdef {"id":"first","text":...}                     the XXH3 of a prompt, and its answer
 //
-// Another file is never changed: the first line tells it apart.
+// The first line identifies such a file; any other file is left as it is.
 class AnswerWriter {
  public:
   AnswerWriter(const PromptsOptions& options, const std::vector<std::filesystem::path>& inputs)
@@ -205,7 +205,7 @@ class AnswerWriter {
     if (!fd) throw_system_error("open", partial_);
     struct stat status {};
     if (::fstat(fd.get(), &status) != 0) throw_system_error("read", partial_);
-    if (!S_ISREG(status.st_mode) || status.st_nlink != 1) refuse("this is no file that a run of --prompts began");
+    if (!S_ISREG(status.st_mode) || status.st_nlink != 1) refuse("this file was not begun by run --prompts");
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) refuse("another run is writing this file");
     file_ = File(::fdopen(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0), "r+"));  // keeps the lock
     if (!file_) throw_system_error("open", partial_);
@@ -213,13 +213,13 @@ class AnswerWriter {
     lines_.emplace(file_.get(), partial_);
     std::string line;
     if (!lines_->line(line) || line.substr(0, kBeginning.size()) != kBeginning)
-      refuse("this is no file that a run of --prompts began: remove it, or choose another output");
+      refuse("this file was not begun by run --prompts: remove it, or choose another output");
     if (line != header)
-      refuse("a run with another model or other options began this file: remove it to begin anew, or run those again");
+      refuse("this file was begun with another model or other options: remove it to begin again, or repeat that command");
     kept_ = line.size() + 1;
   }
 
-  // The key of the next answer that the file has whole; a last line without an end, which a killed run leaves, is none.
+  // The key of the next answer. Ends before a line without an end, which a killed run leaves.
   std::optional<std::string> next_key() {
     std::string line;
     if (!lines_->line(line) || kept_ + line.size() >= size_) return std::nullopt;
@@ -277,7 +277,7 @@ class AnswerWriter {
   std::uint64_t kept_ = 0;  // bytes of whole lines
 };
 
-// What answers depend on besides their prompts.
+// What answers depend on, except their prompts.
 std::string describe_run(const Weights& weights, const SessionOptions& session, const GenerateOptions& generate) {
   const SamplingOptions& sampling = generate.sampling;
   Value::Array biases;

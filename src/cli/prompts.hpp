@@ -20,7 +20,7 @@ struct PromptsOptions {
   std::string output;  // empty or "-": standard output
   bool force = false;  // replaces an output that exists
   std::size_t parallel = 8;
-  std::vector<std::filesystem::path> inputs;  // of the command, besides prompts and weights: never the output
+  std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
 };
 
 // Where the answers are until all of them are there.

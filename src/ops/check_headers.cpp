@@ -20,7 +20,7 @@
 namespace poise {
 namespace {
 
-// Collects what hinders a program from running the model: errors where the file is wrong, warnings where Poise lacks
+// Collects the reasons for which a model cannot run: errors where the file is wrong, warnings where Poise lacks
 // something.
 class RunCheck {
  public:
@@ -31,7 +31,7 @@ class RunCheck {
       if (finding.path.empty()) finding.path = path_;
       findings_.push_back(std::move(finding));
     }
-    check_tokenizer();
+    if (findings_.empty()) check_tokenizer();  // a vocabulary that contradicts the model is reported once
     const std::string& type = model_.card.model_type;
     const bool is_known = model_.config && (type.empty() || find_family(type) != nullptr);
     if (runs && findings_.empty() && is_known) check_computation();

@@ -34,7 +34,7 @@ bool is_adapter(const Model& model) {
 void require_parts(const Model& model) {
   if (!model.config && is_adapter(model)) {
     throw Error(ErrorKind::unsupported,
-                "this is an adapter, no model: run the model that it was trained for, with --lora and this path",
+                "this is an adapter, not a model: run the model that it was trained for, with --lora and this path",
                 model.origin.path.string());
   }
   std::vector<std::string_view> missing;

@@ -165,7 +165,7 @@ TEST_F(SessionFiles, OfAnotherTypeOfCacheAreRefused) {
   EXPECT_EQ(other.position(), 2U);
 
   // Files of programs that knew float32 alone.
-  Session plain(model);
+  Session plain(model, {.cache = CacheType::f32});
   plain.feed(some_tokens(20));
   plain.save(path("b.zt"));
   Model made = open(path("b.zt"));
@@ -173,7 +173,7 @@ TEST_F(SessionFiles, OfAnotherTypeOfCacheAreRefused) {
   about.erase("cache");
   made.attributes.set("poise.session", about);
   save(made, path("c.zt"));
-  Session loaded(model);
+  Session loaded(model, {.cache = CacheType::f32});
   loaded.load(path("c.zt"));
   EXPECT_THAT(loaded.logits(), ElementsAreArray(plain.logits()));
 }
@@ -275,7 +275,7 @@ Tensor ids(std::vector<std::int32_t> numbers) {
 
 TEST_F(SessionFiles, ThatLieAreRefused) {
   const Model model = random_model();  // 3 layers, 20 columns of keys
-  Session session(model);
+  Session session(model, {.cache = CacheType::f32});
   session.feed(some_tokens(4));
   session.generate({.max_tokens = 1});
   session.save(path("right.zt"));
@@ -347,7 +347,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
     }
     broken.add(made);
     save(made, path("broken.zt"), {.overwrite = true});
-    Session other(model);
+    Session other(model, {.cache = CacheType::f32});
     other.feed(some_tokens(2));
     const Error error = support::error_of([&] { other.load(path("broken.zt")); });
     EXPECT_THAT(error.message(), HasSubstr(broken.message));
@@ -389,7 +389,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
       made.add(make_tensor(fmt::format("layers.{}.{}", layer, what), {3, 20}, std::vector<float>(60)));
   }
   save(made, path("broken.zt"), {.overwrite = true});
-  Session other(model);
+  Session other(model, {.cache = CacheType::f32});
   EXPECT_THAT(support::error_of([&] { other.load(path("broken.zt")); }).message(),
               HasSubstr("keys and values that 4 tokens need are missing"));
 }

@@ -253,7 +253,7 @@ static void multiplies_exactly_when_asked_to(void) {
   options.dtype = POISE_F32;
   CHECK_OK(poise_convert(scratch("codes.zt"), scratch("numbers.zt"), &options, NULL, &error));
   CHECK_OK(poise_open(scratch("numbers.zt"), NULL, &numbers, &error));
-  expected = scores_of(numbers, 0, &count);
+  expected = scores_of(numbers, 1, &count);  // with keys and values in float32
   exact = scores_of(codes, 1, &count);
   usual = scores_of(codes, 0, &count);
   CHECK(count == 960);

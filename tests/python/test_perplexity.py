@@ -83,7 +83,7 @@ def test_the_command_gives_the_same(nano, quantized, command, tmp_path):
         ran = subprocess.run([*windows, *(["--stride", "5"] if stride else [])], check=True, capture_output=True)
         found = poise.perplexity(nano.path, [long], window=8, stride=stride)
         assert json.loads(ran.stdout) == {name: value for name, value in found._asdict().items() if value is not None}
-        assert found.windows > 2
+        assert found.windows >= 2
 
 
 def test_windows_begin_with_bos_where_llama_perplexity_has_it(nano):

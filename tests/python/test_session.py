@@ -48,7 +48,7 @@ def test_generates_what_the_command_generates(command, examples, nano):
 def test_logits_and_tokens_are_the_references(examples):
     """Computed in float64 by the program that trained the model: examples/nano-mistral/reference.json."""
     reference = json.loads((examples / "nano-mistral/reference.json").read_text())
-    session = poise.Session(examples / "nano-mistral")
+    session = poise.Session(examples / "nano-mistral", exact=True)
     for case in reference["prompts"]:
         session.reset()
         assert session.prompt(case["text"]) == case["tokens"]
@@ -74,7 +74,7 @@ def test_exact_sessions_give_the_scores_of_the_numbers_that_codes_are(nano, tmp_
         session.feed([5])
         return session.logits()
 
-    expected = scores("numbers.zt")
+    expected = scores("numbers.zt", cache="f32")
     most = np.abs(expected).max()
     assert np.abs(scores("codes.gguf", exact=True) - expected).max() < 1e-5 * most
     assert np.abs(scores("codes.gguf") - expected).max() > 1e-4 * most
@@ -104,9 +104,9 @@ def test_caches_of_each_type(nano, tmp_path):
     np.testing.assert_array_equal(session.logits(), whole.logits())
     whole.feed([5])
     np.testing.assert_array_equal(other.logits(), whole.logits())
-    with pytest.raises(poise.BadArgumentError, match='a cache of "q8", this one a cache of "f32"'):
+    with pytest.raises(poise.BadArgumentError, match='a cache of "q8", this one a cache of "f16"'):
         poise.Session(nano).load(tmp_path / "q8")
-    for wrong in ("q4", None, 8):
+    for wrong in ("q4", 8):
         with pytest.raises(poise.BadArgumentError, match="expected one of f32, f16, q8"):
             poise.Session(nano, cache=wrong)
     answers = poise.generate_batch(nano, ["Once upon a time"], max_tokens=5, cache="q8")

@@ -571,7 +571,7 @@ TEST(Session, FeedingTellsHowFarItIsAndCanBeEnded) {
   Config config = small_config();
   config.max_position_embeddings = 1200;
   const Model model = make_model(config, random_weights(config));
-  Session session(model);
+  Session session(model, {.cache = CacheType::f32});
   session.feed(some_tokens(3));
   std::vector<std::uint64_t> seen;
   session.feed(some_tokens(1100), {}, [&](const ProgressEvent& event) {

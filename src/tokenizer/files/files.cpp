@@ -215,7 +215,7 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
-// How many tokens the model of the directory has, by its config.json; nothing if that does not say it.
+// How many tokens the model of the directory has, by its config.json, if that has vocab_size.
 std::optional<std::size_t> rows_of_model(const Files& files) {
   const JsonFile config = files.object("config.json");
   const auto number = [](const Attributes& object) {

@@ -37,13 +37,23 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
   pipeline.set("added_tokens", std::move(left));
 }
 
-// A merge may make a token by a prefix that it does not spell.
-void pass_over_merges_of_others(Attributes& pipeline) {
+// Ids of tokens that the model was made without, and merges: a merge may make a token by a prefix that it does not
+// spell.
+void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows, bool has_merges) {
   const Value* value = pipeline.find("model");
   const auto* model = value == nullptr ? nullptr : value->get_if<Attributes>();
   if (model == nullptr) return;
   Attributes changed = *model;
-  changed.set("skip_unknown_merges", true);
+  if (has_merges) changed.set("skip_unknown_merges", true);
+  const Value* added_only = model->find("added_only");
+  if (const auto* ids = added_only == nullptr ? nullptr : added_only->get_if<Value::Array>()) {
+    Value::Array left = *ids;
+    std::erase_if(left, [&](const Value& id) {
+      const auto* number = id.get_if<std::uint64_t>();
+      return number != nullptr && *number >= rows;
+    });
+    changed.set("added_only", std::move(left));
+  }
   pipeline.set("model", std::move(changed));
 }
 
@@ -59,7 +69,7 @@ Vocabulary first_tokens(Vocabulary vocabulary, std::size_t rows) {
   }
   settings.merges = left_merges(vocabulary, rows);
   leave_out_added_tokens(settings.pipeline, rows);
-  if (!settings.merges.empty()) pass_over_merges_of_others(settings.pipeline);
+  leave_out_tokens_of_model(settings.pipeline, rows, !settings.merges.empty());
   Vocabulary left(std::move(settings));
   for (std::size_t id = 0; id < rows; ++id) left.add(vocabulary.text(id), vocabulary.score(id), vocabulary.type(id));
   SpecialAround of_left = around;

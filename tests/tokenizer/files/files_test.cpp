@@ -48,7 +48,7 @@ const Files kVocabAndMerges = {
      R"({"a": 0, "1": 1, "2": 2, "12": 3, "Ġ": 4, "Ã": 5, "©": 6, "Ã©": 7, "<|endoftext|>": 8, "e": 9, "Ì": 10, "ģ": 11, ".": 12, "Ċ": 13, ".Ċ": 14})"},
     {"merges.txt", "#version: 0.2\n1 2\nÃ ©\n. Ċ\n"}};
 
-// A list of OpenAI's tiktoken by SentencePiece's name, whole or not, hinders no tokenizer.json next to it.
+// A tokenizer.json counts where tokenizer.model is a list of OpenAI's tiktoken, whole or not.
 TEST(TokenizerFiles, ATiktokenListIsPassedOver) {
   const Files json = {{"tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})"}};
   for (const char* list : {"IQ== 0\nIg== 1\n", "IQ== 0\r\n", "IQ== 0\nthis is broken", "IQ== 12345"}) {
