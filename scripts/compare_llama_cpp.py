@@ -47,6 +47,7 @@ datasets:
 # A model
 """
 GENERATION = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "repetition_penalty": 1.05}
+GREEDY = ("--temperature", "0", "--repetition-penalty", "1")  # whatever GENERATION asks for
 TEXT, TOKENS = "Once upon a time there was a small bird that lived in a tall tree near the sea", 24
 
 
@@ -739,7 +740,9 @@ class Comparison:
 
     def ours(self, path, tokens, exact):
         options = ["--cache", "f32", *["--exact"] * exact]  # as llama.cpp computes here
-        output, error = self.run("run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *options)
+        output, error = self.run(
+            "run", path, "--tokens", ",".join(tokens), "-n", str(TOKENS), "--json", *GREEDY, *options
+        )
         if output is None:
             return error.strip().splitlines()[0] if error else "nothing"
         return [str(token) for token in json.loads(output)["tokens"]]
