@@ -235,9 +235,10 @@ class CallCheck {
   }
 
  private:
-  // Each problem once, at its first place.
+  // Each problem once, at its first place, up to a number that is enough for a verdict.
   void report(Id id, std::string problem) {
-    if (problems_.insert(problem).second)
+    constexpr std::size_t kMostProblems = 100;
+    if (problems_.size() < kMostProblems && problems_.insert(problem).second)
       findings_.push_back({Severity::error, std::move(problem), path_, pickle_.offset(id)});
   }
 

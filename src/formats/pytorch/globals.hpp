@@ -34,7 +34,7 @@ bool is_expected(std::string_view name);
 // if unknown.
 std::string_view danger_of(std::string_view name);
 
-// An error for each name in a pickle that is_expected() rejects.
+// An error for each name in a pickle that is_expected() rejects, up to 100, and one for all others.
 std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch

@@ -57,10 +57,13 @@ constexpr std::array kPacked = std::to_array<Packed>({
 });
 
 bool is_promise(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kCompressions = {".gz", ".bz2", ".xz", ".lzma", ".z", ".zst", ".lz4"};
   const std::string small = to_lower_ascii(name);
-  return std::ranges::any_of(kPromises, [&](std::string_view ending) {
-    return small.ends_with(ending) || small.find(std::string(ending) + ".") != std::string::npos;  // "x.pkl.gz"
-  });
+  std::string_view rest = small;
+  for (const std::string_view ending : kCompressions) {
+    if (rest.ends_with(ending)) rest.remove_suffix(ending.size());
+  }
+  return std::ranges::any_of(kPromises, [&](std::string_view ending) { return rest.ends_with(ending); });
 }
 
 // Bytes of a file that grow as its pickles need them.
