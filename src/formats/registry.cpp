@@ -254,7 +254,7 @@ std::vector<Finding> code_of_file(const SourcePtr& source, std::span<const Findi
       constexpr std::string_view kContext = "pickle: ";
       std::string_view message = other.message;
       if (message.starts_with(kContext)) message.remove_prefix(kContext.size());
-      return other.path == finding.path && other.offset == finding.offset && finding.message.ends_with(message);
+      return other.path == finding.path && finding.message.ends_with(message);
     };
     if (std::ranges::none_of(known, is_same) && std::ranges::none_of(findings, is_same))
       findings.push_back(std::move(finding));

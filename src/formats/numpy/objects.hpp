@@ -6,7 +6,7 @@
 #include <poise/finding.hpp>
 
 #include "formats/numpy/array.hpp"
-#include "formats/pytorch/pickle_files.hpp"
+#include "formats/pickle_files.hpp"
 
 namespace poise::numpy {
 

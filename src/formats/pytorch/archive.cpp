@@ -10,7 +10,7 @@
 #include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
-#include "formats/pytorch/pickle_files.hpp"
+#include "formats/pickle_files.hpp"
 #include "io/whole_blob.hpp"
 #include "pack/zip.hpp"
 

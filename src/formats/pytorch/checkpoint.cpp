@@ -9,7 +9,7 @@
 
 #include <poise/error.hpp>
 
-#include "formats/pytorch/calls.hpp"
+#include "formats/pickle_calls.hpp"
 #include "formats/pytorch/tensor_builder.hpp"
 #include "formats/pytorch/values.hpp"
 #include "model/limits.hpp"

@@ -16,8 +16,6 @@
 
 namespace poise::pytorch {
 
-inline constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;  // of the objects
-
 // What was read besides tensors.
 struct Rest {
   Attributes attributes;

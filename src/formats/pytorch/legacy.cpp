@@ -9,8 +9,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "formats/pytorch/calls.hpp"
-#include "formats/pytorch/pickle_files.hpp"
+#include "formats/pickle_calls.hpp"
+#include "formats/pickle_files.hpp"
 #include "io/lookalikes.hpp"
 #include "io/source_range.hpp"
 #include "syntax/pickle_program.hpp"
@@ -23,7 +23,6 @@ using pickle::Kind;
 using pickle::Pickle;
 
 constexpr std::int64_t kProtocol = 1001;
-constexpr std::string_view kMagicNumber = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";  // the lowest byte first
 
 // The beginning of a file, as far as its pickles need.
 class Front {
@@ -181,13 +180,6 @@ constexpr std::string_view kIsTar =
     "the beginning";
 
 }  // namespace
-
-bool is_magic_number(const Pickle& pickle) {
-  if (pickle.kind(pickle.root()) != Kind::wide_integer) return false;
-  const std::string_view number = pickle.text(pickle.root());
-  return number.starts_with(kMagicNumber) &&
-         number.find_first_not_of('\0', kMagicNumber.size()) == std::string_view::npos;
-}
 
 bool has_legacy_magic(std::string_view start) {
   constexpr std::string_view kText = "L119547037146038801333356L\n.";  // of protocols 0 and 1

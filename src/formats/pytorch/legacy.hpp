@@ -15,10 +15,6 @@ namespace poise::pytorch {
 bool has_legacy_magic(std::string_view start);
 inline constexpr std::size_t kMagicWithin = 32;
 
-// True for the first of the five.
-bool is_magic_number(const pickle::Pickle& pickle);
-inline constexpr std::size_t kLegacyPickles = 5;
-
 // All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file that is a tar
 // archive, too: torch.load() reads the pickles of that.
 Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);

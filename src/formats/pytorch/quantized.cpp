@@ -7,7 +7,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
-#include "formats/pytorch/globals.hpp"
+#include "formats/pickle_globals.hpp"
 #include "formats/pytorch/tensor_builder.hpp"
 #include "tensor/group_attributes.hpp"
 #include "tensor/group_scheme.hpp"

@@ -4,7 +4,7 @@
 
 #include <poise/error.hpp>
 
-#include "formats/pytorch/globals.hpp"
+#include "formats/pickle_globals.hpp"
 
 namespace poise::pytorch {
 

@@ -7,7 +7,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "formats/pytorch/globals.hpp"
+#include "formats/pickle_globals.hpp"
 #include "model/limits.hpp"
 #include "views/byte_swap.hpp"
 #include "views/sparse.hpp"

@@ -10,7 +10,7 @@
 
 #include "bytes/little_endian.hpp"
 #include "bytes/utf8.hpp"
-#include "formats/pytorch/globals.hpp"
+#include "formats/pickle_globals.hpp"
 #include "formats/spellings.hpp"
 #include "syntax/element_value.hpp"
 #include "syntax/limits.hpp"

@@ -7,7 +7,7 @@
 
 #include <poise/value.hpp>
 
-#include "formats/pytorch/calls.hpp"
+#include "formats/pickle_calls.hpp"
 #include "syntax/pickle.hpp"
 #include "syntax/value_budget.hpp"
 

@@ -1,4 +1,4 @@
-#include "formats/pytorch/pickle_files.hpp"
+#include "formats/pickle_files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,8 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/number_text.hpp"
-#include "formats/pytorch/calls.hpp"
-#include "formats/pytorch/checkpoint.hpp"
-#include "formats/pytorch/legacy.hpp"
+#include "bytes/ascii.hpp"
+#include "formats/pickle_calls.hpp"
 #include "io/whole_blob.hpp"
 #include "syntax/pickle.hpp"
 #include "syntax/pickle_program.hpp"
@@ -270,6 +268,13 @@ class MemberCheck {
 };
 
 }  // namespace
+
+bool is_magic_number(const Pickle& pickle) {
+  if (pickle.kind(pickle.root()) != Kind::wide_integer) return false;
+  const std::string_view number = pickle.text(pickle.root());
+  return number.starts_with(kMagicNumber) &&
+         number.find_first_not_of('\0', kMagicNumber.size()) == std::string_view::npos;
+}
 
 std::vector<Finding> check_pickles(const PickleFile& file) { return Check(file).check_all(); }
 std::vector<Finding> check_pickle(const PickleFile& file) { return Check(file).check_certain(); }

@@ -1,4 +1,4 @@
-#include "formats/pytorch/globals.hpp"
+#include "formats/pickle_globals.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "formats/pytorch/calls.hpp"
+#include "formats/pickle_calls.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "formats/pytorch/globals.hpp"
+#include "formats/pickle_globals.hpp"
 
 namespace poise::pytorch {
 namespace {

@@ -1,6 +1,7 @@
 // Pickles in any file: those that Python programs load besides a checkpoint itself.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,8 +12,17 @@
 
 #include "bytes/function_ref.hpp"
 #include "pack/zip.hpp"
+#include "syntax/pickle.hpp"
 
 namespace poise::pytorch {
+
+inline constexpr std::uint64_t kMaxPickleBytes = std::uint64_t{1} << 30;
+
+// A file of torch.save() from before version 1.6 begins with a pickle of this number (the lowest byte first), and four
+// others.
+inline constexpr std::string_view kMagicNumber = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
+bool is_magic_number(const pickle::Pickle& pickle);
+inline constexpr std::size_t kLegacyPickles = 5;
 
 // A place where pickles may be, and the words of its findings.
 struct PickleFile {
