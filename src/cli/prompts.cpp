@@ -215,7 +215,8 @@ class AnswerWriter {
     if (!lines_->line(line) || line.substr(0, kBeginning.size()) != kBeginning)
       refuse("this file was not begun by run --prompts: remove it, or choose another output");
     if (line != header)
-      refuse("this file was begun with another model or other options: remove it to begin again, or repeat that command");
+      refuse(
+          "this file was begun with another model or other options: remove it to begin again, or repeat that command");
     kept_ = line.size() + 1;
   }
 

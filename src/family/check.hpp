@@ -29,8 +29,8 @@ bool lacks_output(const Model& model);
 // How many tokens the model's embedding has; nothing without one.
 std::optional<std::size_t> embedding_rows(const Model& model);
 
-// A sentence for each thing that a model lacks and that opens with a warning: rows for all tokens of the vocabulary, and
-// the output matrix.
+// A sentence for each thing that a model lacks and that opens with a warning: rows for all tokens of the vocabulary,
+// and the output matrix.
 std::vector<std::string> shortcomings(const Model& model);
 
 // The error with which a session refuses a model of a known family: keys that nothing implements, weights that the

@@ -360,7 +360,8 @@ def test_names_of_the_file(nano, tmp_path):
     assert poise.Model({"x": query})["x"].file_name == "x"
     poise.convert(tmp_path / "a.gguf", tmp_path / "b.zt", only="blk.0.attn_*", skip="*k_proj*")
     assert sorted(poise.open(tmp_path / "b.zt")) == [
-        f"model.layers.0.{name}.weight" for name in ("input_layernorm", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj")
+        f"model.layers.0.{name}.weight"
+        for name in ("input_layernorm", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj")
     ]
 
 

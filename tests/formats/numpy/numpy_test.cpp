@@ -70,7 +70,8 @@ TEST(Numpy, AnArrayAloneHoldsOneTensorWithoutItsName) {
   }
   Model model;
   model.add(make_dense("w", {}, DType::u8, make_memory_blob({std::byte{7}}, "w")));
-  EXPECT_THAT(losses_of(model, kNpy, {}), ElementsAre(HasSubstr("an .npy file holds an array alone, without the name w")));
+  EXPECT_THAT(losses_of(model, kNpy, {}),
+              ElementsAre(HasSubstr("an .npy file holds an array alone, without the name w")));
   const Model reread = support::read(support::written(model, kNpy), "dir/scalar.npy");
   EXPECT_EQ(reread.tensors().front().name, "scalar");
 }
