@@ -234,7 +234,7 @@ void expect_reported(const Model& model, const std::string& what) {
 TEST_P(Computation, VerifyReportsWhatRunRefuses) {
   const Model model = small_model(GetParam());
   expect_reported(model, "the model");
-  std::size_t refused = 0;
+  std::size_t tried = 0;
   for (const char* json :
        {"-1", "0", "1", "7", "0.5", "1e300", "99999999999", "\"x\"", "true", "null", "[]", "[-1]", "{}"}) {
     for_each_change(model.config_json, parse_json(json, "json"), [&](const Value& changed) {
@@ -248,10 +248,10 @@ TEST_P(Computation, VerifyReportsWhatRunRefuses) {
       }
       for (const Tensor& tensor : model.tensors()) other.add(tensor);
       expect_reported(other, to_json(changed));
-      ++refused;
+      ++tried;
     });
   }
-  EXPECT_GT(refused, 50U);
+  EXPECT_GT(tried, 20U);
   // Each tensor is missing, has another shape, or is made of integers; and there is one too many.
   for (const Tensor& changed : model.tensors()) {
     for (int way = 0; way < 4; ++way) {
