@@ -120,12 +120,12 @@ void expect_equal(const Model& found, const Model& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (const Tensor& tensor : expected.tensors()) {
     const Tensor* other = found.find(tensor.name);
-    ASSERT_NE(other, nullptr) << tensor.name;
-    EXPECT_EQ(other->shape, tensor.shape) << tensor.name;
-    EXPECT_EQ(other->layout, tensor.layout) << tensor.name;
+    ASSERT_NE(other, nullptr) << tensor.name.view();
+    EXPECT_EQ(other->shape, tensor.shape) << tensor.name.view();
+    EXPECT_EQ(other->layout, tensor.layout) << tensor.name.view();
     for (const Part& part : tensor.parts) {
-      EXPECT_EQ(other->require(part.role).dtype, part.dtype) << tensor.name;
-      EXPECT_EQ(read_all(*other->require(part.role).blob), read_all(*part.blob)) << tensor.name;
+      EXPECT_EQ(other->require(part.role).dtype, part.dtype) << tensor.name.view();
+      EXPECT_EQ(read_all(*other->require(part.role).blob), read_all(*part.blob)) << tensor.name.view();
     }
   }
 }

@@ -372,7 +372,8 @@ TEST(Zt1, SparseAndQuantizedTensorsRoundTrip) {
     EXPECT_EQ(other.layout, tensor.layout);
     EXPECT_EQ(other.attributes, tensor.attributes);
     for (const Part& part : tensor.parts)
-      EXPECT_EQ(read_all(*other.require(part.role).blob), read_all(*part.blob)) << tensor.name << "/" << part.role;
+      EXPECT_EQ(read_all(*other.require(part.role).blob), read_all(*part.blob))
+          << tensor.name.view() << "/" << part.role.view();
   }
 }
 
