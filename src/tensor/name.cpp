@@ -37,12 +37,12 @@ std::string_view held(std::string_view text) {
 
 }  // namespace
 
-Name::Name() noexcept : text_(kShared.data(), 0) {}
+Name::Name() noexcept : std::string_view(kShared.data(), 0) {}
 
-Name::Name(std::string_view text) : text_(held(text)) {}
+Name::Name(std::string_view text) : std::string_view(held(text)) {}
 
 Name::~Name() {
-  if (!is_shared(text_.data())) delete[] text_.data();
+  if (!is_shared(data())) delete[] data();
 }
 
 }  // namespace poise

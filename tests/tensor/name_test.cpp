@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -52,17 +50,6 @@ TEST(Name, MovesTakeTheBytes) {
   names.push_back(std::move(third));
   names.resize(100);
   EXPECT_EQ(names.front().data(), bytes);
-}
-
-// A std::string_view& of a Name would change which bytes it frees.
-TEST(Name, IsNoView) {
-  static_assert(!std::is_convertible_v<Name&, std::string_view&>);
-  const Name name = kLong;
-  const std::string_view view = name;
-  EXPECT_EQ(view.data(), name.data());
-  EXPECT_TRUE(name == view && view == name && name == Name(kLong) && name == std::string(kLong) && kLong == name);
-  EXPECT_TRUE(name != "data" && Name("a") < name && name < std::string("n") && "a" < name);
-  EXPECT_TRUE(name.starts_with("model.") && name.ends_with(".weight") && name.find("layers") == 6);
 }
 
 TEST(Name, RolesShareTheirBytes) {

@@ -58,8 +58,7 @@ template <typename Tensors>
 std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = reading_cost(attributes);
   for (const auto& tensor : tensors)
-    cost += reading_cost(Value(std::string_view(tensor.name))) +
-            (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
+    cost += reading_cost(Value(tensor.name)) + (tensor.attributes.empty() ? 0 : reading_cost(tensor.attributes));
   return cost;
 }
 
