@@ -9,7 +9,6 @@
 #include <iterator>
 #include <memory>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 namespace poise {
@@ -30,10 +29,10 @@ class SmallVector {
   SmallVector() noexcept {}
   SmallVector(std::initializer_list<T> items) : SmallVector(items.begin(), items.end()) {}
   template <std::input_iterator Iterator>
-  SmallVector(Iterator first, Iterator last) : SmallVector() {  // then the destructor runs even if an element throws
+  SmallVector(Iterator first, Iterator last) {
     append(first, last);
   }
-  explicit SmallVector(std::size_t count, const T& value = T()) : SmallVector() { resize(count, value); }
+  explicit SmallVector(std::size_t count, const T& value = T()) { resize(count, value); }
   SmallVector(const SmallVector& other) : SmallVector(other.begin(), other.end()) {}
   SmallVector(SmallVector&& other) noexcept { take(other); }
   ~SmallVector() { release(); }
@@ -125,7 +124,6 @@ class SmallVector {
   // Requires: capacity > capacity_.
   void move_to(std::size_t capacity) {
     if (capacity > UINT32_MAX) throw std::length_error("SmallVector");
-    static_assert(std::is_nothrow_move_constructible_v<T>);  // else memory could leak
     T* const memory = std::allocator<T>().allocate(capacity);
     std::uninitialized_move(begin(), end(), memory);
     const auto size = size_;
