@@ -192,11 +192,12 @@ class Check {
 
   bool begins_with_protocol(std::uint64_t at) const {
     constexpr std::byte kOpcode{0x80};
+    constexpr std::byte kOldest{2};  // the opcode came with protocol 2
     constexpr std::byte kNewest{5};
     std::array<std::byte, 2> begin;
     if (bytes_.size() - at < begin.size()) return false;
     file_.bytes->read(at, begin);
-    return begin[0] == kOpcode && begin[1] <= kNewest;
+    return begin[0] == kOpcode && begin[1] >= kOldest && begin[1] <= kNewest;
   }
 
   // Offsets in messages are those of decoded bytes where there are no others.
