@@ -48,7 +48,7 @@ test -z "$(block "$source/docs/cpp-api.md" 6 cpp)"
 grep -q "^alt-v2, 39 tensors$" "$work/page1.out"
 grep -q "^128 numbers up to " "$work/page2.out"
 grep -q "^2 tensors saved$" "$work/page3.out"
-grep -q "^lm_head.weight: f16 -> bf16$" "$work/page4.out"
+grep -q "^lm_head.weight: f32 -> bf16$" "$work/page4.out"
 grep -q "^39 tensors, " "$work/page4.out"
 test "$(wc -c <"$work/page5.out")" -gt 20
 "$poise" verify "$work/made.safetensors" "$work/nano.zt" >/dev/null
