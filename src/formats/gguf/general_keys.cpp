@@ -105,8 +105,6 @@ class GeneralWriter {
     write_text("type", "model");
     write_sampling();
     write_identity();
-    write_license();
-    write_text("uuid", card_.uuid);
     for (const auto& [key, name] : {std::pair("source.url", "url"), std::pair("source.doi", "doi"),
                                     std::pair("source.uuid", "uuid"), std::pair("source.repo_url", "repo_url")})
       write_text(key, find_stated({name, std::string("model_") + name}));
@@ -114,6 +112,11 @@ class GeneralWriter {
     write_sources("dataset", find_values({"datasets", "dataset", "dataset_sources"}));
     write_list("tags", {"tags", "pipeline_tag"});
     write_list("languages", {"languages", "language"});
+    // Readers keep the keys above as attributes, which come first when the file is written again; fields of the card
+    // follow them.
+    write_text("author", card_.author);
+    write_license();
+    write_text("uuid", card_.uuid);
     return {std::move(name_), std::move(losses_)};
   }
 
@@ -184,7 +187,6 @@ class GeneralWriter {
       name_.clear();
     }
     write_text("name", name_);
-    write_text("author", card_.author);
     write_text("version", first({"version", "model_version"}, &NameParts::version));
     write_text("organization", first({"organization", "model_organization"}, &NameParts::organization));
     write_text("finetune", first({"finetune", "model_finetune"}, &NameParts::finetune));
@@ -211,9 +213,9 @@ class GeneralWriter {
   void write_license() {
     const std::vector<std::string> licenses = find_values({"license"});
     const bool is_same = !licenses.empty() && licenses.front() == card_.license;
-    write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
     write_text("license.name", find_stated({"license_name"}));
     write_text("license.link", find_stated({"license_link"}));
+    write_text("license", is_same ? fmt::format("{}", fmt::join(licenses, ",")) : card_.license);
   }
 
   // Those of the card, unless another one is given.

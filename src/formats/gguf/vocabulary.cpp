@@ -302,6 +302,29 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   if (!files.empty() && !out.has(kGgufTokenizerFiles)) out.text(kGgufTokenizerFiles, files);
 }
 
+// Ids that readers take where the file has none are written as such, so that the file says what it means. Returns what
+// that changes.
+std::vector<std::string> set_default_ids(GgufTokenizer& form) {
+  const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
+  struct Special {
+    std::string_view name;
+    std::optional<std::int32_t> GgufTokenizer::*id;
+    std::int32_t usual;
+  };
+  std::vector<std::string> losses;
+  for (const Special& special : {Special{"BOS", &GgufTokenizer::bos_token_id, usual.bos_id},
+                                 Special{"EOS", &GgufTokenizer::eos_token_id, usual.eos_id},
+                                 Special{"unknown", &GgufTokenizer::unknown_token_id, usual.unk_id}}) {
+    const bool has_usual = special.usual >= 0 && static_cast<std::size_t>(special.usual) < form.tokens.size();
+    if (form.*special.id || !has_usual) continue;
+    form.*special.id = special.usual;
+    losses.push_back(fmt::format("llama.cpp takes token {}, {}, for the {} token that the vocabulary lacks",
+                                 special.usual, to_json(Value(form.tokens[static_cast<std::size_t>(special.usual)])),
+                                 special.name));
+  }
+  return losses;
+}
+
 }  // namespace
 
 std::vector<std::string> write_vocabulary(const Model& model, const std::string& name, std::uint64_t embeddings,
@@ -318,6 +341,7 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
         model.vocabulary->size() - embeddings, model.vocabulary->size()));
   }
   if (!form.tokenizer) return losses;
+  std::ranges::move(set_default_ids(*form.tokenizer), std::back_inserter(losses));
   if (out != nullptr) write_form(*form.tokenizer, vocabulary, embeddings, *out);
   bool same = true;
   for (std::size_t id = 0; id < vocabulary.size() && same; ++id)
