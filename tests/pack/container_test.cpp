@@ -87,8 +87,8 @@ TEST(Container, LinksInArchivesAreRefused) {
   const auto open = [&] { return open_container(ContainerKind::zip, "a", support::source(zip.bytes(), "archive")); };
   zip.u32("0 entry attributes", 0120777U << 16U);
   EXPECT_EQ(text(*open(), "a"), "b");
-  for (const std::uint32_t system : {3, 19}) {  // Unix, macOS
-    zip.u32("0 entry versions", 20 << 16 | system << 8 | 30);
+  for (const std::uint32_t system : {3U, 19U}) {  // Unix, macOS
+    zip.u32("0 entry versions", 20U << 16 | system << 8 | 30U);
     const Error error = error_of(open);
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
     EXPECT_THAT(error.message(), HasSubstr("the member a is a symbolic link"));
