@@ -21,7 +21,7 @@ constexpr std::string_view kTied = "tie_word_embeddings";
 std::string spelled_embedding(const Model& model, const Family& family) {
   for (const auto& [canonical, other] : family.spellings) {
     if (other.empty() || !family.embedding.starts_with(canonical)) continue;
-    const auto has_prefix = [&](const Tensor& tensor) { return tensor.name.starts_with(other); };
+    const auto has_prefix = [prefix = other](const Tensor& tensor) { return tensor.name.starts_with(prefix); };
     if (std::ranges::any_of(model.tensors(), has_prefix))
       return std::string(other).append(family.embedding.substr(canonical.size()));
   }

@@ -12,7 +12,6 @@
 // nested_quant_map[absmax] * nested_absmax of its block + nested_offset.
 #include <array>
 #include <cmath>
-#include <ranges>
 
 #include <fmt/format.h>
 
@@ -222,8 +221,9 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
       const float number = state.type() == "nf4" ? kNf4[code] : (code < 8 ? kFp4[code] : -kFp4[code - 8]);
       return !(std::abs(map.at<float>(code) - number) < kRounding);
     };
-    const auto codes = std::views::iota(std::size_t{0}, kNf4.size());
-    if (std::ranges::none_of(codes, is_other)) continue;
+    bool differs = false;
+    for (std::size_t code = 0; code < kNf4.size() && !differs; ++code) differs = is_other(code);
+    if (!differs) continue;
     if (others.empty()) type = state.type();
     others.push_back(name);
   }
