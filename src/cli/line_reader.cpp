@@ -68,7 +68,7 @@ LineReader::LineReader(Completer completer, const std::vector<std::string>& earl
   ::el_set(editor, EL_SIGNAL, 1);
   ::el_set(editor, EL_EDITOR, "emacs");
   ::el_set(editor, EL_HIST, ::history, history_.get());
-  ::el_set(editor, EL_ADDFN, "poise-complete", "Complete a command", &complete);
+  ::el_wset(editor, EL_ADDFN, L"poise-complete", L"Complete a command", &complete);  // el_set leaks copies of the texts
   ::el_set(editor, EL_BIND, "^I", "poise-complete", nullptr);
   for (const auto& [key, function] : kKeyBindings) ::el_set(editor, EL_BIND, key, function, nullptr);
   ::el_source(editor, nullptr);  // the user's ~/.editrc
