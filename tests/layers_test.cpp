@@ -65,24 +65,17 @@ const std::map<std::string, std::set<std::string>> kAllowed = [] {
 
 // The room that implements each public header.
 const std::map<std::string, std::string> kPublic = {
-    {"error.hpp", "bytes"},        {"finding.hpp", "bytes"},
-    {"detail/boxed.hpp", "bytes"}, {"detail/small_vector.hpp", "bytes"},
-    {"source.hpp", "io"},          {"blob.hpp", "io"},
-    {"progress.hpp", "io"},        {"dtype.hpp", "numeric"},
-    {"dtype.def", "numeric"},      {"value.hpp", "syntax"},
-    {"digest.hpp", "pack"},        {"affine.hpp", "codec"},
-    {"stored_type.hpp", "codec"},  {"detail/name.hpp", "tensor"},
-    {"tensor.hpp", "tensor"},      {"values.hpp", "views"},
-    {"model.hpp", "model"},        {"format.hpp", "formats"},
-    {"edit.hpp", "formats"},       {"convert.hpp", "ops"},
-    {"verify.hpp", "ops"},         {"hash.hpp", "ops"},
-    {"diff.hpp", "ops"},           {"tokenizer.hpp", "tokenizer/tokens"},
-    {"weights.hpp", "runtime"},    {"session.hpp", "runtime"},
-    {"sampler.hpp", "runtime"},    {"tiny_llama.hpp", "api"},
-    {"chat.hpp", "chat"},          {"lora.hpp", "ops"},
-    {"batch.hpp", "runtime"},      {"perplexity.hpp", "runtime"},
-    {"embedder.hpp", "runtime"},   {"cache_type.hpp", "kernels"},
-};
+    {"error.hpp", "bytes"},       {"finding.hpp", "bytes"},      {"source.hpp", "io"},
+    {"blob.hpp", "io"},           {"progress.hpp", "io"},        {"dtype.hpp", "numeric"},
+    {"dtype.def", "numeric"},     {"value.hpp", "syntax"},       {"digest.hpp", "pack"},
+    {"affine.hpp", "codec"},      {"stored_type.hpp", "codec"},  {"tensor.hpp", "tensor"},
+    {"values.hpp", "views"},      {"model.hpp", "model"},        {"format.hpp", "formats"},
+    {"edit.hpp", "formats"},      {"convert.hpp", "ops"},        {"verify.hpp", "ops"},
+    {"hash.hpp", "ops"},          {"diff.hpp", "ops"},           {"tokenizer.hpp", "tokenizer/tokens"},
+    {"weights.hpp", "runtime"},   {"session.hpp", "runtime"},    {"sampler.hpp", "runtime"},
+    {"tiny_llama.hpp", "api"},    {"chat.hpp", "chat"},          {"lora.hpp", "ops"},
+    {"batch.hpp", "runtime"},     {"perplexity.hpp", "runtime"}, {"embedder.hpp", "runtime"},
+    {"cache_type.hpp", "kernels"}};
 
 fs::path root() { return poise::source_directory(); }
 

@@ -10,8 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include <poise/source.hpp>
@@ -110,77 +108,6 @@ BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 
 // Bytes whose file is missing: reading them throws not_found.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
-
-// Bytes of a source, stored inline in their owner: allocates nothing.
-class SourceBlob final : public Blob {
- public:
-  // Throws internal when the source has fewer bytes.
-  SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length);
-  SourceBlob(const SourceBlob& other) : Blob(), place_(other.place_) {}
-  SourceBlob(SourceBlob&& other) noexcept : Blob(), place_(std::move(other.place_)) {}
-  SourceBlob& operator=(const SourceBlob& other) {
-    place_ = other.place_;
-    return *this;
-  }
-  SourceBlob& operator=(SourceBlob&& other) noexcept {
-    place_ = std::move(other.place_);
-    return *this;
-  }
-
-  std::uint64_t size() const override { return place_.length; }
-  std::optional<std::span<const std::byte>> map() const override;
-  void read(std::uint64_t offset, std::span<std::byte> out) const override;
-  std::optional<StoredRange> raw() const override { return place_; }
-
- private:
-  StoredRange place_;
-};
-
-// Holds a blob: bytes of a source inline, any other blob by pointer. What it points to is valid until this is destroyed
-// or assigned to; a BlobPtr made from it may outlive it.
-class HeldBlob final : private Blob {
- public:
-  HeldBlob() = default;  // empty
-  HeldBlob(SourceBlob blob);
-  HeldBlob(BlobPtr blob) : owner_(std::move(blob)) {}
-  template <typename Kind>
-  requires std::is_base_of_v<Blob, Kind> HeldBlob(std::shared_ptr<Kind> blob) : HeldBlob(BlobPtr(std::move(blob))) {}
-  HeldBlob(const HeldBlob& other) : Blob(), owner_(other.owner_), offset_(other.offset_), length_(other.length_) {}
-  HeldBlob(HeldBlob&& other) noexcept
-      : Blob(),
-        owner_(std::move(other.owner_)),
-        offset_(other.offset_),
-        length_(std::exchange(other.length_, kByPointer)) {}
-  HeldBlob& operator=(const HeldBlob& other) { return *this = HeldBlob(other); }
-  HeldBlob& operator=(HeldBlob&& other) noexcept {
-    owner_ = std::move(other.owner_);
-    offset_ = other.offset_;
-    length_ = std::exchange(other.length_, kByPointer);
-    return *this;
-  }
-
-  const Blob* get() const { return is_in_place() ? this : static_cast<const Blob*>(owner_.get()); }
-  const Blob& operator*() const { return *get(); }
-  const Blob* operator->() const { return get(); }
-  explicit operator bool() const { return owner_ != nullptr; }
-  operator BlobPtr() const;
-
- private:
-  static constexpr std::uint64_t kByPointer = UINT64_MAX;  // more bytes than any source has
-
-  bool is_in_place() const { return length_ != kByPointer; }
-  SourcePtr source() const { return std::static_pointer_cast<const Source>(owner_); }
-
-  // Inline only.
-  std::uint64_t size() const override { return length_; }
-  std::optional<std::span<const std::byte>> map() const override;
-  void read(std::uint64_t offset, std::span<std::byte> out) const override;
-  std::optional<StoredRange> raw() const override { return StoredRange{source(), offset_, length_}; }
-
-  std::shared_ptr<const void> owner_;  // the source if inline, else the blob
-  std::uint64_t offset_ = 0;
-  std::uint64_t length_ = kByPointer;
-};
 
 // A copy of all decoded bytes.
 std::vector<std::byte> read_all(const Blob& blob);

@@ -4,17 +4,17 @@
 // indices, a quantized one codes and scales. The layout defines how parts make up elements; nothing is decoded here.
 #pragma once
 
+#include <any>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
+#include <vector>
 
 #include <poise/affine.hpp>
 #include <poise/blob.hpp>
-#include <poise/detail/boxed.hpp>
-#include <poise/detail/name.hpp>
-#include <poise/detail/small_vector.hpp>
 #include <poise/digest.hpp>
 #include <poise/dtype.hpp>
 #include <poise/value.hpp>
@@ -22,7 +22,7 @@
 namespace poise {
 
 // The length of each dimension, the outermost first.
-using Shape = SmallVector<std::uint64_t, 2>;
+using Shape = std::vector<std::uint64_t>;
 
 // The number of elements; 1 for rank 0; nothing when the product overflows 64 bits.
 std::optional<std::uint64_t> element_count(const Shape& shape);
@@ -47,20 +47,20 @@ std::string_view to_string(Layout layout);
 Layout layout_from_name(std::string_view name);
 
 struct Part {
-  Name role;  // "data", "values", "scales", ...
+  std::string role;  // "data", "values", "scales", ...
   DType dtype = DType::unknown;
-  Boxed<std::string> spelling = {};  // the type's name in the file, if it is not to_string(dtype)
-  HeldBlob blob;                     // not empty
-  HeldDigest digest = {};
+  std::string spelling = {};  // the type's name in the file, if it is not to_string(dtype); else empty
+  BlobPtr blob;               // not null
+  std::optional<Digest> digest = {};
 
   // The type's name in the file.
-  std::string_view type_name() const { return spelling ? std::string_view(*spelling) : to_string(dtype); }
+  std::string_view type_name() const { return spelling.empty() ? to_string(dtype) : std::string_view(spelling); }
   // Poise's name of the type, or the file's if Poise does not know it.
   std::string_view shown_type() const { return dtype == DType::unknown ? type_name() : to_string(dtype); }
 };
 
 // Part::spelling for a type with that name in a file.
-Boxed<std::string> spelling_of(DType dtype, std::string_view spelled);
+std::string spelling_of(DType dtype, std::string_view spelled);
 
 // The scale of an affine tensor: from a file, or computed by a pass over the data on first use.
 class AffineSource {
@@ -86,51 +86,45 @@ class TensorLayout {
   TensorLayout() = default;
   // Dense, or sparse in any order. Throws internal for the kinds that need a scheme.
   TensorLayout(Layout plain);
-  TensorLayout(Sparse sparse) : scheme_(Scheme(sparse)) {}
+  TensorLayout(Sparse sparse) : kind_(sparse.form), ascending_(sparse.ascending) {}
   // Requires: not null.
-  TensorLayout(std::shared_ptr<const AffineSource> affine) : scheme_(Scheme(std::move(affine))) {}
-  // Internal: a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout(). `name`
-  // outlives the layout; `scheme` may be null where name and shape tell all.
-  static TensorLayout described(std::string_view name, std::shared_ptr<const void> scheme, Layout kind = Layout::other);
+  TensorLayout(std::shared_ptr<const AffineSource> affine);
+  // Internal: a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout(). Copies
+  // share the scheme, which is empty where name and shape describe the layout completely.
+  static TensorLayout described(std::string_view name, std::any scheme, Layout kind = Layout::other);
   // A layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
-  Layout kind() const;
+  Layout kind() const { return kind_; }
   operator Layout() const { return kind(); }
   // "dense", "sparse_csr", ...; for Layout::other the file's name.
   std::string_view name() const;
 
   // Null for other kinds.
   const AffineSource* affine() const;
-  // Internal: the argument of described(); null for other layouts.
-  const void* scheme() const;
+  // Internal: the scheme given to described(). Null for schemes of another type, and for layouts without one.
+  template <typename Scheme>
+  const Scheme* scheme() const {
+    return std::any_cast<Scheme>(scheme_.get());
+  }
   // The layout is listed and carried, not interpreted.
-  bool is_carried() const { return get_if<Other>() != nullptr; }
+  bool is_carried() const { return kind_ == Layout::other && scheme_ == nullptr; }
   // The file promises that columns ascend. False for other kinds.
-  bool is_ascending() const;
+  bool is_ascending() const { return ascending_; }
 
  private:
-  struct Described {
-    std::string_view name;
-    std::shared_ptr<const void> scheme;
-    Layout kind;
-  };
-  using Other = std::shared_ptr<const std::string>;
-  using Scheme = std::variant<Sparse, std::shared_ptr<const AffineSource>, Described, Other>;
-  template <typename Kind>
-  const Kind* get_if() const {
-    return scheme_ ? std::get_if<Kind>(&*scheme_) : nullptr;
-  }
-
-  Boxed<Scheme> scheme_;  // none: dense
+  Layout kind_ = Layout::dense;
+  bool ascending_ = false;
+  std::string name_;                        // of Layout::other; else empty
+  std::shared_ptr<const std::any> scheme_;  // null: the layout needs none, or is carried
 };
 
 struct Tensor {
-  Name name;
+  std::string name;
   Shape shape;
   TensorLayout layout;
   Attributes attributes;
-  SmallVector<Part, 1> parts;  // in file order, roles unique
+  std::vector<Part> parts;  // in file order, roles unique
 
   const Part* part(std::string_view role) const;  // nullptr when absent
   // The part with that role; throws not_found naming tensor and role.
@@ -149,7 +143,7 @@ struct Tensor {
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 
 // A dense tensor.
-Tensor make_dense(std::string name, Shape shape, DType dtype, HeldBlob data);
+Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
 
 std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);
 

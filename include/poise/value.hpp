@@ -12,8 +12,6 @@
 #include <variant>
 #include <vector>
 
-#include <poise/detail/boxed.hpp>
-
 namespace poise {
 
 class Value;
@@ -45,9 +43,7 @@ class Attributes {
   friend bool operator==(const Attributes&, const Attributes&);
 
  private:
-  const std::vector<Entry>& entries() const;
-
-  Boxed<std::vector<Entry>> entries_;  // none: empty, as in most tensors
+  std::vector<Entry> entries_;
 };
 
 class Value {
@@ -98,10 +94,10 @@ class Value {
   Storage storage_;
 };
 
-inline bool Attributes::empty() const { return entries().empty(); }
-inline std::size_t Attributes::size() const { return entries().size(); }
-inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries().begin(); }
-inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries().end(); }
+inline bool Attributes::empty() const { return entries_.empty(); }
+inline std::size_t Attributes::size() const { return entries_.size(); }
+inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries_.begin(); }
+inline std::vector<Attributes::Entry>::const_iterator Attributes::end() const { return entries_.end(); }
 
 // JSON text (one line, or indented by `indent` spaces). NaN and infinities become null, byte strings lower-case hex,
 // Pairs arrays of [key, value].

@@ -229,7 +229,7 @@ py::list parts(const Elements& of) {
                                  stored ? py::object(py::int_(stored->offset)) : py::none(),
                                  stored ? py::object(py::int_(stored->length)) : py::none(),
                                  stored ? py::object(text(stored->encoding)) : py::none(),
-                                 part.digest ? py::object(text(part.digest.text())) : py::none()));
+                                 part.digest ? py::object(text(part.digest->text)) : py::none()));
   }
   return result;
 }

@@ -32,7 +32,7 @@ const std::vector<poise_part>& parts_of(const poise_tensor& tensor) {
   std::call_once(tensor.once, [&] {
     std::vector<poise_part> parts;
     for (const poise::Part& part : tensor_at(&tensor).parts) {
-      parts.push_back({&tensor, &part, part.blob->stored(), part.digest ? part.digest.text() : std::string()});
+      parts.push_back({&tensor, &part, part.blob->stored(), part.digest ? part.digest->text : std::string()});
     }
     tensor.parts = std::move(parts);
   });
@@ -79,7 +79,7 @@ poise_part_info describe(const poise_part& handle) {
   }
   if (part.digest) {
     out.digest = lend(handle.digest);
-    out.digest_algorithm = c_algorithm(part.digest.algorithm());
+    out.digest_algorithm = c_algorithm(part.digest->algorithm);
   }
   return out;
 }

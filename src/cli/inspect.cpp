@@ -76,7 +76,7 @@ void print_tensors(const Model& model) {
         const Tensor& tensor = model.tensors()[index];
         const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts[0].blob->stored();
         append_printable(row[0], tensor.name);
-        row[1] += to_string(tensor.shape);
+        row[1] += poise::to_string(tensor.shape);
         append_printable(row[2], stored_type_name(tensor));
         if (at) {
           append_grouped(row[3], at->offset);

@@ -95,7 +95,7 @@ class InspectionJson {
     out_->member("offset", at ? Value(at->offset) : Value());
     out_->member("length", at ? at->length : part.blob->size());
     out_->member("encoding", at ? std::string_view(at->encoding) : "raw");
-    out_->member("digest", part.digest ? Value(part.digest.text()) : Value());
+    out_->member("digest", part.digest ? Value(part.digest->text) : Value());
     out_->end_object();
   }
 

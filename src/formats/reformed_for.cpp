@@ -29,7 +29,7 @@ class Reforming {
   void change(Model next) {
     std::vector<std::string> replaced;
     for (const Tensor& tensor : now().tensors()) {
-      if (next.find(tensor.name) == nullptr) replaced.emplace_back(tensor.name.view());
+      if (next.find(tensor.name) == nullptr) replaced.emplace_back(tensor.name);
     }
     change(Reformed{std::move(next), std::move(replaced), {}});
   }

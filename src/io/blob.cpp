@@ -11,6 +11,32 @@
 namespace poise {
 namespace {
 
+// Bytes of a source.
+class SourceBlob final : public Blob {
+ public:
+  SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length) : place_{std::move(source), offset, length} {
+    const Source& all = *place_.source;
+    if (offset > all.size() || length > all.size() - offset) {
+      throw Error(ErrorKind::internal, fmt::format("blob of {} bytes outside its source of {}", length, all.size()),
+                  all.name(), offset);
+    }
+  }
+
+  std::uint64_t size() const override { return place_.length; }
+  std::optional<std::span<const std::byte>> map() const override {
+    if (!place_.source->mapped()) return std::nullopt;
+    return place_.source->bytes().subspan(static_cast<std::size_t>(place_.offset),
+                                          static_cast<std::size_t>(place_.length));
+  }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    place_.source->read(place_.offset + offset, out);
+  }
+  std::optional<StoredRange> raw() const override { return place_; }
+
+ private:
+  StoredRange place_;
+};
+
 class OpaqueBlob final : public Blob {
  public:
   OpaqueBlob(Stored stored, std::uint64_t size, std::string reason)
@@ -67,47 +93,6 @@ std::optional<Stored> Blob::stored() const {
 std::optional<StoredByte> Blob::stored_byte(std::uint64_t offset) const {
   auto place = raw();
   return place ? std::optional(StoredByte{std::move(place->source), place->offset + offset}) : std::nullopt;
-}
-
-SourceBlob::SourceBlob(SourcePtr source, std::uint64_t offset, std::uint64_t length)
-    : place_{std::move(source), offset, length} {
-  const Source& all = *place_.source;
-  if (offset > all.size() || length > all.size() - offset) {
-    throw Error(ErrorKind::internal, fmt::format("blob of {} bytes outside its source of {}", length, all.size()),
-                all.name(), offset);
-  }
-}
-
-std::optional<std::span<const std::byte>> SourceBlob::map() const {
-  if (!place_.source->mapped()) return std::nullopt;
-  return place_.source->bytes().subspan(static_cast<std::size_t>(place_.offset),
-                                        static_cast<std::size_t>(place_.length));
-}
-
-void SourceBlob::read(std::uint64_t offset, std::span<std::byte> out) const {
-  place_.source->read(place_.offset + offset, out);
-}
-
-HeldBlob::HeldBlob(SourceBlob blob) {
-  StoredRange place = *blob.raw();
-  owner_ = std::move(place.source);
-  offset_ = place.offset;
-  length_ = place.length;
-}
-
-HeldBlob::operator BlobPtr() const {
-  if (is_in_place()) return std::make_shared<const SourceBlob>(source(), offset_, length_);
-  return std::static_pointer_cast<const Blob>(owner_);
-}
-
-std::optional<std::span<const std::byte>> HeldBlob::map() const {
-  const auto& source = *static_cast<const Source*>(owner_.get());
-  if (!source.mapped()) return std::nullopt;
-  return source.bytes().subspan(static_cast<std::size_t>(offset_), static_cast<std::size_t>(length_));
-}
-
-void HeldBlob::read(std::uint64_t offset, std::span<std::byte> out) const {
-  static_cast<const Source*>(owner_.get())->read(offset_ + offset, out);
 }
 
 std::unique_ptr<BlobStream> Blob::stream() const { return std::make_unique<SeekingStream>(*this); }

@@ -76,10 +76,10 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
     if (!is_wanted(tensor)) continue;
     for (const Part& part : tensor.parts) {
       if (!part.digest) continue;
-      if (part.digest.algorithm() == DigestAlgorithm::unknown) {
+      if (part.digest->algorithm == DigestAlgorithm::unknown) {
         note_unknown(*part.digest, [&] { return fmt::format("tensor {}: {}", tensor.name, part.role); });
       }
-      if (!is_computable(part.digest.algorithm())) continue;
+      if (!is_computable(part.digest->algorithm)) continue;
       if (part.blob->stored() && !seen.emplace(part).second) continue;
       add_item({&tensor, &part, digested_blob(part.blob, *part.digest), nullptr});
     }

@@ -14,7 +14,7 @@ std::vector<FileClaim> file_claims(const Model& model, const std::function<bool(
   for (const Tensor& tensor : model.tensors()) {
     if (!is_wanted(tensor)) continue;
     for (const Part& part : tensor.parts) {
-      if (part.digest && is_computable(part.digest.algorithm())) continue;
+      if (part.digest && is_computable(part.digest->algorithm)) continue;
       const auto at = part.blob->stored();
       if (!at) continue;
       FileClaim& claim = undigested[at->source->name()];

@@ -40,10 +40,10 @@ class ItemHash final : public Visitor {
     return {item.blob, sha256, std::move(hash)};
   }
   ItemHash(Item& item, Meter& meter) : item_(item), meter_(meter) {
-    const HeldDigest& digest = item.part->digest;
+    const std::optional<Digest>& digest = item.part->digest;
     if (item.file != nullptr) {
       claim_.emplace(item.blob, item.file->digest);
-    } else if (digest && is_computable(digest.algorithm())) {
+    } else if (digest && is_computable(digest->algorithm)) {
       claim_.emplace(item.blob, *digest);
     }
   }

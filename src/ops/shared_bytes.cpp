@@ -52,8 +52,8 @@ SameBefore same_before_by(const std::vector<PartRef>& parts, Key (*key)(const Pa
 
 DigestedBytes::DigestedBytes(const Part& part) : size(part.blob->size()) {
   if (part.digest) {
-    const std::span<const std::byte> packed = part.digest.packed();
-    digest = {reinterpret_cast<const char*>(packed.data()), packed.size()};
+    digest = part.digest->text;
+    over_stored = part.digest->over_stored;
   }
   Stored at = part.blob->stored().value();
   source = at.source.get();

@@ -28,7 +28,8 @@ struct DigestedBytes {
   std::string encoding;
   unsigned swapped;
   std::uint64_t size;
-  std::string_view digest;  // packed; empty: none
+  std::string_view digest;  // its text; empty: none
+  bool over_stored = false;
 };
 
 struct PartRef {

@@ -38,12 +38,12 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
       outcome_(outcome),
       advance_(std::move(advance)),
       checks_(make_value_checks(value_rules(tensor, part))) {
-  if (!part.digest || part.digest.algorithm() == DigestAlgorithm::none) return;
-  if (is_computable(part.digest.algorithm())) {
+  if (!part.digest || part.digest->algorithm == DigestAlgorithm::none) return;
+  if (is_computable(part.digest->algorithm)) {
     claim_.emplace(part.blob, *part.digest);
   } else {
     tell(Severity::warning,
-         fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest.text()));
+         fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest->text));
   }
 }
 

@@ -466,8 +466,8 @@ const ZipMember* ZipArchive::find(std::string_view name) const {
   return found == members_.end() ? nullptr : &*found;
 }
 
-HeldBlob ZipArchive::blob(const ZipMember& member, std::uint64_t skip) const {
-  if (!member.deflated) return SourceBlob(source_, member.begin + skip, member.bytes - skip);
+BlobPtr ZipArchive::blob(const ZipMember& member, std::uint64_t skip) const {
+  if (!member.deflated) return make_source_blob(source_, member.begin + skip, member.bytes - skip);
   return make_deflated_blob({source_, member.begin, member.stored_bytes}, member.bytes, member.crc32, skip);
 }
 

@@ -49,7 +49,7 @@ class ZipArchive {
   const std::vector<ZipMember>& members() const { return members_; }  // in the directory's order
   const ZipMember* find(std::string_view name) const;                 // or null
   // The decoded bytes after the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
-  HeldBlob blob(const ZipMember& member, std::uint64_t skip = 0) const;
+  BlobPtr blob(const ZipMember& member, std::uint64_t skip = 0) const;
   // All of its bytes, decoded if deflated, under that name; empty: the archive's. Throws unsupported for more than
   // `most` bytes.
   SourcePtr open(const ZipMember& member, std::uint64_t most, const std::string& name = {}) const;

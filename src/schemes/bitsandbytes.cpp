@@ -48,7 +48,7 @@ class State {
   std::string type() const {
     const Value* value = keys_.find("quant_type");
     const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
-    return text != nullptr ? *text : tensor_->name.view().ends_with(kStates[0]) ? "nf4" : "fp4";
+    return text != nullptr ? *text : tensor_->name.ends_with(kStates[0]) ? "nf4" : "fp4";
   }
 
   explicit State(const MatrixParts& matrix) : matrix_(matrix) {
@@ -65,7 +65,7 @@ class State {
     std::string text(static_cast<std::size_t>(data.blob->size()), '\0');
     data.blob->read(0, std::as_writable_bytes(std::span(text)));
     try {
-      Value value = parse_json(text, std::string(tensor_->name.view()));
+      Value value = parse_json(text, std::string(tensor_->name));
       if (value.get_if<Attributes>() != nullptr) keys_ = std::move(value).take<Attributes>();
     } catch (const Error& error) {
       fail(error.message());

@@ -41,8 +41,8 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
 std::vector<Tensor> unfold(const Tensor& matrix) {
   if (!is_mxfp4(matrix) || matrix.shape.size() != 3) return {};
   const auto part = [&](std::string_view ending, Shape shape, std::string_view role) {
-    Tensor tensor = make_dense(std::string(matrix.name.view()).append(ending), std::move(shape), DType::u8,
-                               BlobPtr(matrix.require(role).blob));
+    Tensor tensor =
+        make_dense(matrix.name + std::string(ending), std::move(shape), DType::u8, BlobPtr(matrix.require(role).blob));
     tensor.parts[0].digest = matrix.require(role).digest;
     return tensor;
   };

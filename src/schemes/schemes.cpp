@@ -76,7 +76,7 @@ class Folding {
     if (!matrices_.empty()) require_all_known(schemes_, config_);
     Model result(model_.header());
     for (const Tensor& tensor : model_.tensors()) {
-      const auto found = of_tensor_.find(tensor.name.view());
+      const auto found = of_tensor_.find(tensor.name);
       if (found == of_tensor_.end()) {
         if (leaves_out(tensor)) continue;
         require_whole(tensor);
@@ -130,7 +130,7 @@ class Folding {
     const std::size_t index = matrices_.size();
     matrices_.push_back({parts.name(), &scheme});
     const auto claim = [&](std::string_view ending) {
-      if (const Tensor* tensor = parts.find(ending)) of_tensor_.emplace(tensor->name.view(), index);
+      if (const Tensor* tensor = parts.find(ending)) of_tensor_.emplace(tensor->name, index);
     };
     claim(scheme.marker);
     std::ranges::for_each(scheme.parts, claim);
@@ -142,7 +142,7 @@ class Folding {
       return std::ranges::any_of(scheme->left_out,
                                  [&](std::string_view ending) { return before(tensor.name, ending).has_value(); });
     });
-    if (is_left_out) left_out_.emplace_back(tensor.name.view());
+    if (is_left_out) left_out_.emplace_back(tensor.name);
     return is_left_out;
   }
 
@@ -299,7 +299,7 @@ std::vector<std::string> pattern_names(const Attributes& config_json, std::strin
 bool is_folded(const Model& model) {
   const QuantizationScheme* scheme = reversible_scheme(model.config_json);
   return scheme != nullptr && std::ranges::none_of(model.tensors(), [&](const Tensor& tensor) {
-           return tensor.name.view().ends_with(scheme->marker);
+           return tensor.name.ends_with(scheme->marker);
          });
 }
 

@@ -90,7 +90,7 @@ const Tensor* NearbyScales::of(const Tensor& tensor) const {
   if (tensor.layout != Layout::dense || tensor.shape.size() < 2) return nullptr;
   const DType type = tensor.require("data").dtype;
   if (!is_floating(type) || info(type).bits > 8) return nullptr;
-  for (const std::string_view module : {module_of(tensor.name), tensor.name.view()}) {
+  for (const std::string_view module : {module_of(tensor.name), std::string_view(tensor.name)}) {
     const auto found = scales_.find(module);
     if (found == scales_.end()) continue;
     for (const Tensor* scale : found->second) {

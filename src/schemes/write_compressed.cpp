@@ -122,7 +122,7 @@ std::string_view why_numbers(const Tensor& tensor, std::string_view embedding) {
   const bool in_words = (scheme->bits == 4 || scheme->bits == 8) && !scheme->high_bits_first &&
                         scheme->per_word * scheme->bits == info(scheme->word).bits && in_rows &&
                         tensor.shape[1] * scheme->bits % kWordBits == 0;
-  if (!tensor.name.view().ends_with(kWeight) || !in_words) return "codes are packed otherwise";
+  if (!tensor.name.ends_with(kWeight) || !in_words) return "codes are packed otherwise";
   if (scheme->power_of_two || scheme->zeros != GroupScheme::Zeros::plain || !can_widen(tensor.require("scales").dtype))
     return "scales or zero points have another form";
   return may_be_codes(tensor.require("zeros"), scheme->bits) ? "" : "zero points are not codes";
@@ -147,16 +147,14 @@ class Unfolding {
   void add(const Tensor& tensor) {
     if (tensor.layout != Layout::quantized_group) {
       const bool is_linear = tensor.shape.size() == 2 && tensor.name != embedding_;
-      if (is_linear && tensor.name.view().ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
+      if (is_linear && tensor.name.ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
       result_.model.add(tensor);
       return;
     }
     if (const std::string_view why = why_numbers(tensor, embedding_); !why.empty()) {
       result_.losses.push_back(fmt::format("tensor {} becomes float32: {}", tensor.name, why));
-      if (tensor.name != embedding_ && tensor.name.view().ends_with(kWeight))
-        ignored_.push_back(module_of(tensor.name));
-      result_.model.add(
-          make_dense(std::string(tensor.name.view()), tensor.shape, DType::f32, dense_blob(tensor, DType::f32)));
+      if (tensor.name != embedding_ && tensor.name.ends_with(kWeight)) ignored_.push_back(module_of(tensor.name));
+      result_.model.add(make_dense(tensor.name, tensor.shape, DType::f32, dense_blob(tensor, DType::f32)));
       return;
     }
     add_parts(tensor);

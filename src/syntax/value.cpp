@@ -21,34 +21,28 @@ Attributes::Attributes(std::initializer_list<Entry> entries) {
   for (const Entry& entry : entries) set(entry.first, entry.second);
 }
 
-const std::vector<Attributes::Entry>& Attributes::entries() const {
-  static const std::vector<Entry> kNone;
-  return entries_ ? *entries_ : kNone;
-}
-
 const Value* Attributes::find(std::string_view key) const {
-  for (const Entry& entry : entries()) {
+  for (const Entry& entry : entries_) {
     if (entry.first == key) return &entry.second;
   }
   return nullptr;
 }
 
 void Attributes::set(std::string key, Value value) {
-  if (!entries_) entries_ = std::vector<Entry>();
-  for (Entry& entry : *entries_) {
+  for (Entry& entry : entries_) {
     if (entry.first == key) {
       entry.second = std::move(value);
       return;
     }
   }
-  entries_->emplace_back(std::move(key), std::move(value));
+  entries_.emplace_back(std::move(key), std::move(value));
 }
 
 bool Attributes::erase(std::string_view key) {
-  return entries_ && std::erase_if(*entries_, [&](const Entry& entry) { return entry.first == key; }) > 0;
+  return std::erase_if(entries_, [&](const Entry& entry) { return entry.first == key; }) > 0;
 }
 
-bool operator==(const Attributes& a, const Attributes& b) { return a.entries() == b.entries(); }
+bool operator==(const Attributes& a, const Attributes& b) { return a.entries_ == b.entries_; }
 bool operator==(const Value& a, const Value& b) { return a.storage_ == b.storage_; }
 
 Value::Value(std::int64_t value) {

@@ -1,8 +1,6 @@
 #include "tensor/block_layout.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,6 +11,11 @@
 
 namespace poise {
 namespace {
+
+struct BlockScheme {
+  const BlockType* type;
+  BlocksAlong along;
+};
 
 struct NamedLayout {
   const BlockType* type;
@@ -32,17 +35,8 @@ const std::vector<NamedLayout>& named_layouts() {
   return layouts;
 }
 
-// The scheme of a block layout is a row of a static table, so nothing owns it.
 TensorLayout layout_of(const NamedLayout& row) {
-  return TensorLayout::described(row.name, std::shared_ptr<const void>(std::shared_ptr<const void>(), &row));
-}
-
-// Null for other layouts, whose schemes are elsewhere.
-const NamedLayout* row_of(const TensorLayout& layout) {
-  const auto* scheme = static_cast<const NamedLayout*>(layout.scheme());
-  const NamedLayout* first = named_layouts().data();
-  const std::less<const NamedLayout*> before;
-  return before(scheme, first) || !before(scheme, first + named_layouts().size()) ? nullptr : scheme;
+  return TensorLayout::described(row.name, BlockScheme{row.type, row.along});
 }
 
 [[noreturn]] void fail(const Tensor& tensor, std::string_view problem) {
@@ -65,13 +59,13 @@ TensorLayout block_layout(const BlockType& type, BlocksAlong along) {
 }
 
 const BlockType* block_type(const TensorLayout& layout) {
-  const NamedLayout* row = row_of(layout);
-  return row == nullptr ? nullptr : row->type;
+  const auto* scheme = layout.scheme<BlockScheme>();
+  return scheme == nullptr ? nullptr : scheme->type;
 }
 
 BlocksAlong blocks_along(const TensorLayout& layout) {
-  const NamedLayout* row = row_of(layout);
-  return row == nullptr ? BlocksAlong::rows : row->along;
+  const auto* scheme = layout.scheme<BlockScheme>();
+  return scheme == nullptr ? BlocksAlong::rows : scheme->along;
 }
 
 std::optional<TensorLayout> block_layout_named(std::string_view name) {
@@ -99,7 +93,7 @@ void check_block_parts(const Tensor& tensor) {
          fmt::format("data: shape {} needs {} bytes, found {}", to_string(tensor.shape), *bytes, data->blob->size()));
 }
 
-Tensor make_blocks(std::string name, Shape shape, const BlockType& type, HeldBlob data) {
+Tensor make_blocks(std::string name, Shape shape, const BlockType& type, BlobPtr data) {
   Tensor tensor = make_dense(std::move(name), std::move(shape), DType::u8, std::move(data));
   tensor.layout = block_layout(type);
   return tensor;

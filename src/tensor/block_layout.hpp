@@ -33,6 +33,6 @@ std::optional<TensorLayout> block_layout_named(std::string_view name);
 // a size that does not fit the shape. Requires: block_type(tensor.layout) is not null.
 void check_block_parts(const Tensor& tensor);
 
-Tensor make_blocks(std::string name, Shape shape, const BlockType& type, HeldBlob data);
+Tensor make_blocks(std::string name, Shape shape, const BlockType& type, BlobPtr data);
 
 }  // namespace poise

@@ -275,17 +275,16 @@ bool spells_group_scheme(std::string_view attribute) {
   return std::ranges::find(kKeys, attribute) != kKeys.end();
 }
 
-TensorLayout group_layout(std::shared_ptr<const GroupScheme> scheme) {
-  return TensorLayout::described(to_string(Layout::quantized_group), std::move(scheme), Layout::quantized_group);
+TensorLayout group_layout(std::optional<GroupScheme> scheme) {
+  return TensorLayout::described(to_string(Layout::quantized_group), scheme ? std::any(*scheme) : std::any(),
+                                 Layout::quantized_group);
 }
 
 const GroupScheme* group_scheme(const TensorLayout& layout) {
-  return layout == Layout::quantized_group ? static_cast<const GroupScheme*>(layout.scheme()) : nullptr;
+  return layout == Layout::quantized_group ? layout.scheme<GroupScheme>() : nullptr;
 }
 
-std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words) {
-  return std::make_shared<const GroupScheme>(SchemeReader(tensor, words).read());
-}
+GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words) { return SchemeReader(tensor, words).read(); }
 
 void check_group_parts(const Tensor& tensor) { PartsCheck(tensor).run(); }
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string_view>
 
 #include <poise/tensor.hpp>
@@ -49,13 +49,14 @@ inline constexpr std::string_view kQuantGroup = "zt.quant_group/1";
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
 // are invalid or do not fit the shape. Errors use that version's name for the codes. With zt2 the size of the scales
 // decides what shares a scale when group_size is 0.
-std::shared_ptr<const GroupScheme> read_group_scheme(const Tensor& tensor, GroupWords words);
+GroupScheme read_group_scheme(const Tensor& tensor, GroupWords words);
 
 // Throws invalid_file (without path) naming tensor and part where parts are missing, superfluous, or of a wrong type or
 // size. Looks at no data. Requires: group_scheme(tensor.layout) is not null.
 void check_group_parts(const Tensor& tensor);
 
-TensorLayout group_layout(std::shared_ptr<const GroupScheme> scheme);
+// Without a scheme where the type of a part is unknown.
+TensorLayout group_layout(std::optional<GroupScheme> scheme);
 // Null for other layouts, and where the scheme is unknown because a part's type is.
 const GroupScheme* group_scheme(const TensorLayout& layout);
 

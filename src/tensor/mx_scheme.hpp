@@ -8,12 +8,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string_view>
 
 #include <poise/tensor.hpp>
-
-#include "tensor/layout_scheme.hpp"
 
 namespace poise {
 
@@ -27,7 +24,7 @@ struct MxScheme {
 };
 
 // Null for other layouts.
-inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout_scheme<MxScheme>(layout, kMxLayout); }
+inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
 TensorLayout mx_layout(const MxScheme& scheme);
 // The attributes that spell it.
 Attributes mx_attributes(const MxScheme& scheme);

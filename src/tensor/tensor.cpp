@@ -85,63 +85,43 @@ std::uint64_t Tensor::size_bytes() const {
   return sum;
 }
 
-Boxed<std::string> spelling_of(DType dtype, std::string_view spelled) {
-  if (spelled == to_string(dtype)) return {};
-  return std::string(spelled);
+std::string spelling_of(DType dtype, std::string_view spelled) {
+  return spelled == to_string(dtype) ? std::string() : std::string(spelled);
 }
 
-TensorLayout::TensorLayout(Layout plain) {
-  if (plain == Layout::sparse_csr || plain == Layout::sparse_coo) {
-    scheme_ = Scheme(Sparse{plain, false});
-  } else if (plain != Layout::dense) {
+TensorLayout::TensorLayout(Layout plain) : kind_(plain) {
+  if (plain != Layout::dense && plain != Layout::sparse_csr && plain != Layout::sparse_coo)
     throw Error(ErrorKind::internal, fmt::format("a layout {} without its scheme", to_string(plain)));
-  }
 }
 
-TensorLayout TensorLayout::described(std::string_view name, std::shared_ptr<const void> scheme, Layout kind) {
+TensorLayout::TensorLayout(std::shared_ptr<const AffineSource> affine)
+    : kind_(Layout::affine), scheme_(std::make_shared<const std::any>(std::move(affine))) {}
+
+TensorLayout TensorLayout::described(std::string_view name, std::any scheme, Layout kind) {
   TensorLayout layout;
-  layout.scheme_ = Scheme(Described{name, std::move(scheme), kind});
+  layout.kind_ = kind;
+  if (kind == Layout::other) layout.name_ = name;
+  layout.scheme_ = std::make_shared<const std::any>(std::move(scheme));
   return layout;
 }
 
 TensorLayout TensorLayout::other(std::string name) {
   TensorLayout layout;
-  layout.scheme_ = Scheme(std::make_shared<const std::string>(std::move(name)));
+  layout.kind_ = Layout::other;
+  layout.name_ = std::move(name);
   return layout;
 }
 
-Layout TensorLayout::kind() const {
-  struct KindOf {
-    Layout operator()(const Sparse& sparse) const { return sparse.form; }
-    Layout operator()(const std::shared_ptr<const AffineSource>&) const { return Layout::affine; }
-    Layout operator()(const Described& described) const { return described.kind; }
-    Layout operator()(const Other&) const { return Layout::other; }
-  };
-  return scheme_ ? std::visit(KindOf(), *scheme_) : Layout::dense;
-}
-
 std::string_view TensorLayout::name() const {
-  if (const auto* other = get_if<Other>()) return **other;
-  if (const auto* described = get_if<Described>()) return described->name;
-  return to_string(kind());
+  return kind_ == Layout::other ? std::string_view(name_) : to_string(kind_);
 }
 
 const AffineSource* TensorLayout::affine() const {
-  const auto* source = get_if<std::shared_ptr<const AffineSource>>();
+  const auto* source = scheme<std::shared_ptr<const AffineSource>>();
   return source == nullptr ? nullptr : source->get();
 }
 
-const void* TensorLayout::scheme() const {
-  const auto* found = get_if<Described>();
-  return found == nullptr ? nullptr : found->scheme.get();
-}
-
-bool TensorLayout::is_ascending() const {
-  const auto* sparse = get_if<Sparse>();
-  return sparse != nullptr && sparse->ascending;
-}
-
-Tensor make_dense(std::string name, Shape shape, DType dtype, HeldBlob data) {
+Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data) {
   Tensor tensor;
   tensor.name = std::move(name);
   tensor.shape = std::move(shape);

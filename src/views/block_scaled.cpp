@@ -13,7 +13,6 @@
 
 #include "bytes/checked.hpp"
 #include "io/lazy_value.hpp"
-#include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/cast.hpp"
 #include "views/float_blob.hpp"
@@ -123,17 +122,13 @@ const LayoutType layouts::block_scaled = {
     .spells_scheme = spells_shape,
 };
 
-TensorLayout block_scaled_layout(const BlockShape& shape) {
-  return TensorLayout::described(kBlockScaled, std::make_shared<const BlockShape>(shape));
-}
+TensorLayout block_scaled_layout(const BlockShape& shape) { return TensorLayout::described(kBlockScaled, shape); }
 
 Attributes block_scaled_attributes(const BlockShape& shape) {
   return {{std::string(kShape), Value::Array{shape.rows, shape.columns}}};
 }
 
-const BlockShape& block_scaled_shape(const Tensor& tensor) {
-  return *layout_scheme<BlockShape>(tensor.layout, kBlockScaled);
-}
+const BlockShape& block_scaled_shape(const Tensor& tensor) { return *tensor.layout.scheme<BlockShape>(); }
 
 void check_block_scaled(const Tensor& tensor) {
   require_roles(tensor, {"data", "scales"});

@@ -13,7 +13,6 @@
 
 #include "bytes/checked.hpp"
 #include "io/lazy_value.hpp"
-#include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/float_blob.hpp"
 #include "views/layout_type.hpp"
@@ -22,6 +21,10 @@
 
 namespace poise {
 namespace {
+
+struct CodebookScheme {
+  std::uint64_t block;  // elements that share a scale
+};
 
 constexpr std::string_view kBlock = "block";
 constexpr std::uint64_t kNumbers = 16;
@@ -99,13 +102,11 @@ const LayoutType layouts::codebook = {
     .spells_scheme = spells_block,
 };
 
-TensorLayout codebook_layout(std::uint64_t block) {
-  return TensorLayout::described(kCodebook, std::make_shared<const std::uint64_t>(block));
-}
+TensorLayout codebook_layout(std::uint64_t block) { return TensorLayout::described(kCodebook, CodebookScheme{block}); }
 
 Attributes codebook_attributes(std::uint64_t block) { return {{std::string(kBlock), block}}; }
 
-std::uint64_t codebook_block(const Tensor& tensor) { return *layout_scheme<std::uint64_t>(tensor.layout, kCodebook); }
+std::uint64_t codebook_block(const Tensor& tensor) { return tensor.layout.scheme<CodebookScheme>()->block; }
 
 void check_codebook(const Tensor& tensor) {
   require_roles(tensor, {"data", "codebook", "scales"});

@@ -142,7 +142,7 @@ Tensor with_cast_values(Tensor tensor, DType to) {
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
   values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to);
   values->dtype = to;
-  values->spelling.reset();
+  values->spelling.clear();
   values->digest.reset();
   return tensor;
 }

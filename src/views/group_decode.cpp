@@ -198,7 +198,7 @@ bool has_scheme(const Tensor& tensor) { return group_scheme(tensor.layout) != nu
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {
   if (name != layouts::groups.name) return std::nullopt;
-  if (!has_known_types(tensor)) return group_layout(nullptr);
+  if (!has_known_types(tensor)) return group_layout(std::nullopt);
   const Value* packing = tensor.attributes.find("packing");
   const bool words_of_zt2 = packing != nullptr && packing->get_if<Attributes>() != nullptr;
   return group_layout(read_group_scheme(tensor, words_of_zt2 ? GroupWords::zt2 : GroupWords::zt1));

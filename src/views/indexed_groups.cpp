@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include "tensor/group_scheme.hpp"
-#include "tensor/layout_scheme.hpp"
 #include "tensor/part_types.hpp"
 #include "views/column_order.hpp"
 #include "views/group_quantize.hpp"
@@ -37,9 +36,7 @@ Tensor neighbours(const Tensor& tensor) {
   return groups;
 }
 
-const GroupScheme& scheme_of(const Tensor& tensor) {
-  return *layout_scheme<GroupScheme>(tensor.layout, kIndexedGroups);
-}
+const GroupScheme& scheme_of(const Tensor& tensor) { return *tensor.layout.scheme<GroupScheme>(); }
 
 std::optional<TensorLayout> read_indexed(const Tensor& tensor, std::string_view name) {
   if (name != kIndexedGroups) return std::nullopt;
@@ -105,8 +102,8 @@ const LayoutType layouts::indexed_groups = {
 TensorLayout indexed_groups_layout(const Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr)
     fail_parts(tensor, fmt::format("{} has no part packed_weight: codes are called data", kIndexedGroups));
-  const auto scheme = std::make_shared<const GroupScheme>(*group_scheme(neighbours(tensor).layout));
-  if (scheme->group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
+  const GroupScheme scheme = *group_scheme(neighbours(tensor).layout);
+  if (scheme.group_size == 0) fail_parts(tensor, "attribute group_size: a group has one code or more");
   return TensorLayout::described(kIndexedGroups, scheme);
 }
 
@@ -126,7 +123,7 @@ std::optional<SortedGroups> sorted_groups(const Tensor& tensor) {
   std::vector<std::uint32_t> group_at;  // of those of neighbours
   for (std::size_t i = 0; i < order.size(); i += static_cast<std::size_t>(scheme.group_size))
     group_at.push_back(index[order[i]]);
-  result.groups.layout = group_layout(std::make_shared<const GroupScheme>(scheme));
+  result.groups.layout = group_layout(scheme);
   const bool in_order = std::ranges::is_sorted(order);
   for (Part& part : result.groups.parts) {
     const bool are_codes = part.role == "packed_weight";

@@ -111,7 +111,7 @@ bool is_mxfp4(const Tensor& tensor) {
          tensor.require("data").dtype == DType::f4_e2m1;
 }
 
-Tensor make_mxfp4(std::string name, Shape shape, HeldBlob codes, HeldBlob scales) {
+Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales) {
   Tensor tensor;
   tensor.name = std::move(name);
   const MxScheme scheme = {.axis = shape.size() - 1, .block_size = kMxfp4Block};
@@ -124,13 +124,13 @@ Tensor make_mxfp4(std::string name, Shape shape, HeldBlob codes, HeldBlob scales
 }
 
 Tensor mxfp4_as_blocks(const Tensor& tensor) {
-  return make_blocks(std::string(tensor.name.view()), tensor.shape, *block_type_named("mxfp4"),
+  return make_blocks(tensor.name, tensor.shape, *block_type_named("mxfp4"),
                      make_mxfp4_blocks(tensor.require("data").blob, tensor.require("scales").blob));
 }
 
 Tensor blocks_as_mxfp4(const Tensor& blocks) {
   const BlobPtr data = blocks.require("data").blob;
-  return make_mxfp4(std::string(blocks.name.view()), blocks.shape, mxfp4_codes(data), mxfp4_scales(data));
+  return make_mxfp4(blocks.name, blocks.shape, mxfp4_codes(data), mxfp4_scales(data));
 }
 
 bool is_mxfp4_blocks(const Tensor& tensor) {

@@ -21,7 +21,7 @@ inline constexpr std::uint64_t kMxfp4Block = 32;  // numbers that share a scale
 bool is_mxfp4(const Tensor& tensor);
 
 // Such a tensor, of codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
-Tensor make_mxfp4(std::string name, Shape shape, HeldBlob codes, HeldBlob scales);
+Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
 // The same numbers as ggml's blocks, and back. Requires: is_mxfp4(), or blocks along rows of that type.
 Tensor mxfp4_as_blocks(const Tensor& tensor);

@@ -50,7 +50,7 @@ std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t head
   return rows / heads;
 }
 
-HeldBlob reorder_rows(HeldBlob blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to) {
+BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to) {
   if (const auto before = reordered_rows(*blob);
       before && before->row_bytes == row_bytes && before->head_rows == head_rows && before->to != to) {
     return before->blob;

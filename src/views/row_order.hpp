@@ -31,7 +31,7 @@ std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t head
 
 // The rows in the order `to`, from the other one. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`;
 // head_rows is even.
-HeldBlob reorder_rows(HeldBlob blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
+BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
 // What reorder_rows() took.
 struct ReorderedRows {

@@ -71,7 +71,7 @@ Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
     result.parts.push_back(made(part, make_strided_blob(part.blob, view)));
   }
   if (!is_mxfp4(stack)) return result;
-  return make_mxfp4(std::string(stack.name.view()), result.shape, result.parts[0].blob, result.parts[1].blob);
+  return make_mxfp4(stack.name, result.shape, result.parts[0].blob, result.parts[1].blob);
 }
 
 }  // namespace

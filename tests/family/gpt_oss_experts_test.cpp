@@ -120,12 +120,12 @@ void expect_equal(const Model& found, const Model& expected) {
   ASSERT_EQ(found.size(), expected.size());
   for (const Tensor& tensor : expected.tensors()) {
     const Tensor* other = found.find(tensor.name);
-    ASSERT_NE(other, nullptr) << tensor.name.view();
-    EXPECT_EQ(other->shape, tensor.shape) << tensor.name.view();
-    EXPECT_EQ(other->layout, tensor.layout) << tensor.name.view();
+    ASSERT_NE(other, nullptr) << tensor.name;
+    EXPECT_EQ(other->shape, tensor.shape) << tensor.name;
+    EXPECT_EQ(other->layout, tensor.layout) << tensor.name;
     for (const Part& part : tensor.parts) {
-      EXPECT_EQ(other->require(part.role).dtype, part.dtype) << tensor.name.view();
-      EXPECT_EQ(read_all(*other->require(part.role).blob), read_all(*part.blob)) << tensor.name.view();
+      EXPECT_EQ(other->require(part.role).dtype, part.dtype) << tensor.name;
+      EXPECT_EQ(read_all(*other->require(part.role).blob), read_all(*part.blob)) << tensor.name;
     }
   }
 }
@@ -236,7 +236,7 @@ TEST(GptOssExperts, StackedTensorsThatDoNotFitEachOtherAreNamed) {
     SCOPED_TRACE(rule.name);
     for (const Model& whole : {numbers(), packed()}) {
       const bool is_packed = whole.config_json.find("quantization_config") != nullptr;
-      if (is_packed && !rule.tensor.name.view().ends_with("bias")) continue;
+      if (is_packed && !rule.tensor.name.ends_with("bias")) continue;
       const Model model = with(whole, rule.tensor);
       EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
                   HasSubstr(rule.problem));

@@ -146,7 +146,7 @@ TEST_P(Conformance, TellsWhatIsMistakenForItsFiles) {
 void expect_same_tensors(const Model& expected, const Model& found) {
   ASSERT_EQ(found.size(), expected.size());
   for (const Tensor& tensor : expected.tensors()) {
-    SCOPED_TRACE(tensor.name.view());
+    SCOPED_TRACE(tensor.name);
     const Tensor* const other = found.find(tensor.name);
     ASSERT_NE(other, nullptr);
     EXPECT_EQ(other->shape, tensor.shape);

@@ -95,7 +95,7 @@ Tensor groups(const Shape& shape, unsigned bits, std::uint64_t group, const Type
   std::vector<Part> parts = {random.codes("packed_weight", DType::u8, elements * bits / 8),
                              random.numbers("scales", types.scales, count)};
   if (types.zeros != DType::unknown) parts.push_back(random.numbers("zeros", types.zeros, count));
-  return with(group_layout(std::make_shared<const GroupScheme>(scheme)), shape, std::move(parts));
+  return with(group_layout(scheme), shape, std::move(parts));
 }
 
 // Rows of codes, each column in the group that the index names.

@@ -52,7 +52,7 @@ void expect_parts(const Model& found) {
   const Model expected = parts();
   ASSERT_EQ(found.size(), expected.size());
   for (const Tensor& other : expected.tensors()) {
-    SCOPED_TRACE(std::string(other.name.view()));
+    SCOPED_TRACE(other.name);
     ASSERT_NE(found.find(other.name), nullptr);
     const Tensor& tensor = *found.find(other.name);
     EXPECT_EQ(tensor.shape, other.shape);

@@ -92,7 +92,7 @@ std::string listing(const Model& model) {
     for (const Part& part : tensor.parts) {
       const auto at = part.blob->stored();
       text += fmt::format(" {} {} {} {} {}", part.role, part.type_name(), at ? at->offset : 0, at ? at->encoding : "",
-                          part.digest ? part.digest.text() : "");
+                          part.digest ? part.digest->text : "");
     }
   }
   return text;

@@ -291,7 +291,7 @@ TEST(Sparsify, ThereAndBackNothingChanges) {
           std::vector<std::byte> piece(random() % (whole.size() - offset + 1));
           part.blob->read(offset, piece);
           EXPECT_TRUE(std::equal(piece.begin(), piece.end(), whole.begin() + static_cast<std::ptrdiff_t>(offset)))
-              << part.role.view() << " at " << offset;
+              << part.role << " at " << offset;
         }
       }
       for (int i = 0; i < 20; ++i) {

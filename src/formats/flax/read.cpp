@@ -148,10 +148,10 @@ class FileReader {
       return add(chunked.array, name, make_joined_blob(std::move(blobs)));
     }
     const Array array = read_array(range_, context(name), tree_[i]);
-    add(array, name, SourceBlob(source_, array.begin, array.bytes));
+    add(array, name, make_source_blob(source_, array.begin, array.bytes));
   }
 
-  void add(const Array& array, const std::string& name, HeldBlob elements) {
+  void add(const Array& array, const std::string& name, BlobPtr elements) {
     const auto dtype = array.dtype();
     if (!dtype) {
       model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", name, array.why_no_number()),

@@ -51,7 +51,7 @@ class PlusOne final : public Blob {
 
 }  // namespace
 
-HeldBlob plus_one(HeldBlob floats, UnitShift shift) {
+BlobPtr plus_one(BlobPtr floats, UnitShift shift) {
   if (const auto* before = dynamic_cast<const PlusOne*>(floats.get()); before != nullptr && before->shift() != shift)
     return before->original();
   return BlobPtr(std::make_shared<PlusOne>(std::move(floats), shift));

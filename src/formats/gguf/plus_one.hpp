@@ -13,6 +13,6 @@ enum class UnitShift : std::uint8_t { added, taken_away };
 
 // The float32 numbers plus or minus 1, computed when read; each direction undoes the other bit by bit. Requires: the
 // blob is whole float32 numbers.
-HeldBlob plus_one(HeldBlob floats, UnitShift shift);
+BlobPtr plus_one(BlobPtr floats, UnitShift shift);
 
 }  // namespace poise::gguf

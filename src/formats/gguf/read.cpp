@@ -102,7 +102,7 @@ class TensorAdder {
   // Nothing for an unknown type.
   std::optional<std::uint64_t> known_bytes(const TensorInfo& info) const {
     const auto elements = element_count(info.shape);
-    if (!elements) fail(info, fmt::format("shape {} overflows", to_string(info.shape)));
+    if (!elements) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
     const BlockType* type = block_type_numbered(info.type);
     if (type == nullptr && !dtype_spelled(kSpellings, info.type)) {
       require_place(info, 0);
@@ -112,7 +112,7 @@ class TensorAdder {
     if (type != nullptr && row % type->elements != 0)
       fail(info, fmt::format("rows of {} elements are not whole blocks of {} ({})", row, type->elements, type->name));
     const auto bytes = stored_bytes(info.type, *elements);
-    if (!bytes) fail(info, fmt::format("shape {} overflows", to_string(info.shape)));
+    if (!bytes) fail(info, fmt::format("shape {} overflows", poise::to_string(info.shape)));
     require_place(info, *bytes);
     return bytes;
   }
@@ -205,7 +205,7 @@ class TensorAdder {
 
   // As in the file.
   Tensor tensor(const TensorInfo& info, std::uint64_t bytes) const {
-    HeldBlob blob = SourceBlob(file_->source, file_->data_begin + info.offset, bytes);
+    BlobPtr blob = make_source_blob(file_->source, file_->data_begin + info.offset, bytes);
     if (const auto dtype = dtype_spelled(kSpellings, info.type)) {
       if (file_->big_endian) blob = make_byte_swapped_blob(blob, number_bytes(*dtype));
       return make_dense(info.name, info.shape, *dtype, std::move(blob));

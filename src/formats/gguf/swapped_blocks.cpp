@@ -47,7 +47,7 @@ class SwappedBlocks final : public Blob {
 
 }  // namespace
 
-HeldBlob make_swapped_blocks(HeldBlob blob, const BlockType& type) {
+BlobPtr make_swapped_blocks(BlobPtr blob, const BlockType& type) {
   return BlobPtr(std::make_shared<SwappedBlocks>(std::move(blob), type));
 }
 

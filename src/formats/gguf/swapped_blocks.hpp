@@ -8,6 +8,6 @@
 namespace poise::gguf {
 
 // Requires: type.swapped; the blob is whole blocks.
-HeldBlob make_swapped_blocks(HeldBlob blob, const BlockType& type);
+BlobPtr make_swapped_blocks(BlobPtr blob, const BlockType& type);
 
 }  // namespace poise::gguf

@@ -46,7 +46,7 @@ struct Stored {
   std::string name;
   Shape shape;
   std::uint32_t type = 0;
-  HeldBlob blob;
+  BlobPtr blob;
   std::uint64_t bytes() const { return blob->size(); }
 };
 

@@ -83,7 +83,7 @@ class Reading {
     for (const std::string_view inner : {".modules_to_save.default", ".modules_to_save", ".base_layer"}) {
       if (const auto at = plain.find(inner); at != std::string::npos) plain.erase(at, inner.size());
     }
-    if (const auto [found, is_new] = whole_.emplace(plain, tensor.name.view()); !is_new)
+    if (const auto [found, is_new] = whole_.emplace(plain, tensor.name); !is_new)
       return fault(fmt::format("{} and {} are one tensor", found->second, tensor.name));
     adapter_.whole.push_back(tensor);
     adapter_.whole.back().name = plain;

@@ -59,7 +59,7 @@ bool is_bias_of_codes(const Model& model, std::string_view name) {
 Model without(const std::unordered_set<std::string_view>& names, Model model, std::string warning) {
   Model result(model.header());
   for (const Tensor& tensor : model.tensors()) {
-    if (!names.contains(tensor.name.view())) result.add(tensor);
+    if (!names.contains(tensor.name)) result.add(tensor);
   }
   result.warnings.push_back({Severity::warning, std::move(warning), model.origin.path.string(), std::nullopt});
   return result;

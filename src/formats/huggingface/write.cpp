@@ -226,7 +226,7 @@ class Directory final : public PreparedFile {
     for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
     for (const DirectoryFile& file : copies_) {
       Sink& sink = output.sibling(file.name);
-      stream_chunks(SourceBlob(file.source, 0, file.source->size()),
+      stream_chunks(*make_source_blob(file.source, 0, file.source->size()),
                     [&](std::span<const std::byte> bytes) { sink.write(bytes); });
     }
     std::uint64_t total = 0;

@@ -207,7 +207,7 @@ std::string why_no_number(const Header& header) {
   }
 }
 
-Tensor make_tensor(std::string name, const Header& header, HeldBlob data) {
+Tensor make_tensor(std::string name, const Header& header, BlobPtr data) {
   const DType dtype = *dtype_of(header);
   const std::uint64_t bytes = *packed_bytes(dtype, *element_count(header.shape));
   if (data->size() != bytes)

@@ -52,7 +52,7 @@ std::string why_no_number(const Header& header);
 
 // The tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their number does
 // not fit the shape. Requires: the header's dtype_of().
-Tensor make_tensor(std::string name, const Header& header, HeldBlob data);
+Tensor make_tensor(std::string name, const Header& header, BlobPtr data);
 
 // The header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does not
 // hold, naming the tensor and the `format`.

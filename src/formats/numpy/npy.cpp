@@ -35,8 +35,8 @@ Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "npy", source->size(), {input.path}};
   try {
-    model.add(
-        numpy::make_tensor(name_of(input.path), header, SourceBlob(source, reader.position(), reader.remaining())));
+    model.add(numpy::make_tensor(name_of(input.path), header,
+                                 make_source_blob(source, reader.position(), reader.remaining())));
   } catch (const Error& error) {
     throw Error(error.kind(), "npy: " + error.message(), source->name(), reader.position());
   }

@@ -92,7 +92,7 @@ std::optional<std::uint64_t> external_number(const TensorProto& proto, std::stri
   return number;
 }
 
-HeldBlob external_elements(const TensorProto& proto, const ElementType& type, ExternalFiles& files) {
+BlobPtr external_elements(const TensorProto& proto, const ElementType& type, ExternalFiles& files) {
   const auto location = std::ranges::find(proto.external, "location", &std::pair<std::string, std::string>::first);
   if (location == proto.external.end()) fail("external_data: location: it is missing");
   const std::uint64_t offset = external_number(proto, "offset").value_or(0);
@@ -102,10 +102,10 @@ HeldBlob external_elements(const TensorProto& proto, const ElementType& type, Ex
   if (offset > source->size() || length > source->size() - offset)
     fail(fmt::format("external_data: {} bytes at {} are wanted of {}, which has {}", length, offset, location->second,
                      source->size()));
-  return SourceBlob(source, offset, length);
+  return make_source_blob(source, offset, length);
 }
 
-HeldBlob listed_elements(const TensorProto& proto, const ElementType& type, const SourcePtr& source) {
+BlobPtr listed_elements(const TensorProto& proto, const ElementType& type, const SourcePtr& source) {
   if (proto.field != type.field)
     fail(fmt::format("{} has elements: those of {} are in {}", name_of(proto.field), type.name, name_of(type.field)));
   if (wire_of(type.field) == Message::Wire::varint) {
@@ -124,7 +124,7 @@ HeldBlob listed_elements(const TensorProto& proto, const ElementType& type, cons
   return make_joined_blob(std::move(pieces));
 }
 
-HeldBlob elements_of(const TensorProto& proto, const ElementType& type, const SourcePtr& source, ExternalFiles& files) {
+BlobPtr elements_of(const TensorProto& proto, const ElementType& type, const SourcePtr& source, ExternalFiles& files) {
   if (proto.is_external) {
     if (proto.raw || proto.field != ListField::none) fail("data_location: its elements are in the model, too");
     return external_elements(proto, type, files);
@@ -132,7 +132,7 @@ HeldBlob elements_of(const TensorProto& proto, const ElementType& type, const So
   if (proto.raw) {
     if (proto.field != ListField::none) fail(fmt::format("raw_data: {} has elements, too", name_of(proto.field)));
     require_bytes(proto, type, proto.raw->end - proto.raw->begin, "raw_data");
-    return SourceBlob(source, proto.raw->begin, proto.raw->end - proto.raw->begin);
+    return make_source_blob(source, proto.raw->begin, proto.raw->end - proto.raw->begin);
   }
   if (proto.field != ListField::none) return listed_elements(proto, type, source);
   require_bytes(proto, type, 0, "elements");
@@ -237,7 +237,7 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files) {
   const ElementType* type = element_type(proto.type);
   if (type == nullptr) fail(fmt::format("data_type: {} is not known", proto.type), ErrorKind::unsupported);
-  HeldBlob elements = elements_of(proto, *type, source, files);
+  BlobPtr elements = elements_of(proto, *type, source, files);
   if (type->dtype != DType::unknown) return make_dense(proto.name, proto.dims, type->dtype, std::move(elements));
   Tensor tensor;
   tensor.name = proto.name;

@@ -50,11 +50,11 @@ Tensor TensorBuilder::quantized(std::string name, const Making& making) {
   if (view.shape.empty())
     fail(making.id, ErrorKind::unsupported, "quantized scalars are not read: in Python, save x.dequantize()");
   Tensor tensor = dense(std::move(name), view);
-  const HeldBlob codes = tensor.parts[0].blob;
+  const BlobPtr codes = tensor.parts[0].blob;
   tensor.parts.clear();
   tensor.parts.push_back({.role = "packed_weight",
                           .dtype = DType::u8,
-                          .blob = is_signed ? HeldBlob(make_flipped_signs_blob(codes)) : codes});
+                          .blob = is_signed ? BlobPtr(make_flipped_signs_blob(codes)) : codes});
   const Quantizer quantizer{parts.subspan(1), is_signed ? kSignedZero : 0};
   if (per_tensor) {
     add_scale(tensor, quantizer);
@@ -107,7 +107,7 @@ void TensorBuilder::add_scales(Tensor& tensor, const Quantizer& quantizer) {
   tensor.parts.push_back(
       {.role = "zeros",
        .dtype = zeros.dtype,
-       .blob = is_integer ? HeldBlob(make_raised_integers_blob(zeros.blob, quantizer.zero)) : zeros.blob});
+       .blob = is_integer ? BlobPtr(make_raised_integers_blob(zeros.blob, quantizer.zero)) : zeros.blob});
   const bool is_row = axis == 0 && tensor.shape.size() == 2 && tensor.shape[1] > 0;
   tensor.attributes = byte_code_attributes(is_row ? tensor.shape[1] : 0, is_row ? 1 : axis, std::nullopt);
 }

@@ -236,7 +236,7 @@ Tensor TensorBuilder::sparse(std::string name, const Making& making) {
     fail(data, ErrorKind::unsupported,
          "a sparse tensor whose values are tensors themselves is not read: in Python, save x.to_dense()");
   const auto add = [&](std::string_view role, const Tensor& part) {
-    tensor.parts.push_back({.role = role, .dtype = part.parts[0].dtype, .blob = part.parts[0].blob});
+    tensor.parts.push_back({.role = std::string(role), .dtype = part.parts[0].dtype, .blob = part.parts[0].blob});
   };
   add("values", values);
   if (is_coo) {

@@ -285,7 +285,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
     try {
       const ElementType& type = entry.element_type();
       Tensor tensor = make_dense(names.take(entry.name), std::move(entry.shape), type.dtype,
-                                 SourceBlob(source, header_end + entry.begin, size));
+                                 make_source_blob(source, header_end + entry.begin, size));
       if (!type.is_known()) tensor.parts[0].spelling = std::string(type.name);
       take(std::move(tensor));
     } catch (const Error& error) {

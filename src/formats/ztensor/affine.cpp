@@ -58,7 +58,7 @@ Tensor to_stored_affine(const Tensor& tensor) {
   read_scale(stored, map, packed);  // rejects what a reader would reject
   stored.attributes.set(std::string(kAffineAttribute), std::move(map));
   data.dtype = packed || affine.ranged() ? DType::u8 : DType::i8;
-  data.spelling.reset();
+  data.spelling.clear();
   stored.parts.push_back(std::move(data));
   return stored;
 }

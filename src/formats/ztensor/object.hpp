@@ -20,7 +20,7 @@ namespace poise::ztensor {
 struct Component {
   std::string_view role;
   DType dtype = DType::unknown;
-  Boxed<std::string> spelling;  // as Part::spelling
+  std::string spelling;  // as Part::spelling
   std::uint64_t offset = 0;
   std::uint64_t length = 0;  // stored
   std::string_view encoding = "raw";

@@ -134,18 +134,19 @@ class ModelBuilder1::Impl {
     part.role = component.role;
     part.dtype = component.dtype;
     part.spelling = std::move(component.spelling);
-    if (!component.digest.empty()) part.digest = HeldDigest(digest_algorithm(component.digest), component.digest, true);
+    if (!component.digest.empty())
+      part.digest = Digest{digest_algorithm(component.digest), std::string(component.digest), true};
     return part;
   }
 
-  HeldBlob blob(const Tensor& tensor, const Component& component) {
+  BlobPtr blob(const Tensor& tensor, const Component& component) {
     if (component.encoding == "raw") {
       if (component.decoded_length.value_or(component.length) != component.length) {
         fail(tensor, component,
              fmt::format("uncompressed_length: {} for {} bytes that are not compressed", *component.decoded_length,
                          component.length));
       }
-      return SourceBlob(source_, component.offset, component.length);
+      return make_source_blob(source_, component.offset, component.length);
     }
     StoredRange range{source_, component.offset, component.length};
     if (component.encoding != "zstd") {
@@ -162,7 +163,7 @@ class ModelBuilder1::Impl {
     }
   }
 
-  HeldBlob zstd_blob(const Tensor& tensor, const Component& component, StoredRange range) {
+  BlobPtr zstd_blob(const Tensor& tensor, const Component& component, StoredRange range) {
     if (const auto size = component.decoded_length ? component.decoded_length : exact_size(tensor, component))
       return make_zstd_blob(std::move(range), *size);
     sizes_known_ = false;

@@ -71,8 +71,8 @@ struct StoredPart {
   std::string role;
   std::string dtype;
   std::string type;  // empty: none
-  HeldBlob blob;
-  HeldDigest digest = {};  // of the file that the part was read from, if the blob is the part's
+  BlobPtr blob;
+  std::optional<Digest> digest = {};  // of the file that the part was read from, if the blob is the part's
 };
 struct StoredTensor {
   std::string name;

@@ -18,8 +18,8 @@ std::string computed_digest(const Blob& blob) {
 
 // The file's digest of the decoded bytes of a part that is written as it was read.
 std::optional<Digest> known_digest(const StoredPart& part) {
-  const bool known = part.digest && !part.digest.over_stored() && part.digest.algorithm() != DigestAlgorithm::none;
-  return known ? std::optional(*part.digest) : std::nullopt;
+  const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
+  return known ? part.digest : std::nullopt;
 }
 
 class Content {

@@ -218,7 +218,7 @@ void require_readable_again(const StoredTensor& stored) {
 }
 
 // Gives the codes Poise's role, and finds their scheme.
-std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
+std::optional<GroupScheme> groups_of(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
                 fmt::format("tensor {}: {}: the part packed_weight is none of this layout's: codes are called data",
@@ -227,7 +227,8 @@ std::shared_ptr<const GroupScheme> groups_of(Tensor& tensor) {
   for (Part& part : tensor.parts) {
     if (part.role == "data") part.role = "packed_weight";
   }
-  return has_known_types(tensor) ? read_group_scheme(tensor, GroupWords::zt2) : nullptr;
+  if (!has_known_types(tensor)) return std::nullopt;
+  return read_group_scheme(tensor, GroupWords::zt2);
 }
 
 }  // namespace
@@ -263,7 +264,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
 
 std::string_view stored_role2(const Tensor& tensor, const Part& part) {
   return tensor.layout == Layout::quantized_group && part.role == "packed_weight" ? std::string_view("data")
-                                                                                  : part.role.view();
+                                                                                  : part.role;
 }
 
 StoredTensor to_stored2(const Tensor& original) {

@@ -228,16 +228,16 @@ class ModelBuilder final : public ManifestListener2 {
     part.dtype = component.dtype;
     part.spelling = std::move(component.spelling);
     if (!component.digest.empty())
-      part.digest = HeldDigest(digest_algorithm2(component.digest), component.digest, false);
+      part.digest = Digest{digest_algorithm2(component.digest), std::string(component.digest), false};
     return part;
   }
 
-  HeldBlob blob(std::string_view name, const Heap& heap, const Component& part) {
+  BlobPtr blob(std::string_view name, const Heap& heap, const Component& part) {
     const std::uint64_t size = part.decoded_length.value_or(part.length);
     if (!heap.source)
       return make_missing_blob(
           size, fmt::format("tensor {} is in the shard {}, which is not here", short_name(name), part.shard));
-    if (!part.decoded_length) return SourceBlob(heap.source, part.offset, part.length);
+    if (!part.decoded_length) return make_source_blob(heap.source, part.offset, part.length);
     StoredRange range{heap.source, part.offset, part.length};
     if (part.encoding == kZstdSeekable) {
       BlobPtr& shared = seekable_[{&heap, part.offset, part.length, size}];

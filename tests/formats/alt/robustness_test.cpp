@@ -158,7 +158,7 @@ void expect_same_tensors(const Model& a, const Model& b) {
   ASSERT_EQ(a.size(), b.size());
   for (const Tensor& tensor : a.tensors()) {
     const Tensor* other = b.find(tensor.name);
-    ASSERT_NE(other, nullptr) << tensor.name.view();
+    ASSERT_NE(other, nullptr) << tensor.name;
     EXPECT_EQ(tensor.shape, other->shape);
     EXPECT_EQ(tensor.layout, other->layout);
     EXPECT_EQ(tensor.require("data").dtype, other->require("data").dtype);

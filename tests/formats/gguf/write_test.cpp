@@ -101,10 +101,10 @@ TEST(GgufWriter, AModelComesBackAsItWas) {
   }
   for (const Tensor& tensor : original.tensors()) {
     const Tensor* other = reread.find(tensor.name);
-    ASSERT_NE(other, nullptr) << tensor.name.view();
+    ASSERT_NE(other, nullptr) << tensor.name;
     EXPECT_EQ(other->shape, tensor.shape);
     if (tensor.shape.size() < 2) continue;  // float32 there
-    EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name.view();
+    EXPECT_EQ(read_all(*other->require("data").blob), read_all(*tensor.require("data").blob)) << tensor.name;
   }
   // And from there to the same file.
   EXPECT_EQ(support::written(reread, kGguf).size(),

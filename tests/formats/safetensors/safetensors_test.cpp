@@ -54,7 +54,7 @@ TEST(Safetensors, EveryTensorIsAlignedToItsElements) {
   for (const Tensor& tensor : reread.tensors()) {
     const auto at = tensor.require("data").blob->stored();
     const unsigned width = std::max(1U, info(tensor.require("data").dtype).bits / 8U);
-    EXPECT_EQ(at->offset % width, 0U) << tensor.name.view();
+    EXPECT_EQ(at->offset % width, 0U) << tensor.name;
     EXPECT_EQ(read_all(*tensor.require("data").blob), read_all(*model.find(tensor.name)->require("data").blob));
   }
 }

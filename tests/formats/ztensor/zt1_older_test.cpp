@@ -86,7 +86,7 @@ TEST(Zt0, OptionalFieldsAndCustomOnesAreKept) {
       read(file_0_1(std::string(8, '\0'),
                     {entry_0_1({{text("checksum"), text("crc32c:0x00000000")}, {text("note"), text("hello")}})}));
   EXPECT_EQ(model.tensors().at(0).attributes, (Attributes{{"note", "hello"}}));
-  EXPECT_EQ(model.tensors()[0].parts[0].digest.algorithm(), DigestAlgorithm::crc32c);
+  EXPECT_EQ(model.tensors()[0].parts[0].digest->algorithm, DigestAlgorithm::crc32c);
 }
 
 TEST(Zt0, SparseTensorsAreListedOnly) {

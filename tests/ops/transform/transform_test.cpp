@@ -194,8 +194,7 @@ TEST(Transform, MostlyZerosBecomeSparse) {
   options.sparse = Layout::sparse_coo;
   Transformed transformed = transform(small_model(), format_by_name("zt"), options);
   make_sparse(transformed, options);
-  for (const Tensor& tensor : transformed.model.tensors())
-    EXPECT_EQ(tensor.layout, Layout::sparse_coo) << tensor.name.view();
+  for (const Tensor& tensor : transformed.model.tensors()) EXPECT_EQ(tensor.layout, Layout::sparse_coo) << tensor.name;
 }
 
 TEST(StoredTypeNames, AreReadAndWritten) {
