@@ -369,7 +369,8 @@ typedef struct poise_part poise_part;
 
 // In the order of the file. POISE_NOT_FOUND past the last.
 poise_status poise_tensor_at(const poise_model* model, size_t index, const poise_tensor** tensor, poise_error* error);
-// POISE_NOT_FOUND for a missing name.
+// By the name that Poise gives it, or the one in the file (GGUF's "blk.0.attn_q.weight"). POISE_NOT_FOUND for a missing
+// name, and for one in the file that several tensors share.
 poise_status poise_tensor_find(const poise_model* model, const char* name, const poise_tensor** tensor,
                                poise_error* error);
 

@@ -45,7 +45,8 @@ struct ConvertOptions {
   };
   std::vector<Keep> keep = {};
 
-  // Shell patterns over tensor names: * any run, ? one character, [a-z] one of. `only` empty: all.
+  // Shell patterns over tensor names, Poise's or those in the file: * any run, ? one character, [a-z] one of. `only`
+  // empty: all.
   std::vector<std::string> only = {};
   std::vector<std::string> skip = {};
 

@@ -307,6 +307,8 @@ class Model : public ModelHeader {
 
   // nullptr when absent; O(1).
   const Tensor* find(std::string_view name) const;
+  // The tensors with another name in the file that they were read from, which is this one. O(size()).
+  std::vector<const Tensor*> find_in_file(std::string_view file_name) const;
 
  private:
   std::deque<Tensor> tensors_;  // a deque, so that tensors do not move

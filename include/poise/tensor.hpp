@@ -125,6 +125,11 @@ struct Tensor {
   TensorLayout layout;
   Attributes attributes;
   std::vector<Part> parts;  // in file order, roles unique
+  // The name in the file that the tensor was read from, if that is another one; null: the same. Tensors that the file
+  // holds as one, such as the experts of a layer, share it.
+  std::shared_ptr<const std::string> file_name = nullptr;
+
+  std::string_view name_in_file() const { return file_name ? std::string_view(*file_name) : std::string_view(name); }
 
   const Part* part(std::string_view role) const;  // nullptr when absent
   // The part with that role; throws not_found naming tensor and role.

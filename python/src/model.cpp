@@ -48,6 +48,7 @@ Tensor tensor_from(const std::string& name, const py::handle& given, const std::
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().tensor();
     tensor.name = name;
+    tensor.file_name.reset();  // the new model is of no file
     return tensor;
   }
   const auto [dtype_name, sizes, buffer] = given.cast<std::tuple<std::string, py::object, py::object>>();
@@ -215,7 +216,7 @@ void declare_model(py::module_& module) {
            [](const OpenModel& owner, const py::object& given) {
              const auto model = owner.use();
              const auto name = name_from(given);
-             return name && model->find(*name) != nullptr;
+             return name && (model->find(*name) != nullptr || model->find_in_file(*name).size() == 1);
            })
       .def("names", &names)
       .def("all_mapped", &all_mapped, py::arg("writable"))

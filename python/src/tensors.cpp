@@ -19,9 +19,14 @@ using Owner = std::shared_ptr<OpenModel>;
 Elements find(const Owner& owner, const py::object& given) {
   const auto model = owner->use();
   const auto name = name_from(given);
-  const Tensor* const found = name ? model->find(*name) : nullptr;
-  if (found == nullptr) raise_key_error(given);
-  return {owner, *found};
+  if (!name) raise_key_error(given);
+  if (const Tensor* const found = model->find(*name)) return {owner, *found};
+  const std::vector<const Tensor*> in_file = model->find_in_file(*name);
+  if (in_file.size() > 1) {
+    raise_key_error(text(fmt::format("{} is {} tensors: {}, ...", *name, in_file.size(), in_file.front()->name)));
+  }
+  if (in_file.empty()) raise_key_error(given);
+  return {owner, *in_file.front()};
 }
 
 Elements at(const Owner& owner, std::size_t index) {
@@ -265,6 +270,7 @@ void declare_tensors(py::module_& module) {
       .def(py::init(&find), py::arg("model").none(false), py::arg("name"))
       .def(py::init(&slice), py::arg("of"), py::arg("key"))
       .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
+      .def_property_readonly("file_name", [](const Elements& of) { return text(of.tensor()->name_in_file()); })
       .def_property_readonly("shape",
                              [](const Elements& of) { return tuple_of((void(of.tensor()), of.place().shape)); })
       .def_property_readonly("size", [](const Elements& of) { return (void(of.tensor()), of.place().count()); })

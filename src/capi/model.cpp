@@ -74,9 +74,12 @@ const poise_tensor& poise_model::tensor(std::size_t index) const {
 }
 
 const poise_tensor& poise_model::tensor(std::string_view name) const {
-  const auto found = indices_.find(name);
-  if (found == indices_.end()) no_such(fmt::format("there is no tensor \"{}\"", name));
-  return tensors_[found->second];
+  if (const auto found = indices_.find(name); found != indices_.end()) return tensors_[found->second];
+  const std::vector<const poise::Tensor*> in_file = model.find_in_file(name);
+  if (in_file.empty()) no_such(fmt::format("there is no tensor \"{}\"", name));
+  if (in_file.size() > 1)
+    no_such(fmt::format("{} is {} tensors: {}, ...", name, in_file.size(), in_file.front()->name));
+  return tensors_[indices_.at(in_file.front()->name)];
 }
 
 const poise::Vocabulary& poise_model::vocabulary() const {

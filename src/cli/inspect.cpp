@@ -17,6 +17,7 @@
 #include "cli/options.hpp"
 #include "cli/text.hpp"
 #include "cli/totals.hpp"
+#include "cli/values.hpp"
 #include "formats/adapter.hpp"
 #include "formats/format.hpp"
 #include "views/dense.hpp"
@@ -29,6 +30,7 @@ struct InspectArguments {
   bool json = false;
   bool tensors = false;
   bool keys = false;
+  bool names_in_file = false;
   ReadOptions read;
 };
 
@@ -69,13 +71,13 @@ std::string grouped(Total total) {
   return out;
 }
 
-void print_tensors(const Model& model) {
+void print_tensors(const Model& model, bool names_in_file) {
   fmt::print("\n");
   Table({"tensor", "shape", "type", "offset", "bytes"}, {false, false, false, true, true})
       .print(model.size(), [&](std::size_t index, Table::Row& row) {
         const Tensor& tensor = model.tensors()[index];
         const auto at = tensor.parts.empty() ? std::nullopt : tensor.parts[0].blob->stored();
-        append_printable(row[0], tensor.name);
+        append_printable(row[0], names_in_file ? tensor.name_in_file() : std::string_view(tensor.name));
         row[1] += poise::to_string(tensor.shape);
         append_printable(row[2], stored_type_name(tensor));
         if (at) {
@@ -151,7 +153,7 @@ void print_text(const Model& model, const InspectArguments& options,
                 const std::optional<std::vector<MetadataKey>>& keys) {
   print_heading(model, options);
   keys ? print_keys(*keys) : print_interpreted(model);
-  if (options.tensors) print_tensors(model);
+  if (options.tensors) print_tensors(model, options.names_in_file);
   if (!model.warnings.empty()) fmt::print("\nwarnings\n");
   for (const Finding& warning : model.warnings) fmt::print("  {}\n", printable(describe(warning)));
 }
@@ -178,6 +180,15 @@ void add_inspect(CLI::App& app) {
   command->add_option("PATH", options->path, "Model file or directory")->required();
   command->add_flag("--json", options->json, "Everything as JSON, for scripts");
   command->add_flag("--tensors", options->tensors, "List every tensor");
+  const auto choose_names = [options](const std::string& names) {
+    if (names != "poise" && names != "file") refuse("--names", names, "poise or file");
+    options->names_in_file = names == "file";
+    options->tensors = true;
+  };
+  command
+      ->add_option_function<std::string>("--names", choose_names,
+                                         "List every tensor by its name in the file, such as GGUF's, or in Poise")
+      ->type_name("file|poise");
   command->add_flag("--keys", options->keys,
                     fmt::format("List the file's own metadata keys with their types, in place of what Poise makes of "
                                 "them ({})",

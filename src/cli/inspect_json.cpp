@@ -76,6 +76,7 @@ class InspectionJson {
   void add(const Tensor& tensor) {
     out_->begin_object();
     out_->member("name", tensor.name);
+    if (tensor.file_name) out_->member("file_name", *tensor.file_name);
     list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->value(dimension); });
     out_->member("layout", tensor.layout.name());
     out_->member("attributes", attributes_json(tensor));

@@ -129,6 +129,14 @@ const Tensor* Model::find(std::string_view name) const {
   return found ? &tensors_[*found] : nullptr;
 }
 
+std::vector<const Tensor*> Model::find_in_file(std::string_view file_name) const {
+  std::vector<const Tensor*> found;
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.file_name && *tensor.file_name == file_name) found.push_back(&tensor);
+  }
+  return found;
+}
+
 Attributes card_to_attributes(const Card& card) {
   return {{"model_type", card.model_type},
           {"base_model", card.base_model},

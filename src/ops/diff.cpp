@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -235,19 +236,26 @@ std::uint64_t work(const Tensor& tensor) {
 
 // The names of both models' tensors that `only` and `skip` select.
 std::vector<std::string> selected_names(const Model& a, const Model& b, const DiffOptions& options) {
-  std::set<std::string> names;
-  for (const Tensor& tensor : a.tensors()) names.insert(tensor.name);
-  for (const Tensor& tensor : b.tensors()) names.insert(tensor.name);
+  std::map<std::string, std::set<std::string>> names;  // by Poise's, those in the files, too
+  for (const Model* model : {&a, &b}) {
+    for (const Tensor& tensor : model->tensors()) {
+      auto& all = names[tensor.name];
+      all.insert(tensor.name);
+      all.emplace(tensor.name_in_file());
+    }
+  }
+  const auto matches_any = [](const std::string& pattern, const std::set<std::string>& all) {
+    return std::ranges::any_of(all, [&](const std::string& name) { return glob_matches(pattern, name); });
+  };
   const auto require_match = [&](std::string_view option, const std::string& pattern) {
-    const auto matches = [&](const std::string& name) { return glob_matches(pattern, name); };
-    if (std::ranges::none_of(names, matches))
+    if (std::ranges::none_of(names, [&](const auto& entry) { return matches_any(pattern, entry.second); }))
       throw Error(ErrorKind::bad_argument, fmt::format("{}: the pattern \"{}\" matches no tensor", option, pattern));
   };
   for (const std::string& pattern : options.only) require_match("only", pattern);
   for (const std::string& pattern : options.skip) require_match("skip", pattern);
   std::vector<std::string> selected;
-  for (const std::string& name : names) {
-    const auto matches = [&](const std::string& pattern) { return glob_matches(pattern, name); };
+  for (const auto& [name, all] : names) {
+    const auto matches = [&](const std::string& pattern) { return matches_any(pattern, all); };
     const bool is_wanted = options.only.empty() || std::ranges::any_of(options.only, matches);
     if (is_wanted && std::ranges::none_of(options.skip, matches)) selected.push_back(name);
   }

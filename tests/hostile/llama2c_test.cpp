@@ -45,6 +45,19 @@ TEST(HostileLlama2c, TheFilesThatAreBrokenAreSound) {
   }
 }
 
+// The fields of TransformerWeights in llama2.c's run.c.
+TEST(HostileLlama2c, TensorsHaveTheNamesOfTheProgram) {
+  for (const ByteFile& file : {version_0(), version_1(), version_2()}) {
+    const Model model = open(support::source(file.bytes(), "hostile.bin"));
+    EXPECT_EQ(model.find("model.embed_tokens.weight")->name_in_file(), "token_embedding_table");
+    EXPECT_EQ(model.find("model.layers.0.self_attn.k_proj.weight")->name_in_file(), "wk");
+    EXPECT_EQ(model.find("model.layers.0.mlp.down_proj.weight")->name_in_file(), "w2");
+    EXPECT_EQ(model.find("model.layers.0.post_attention_layernorm.weight")->name_in_file(), "rms_ffn_weight");
+    EXPECT_EQ(model.find_in_file("wk").size(), 1U);
+    EXPECT_TRUE(model.find_in_file("wx").empty());
+  }
+}
+
 TEST(HostileLlama2c, Header) {
   expect_refused(
       "hostile.bin",

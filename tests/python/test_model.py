@@ -6,6 +6,7 @@ import io
 import json
 import os
 import pickle
+import struct
 
 import numpy as np
 import pytest
@@ -344,3 +345,38 @@ def test_folders_without_a_configuration(examples, nano, tmp_path):
         assert model.path == str(tmp_path / "shards") and poise.diff(model, nano).same
     with pytest.raises(FileNotFoundError, match="index.json"):
         poise.open(tmp_path / "model.safetensors.index.json")
+
+
+def test_names_of_the_file(nano, tmp_path):
+    poise.convert(nano.path, tmp_path / "a.gguf")
+    model = poise.open(tmp_path / "a.gguf")
+    query = model["blk.0.attn_q.weight"]
+    assert query.name == "model.layers.0.self_attn.q_proj.weight" and query.file_name == "blk.0.attn_q.weight"
+    assert query.numpy().tobytes() == model[query.name].numpy().tobytes()
+    assert "blk.0.attn_q.weight" in model and "blk.0.attn_q.weight" not in list(model)
+    assert "blk.9.attn_q.weight" not in model and model.get("blk.9.attn_q.weight") is None
+    assert nano["lm_head.weight"].file_name == "lm_head.weight"
+    # A tensor in another model is no longer the file's.
+    assert poise.Model({"x": query})["x"].file_name == "x"
+    poise.convert(tmp_path / "a.gguf", tmp_path / "b.zt", only="blk.0.attn_*", skip="*k_proj*")
+    assert sorted(poise.open(tmp_path / "b.zt")) == [
+        f"model.layers.0.{name}.weight"
+        for name in ("input_layernorm", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj")
+    ]
+
+
+def test_a_name_that_several_tensors_share_in_the_file(tmp_path):
+    # llama2.c, version 1: one array of a matrix for all layers. dim 4, hidden 4, 2 layers, 1 head, 2 tokens, 1 position.
+    header = struct.pack("<Ii7iB", 0x616B3432, 1, 4, 4, 2, 1, 1, 2, 1, 1).ljust(256, b"\0")
+    norms, embedding, matrices = 5 * 4, 2 * 4, 2 * 7 * 16
+    floats = np.arange(norms + embedding + matrices, dtype="<f4")
+    (tmp_path / "a.bin").write_bytes(header + floats.tobytes())
+    model = poise.open(tmp_path / "a.bin")
+    assert model["rms_final_weight"].name == "model.norm.weight"
+    with pytest.raises(KeyError, match="wq is 2 tensors: model.layers.0.self_attn.q_proj.weight, ..."):
+        model["wq"]
+    assert "wq" not in model
+    poise.convert(tmp_path / "a.bin", tmp_path / "b.safetensors", only="wq")
+    assert sorted(poise.open(tmp_path / "b.safetensors")) == [
+        f"model.layers.{layer}.self_attn.q_proj.weight" for layer in (0, 1)
+    ]

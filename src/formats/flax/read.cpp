@@ -34,6 +34,7 @@ class FileReader {
     if (holds_[Tree::kRoot] == Holds::no_array) tree_.fail("", "there is no array: this is not a file of Flax", 0);
     if (const auto parameters = only_parameters()) {
       set_attribute("flax.root", std::string(kParameters), tree_[*parameters].begin);
+      is_rooted_ = true;
       walk_map(Tree::kRoot, "", *parameters);
     } else {
       walk(Tree::kRoot, "");
@@ -159,7 +160,12 @@ class FileReader {
       return;
     }
     if (model_.find(name) != nullptr) tree_.fail(name, "the name comes twice", array.at);
-    model_.add(make_dense(name, array.shape, *dtype, std::move(elements)));
+    Tensor tensor = make_dense(name, array.shape, *dtype, std::move(elements));
+    if (is_rooted_) {
+      tree_.charge(tree_.budget().take_text(kParameters.size() + 1 + name.size()), array.at);
+      tensor.file_name = std::make_shared<const std::string>(fmt::format("{}.{}", kParameters, name));
+    }
+    model_.add(std::move(tensor));
   }
 
   SourcePtr source_;
@@ -167,6 +173,7 @@ class FileReader {
   Tree tree_;
   Model model_;
   std::vector<Holds> holds_;
+  bool is_rooted_ = false;  // the names in the file begin with kParameters
   std::vector<Attributes::Entry> attributes_;
   std::unordered_set<std::string> names_;  // of attributes
 };

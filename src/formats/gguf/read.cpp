@@ -162,6 +162,7 @@ class TensorAdder {
       if (auto put_back = to_canonical(stored, known->change, heads_)) {
         stored = std::move(*put_back);
         stored.name = known->expert ? expert_name(known->name, *known->expert) : known->name;
+        stored.file_name = std::make_shared<const std::string>(info.name);
       }
     }
     model_.add(std::move(stored));
@@ -174,9 +175,12 @@ class TensorAdder {
       fail(info, fmt::format("{} bytes are too few for {} experts", bytes, experts));
     TensorInfo expert = info;
     expert.shape = Shape(info.shape.begin() + 1, info.shape.end());
+    const auto file_name = std::make_shared<const std::string>(info.name);
     for (std::uint64_t i = 0; i < experts; ++i) {
       expert.name = expert_name(name, i);
-      model_.add(tensor(expert, bytes / experts));
+      Tensor made = tensor(expert, bytes / experts);
+      made.file_name = file_name;
+      model_.add(std::move(made));
       expert.offset += bytes / experts;
     }
   }

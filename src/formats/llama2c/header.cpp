@@ -95,22 +95,22 @@ std::vector<Array> arrays_of(const Header& header) {
   const auto hidden = static_cast<std::uint64_t>(config.intermediate_size);
   const auto key_rows = static_cast<std::uint64_t>(config.num_key_value_heads * config.head_dim);
   const auto vocabulary = static_cast<std::uint64_t>(config.vocab_size);
-  const Array embedding{"model.embed_tokens.weight", false, true, false, vocabulary, dim};
-  const Array output{"lm_head.weight", false, true, false, vocabulary, dim};
-  const Array norm{"model.norm.weight", false, false, false, 1, dim};
-  const Array attention_norm{"input_layernorm.weight", true, false, false, 1, dim};
-  const Array mlp_norm{"post_attention_layernorm.weight", true, false, false, 1, dim};
-  const Array q{"self_attn.q_proj.weight", true, true, true, dim, dim};
-  const Array k{"self_attn.k_proj.weight", true, true, true, key_rows, dim};
-  const Array v{"self_attn.v_proj.weight", true, true, false, key_rows, dim};
-  const Array o{"self_attn.o_proj.weight", true, true, false, dim, dim};
-  const Array gate{"mlp.gate_proj.weight", true, true, false, hidden, dim};
-  const Array down{"mlp.down_proj.weight", true, true, false, dim, hidden};
-  const Array up{"mlp.up_proj.weight", true, true, false, hidden, dim};
+  const Array embedding{"model.embed_tokens.weight", "token_embedding_table", false, true, false, vocabulary, dim};
+  const Array output{"lm_head.weight", "wcls", false, true, false, vocabulary, dim};
+  const Array norm{"model.norm.weight", "rms_final_weight", false, false, false, 1, dim};
+  const Array attention_norm{"input_layernorm.weight", "rms_att_weight", true, false, false, 1, dim};
+  const Array mlp_norm{"post_attention_layernorm.weight", "rms_ffn_weight", true, false, false, 1, dim};
+  const Array q{"self_attn.q_proj.weight", "wq", true, true, true, dim, dim};
+  const Array k{"self_attn.k_proj.weight", "wk", true, true, true, key_rows, dim};
+  const Array v{"self_attn.v_proj.weight", "wv", true, true, false, key_rows, dim};
+  const Array o{"self_attn.o_proj.weight", "wo", true, true, false, dim, dim};
+  const Array gate{"mlp.gate_proj.weight", "w1", true, true, false, hidden, dim};
+  const Array down{"mlp.down_proj.weight", "w2", true, true, false, dim, hidden};
+  const Array up{"mlp.up_proj.weight", "w3", true, true, false, hidden, dim};
   std::vector<Array> arrays;
   if (header.version == 0) {
     const auto positions = static_cast<std::uint64_t>(config.max_position_embeddings);
-    const Array rotary{"", false, false, false, positions, static_cast<std::uint64_t>(config.head_dim / 2)};
+    const Array rotary{"", "", false, false, false, positions, static_cast<std::uint64_t>(config.head_dim / 2)};
     arrays = {embedding, attention_norm, q, k, v, o, mlp_norm, gate, down, up, norm, rotary, rotary};
   } else {
     arrays = {attention_norm, mlp_norm, norm, embedding, q, k, v, o, gate, down, up};

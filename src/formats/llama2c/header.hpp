@@ -48,7 +48,8 @@ bool is_version_0(const Source& source);
 
 // An array of the file, for each layer if it belongs to layers.
 struct Array {
-  std::string_view name;  // of the tensor; in layers, what follows "model.layers.0."
+  std::string_view name;       // of the tensor; in layers, what follows "model.layers.0."
+  std::string_view file_name;  // the field of llama2.c's TransformerWeights, for all layers (run.c)
   bool is_of_layers = false;
   bool is_matrix = false;
   bool is_rotated = false;  // pairs of rows are neighbours; Hugging Face has halves

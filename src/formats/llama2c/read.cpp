@@ -45,8 +45,10 @@ class TensorReader {
     const BlobPtr data = next(elements * 4);
     if (name.empty()) return;  // rotary factors
     Shape shape = array.is_matrix ? Shape{array.rows, array.columns} : Shape{array.columns};
-    model_.add(
-        make_dense(std::move(name), std::move(shape), DType::f32, rows_in_halves(array, data, array.columns * 4)));
+    Tensor tensor =
+        make_dense(std::move(name), std::move(shape), DType::f32, rows_in_halves(array, data, array.columns * 4));
+    tensor.file_name = std::make_shared<const std::string>(array.file_name);
+    model_.add(std::move(tensor));
   }
 
   // In each head, the even rows first, then the odd ones. A row has `bytes` bytes.
@@ -73,6 +75,7 @@ class TensorReader {
                             .blob = make_flipped_signs_blob(rows_in_halves(array, codes, array.columns))});
     tensor.parts.push_back({.role = "scales", .dtype = DType::f32, .blob = rows_in_halves(array, scales, groups * 4)});
     tensor.layout = group_layout(read_group_scheme(tensor, GroupWords::zt2));
+    tensor.file_name = std::make_shared<const std::string>(array.file_name);
     model_.add(std::move(tensor));
   }
 

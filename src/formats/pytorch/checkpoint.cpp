@@ -110,6 +110,7 @@ class Objects {
       const bool strip = strips && &pair == only;
       if (strip) set_attribute(pair.key, std::string(kRootAttribute), std::string(pickle_.text(pair.key)));
       if (strip) {
+        root_ = pickle_.text(pair.key);
         walk(pair.value, "", 1);
       } else {
         walk_entry(pair, "", 1);
@@ -147,7 +148,7 @@ class Objects {
     if (faults_.are_enough()) return;
     charge(id, kWalkBytes + name.size());
     if (is_tensor(id)) {
-      charge(id, kTensorBytes + name.size());
+      charge(id, kTensorBytes + name.size() + (root_.empty() ? 0 : root_.size() + name.size()));
       return add(id, name.empty() ? "tensor" : name);
     }
     if (!has_tensors(id, depth)) return take_value(id, name);
@@ -231,7 +232,9 @@ class Objects {
   // Errors have the tensor's name and a place.
   void make(Id id, const std::string& name) {
     try {
-      take_(tensors_.make(name, id));
+      Tensor tensor = tensors_.make(name, id);
+      if (!root_.empty()) tensor.file_name = std::make_shared<const std::string>(joined(root_, name));
+      take_(std::move(tensor));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file && error.kind() != ErrorKind::unsupported) throw;
       constexpr std::string_view kFormat = "pytorch: ";
@@ -256,6 +259,7 @@ class Objects {
   Values values_;
   std::uint64_t left_ = kFreeBytes + kBytesPerByte * pickle_.size();  // for names and tensors
   std::vector<char> tensors_below_;
+  std::string root_;  // the entry that has all tensors, and is not in their names
   std::vector<Attributes::Entry> attributes_;
   std::unordered_set<std::string> names_;
   std::vector<Finding> findings_;

@@ -73,7 +73,7 @@ class ChooseType final : public Step {
   }
 
   void apply(TensorPlan& plan) override {
-    const auto kept = kept_type(plan.tensor.name);
+    const auto kept = kept_type(plan.tensor);
     const bool has_floats = has_float_elements(plan.tensor);
     if (has_floats) {
       plan.type = chosen_type(plan, kept);
@@ -130,17 +130,17 @@ class ChooseType final : public Step {
   static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
 
   // The type of the first pattern of keep that matches. Patterns for a part of a matrix may name the matrix.
-  std::optional<StoredType> kept_type(const std::string& name) {
+  std::optional<StoredType> kept_type(const Tensor& tensor) {
     std::optional<StoredType> type;
     matches_part_ = false;
     if (keep_used_.empty()) return type;
-    const std::vector<std::string> names = pattern_names(conversion_.input.config_json, name);
+    const std::vector<std::string> names = pattern_names(conversion_.input.config_json, tensor.name);
     for (std::size_t i = 0; i < keep_used_.size(); ++i) {
       const auto matches = [&](const std::string& other) { return glob_matches(options_.keep[i].pattern, other); };
-      if (std::ranges::none_of(names, matches)) continue;
+      if (std::ranges::none_of(names, matches) && !(tensor.file_name && matches(*tensor.file_name))) continue;
       if (names.size() > 1) {
         matches_part_ = true;
-        if (keep_parts_[i].empty()) keep_parts_[i] = name;
+        if (keep_parts_[i].empty()) keep_parts_[i] = tensor.name;
         continue;
       }
       keep_used_[i] = true;

@@ -86,10 +86,12 @@ TEST(Flax, ParametersNeedNoPrefix) {
   const std::string weight = map({text("w"), array("\x91\x01", "int8", "x")});
   const Model model = opened(map({text("params"), weight, text("step"), "\x05"}));
   EXPECT_EQ(model.tensors().front().name, "w");
+  EXPECT_EQ(model.tensors().front().name_in_file(), "params.w");
   EXPECT_EQ(*model.attributes.find("flax.root"), Value("params"));
   EXPECT_EQ(*model.attributes.find("step"), Value(5));
   const Model state = opened(map({text("params"), weight, text("batch_stats"), weight}));
   EXPECT_NE(state.find("params.w"), nullptr);
+  EXPECT_FALSE(state.find("params.w")->file_name);
   EXPECT_NE(state.find("batch_stats.w"), nullptr);
   EXPECT_EQ(state.attributes.find("flax.root"), nullptr);
 }

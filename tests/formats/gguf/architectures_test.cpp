@@ -155,6 +155,8 @@ TEST(GgufArchitectures, StackedExpertsAreTensorsOfTheirOwn) {
   EXPECT_EQ(model.card.model_type, "mixtral");
   EXPECT_EQ(*model.config_json.find("num_local_experts"), Value(2));
   EXPECT_EQ(model.size(), 5U);
+  EXPECT_EQ(model.find_in_file("blk.1.ffn_gate_exps.weight").size(), 2U);
+  EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.gate.weight")->name_in_file(), "blk.1.ffn_gate_inp.weight");
   EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w1.weight")->shape, (Shape{4, 8}));
   EXPECT_EQ(model.find("model.layers.1.block_sparse_moe.experts.1.w2.weight")->shape, (Shape{8, 4}));
   EXPECT_EQ(bytes_of(model, "model.layers.1.block_sparse_moe.experts.0.w1.weight"),

@@ -53,5 +53,21 @@ TEST(SelectStep, AnOutputWithoutAnyTensorIsAnError) {
   EXPECT_NO_THROW(step->finish(made));
 }
 
+TEST(SelectStep, KnowsTheNamesInTheFile) {
+  ConvertOptions options;
+  options.only = {"blk.*"};
+  options.skip = {"model.layers.1.*"};
+  const StepTest test("zt", options);
+  const auto is_skipped = [&](const char* name, const char* file_name) {
+    Tensor tensor = zeros(name, {1}, DType::f32);
+    if (*file_name != '\0') tensor.file_name = std::make_shared<const std::string>(file_name);
+    return applied(make_select_step, test, TensorPlan(tensor)).is_skipped;
+  };
+  EXPECT_FALSE(is_skipped("model.layers.0.q", "blk.0.attn_q"));
+  EXPECT_TRUE(is_skipped("model.layers.1.q", "blk.1.attn_q"));
+  EXPECT_TRUE(is_skipped("model.norm", "output_norm"));
+  EXPECT_TRUE(is_skipped("model.layers.0.q", ""));
+}
+
 }  // namespace
 }  // namespace poise
