@@ -3,7 +3,7 @@
 # rebuilds that file alone.
 
 # Sources of one folder are compiled together, at most `size` at once. Files of a version of a format ("zt1_read.cpp",
-# "read_v2.cpp") repeat each other's names, so that each version is a group of its own. Files in `alone` repeat names of
+# "zt2_read.cpp") repeat each other's names, so that each version is a group of its own. Files in `alone` repeat names of
 # their neighbours; sources that have options of their own are compiled alone in any case.
 function(poise_unity target size)
   cmake_parse_arguments(UNITY "" "" "ALONE;SOURCES" ${ARGN})

@@ -7,7 +7,6 @@
 
 #include "bytes/byte_writer.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/key_types.hpp"
 #include "formats/gguf/key_values.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"

@@ -12,7 +12,7 @@
 
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
-#include "family/llama.hpp"
+#include "family/families.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "target.hpp"
 #include "tokenizer/sentencepiece/model.hpp"

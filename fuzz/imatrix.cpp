@@ -1,7 +1,7 @@
 // An importance matrix, in GGUF or llama-imatrix' older format, asked for the weights of a few tensors.
 #include <array>
 
-#include "formats/gguf/imatrix.hpp"
+#include "formats/gguf/gguf.hpp"
 #include "target.hpp"
 
 using namespace poise;

@@ -8,8 +8,8 @@
 
 #include <poise/dtype.hpp>
 
-#include "family/tiny_llama.hpp"
-#include "views/group_quantize.hpp"
+#include "family/families.hpp"
+#include "views/groups.hpp"
 #include "views/sparse.hpp"
 
 namespace poise::fuzz {

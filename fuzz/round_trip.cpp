@@ -12,7 +12,7 @@
 #include "formats/format.hpp"
 #include "io/sink.hpp"
 #include "random_model.hpp"
-#include "syntax/cbor_encoder.hpp"
+#include "syntax/cbor.hpp"
 #include "target.hpp"
 #include "views/affine.hpp"
 #include "views/dense.hpp"

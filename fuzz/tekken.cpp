@@ -1,5 +1,5 @@
 // tekken.json, the byte 0x1e, a text to encode and decode.
-#include "tokenizer/files/tekken.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include "target.hpp"
 

@@ -1,6 +1,6 @@
 // Tiny Llama's tokenizer files: vocab.txt, the byte 0x1e, merges.txt.
 #include "target.hpp"
-#include "tokenizer/files/byte_pair_vocabulary.hpp"
+#include "tokenizer/files/files.hpp"
 
 using namespace poise;
 

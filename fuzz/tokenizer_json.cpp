@@ -1,5 +1,5 @@
 // tokenizer.json, the byte 0x1e, a text to encode and decode.
-#include "tokenizer/files/tokenizer_json.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include "target.hpp"
 

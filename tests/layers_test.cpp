@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 // "a/b" is a room where it is named here; other folders are part of the room around them.
 const std::map<std::string, std::set<std::string>> kBelow = {
     {"bytes", {}},
+    {"patterns", {"bytes"}},
     {"io", {"bytes"}},
     {"numeric", {"bytes"}},
     {"syntax", {"numeric"}},
@@ -26,7 +27,7 @@ const std::map<std::string, std::set<std::string>> kBelow = {
     {"pack", {"io"}},
     {"codec", {"numeric"}},
     {"kernels", {"codec"}},
-    {"tensor", {"pack", "syntax", "codec"}},
+    {"tensor", {"pack", "syntax", "codec", "patterns"}},
     {"views", {"tensor"}},
     {"model", {"views"}},
     {"schemes", {"model"}},

@@ -10,7 +10,7 @@
 
 #include "face.hpp"
 #include "gil.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
+#include "tokenizer/tokens/merge.hpp"
 
 namespace poise::python {
 

@@ -13,8 +13,8 @@
 #include <poise/values.hpp>
 #include <poise/verify.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "formats/format.hpp"
 #include "long_call.hpp"
 #include "memory.hpp"

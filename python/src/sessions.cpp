@@ -10,7 +10,7 @@
 #include "elements.hpp"
 #include "long_call.hpp"
 #include "runtime.hpp"
-#include "runtime/continuation_stream.hpp"
+#include "runtime/stop_texts.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise::python {

@@ -10,7 +10,7 @@
 #include "long_call.hpp"
 #include "runtime.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
-#include "tokenizer/pipeline/first_tokens.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 namespace poise::python {
 

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "face.hpp"
-#include "numeric/shortest.hpp"
+#include "numeric/float_formats.hpp"
 
 namespace poise::python {
 namespace {

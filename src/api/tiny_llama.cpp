@@ -11,8 +11,8 @@
 #include <poise/session.hpp>
 
 #include "family/check.hpp"
-#include "family/tiny_llama.hpp"
-#include "tokenizer/files/byte_pair_vocabulary.hpp"
+#include "family/families.hpp"
+#include "tokenizer/files/files.hpp"
 
 namespace poise {
 namespace {

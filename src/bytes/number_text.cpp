@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <limits>
 
-#include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
 
 namespace poise {
 

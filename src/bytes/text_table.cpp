@@ -1,11 +1,11 @@
 #include "bytes/text_table.hpp"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 #include <random>
 #include <utility>
+
+#include <xxhash.h>
 
 namespace poise {
 

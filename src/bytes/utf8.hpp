@@ -1,6 +1,7 @@
 // UTF-8: validity, and where characters end. Overlong forms, surrogates and numbers beyond U+10FFFF are malformed.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -22,5 +23,34 @@ std::size_t incomplete_tail(std::string_view text);
 
 // Appends a character. Requires: code <= 0x10ffff.
 void append_utf8(std::string& text, char32_t code);
+
+// ASCII letters, digits and white space. Unlike <cctype>, these functions do not depend on the program's locale.
+
+constexpr bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_ascii_lower(char c) { return c >= 'a' && c <= 'z'; }
+constexpr bool is_ascii_upper(char c) { return c >= 'A' && c <= 'Z'; }
+constexpr bool is_ascii_letter(char c) { return is_ascii_lower(c) || is_ascii_upper(c); }
+constexpr bool is_ascii_alphanumeric(char c) { return is_ascii_letter(c) || is_ascii_digit(c); }
+// Space, tab, newline, vertical tab, form feed and carriage return.
+constexpr bool is_ascii_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+// Visible, and neither a letter nor a digit.
+constexpr bool is_ascii_punctuation(char c) { return c > ' ' && c < '\x7f' && !is_ascii_alphanumeric(c); }
+
+constexpr char to_lower_ascii(char c) { return is_ascii_upper(c) ? static_cast<char>(c - 'A' + 'a') : c; }
+constexpr char to_upper_ascii(char c) { return is_ascii_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
+
+// From 0 to 15; -1 for a character that is not a hexadecimal digit.
+constexpr int hex_digit_value(char c) {
+  if (is_ascii_digit(c)) return c - '0';
+  const char lower = to_lower_ascii(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// The text with ASCII letters in lower case.
+inline std::string to_lower_ascii(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) { return to_lower_ascii(c); });
+  return lower;
+}
 
 }  // namespace poise

@@ -2,25 +2,33 @@
 // checks the options that a caller has filled in.
 #pragma once
 
-#include <poise.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include <poise.h>
 #include <poise/convert.hpp>
 #include <poise/dtype.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
+#include <poise/model.hpp>
 #include <poise/progress.hpp>
+#include <poise/session.hpp>
+#include <poise/tokenizer.hpp>
 
 namespace poise::capi {
 
@@ -135,5 +143,98 @@ DType dtype_from(poise_dtype dtype);
 
 // Borrows the texts.
 poise_finding c_finding(const Finding& finding);
+
+// What sessions and batches take from C programs and give to them: texts, tokens, options and reasons.
+
+// What poise_tokens_free() frees. Throws bad_alloc.
+poise_tokens give_tokens(std::span<const TokenId> tokens);
+std::string_view input_text(const char* text, std::size_t size);
+
+// NULL: the usual options. Throw bad_argument for fields that make no sense.
+SessionOptions session_options(const poise_session_options* given);
+GenerateOptions generate_options(const poise_generate_options* given);
+
+// Whether a C program wants long computations of a session or batch to end: its `cancel`.
+class Cancel {
+ public:
+  // Requires: session_options() has accepted them.
+  explicit Cancel(const poise_session_options* options);
+
+  // Runs the work with a token that is stopped when the program wants that. It is asked before, on this thread, and
+  // then on another one. Throws cancelled, and what the work throws.
+  void run(const std::function<void(const std::stop_token& stop)>& work) const;
+
+ private:
+  int (*asked_)(void* user) = nullptr;
+  void* user_ = nullptr;
+};
+
+poise_stop_reason c_reason(StopReason reason);
+
+}  // namespace poise::capi
+
+// The handles of poise.h. poise_attributes is never defined: a pointer to one is a pointer to the C++ object.
+
+struct poise_part {
+  const poise_tensor* tensor = nullptr;
+  const poise::Part* part = nullptr;
+  std::optional<poise::Stored> location;
+  std::string digest;  // empty: none
+};
+
+// A tensor in its model, and its parts, made on first use.
+struct poise_tensor {
+  const poise_model* model = nullptr;
+  std::size_t index = 0;
+  mutable std::once_flag once;
+  mutable std::vector<poise_part> parts;
+};
+
+struct poise_model {
+  explicit poise_model(poise::Model model);
+
+  // These throw not_found.
+  const poise_tensor& tensor(std::size_t index) const;
+  const poise_tensor& tensor(std::string_view name) const;
+  const poise::Vocabulary& vocabulary() const;
+
+  poise::Model model;
+  poise::Attributes card;
+  poise::Attributes config;
+
+ private:
+  std::unique_ptr<poise_tensor[]> tensors_;
+  std::unordered_map<std::string_view, std::size_t> indices_;  // the keys view the tensors' names in place
+};
+
+struct poise_tokenizer {
+  poise::Tokenizer tokenizer;
+};
+
+struct poise_stream {
+  explicit poise_stream(const poise::Tokenizer& tokenizer) : stream(tokenizer) {}
+  poise::TextStream stream;
+  std::string text;  // the last one handed out
+};
+
+struct poise_session {
+  poise::Session session;
+  poise::capi::Cancel cancel;
+};
+
+namespace poise::capi {
+
+inline const poise_attributes* c_attributes(const Attributes& attributes) {
+  return reinterpret_cast<const poise_attributes*>(&attributes);
+}
+inline const Attributes& attributes_at(const poise_attributes* attributes) {
+  return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes"));
+}
+
+// The tensor of a handle.
+inline const Tensor& tensor_at(const poise_tensor* tensor) {
+  const poise_tensor& handle = at(tensor, "tensor");
+  return handle.model->model.tensors()[handle.index];
+}
 
 }  // namespace poise::capi

@@ -1,4 +1,4 @@
-#include "capi/handles.hpp"
+#include "capi/face.hpp"
 
 using namespace poise::capi;
 

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "capi/handles.hpp"
+#include "capi/face.hpp"
 #include "codec/affine.hpp"
 #include "family/check.hpp"
 #include "family/config_json.hpp"

@@ -1,7 +1,24 @@
 // The commands of `poise`, one function and one file each.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
+
+#include <poise/batch.hpp>
+#include <poise/convert.hpp>
+#include <poise/model.hpp>
+#include <poise/session.hpp>
+#include <poise/weights.hpp>
+
+#include "cli/conversations.hpp"
+#include "cli/progress.hpp"
+#include "formats/format.hpp"
 
 namespace poise::cli {
 
@@ -22,5 +39,85 @@ void add_chat(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_help(CLI::App& app);
+
+// What `poise convert` prints of a conversion and of a plan.
+
+// Warnings, losses and decoded codes, on standard error.
+void print_notes(const ConvertReport& report);
+
+// Sizes, casts, quantized types and the tensors that lost most, or all of them, on standard output.
+void print_conversion(const ConvertReport& report, const std::string& input, const ConvertOptions& options,
+                      bool all_tensors);
+// The same and the notes as JSON (docs/json.md).
+void print_report_json(const ConvertReport& report, const std::string& input);
+
+// As a table, with notes on standard error unless `quiet`; as JSON (docs/plan.md).
+void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options, bool quiet);
+void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options);
+
+// What `poise inspect --json` prints.
+
+// Prints the model opened at `path`, and the metadata keys of its file if given. Throws what finding the scale of an
+// affine tensor throws.
+void print_inspection_json(const Model& model, const std::string& path,
+                           const std::optional<std::vector<MetadataKey>>& keys);
+
+// The sizes of a vocabulary, without its tokens.
+Attributes vocabulary_json(const Vocabulary& vocabulary);
+
+// "... (at 0x40)"
+std::string describe(const Finding& warning);
+
+// run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
+
+struct PerplexityOptions {
+  std::string file;                   // of texts, separated by empty lines; empty: no perplexity
+  std::string against;                // the base's path; empty: none
+  std::optional<std::size_t> window;  // tokens at a time; nothing: each text by itself
+  std::optional<std::size_t> stride;
+};
+
+// --perplexity, --against, --window, --stride. Returns the first. Requires: the options outlive the command.
+CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options);
+
+// Prints the perplexity as a table, or with `json` as an object. Returns the number of tokens that were predicted.
+std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
+                             std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
+                             const ProgressOptions& progress);
+
+// poise run --prompts: many prompts from a file, several at a time.
+
+struct PromptsOptions {
+  std::string file;    // "-": standard input; empty: no prompts
+  std::string output;  // empty or "-": standard output
+  bool force = false;  // replaces an output that exists
+  std::size_t parallel = 8;
+  std::vector<std::filesystem::path> inputs;  // other files that the command reads: never the output
+};
+
+// Where the answers are until all of them are there.
+std::string partial_name(const std::string& output);
+
+// --prompts, -o, --force, --parallel. Returns the first. Requires: the options outlive the command.
+CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options);
+
+struct PromptsSummary {
+  std::size_t texts = 0;   // that were generated
+  std::size_t kept = 0;    // that an interrupted run had written
+  std::size_t tokens = 0;  // that were generated
+};
+
+// Reads a JSON object from each line and writes one for each, in the same order, or goes on where the same command was
+// interrupted. Throws invalid_file, with the line, for what is not such an object; bad_argument for an output that is
+// an input, that exists, or that another command began.
+PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
+                           std::shared_ptr<const Weights> weights, const SessionOptions& session,
+                           const GenerateOptions& generate);
+
+// The message for a mapped file that another program truncates while it is read.
+
+// From now on, reading a missing page ends the process with a message and exit code 1 instead of a core dump. Programs
+// that use the library and must not end so open files with IoMode::read.
+void report_files_that_shrink();
 
 }  // namespace poise::cli

@@ -12,7 +12,7 @@
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
-#include "tokenizer/tokens/end_tokens.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::cli {
 namespace {

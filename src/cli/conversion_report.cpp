@@ -1,4 +1,4 @@
-#include "cli/conversion_report.hpp"
+#include "cli/commands.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/json_output.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "formats/format.hpp"
 

@@ -15,12 +15,10 @@
 #include <poise/error.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/conversion_report.hpp"
-#include "cli/format_names.hpp"
-#include "cli/model_input.hpp"
+#include "cli/help.hpp"
+#include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
-#include "cli/spelling.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/format.hpp"

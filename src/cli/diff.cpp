@@ -9,8 +9,7 @@
 
 #include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
-#include "cli/json_output.hpp"
-#include "cli/model_input.hpp"
+#include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"

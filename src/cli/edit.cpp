@@ -10,12 +10,12 @@
 
 #include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
-#include "cli/format_names.hpp"
+#include "cli/options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 
 namespace poise::cli {
 namespace {

@@ -14,10 +14,8 @@
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
-#include "cli/sampling_options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
-#include "cli/text_lines.hpp"
 #include "cli/values.hpp"
 #include "runtime/weights.hpp"
 

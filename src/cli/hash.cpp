@@ -8,8 +8,7 @@
 #include <poise/hash.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/json_output.hpp"
-#include "cli/model_input.hpp"
+#include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"

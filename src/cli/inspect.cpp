@@ -12,11 +12,9 @@
 
 #include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
-#include "cli/format_names.hpp"
-#include "cli/inspect_json.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "cli/totals.hpp"
 #include "cli/values.hpp"
 #include "formats/adapter.hpp"
 #include "formats/format.hpp"

@@ -1,9 +1,8 @@
-#include "cli/inspect_json.hpp"
+#include "cli/commands.hpp"
 
 #include <fmt/format.h>
 
-#include "cli/json_output.hpp"
-#include "cli/totals.hpp"
+#include "cli/progress.hpp"
 #include "formats/adapter.hpp"
 #include "views/dense.hpp"
 

@@ -1,14 +1,17 @@
 // Lines typed by a person, with editing, completion and history on a terminal.
 #pragma once
 
+#include <csignal>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/standard_input.hpp"
+#include "io/file_descriptor.hpp"
 
 struct editline;  // of libedit
 struct history;
@@ -54,6 +57,47 @@ class LineReader {
   std::unique_ptr<struct ::history, CloseHistory> history_;
   std::unique_ptr<::editline, CloseEditor> editor_;  // only for a terminal
   Input input_;
+};
+
+// The lines that were typed in earlier conversations, for the arrow keys.
+
+// A line of the file is a JSON string, so that a text of several lines is one entry. Only its owner can read it. No
+// error of the file ends a conversation: it then keeps nothing.
+class HistoryFile {
+ public:
+  // $XDG_STATE_HOME/poise/chat_history, below ~/.local/state where that is not an absolute path. Creates it, and its
+  // directories. Keeps nothing if neither has a place, and in anything but a regular file of this user.
+  HistoryFile();
+
+  // The last lines, the oldest first. A file with many more is shortened to them.
+  std::vector<std::string> read();
+  void append(const std::string& text);
+
+ private:
+  void shorten(const std::vector<std::string>& texts);
+
+  std::string path_;
+  FileDescriptor fd_;
+};
+
+// Interrupts: Ctrl-C stops one piece of work instead of the program.
+
+// While it exists, Ctrl-C does not end the program.
+class Interrupts {
+ public:
+  Interrupts();
+  ~Interrupts();
+  Interrupts(const Interrupts&) = delete;
+  Interrupts& operator=(const Interrupts&) = delete;
+
+  // True when Ctrl-C was pressed since the last call of this or run().
+  bool take();
+
+  // Runs work with a token that Ctrl-C stops; returns whether it did.
+  bool run(const std::function<void(const std::stop_token& stop)>& work);
+
+ private:
+  struct sigaction before_ = {};
 };
 
 }  // namespace poise::cli

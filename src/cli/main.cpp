@@ -1,6 +1,4 @@
 // The command `poise`: arguments in, exit code out. 0 done, 1 bad file or answer, 2 wrong usage.
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -15,17 +13,16 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <poise/error.hpp>
 
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
-#include "cli/format_names.hpp"
 #include "cli/help.hpp"
-#include "cli/shrinking_files.hpp"
-#include "cli/spelling.hpp"
+#include "cli/options.hpp"
 #include "cli/text.hpp"
-#include "cli/usage_errors.hpp"
 #include "io/hub_cache.hpp"
 
 namespace {
@@ -157,3 +154,24 @@ int main(int argc, char** argv) {
   }
   return 1;
 }
+
+namespace poise::cli {
+
+namespace {
+
+// Async-signal-safe. Outputs are unnamed or complete at this point.
+void report(int) {
+  constexpr std::string_view kMessage = "poise: a file changed while being read; --io read copes with that\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(1);
+}
+
+}  // namespace
+
+void report_files_that_shrink() {
+  struct sigaction action {};
+  action.sa_handler = report;
+  ::sigaction(SIGBUS, &action, nullptr);
+}
+
+}  // namespace poise::cli

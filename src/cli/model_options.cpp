@@ -1,12 +1,29 @@
 #include "cli/model_options.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
+#include <random>
+#include <string>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <poise/error.hpp>
+
+#include "cli/advice.hpp"
 #include "cli/text.hpp"
-#include "formats/open_with_directory.hpp"
+#include "cli/values.hpp"
+#include "formats/input.hpp"
+#include "io/file_descriptor.hpp"
+#include "io/streams.hpp"
+#include "kernels/cache_type.hpp"
+#include "runtime/sampling_defaults.hpp"
+#include "runtime/stop_texts.hpp"
 
 namespace poise::cli {
 
@@ -40,6 +57,196 @@ std::vector<std::filesystem::path> ModelOptions::files() const {
     for (const auto& entry : std::filesystem::directory_iterator(all[i], ignored)) all.push_back(entry.path());
   }
   return all;
+}
+
+namespace {
+
+constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+// "ID=X"
+std::pair<TokenId, float> parse_bias(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const auto id = number_from<TokenId>(std::string_view(text).substr(0, equals));
+  const auto bias =
+      equals == std::string::npos ? std::nullopt : number_from<float>(std::string_view(text).substr(equals + 1));
+  if (!id || *id < 0 || !bias) refuse("--logit-bias", text, "a token's id and what its score gets: 15=-2.5");
+  return {*id, *bias};
+}
+
+void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
+  constexpr const char* kGroup = "Sampling";
+  add_number(
+      command, "--temp,--temperature", sampling.temperature,
+      "0 takes the best token each time; 1 samples as the model was trained. Without this and the next options, the "
+      "model's files decide, where they do")
+      ->group(kGroup);
+  add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
+  add_number(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
+      ->group(kGroup);
+  add_number(command, "--min-p", sampling.min_p,
+             "Sample among tokens with at least this share of the best one's probability")
+      ->group(kGroup);
+  add_number(command, "--repeat-penalty,--repetition-penalty", sampling.repetition_penalty,
+             "Make tokens less likely that the text has already, the prompt among it; 1: no")
+      ->group(kGroup);
+  add_number(command, "--presence-penalty", sampling.presence_penalty,
+             "What scores of tokens lose that were generated already")
+      ->group(kGroup);
+  add_number(command, "--frequency-penalty", sampling.frequency_penalty, "The same for each time they were")
+      ->group(kGroup);
+  const auto add_bias = [&sampling](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) sampling.logit_bias.push_back(parse_bias(text));
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--logit-bias", add_bias, "What is added to a token's score, before all else; may be repeated")
+      ->type_name("ID=X")
+      ->group(kGroup);
+  const auto set_seed = [&sampling](const std::string& text) {
+    if (text == "random") {
+      std::random_device device;
+      sampling.seed = (std::uint64_t{device()} << 32) | device();
+    } else {
+      const auto number = number_from<std::uint64_t>(text);
+      if (!number) refuse("--seed", text, "a whole number from 0 to 18446744073709551615, or random");
+      sampling.seed = *number;
+    }
+  };
+  command
+      .add_option_function<std::string>("--seed", set_seed, "The same seed gives the same text; random: another one")
+      ->type_name("N|random")
+      ->default_str("0")
+      ->group(kGroup);
+}
+
+}  // namespace
+
+std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options) {
+  const std::size_t before = command.get_options().size();
+  const auto set_max_tokens = [&options](const std::string& text) {
+    const auto number = number_from<std::size_t>(text);
+    if (!number && text != "-1") refuse("--max-tokens", text, "a whole number, or -1 for no limit");
+    options.max_tokens = number.value_or(kNoLimit);
+  };
+  command
+      .add_option_function<std::string>("-n,--max-tokens", set_max_tokens,
+                                        "Tokens to generate at most; an end token ends the text earlier. -1: until the "
+                                        "model ends it or the context is full")
+      ->type_name("N")
+      ->default_str(std::to_string(options.max_tokens));
+  add_sampling_options(command, options.sampling);
+  command.add_option("--stop", options.stop, "A text that ends what is generated, and is left out; may be repeated")
+      ->check(not_empty())
+      ->type_name("TEXT")
+      ->take_all()
+      ->allow_extra_args(false);
+  auto* stop_id = add_number(command, "--stop-id", options.stop_id,
+                             "The token that ends the text, instead of those that the model's files name", {0})
+                      ->type_name("ID");
+  command
+      .add_flag("--ignore-eos", options.ignore_eos,
+                "No token ends the text: it goes on to --max-tokens, or to the end of the context")
+      ->excludes(stop_id);
+  const std::vector<CLI::Option*> all = command.get_options();
+  return {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()};
+}
+
+void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
+                           bool quiet) {
+  const auto is_given = [&](std::string_view name) {
+    return std::ranges::any_of(given, [&](const CLI::Option* option) {
+      return option->count() > 0 && option->check_lname(std::string(name));
+    });
+  };
+  const SamplingDefaults defaults = read_sampling_defaults(model);
+  std::vector<std::string> used;
+  const auto use = [&](const char* name, const auto& stated, auto& value) {
+    if (!stated || is_given(name) || *stated == value) return;
+    value = *stated;
+    used.push_back(fmt::format("{} {}", name, value));
+  };
+  use("temperature", defaults.temperature, sampling.temperature);
+  if (sampling.temperature > 0) {
+    use("top-k", defaults.top_k, sampling.top_k);
+    use("top-p", defaults.top_p, sampling.top_p);
+    use("min-p", defaults.min_p, sampling.min_p);
+  }
+  use("repetition-penalty", defaults.repetition_penalty, sampling.repetition_penalty);
+  if (quiet) return;
+  if (!used.empty()) {
+    const bool is_temperature = used.front().starts_with("temperature");
+    complain(fmt::format("note: sampling settings from {}: {}{}", defaults.source, fmt::join(used, ", "),
+                         is_temperature ? "; --temperature 0 takes the best token each time" : ""));
+  }
+  if (!defaults.ignored.empty() && sampling.temperature > 0)
+    complain(fmt::format("note: Poise ignores {} of {}", fmt::join(defaults.ignored, ", "), defaults.source));
+}
+
+void add_session_options(CLI::App& command, SessionOptions& options) {
+  add_number(command, "--threads", options.threads, "Threads at most; 0: one per processor");
+  add_number(command, "--context", options.context,
+             "Positions of a text at most, and so the memory of its keys and values; 0: as many as the model has");
+  command.add_flag(
+      "--exact", options.exact,
+      "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
+  std::vector<std::pair<std::string_view, CacheType>> caches;
+  for (const CacheTypeRow& row : cache_types()) caches.emplace_back(row.name, row.type);
+  add_choice(
+      command, "--cache", options.cache, caches,
+      "How keys and values of a text are kept: in 4, 2 or 1.125 bytes a number (default: f16; with --exact f32)");
+}
+
+CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
+  return command
+      .add_option(
+          "--draft", draft,
+          "Guess tokens, and check several at once: with a faster model of the same vocabulary, or from what the "
+          "text repeats (lookup)")
+      ->check(not_empty())
+      ->type_name("MODEL|lookup");
+}
+
+std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet) {
+  if (draft.empty()) return std::nullopt;
+  DraftOptions result;
+  if (draft != "lookup") name_file(draft, [&] { result.model = load_weights(open_to_compute(draft, options, quiet)); });
+  return result;
+}
+
+void check_generate_options(const GenerateOptions& options) {
+  (void)Sampler(options.sampling);
+  (void)StopTexts(options.stop);
+}
+
+namespace {
+
+bool is_pipe(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+SourcePtr read_standard_input() {
+  static bool is_read = false;
+  if (std::exchange(is_read, true))
+    throw Error(ErrorKind::bad_argument, "standard input can be read only once: \"-\" stands for one model");
+  if (::isatty(STDIN_FILENO) != 0)
+    throw Error(ErrorKind::bad_argument, "\"-\" reads a model from standard input, which is a terminal");
+  return read_stream(STDIN_FILENO, "standard input");
+}
+
+SourcePtr read_pipe(const std::string& path) {
+  const FileDescriptor pipe(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!pipe) throw_system_error("open", path);
+  return read_stream(pipe.get(), path);
+}
+
+}  // namespace
+
+bool is_stream(const std::string& path) { return path == "-" || is_pipe(path); }
+
+Model open_model(const std::string& path, const ReadOptions& options) {
+  if (path == "-") return open(read_standard_input(), options);
+  return is_pipe(path) ? open(read_pipe(path), options) : open(path, options);
 }
 
 }  // namespace poise::cli

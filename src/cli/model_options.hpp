@@ -3,11 +3,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
 #include <poise/format.hpp>
 #include <poise/lora.hpp>
+#include <poise/session.hpp>
 #include <poise/weights.hpp>
 
 #include "cli/options.hpp"
@@ -30,5 +34,33 @@ struct ModelOptions {
   // The paths given, and the files of those that are directories.
   std::vector<std::filesystem::path> files() const;
 };
+
+// Options of commands that generate text: sampling, and where the text ends.
+
+// Returns the options of the command that set them. Requires: the options outlive the command.
+std::vector<const CLI::Option*> add_generate_options(CLI::App& command, GenerateOptions& options);
+// Samples as the model's files ask where no option was given, and says so unless `quiet`. `given`: what
+// add_generate_options() returned.
+void use_sampling_defaults(const Model& model, const std::vector<const CLI::Option*>& given, SamplingOptions& sampling,
+                           bool quiet);
+// --threads, --context, --exact, --cache
+void add_session_options(CLI::App& command, SessionOptions& options);
+
+// --draft
+CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
+// "lookup", or a model, which this opens; nothing if empty.
+std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet);
+
+// Rejects invalid options before any work.
+void check_generate_options(const GenerateOptions& options);
+
+// Models that commands read from a path, standard input or a pipe.
+
+// True for "-", which is standard input, and for pipes.
+bool is_stream(const std::string& path);
+
+// The model at a path, or in a stream. Throws what open() throws, io, and bad_argument for a terminal and for a second
+// use of standard input.
+Model open_model(const std::string& path, const ReadOptions& options);
 
 }  // namespace poise::cli

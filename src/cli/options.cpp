@@ -9,7 +9,6 @@
 #include <poise/tiny_llama.hpp>
 
 #include "bytes/number_text.hpp"
-#include "cli/format_names.hpp"
 #include "cli/values.hpp"
 #include "io/hub_cache.hpp"
 #include "ops/option_words.hpp"
@@ -118,6 +117,43 @@ void add_tokenizer_options(CLI::App& command, TokenizerFiles& files) {
           ->group(kGroup);
   vocab->needs(merges);
   merges->needs(vocab);
+}
+
+namespace {
+
+void append_after(std::string& text, std::string_view separator, std::string_view more) {
+  if (!text.empty()) text += separator;
+  text += more;
+}
+
+}  // namespace
+
+std::string format_list() {
+  std::string text = "Formats:\n";
+  for (const FormatInfo& format : formats()) {
+    const char* access = format.readable && format.writable ? "read, write" : format.readable ? "read" : "write";
+    text += fmt::format("  {:<14}{:<14}{}\n", format.name, access, format.description);
+  }
+  return text;
+}
+
+std::string format_names(FunctionRef<bool(const Format&)> is_meant) {
+  std::string names;
+  for (const Format* format : all_formats()) {
+    if (is_meant(*format)) append_after(names, ", ", format->info.name);
+  }
+  return names;
+}
+
+std::string alignments() {
+  std::string text;
+  for (const Format* format : all_formats()) {
+    const auto& align = format->options.align;
+    if (align)
+      append_after(text, "; ",
+                   fmt::format("{}: at least {}, default {}", format->info.name, align->least, align->usual));
+  }
+  return text;
 }
 
 }  // namespace poise::cli

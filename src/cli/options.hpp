@@ -10,6 +10,9 @@
 #include <poise/format.hpp>
 #include <poise/lora.hpp>
 
+#include "bytes/function_ref.hpp"
+#include "formats/format.hpp"
+
 namespace poise::cli {
 
 // --io map|read
@@ -37,5 +40,16 @@ struct TokenizerFiles {
   std::optional<Vocabulary> read() const;
 };
 void add_tokenizer_options(CLI::App& command, TokenizerFiles& files);
+
+// Help about formats, from their rows.
+
+// "Formats:" and a line for each.
+std::string format_list();
+
+// "zt, zt1": the formats for which `is_meant` is true.
+std::string format_names(FunctionRef<bool(const Format&)> is_meant);
+
+// "zt: at least 4096, default 65536; gguf: ...": each format's alignment of parts.
+std::string alignments();
 
 }  // namespace poise::cli

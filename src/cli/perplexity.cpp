@@ -1,4 +1,4 @@
-#include "cli/perplexity.hpp"
+#include "cli/commands.hpp"
 
 #include <cmath>
 #include <string_view>

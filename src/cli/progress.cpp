@@ -1,12 +1,11 @@
 #include "cli/progress.hpp"
 
-#include <unistd.h>
-
 #include <chrono>
 #include <cstdio>
 #include <memory>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/text.hpp"
 #include "cli/values.hpp"

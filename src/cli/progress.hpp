@@ -1,13 +1,20 @@
 // Shows the progress of long calls on standard error.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <poise/progress.hpp>
+#include <poise/tensor.hpp>
+#include <poise/value.hpp>
+
+#include "bytes/checked.hpp"
+#include "syntax/json_writer.hpp"
 
 namespace poise::cli {
 
@@ -28,5 +35,52 @@ void add_progress_options(CLI::App& command, ProgressOptions& options, const std
 // The display that the options ask for, which begins with `verb`; empty for none. The last copy of the returned object
 // erases the bar.
 Progress make_progress(const ProgressOptions& options, const std::string& verb);
+
+// Totals of tensors, elements and bytes.
+
+// Nothing on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
+using Total = std::optional<std::uint64_t>;
+
+inline Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
+
+// Of all parts, decoded.
+inline Total bytes_of(const Tensor& tensor) {
+  Total sum = 0;
+  for (const Part& part : tensor.parts) sum = plus(sum, part.blob->size());
+  return sum;
+}
+
+struct Totals {
+  std::size_t tensors = 0;
+  Total elements = 0;
+  Total bytes = 0;
+
+  void add(const Tensor& tensor) { add({1, tensor.elements(), bytes_of(tensor)}); }
+  void add(const Totals& others) {
+    tensors += others.tensors;
+    elements = plus(elements, others.elements);
+    bytes = plus(bytes, others.bytes);
+  }
+};
+
+// JSON on standard output, printed in pieces while it is made.
+
+inline Value number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
+
+class JsonOutput {
+ public:
+  JsonWriter* operator->() { return &writer_; }
+
+  // Prints what has been written, once that is much.
+  void flush() {
+    if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
+  }
+  // Prints the rest and a line break. Called after everything is written.
+  void finish() { fmt::print("{}\n", writer_.take()); }
+
+ private:
+  static constexpr std::size_t kPiece = 64 << 10;
+  JsonWriter writer_{2};
+};
 
 }  // namespace poise::cli

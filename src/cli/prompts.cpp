@@ -1,4 +1,4 @@
-#include "cli/prompts.hpp"
+#include "cli/commands.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -25,7 +25,6 @@
 #include "cli/values.hpp"
 #include "io/atomic_file.hpp"
 #include "io/file_descriptor.hpp"
-#include "io/system_error.hpp"
 #include "pack/digest.hpp"
 #include "runtime/weights.hpp"
 #include "syntax/wide_integers.hpp"

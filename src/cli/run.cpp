@@ -21,15 +21,12 @@
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"
 #include "cli/model_options.hpp"
-#include "cli/perplexity.hpp"
 #include "cli/progress.hpp"
-#include "cli/prompts.hpp"
-#include "cli/sampling_options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
-#include "runtime/continuation_stream.hpp"
-#include "runtime/finite.hpp"
+#include "runtime/computation.hpp"
+#include "runtime/stop_texts.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise::cli {

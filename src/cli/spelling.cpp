@@ -1,6 +1,5 @@
-#include "cli/spelling.hpp"
-
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -12,13 +11,50 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
-#include "cli/synonyms.hpp"
+#include "bytes/utf8.hpp"
+#include "cli/help.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 
 namespace poise::cli {
 namespace {
+
+// Other programs' names for commands and options of this one.
+struct Synonym {
+  std::string_view command;  // whose option it would be; empty for a command
+  std::string_view given;
+  std::string_view meant;  // a command with its options, or an option or argument
+};
+
+constexpr auto kSynonyms = std::to_array<Synonym>({
+    {"", "quantize", "convert IN -o OUT --quantize TYPE"},
+    {"", "cast", "convert IN -o OUT --dtype TYPE"},
+    {"", "split", "convert IN -o OUT --shard-size SIZE"},
+    {"", "export", "convert IN -o OUT"},
+    {"", "ls", "inspect PATH --tensors"},
+    {"", "info", "inspect PATH"},
+    {"", "dump", "inspect PATH --keys"},
+    {"", "check", "verify PATH"},
+    {"", "validate", "verify PATH"},
+    {"", "compare", "diff A B"},
+    {"", "sha256", "hash PATH"},
+    {"", "generate", "run PATH -p PROMPT"},
+    {"", "perplexity", "run PATH --perplexity FILE"},
+    {"", "encode", "tokenize PATH TEXT"},
+    {"", "set", "edit PATH --set KEY=TEXT"},
+    {"", "version", "--version"},
+
+    {"convert", "--outfile", "-o"},
+    {"convert", "--outtype", "--dtype"},
+    {"convert", "--qtype", "--quantize"},
+    {"convert", "--max-shard-size", "--shard-size"},
+    {"run", "--n-predict", "--max-tokens"},
+    {"run", "--max-new-tokens", "--max-tokens"},
+    {"run", "--eos-id", "--stop-id"},
+    {"run", "--chat-template", "--template"},
+    {"run", "-m", "the argument PATH"},
+    {"chat", "-m", "the argument PATH"},
+});
 
 // The edit distance: insertions, deletions, replacements, and swaps of neighbours.
 std::size_t distance(std::string_view a, std::string_view b) {

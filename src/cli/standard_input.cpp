@@ -11,7 +11,7 @@
 
 #include <poise/error.hpp>
 
-#include "io/system_error.hpp"
+#include "io/file_descriptor.hpp"
 
 namespace poise::cli {
 namespace {

@@ -1,7 +1,5 @@
 #include "cli/text.hpp"
 
-#include <sys/ioctl.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,6 +8,11 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <CLI/CLI.hpp>
+
+#include <poise/error.hpp>
+#include <poise/value.hpp>
 
 namespace poise::cli {
 namespace {
@@ -216,6 +219,22 @@ void Table::print(std::size_t count, FunctionRef<void(std::size_t index, Row& ro
     lines.clear();
   }
   fmt::print("{}", lines);
+}
+
+std::optional<std::string> TextLines::next() {
+  std::string line;
+  if (!input_.line(line)) return std::nullopt;
+  ++number_;
+  const Value value = parse_json(line, name());
+  if (const auto* text = value.get_if<std::string>()) return *text;
+  throw Error(ErrorKind::invalid_file, "expected a JSON string", name());
+}
+
+std::string TextLines::name() const { return fmt::format("line {} of the input", number_); }
+
+void require_no_text(bool has_lines, const std::string& text) {
+  if (has_lines && text != "-")
+    throw CLI::ValidationError("--jsonl", "the texts come from standard input, one a line, and not as TEXT");
 }
 
 }  // namespace poise::cli

@@ -18,10 +18,9 @@
 #include "cli/options.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
-#include "cli/text_lines.hpp"
 #include "family/check.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
-#include "tokenizer/pipeline/first_tokens.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 namespace poise::cli {
 namespace {

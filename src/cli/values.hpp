@@ -17,8 +17,8 @@
 
 #include <poise/tokenizer.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 
 namespace poise::cli {
 

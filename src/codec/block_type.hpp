@@ -1,5 +1,4 @@
-// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. One row for
-// each type.
+// The limit of codes. docs/limits.md lists it for users.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +10,11 @@
 #include <poise/stored_type.hpp>
 
 namespace poise {
+
+inline constexpr std::uint64_t kMaxGroupSize = 1 << 20;  // elements that share a scale, when Poise quantizes
+
+// The block types of ggml, as GGUF files store them: a block of a few bytes holds some neighbours of a row. One row for
+// each type.
 
 // The input of encoders: rows of float32, contiguous.
 struct BlockRows {

@@ -1,4 +1,4 @@
-// The vector loops of quantize.cpp, block_quantize.cpp and scale_search.cpp, chosen at run time for the processor.
+// The vector loops of views/quantize.cpp and views/blocks.cpp, chosen at run time for the processor.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "codec/block_type.hpp"
-#include "codec/limits.hpp"
 
 namespace poise {
 namespace {

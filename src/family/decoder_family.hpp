@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bytes/joined_rows.hpp"
+#include "bytes/text_table.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/family.hpp"
 #include "family/rope.hpp"

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "family/experts_stored.hpp"
+#include "family/config_view.hpp"
 
 namespace poise {
 

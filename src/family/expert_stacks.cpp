@@ -9,9 +9,9 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
-#include "views/mx_blocks.hpp"
-#include "views/rows.hpp"
-#include "views/transposed.hpp"
+#include "views/mx.hpp"
+#include "views/row_order.hpp"
+#include "views/strided.hpp"
 
 namespace poise {
 namespace {

@@ -1,6 +1,7 @@
 // expert_stacks: the matrices of a layer's experts, stacked in one tensor or separate (ExpertsStored), as lazy views.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -8,7 +9,8 @@
 
 #include <poise/model.hpp>
 
-#include "family/experts_stored.hpp"
+#include "family/config_view.hpp"
+#include "family/family.hpp"
 
 namespace poise {
 
@@ -50,5 +52,22 @@ class ExpertLayer {
   Model& out_;
   std::set<const Tensor*> used_;
 };
+
+// The experts of gpt-oss:
+//
+//   stacked_in_out   experts.gate_up_proj [experts, in, 2 * inner], numbers, and experts.down_proj [experts, inner,
+//   out]:
+//                    as transformers computes with them
+//   stacked_out_in   the same matrices as [experts, 2 * inner, in] and [experts, out, inner] in the layout zt.mx/1:
+//   what
+//                    the scheme MXFP4 makes of the published directories (schemes/scheme.hpp)
+//   separate         experts.7.gate_proj.weight [inner, in], up_proj, down_proj [out, inner]: as llama.cpp has them
+//
+// In a stack the outputs of gate and up are interleaved. Its biases are experts.gate_up_proj_bias [experts, 2 * inner]
+// and down_proj_bias [experts, out], those of separate experts experts.7.gate_proj.bias, ...
+
+// Family::experts_stored and Family::reformed of gpt-oss. llama.cpp needs separate experts, transformers stacks.
+ExpertsStored gpt_oss_experts(const Model& model);
+std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers);
 
 }  // namespace poise

@@ -3,17 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "family/gemma.hpp"
-#include "family/gpt2.hpp"
-#include "family/gpt_oss.hpp"
-#include "family/llama.hpp"
-#include "family/mixtral.hpp"
-#include "family/olmo2.hpp"
-#include "family/phi3.hpp"
-#include "family/qwen.hpp"
-#include "family/smollm3.hpp"
-#include "family/tiny_llama.hpp"
-
 namespace poise {
 namespace {
 

@@ -1,6 +1,7 @@
 // The families that Poise knows, and the family of a model.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,5 +36,74 @@ std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool n
 
 // "mistral, llama and tiny_llama": all of them, for messages.
 std::string known_model_types();
+
+// Gemma, Gemma 2 and Gemma 3's language model.
+
+extern const Family kGemmaFamily;
+extern const Family kGemma2Family;
+extern const Family kGemma3TextFamily;
+extern const Family kGemma3Family;
+
+// GPT-2.
+
+extern const Family kGpt2Family;
+
+// gpt-oss.
+
+extern const Family kGptOssFamily;
+
+// Mistral, also as the text model of Mistral 3, and Llama (1, 2 and 3): one architecture with two sets of defaults.
+
+extern const Family kMistralFamily;
+extern const Family kMistral3Family;
+extern const Family kLlamaFamily;
+
+// Mixtral: Mistral with experts.
+
+extern const Family kMixtralFamily;
+
+// OLMo 2.
+
+extern const Family kOlmo2Family;
+
+// Phi-3, Phi-3.5 and Phi-4.
+
+extern const Family kPhi3Family;
+
+// Qwen2, Qwen2.5, Qwen3 and Qwen3's mixture of experts.
+
+extern const Family kQwen2Family;
+extern const Family kQwen3Family;
+extern const Family kQwen3MoeFamily;
+
+// SmolLM3.
+
+extern const Family kSmolLm3Family;
+
+// Tiny Llama (docs/formats/tiny-llama.md). Its weights:
+//
+//   embedding.weight [V, D]   position_embedding.weight [S, D]
+//   a layer: attention.{query,key,value,output}.weight [D, D]   ffn.linear1.weight [D, F], .bias [F]
+//            ffn.linear2.weight [F, D], .bias [D]   norm1, norm2: .weight, .bias [D]
+//   output_projection.weight [D, V]
+//
+// Matrices are [in, out]: y = x W.
+
+extern const Family kTinyLlamaFamily;
+
+inline constexpr std::string_view kTinyLlama = "tiny_llama";  // Card::model_type
+inline constexpr float kTinyLlamaNormEps = 1e-5F;
+
+// The hyperparameters of a Tiny Llama with these seven sizes.
+struct TinyLlamaSizes {
+  std::int64_t model_dim = 0;
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t ffn_hidden_dim = 0;
+  std::int64_t positions = 0;
+  std::int64_t vocabulary = 0;
+  float dropout = 0;
+};
+Config tiny_llama_config(const TinyLlamaSizes& sizes);
 
 }  // namespace poise

@@ -1,6 +1,4 @@
-// Family: what Poise knows of one architecture. One file for each; families.cpp lists them.
-//
-// General code uses the row and never tests for a family by name.
+// WeightReader: who reads weights that a family can store in several ways.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +12,14 @@
 
 #include "family/config_view.hpp"
 #include "family/tensor_table.hpp"
-#include "family/weight_reader.hpp"
 
 namespace poise {
+
+enum class WeightReader : std::uint8_t { any, transformers, llama_cpp };
+
+// Family: what Poise knows of one architecture. One file for each; families.cpp lists them.
+//
+// General code uses the row and never tests for a family by name.
 
 struct DecoderPlan;
 

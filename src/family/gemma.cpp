@@ -6,7 +6,7 @@
 //             scale is 1 / sqrt(query_pre_attn_scalar); every other layer looks back a window
 //   Gemma 3   as Gemma 2 without the caps; each head of q and k is normed; five of six layers look back a window, and
 //             rotate by rope_local_base_freq without scaling
-#include "family/gemma.hpp"
+#include "family/families.hpp"
 
 #include <algorithm>
 #include <array>

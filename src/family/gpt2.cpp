@@ -2,7 +2,7 @@
 // and v as columns of one matrix, a feed-forward network without gate, and an embedding tied to the output.
 //
 // A configuration that Poise wrote has the hyperparameters under the names of other families.
-#include "family/gpt2.hpp"
+#include "family/families.hpp"
 
 #include <array>
 

@@ -1,6 +1,6 @@
 // Llama (1, 2, 3, 3.1 to 3.3) and Mistral. Keys and defaults: LlamaConfig and MistralConfig of transformers
 // (docs/formats/huggingface.md). Matrices are [out, in]: y = W x.
-#include "family/llama.hpp"
+#include "family/families.hpp"
 
 #include <array>
 

@@ -1,6 +1,6 @@
 // Keys and defaults: MixtralConfig of transformers. As Mistral, but each token uses num_experts_per_tok of
 // num_local_experts feed-forward networks, with weights that sum to one.
-#include "family/mixtral.hpp"
+#include "family/families.hpp"
 
 #include <array>
 

@@ -1,6 +1,6 @@
 // Keys and defaults: Olmo2Config of transformers. As Llama, but norms come after attention and feed-forward network,
 // and one norm covers all heads of q, another all heads of k.
-#include "family/olmo2.hpp"
+#include "family/families.hpp"
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // Keys and defaults: Phi3Config of transformers. As Llama, but one matrix has the rows of q, k and v, another those of
 // gate and up; only a part of each head may rotate (partial_rotary_factor), and long texts may have other frequencies
 // (longrope).
-#include "family/phi3.hpp"
+#include "family/families.hpp"
 
 #include <array>
 

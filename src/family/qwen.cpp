@@ -3,7 +3,7 @@
 //   Qwen2       q, k and v have biases; with use_sliding_window, layers from max_window_layers on look back a window
 //   Qwen3       each head of q and k is normed; attention_bias decides on biases
 //   Qwen3 MoE   as Qwen3, with experts in every decoder_sparse_step-th layer that mlp_only_layers does not name
-#include "family/qwen.hpp"
+#include "family/families.hpp"
 
 #include <algorithm>
 #include <array>

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/model.hpp>
+
 #include "family/config_view.hpp"
 
 namespace poise {
@@ -81,5 +83,15 @@ struct TensorTable {
   // The layer of a name, and the tensor's name in it. Nothing for tensors outside the layers.
   std::optional<NumberedName> in_layer(std::string_view name) const;
 };
+
+// stored_order: how a family stores matrices: [out, in] as most do, or [in, out].
+
+struct DecoderPlan;
+
+// Nothing without a family, and where Family::plan() refuses the configuration.
+std::optional<DecoderPlan> known_plan(const Model& model);
+
+// True for a matrix that is stored [in, out]; by its name in the family's table.
+bool stores_in_out(const DecoderPlan& plan, std::string_view matrix);
 
 }  // namespace poise

@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "family/families.hpp"
-#include "pack/same_bytes.hpp"
+#include "pack/pump.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

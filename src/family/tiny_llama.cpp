@@ -1,4 +1,4 @@
-#include "family/tiny_llama.hpp"
+#include "family/families.hpp"
 
 #include <array>
 

@@ -10,7 +10,7 @@
 #include <poise/source.hpp>
 
 #include "formats/format.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

@@ -5,7 +5,7 @@
 
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
-#include "io/spliced_source.hpp"
+#include "io/source_range.hpp"
 
 namespace poise {
 

@@ -16,7 +16,7 @@
 #include <poise/format.hpp>
 
 #include "bytes/function_ref.hpp"
-#include "family/weight_reader.hpp"
+#include "family/family.hpp"
 #include "formats/importance_matrix.hpp"
 #include "formats/input.hpp"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bytes/utf8.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 
 namespace poise {
 namespace {

@@ -1,8 +1,12 @@
 #include "formats/input.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include <poise/error.hpp>
+
+#include "formats/format.hpp"
+#include "io/lookalikes.hpp"
 
 namespace poise {
 
@@ -19,6 +23,27 @@ MemberNames member_names(const Input& input, ContainerKind kind) {
   } catch (const Error&) {
     return {};
   }
+}
+
+void refuse_non_model(const Input& input) {
+  if (!input.source) return;
+  const std::string path = input.path.string();
+  if (input.source->size() == 0) throw Error(ErrorKind::invalid_file, "the file is empty", path);
+  refuse_lookalike(*input.source);
+  if (container_of(input) != ContainerKind::zip || recognise(input, all_formats()) != nullptr) return;
+  (void)open_container(ContainerKind::zip, input.path, input.source);  // throws if it cannot be read
+  throw Error(
+      ErrorKind::unsupported,
+      "this is a zip archive in which Poise finds neither NumPy arrays, nor a PyTorch checkpoint, nor a Hugging "
+      "Face directory",
+      path, 0);
+}
+
+void refuse_non_model(const Error& error, std::span<const SourcePtr> opened) {
+  const SourcePtr source = refused_source(error, opened);
+  if (source == nullptr) return;
+  const Input input{source->name(), source};
+  if (recognise(input, all_formats()) == nullptr) refuse_non_model(input);
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-#include "formats/pickle_calls.hpp"
+#include "formats/pickle_files.hpp"
 
 #include <algorithm>
 #include <array>

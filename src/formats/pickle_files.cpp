@@ -11,9 +11,8 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
-#include "formats/pickle_calls.hpp"
-#include "io/whole_blob.hpp"
+#include "bytes/utf8.hpp"
+#include "io/read_fully.hpp"
 #include "syntax/pickle.hpp"
 #include "syntax/pickle_program.hpp"
 

@@ -1,4 +1,6 @@
 // The table of formats, and the way from a path to its format: by content first, then by extension.
+#include "formats/registry.hpp"
+
 #include <algorithm>
 #include <array>
 #include <iterator>
@@ -11,30 +13,20 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/short_text.hpp"
+#include "bytes/utf8.hpp"
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
-#include "formats/alt/alt.hpp"
 #include "formats/faulty_model.hpp"
-#include "formats/flax/flax.hpp"
 #include "formats/format.hpp"
-#include "formats/gguf/gguf.hpp"
-#include "formats/huggingface/huggingface.hpp"
-#include "formats/llama2c/llama2c.hpp"
-#include "formats/not_a_model.hpp"
-#include "formats/numpy/numpy.hpp"
-#include "formats/onnx/onnx.hpp"
-#include "formats/pytorch/pytorch.hpp"
+#include "formats/input.hpp"
 #include "formats/reformed_for.hpp"
 #include "formats/safetensors/safetensors.hpp"
-#include "formats/tiny_llama/tiny_llama.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/directory_output.hpp"
 #include "schemes/scheme.hpp"
-#include "views/check_parts.hpp"
 #include "views/checked_values.hpp"
 #include "views/layout_type.hpp"
 

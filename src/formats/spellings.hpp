@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <string>
 
 #include <poise/dtype.hpp>
+#include <poise/value.hpp>
 
 namespace poise {
 
@@ -29,5 +31,9 @@ std::optional<Text> spelling_in(const std::array<Spelling<Text>, kRows>& table, 
   const auto row = std::ranges::find(table, dtype, &Spelling<Text>::dtype);
   return row == table.end() ? std::nullopt : std::optional(row->text);
 }
+
+// The kind of a metadata value, for people: "integer", "text", "array[3]".
+
+std::string type_name(const Value& value);
 
 }  // namespace poise

@@ -6,11 +6,11 @@
 // systems without unnamed files get a hidden name that is hard to guess; the destructor removes it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 #include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
@@ -73,5 +73,19 @@ class AtomicFile final : public ReadableSink {
   FileDescriptor fd_;
   std::vector<std::byte> buffer_;
 };
+
+// Names of unfinished files, next to their targets.
+
+// "." for a plain name.
+std::filesystem::path directory_of(const std::filesystem::path& path);
+
+// A name that nobody can guess.
+std::filesystem::path temporary_name(const std::filesystem::path& target);
+
+// The same name for every save to that target: the next save removes what a killed process left.
+std::filesystem::path finished_name(const std::filesystem::path& target);
+
+// The file that keeps bytes during a replacement in place: the same name for every replacement in that file.
+std::filesystem::path undo_name(const std::filesystem::path& target);
 
 }  // namespace poise

@@ -1,16 +1,16 @@
 #include "io/directory.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <string_view>
 
-#include "io/system_error.hpp"
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/file_descriptor.hpp"
 
 namespace poise {
 namespace {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace poise {
@@ -19,5 +20,14 @@ std::vector<DirectoryEntry> list_directory(const std::filesystem::path& path);
 // Removes a directory of files and folders of files. Leaves it in place if it holds anything else; never follows links.
 // Allocates nothing.
 void remove_directory(const std::filesystem::path& path) noexcept;
+
+// Names of files that other files give.
+
+// True for the name of a file inside a directory: not empty, not "." or "..", and without separators (of Windows, too)
+// and zero bytes. A path from a stranger's file must not lead elsewhere.
+inline bool is_plain_file_name(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
 
 }  // namespace poise

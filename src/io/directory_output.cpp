@@ -16,9 +16,9 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
+#include "io/atomic_file.hpp"
 #include "io/directory.hpp"
-#include "io/hidden_name.hpp"
-#include "io/system_error.hpp"
+#include "io/file_descriptor.hpp"
 
 namespace poise {
 namespace {

@@ -14,8 +14,7 @@
 #include <poise/source.hpp>
 
 #include "io/directory.hpp"
-#include "io/plain_file_name.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 
 namespace poise {
 namespace {

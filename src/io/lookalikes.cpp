@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "bytes/ascii.hpp"
-#include "io/source_text.hpp"
+#include "bytes/utf8.hpp"
+#include "io/source_range.hpp"
 
 namespace poise {
 namespace {

@@ -12,9 +12,6 @@
 #include <poise/error.hpp>
 
 #include "io/file_descriptor.hpp"
-#include "io/open_file.hpp"
-#include "io/positioned_io.hpp"
-#include "io/system_error.hpp"
 
 namespace poise {
 namespace {

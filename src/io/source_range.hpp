@@ -1,10 +1,15 @@
 // SourceRange: a Source as the ByteRange of a ByteReader.
 #pragma once
 
+#include <span>
+#include <string>
+#include <vector>
+
+#include <poise/blob.hpp>
 #include <poise/source.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "io/positioned_io.hpp"
+#include "io/file_descriptor.hpp"
 
 namespace poise {
 
@@ -32,5 +37,24 @@ class SourceRange final : public ByteRange {
   const Source* source_;
   bool by_calls_;
 };
+
+// The beginning of a source as text.
+
+// The first `size` bytes. Requires: the source has them. The caller checks limits.
+inline std::string read_text(const Source& source, std::uint64_t size) {
+  std::string text(static_cast<std::size_t>(size), '\0');
+  source.read(0, std::as_writable_bytes(std::span(text)));
+  return text;
+}
+
+// source_part: a range of a source as a source of its own.
+
+// Borrows the same bytes. Requires: the range is inside the source.
+SourcePtr make_source_part(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name);
+
+// SplicedSource: a file with some of its bytes replaced, made of ranges of other sources.
+
+// Concatenates the pieces. Requires: each is inside its source.
+SourcePtr make_spliced_source(std::string name, std::vector<StoredRange> pieces);
 
 }  // namespace poise

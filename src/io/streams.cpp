@@ -14,8 +14,6 @@
 #include <poise/error.hpp>
 
 #include "io/file_descriptor.hpp"
-#include "io/open_file.hpp"
-#include "io/system_error.hpp"
 
 namespace poise {
 namespace {

@@ -1,12 +1,28 @@
-// Budget: bounds the work of one rendering. Templates come with models, and are as hostile.
+// Failure: why a template stopped. Template adds the line and throws poise::Error.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-
-#include "jinja/failure.hpp"
+#include <stdexcept>
+#include <string>
 
 namespace poise::jinja {
+
+enum class FailureKind {
+  syntax,   // the template is malformed
+  runtime,  // what Python raises as TypeError, UndefinedError, ...
+  raised,   // by raise_exception()
+  limit,    // too many steps, too deep, too long
+};
+
+struct Failure : std::runtime_error {
+  Failure(FailureKind kind_, const std::string& message) : std::runtime_error(message), kind(kind_) {}
+  FailureKind kind;
+};
+
+[[noreturn]] inline void fail(const std::string& message) { throw Failure(FailureKind::runtime, message); }
+
+// Budget: bounds the work of one rendering. Templates come with models, and are as hostile.
 
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "jinja/failure.hpp"
+#include <fmt/format.h>
+
+#include "jinja/budget.hpp"
 
 namespace poise::jinja {
 
@@ -40,5 +43,65 @@ struct SyntaxFailure : Failure {
 
 // The last token is `end`. Throws SyntaxFailure. Requires: UTF-8.
 std::vector<Token> tokens_of(std::string_view source);
+
+// TokenStream: a parser's position in a template's tokens.
+
+class TokenStream {
+ public:
+  explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+
+  const Token& current() const { return tokens_[at_]; }
+  const Token& look() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
+  Token next() {
+    Token token = tokens_[at_];
+    if (at_ + 1 < tokens_.size()) ++at_;
+    return token;
+  }
+
+  bool is(TokenKind kind) const { return current().kind == kind; }
+  bool is_symbol(std::string_view symbol) const { return is(TokenKind::symbol) && current().text == symbol; }
+  bool is_name(std::string_view name) const { return is(TokenKind::name) && current().text == name; }
+  bool is_any_name(std::initializer_list<std::string_view> names) const {
+    for (const std::string_view name : names) {
+      if (is_name(name)) return true;
+    }
+    return false;
+  }
+
+  bool skip_symbol(std::string_view symbol) { return is_symbol(symbol) && (next(), true); }
+  bool skip_name(std::string_view name) { return is_name(name) && (next(), true); }
+  void expect_symbol(std::string_view symbol) {
+    if (!skip_symbol(symbol)) refuse(fmt::format("expected '{}', found {}", symbol, described()));
+  }
+  void expect_name(std::string_view name) {
+    if (!skip_name(name)) refuse(fmt::format("expected '{}', found {}", name, described()));
+  }
+  Token expect(TokenKind kind, std::string_view what) {
+    if (!is(kind)) refuse(fmt::format("expected {}, found {}", what, described()));
+    return next();
+  }
+
+  std::string described() const {
+    switch (current().kind) {
+      case TokenKind::end: return "the end of the template";
+      case TokenKind::data: return "text";
+      case TokenKind::variable_begin: return "'{{'";
+      case TokenKind::variable_end: return "'}}'";
+      case TokenKind::block_begin: return "'{%'";
+      case TokenKind::block_end: return "'%}'";
+      default: return fmt::format("'{}'", current().text);
+    }
+  }
+  [[noreturn]] void refuse(const std::string& message) const { throw SyntaxFailure(message, current().line); }
+
+ private:
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+};
+
+// Decodes Python's string literals.
+
+// Appends the decoded text between the quotes. Returns what is wrong with it; empty if nothing.
+std::string unescape(std::string_view text, std::string& out);
 
 }  // namespace poise::jinja

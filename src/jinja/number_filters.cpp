@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
-#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/operators.hpp"
-#include "jinja/text_methods.hpp"
+#include "jinja/things.hpp"
 
 namespace poise::jinja {
 namespace {

@@ -6,9 +6,8 @@
 #include <set>
 #include <utility>
 
-#include "jinja/expression_parser.hpp"
-#include "jinja/token_stream.hpp"
-#include "jinja/uses.hpp"
+#include "jinja/lexer.hpp"
+#include "jinja/scoping.hpp"
 
 namespace poise::jinja {
 namespace {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -30,5 +31,15 @@ class Scoping {
 
   std::unordered_map<const Body*, Names> unset_;
 };
+
+// Which names a macro's body uses: "caller", "kwargs" and "varargs" are parameters of macros that use them.
+
+bool uses(const Statement& macro, std::string_view name);
+
+// Whether the filters and tests of a template exist.
+
+// Throws SyntaxFailure for the first one that does not, whether it runs or not. Those in `if` and in `a if b else c`
+// may lack, as in jinja2: a template may ask first ("is filter"). They fail when they run.
+void require_known_names(const Body& body);
 
 }  // namespace poise::jinja

@@ -6,9 +6,9 @@
 
 #include "bytes/utf8.hpp"
 #include "jinja/interpreter.hpp"
-#include "jinja/known_names.hpp"
 #include "jinja/lexer.hpp"
 #include "jinja/parser.hpp"
+#include "jinja/scoping.hpp"
 
 namespace poise::jinja {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "jinja/filters.hpp"
 #include "jinja/operators.hpp"
-#include "jinja/text_methods.hpp"
+#include "jinja/things.hpp"
 
 namespace poise::jinja {
 namespace {

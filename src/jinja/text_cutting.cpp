@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "jinja/text_methods.hpp"
+#include "jinja/things.hpp"
 
 namespace poise::jinja {
 namespace {

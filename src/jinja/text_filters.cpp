@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "bytes/ascii.hpp"
+#include "bytes/utf8.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/formatting.hpp"
-#include "jinja/text_methods.hpp"
+#include "jinja/things.hpp"
 
 namespace poise::jinja {
 namespace {

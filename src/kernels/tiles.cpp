@@ -5,7 +5,7 @@
 #include <bit>
 #include <vector>
 
-#include "bytes/cpuid.hpp"
+#include "bytes/platform.hpp"
 #include "kernels/tile_instructions.hpp"
 
 #if POISE_HAS_AMX

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <poise/finding.hpp>
 #include <poise/model.hpp>
 
 namespace poise {
@@ -16,5 +18,11 @@ std::optional<std::string> day_of(std::string_view text);
 // The card with its dates cut to days. Throws bad_argument, naming field and value, for invalid UTF-8 and invalid
 // dates. Empty fields stay.
 Card checked_card(Card card);
+
+// Warnings about tensors that Poise does not understand.
+
+// Adds a warning for elements that were not checked: for each tensor of Layout::other whose name `is_known_layout`
+// rejects, and for each part of an unknown type.
+void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings);
 
 }  // namespace poise

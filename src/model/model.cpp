@@ -4,7 +4,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/huge_pages.hpp"
+#include "bytes/platform.hpp"
 #include "bytes/text_table.hpp"
 #include "model/limits.hpp"
 

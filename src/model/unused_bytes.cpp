@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "io/holes.hpp"
+#include "io/file_descriptor.hpp"
 
 namespace poise {
 namespace {

@@ -3,7 +3,11 @@
 
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include <poise/dtype.hpp>
+
+#include "bytes/number_text.hpp"
 
 namespace poise {
 
@@ -34,5 +38,10 @@ inline constexpr double kLargestF16 = 65504;
 // The nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);
+
+// float32 numbers as people write them.
+
+// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
+inline double shortest(float value) { return parse_double(fmt::format("{}", value)).value(); }
 
 }  // namespace poise

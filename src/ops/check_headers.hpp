@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include <poise/finding.hpp>
@@ -13,5 +14,18 @@ namespace poise {
 // also that a model of a known family can be run: what load_weights() refuses as invalid is an error; what Poise does
 // not implement is a warning. `path` is the findings'.
 std::vector<Finding> check_headers(const Model& model, const std::filesystem::path& path, bool runs = true);
+
+// Digests of whole files: they cover parts without a digest of their own.
+
+struct FileClaim {
+  const FileDigest* file = nullptr;  // the kind of its digest may be unknown
+  // The first part in the file without a digest that can be computed.
+  const Tensor* tensor = nullptr;
+  const Part* part = nullptr;
+  BlobPtr bytes;  // the whole file
+};
+
+// One for each file that holds such a part of a wanted tensor. Borrowed: the model.
+std::vector<FileClaim> file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted);
 
 }  // namespace poise

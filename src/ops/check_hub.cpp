@@ -19,8 +19,7 @@
 #include "io/directory.hpp"
 #include "io/hub_cache.hpp"
 #include "io/meter.hpp"
-#include "io/plain_file_name.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 #include "pack/digest.hpp"
 #include "pack/scan.hpp"
 

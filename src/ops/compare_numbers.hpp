@@ -6,6 +6,7 @@
 
 #include <poise/diff.hpp>
 #include <poise/tensor.hpp>
+#include <poise/value.hpp>
 
 namespace poise {
 
@@ -21,5 +22,10 @@ TensorDifference::Values compare_numbers(const Tensor& a, const Tensor& b, doubl
 
 // As ==, but NaN equals NaN.
 bool same_number(float a, float b);
+
+// same_value: equality of attribute values, independent of the order of keys in maps.
+
+// As ==, but NaN equals NaN, and maps are equal when they have equal values under the same keys.
+bool same_value(const Value& a, const Value& b);
 
 }  // namespace poise

@@ -1,13 +1,16 @@
 #include "ops/conversion.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "family/tied_output.hpp"
-#include "tokenizer/files/byte_pair_vocabulary.hpp"
+#include "tokenizer/files/files.hpp"
 
 namespace poise {
 namespace {
@@ -94,6 +97,139 @@ std::shared_ptr<Plan::Work> prepare(const fs::path& input, const fs::path& outpu
   transform_input(*work);
   refuse_warnings(*work);
   return work;
+}
+
+namespace {
+
+constexpr std::size_t kBlock = 8 << 10;  // bytes that count together in seekable blobs: whole elements
+constexpr std::size_t kBestRead = 256 << 10;
+
+template <typename Loss>
+class MeasuredBlob final : public Blob {
+ public:
+  MeasuredBlob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally)
+      : blob_(std::move(blob)),
+        tally_(std::move(tally)),
+        block_(static_cast<std::size_t>(blob_->grain() > 1 ? blob_->grain() : kBlock)),
+        counted_(static_cast<std::size_t>(blob_->size() / block_ + 1)) {}
+
+  std::uint64_t size() const override { return blob_->size(); }
+  bool seekable() const override { return blob_->seekable(); }
+  std::uint64_t grain() const override { return blob_->grain(); }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<WholeBlocks>(*this); }
+
+  // A block counts as a whole when its first byte is first read.
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    Loss loss;
+    while (!out.empty()) {
+      const bool counts = offset % block_ == 0 && first_time(offset / block_);
+      std::size_t length = std::min(out.size(), static_cast<std::size_t>(block_ - offset % block_));
+      const auto whole = static_cast<std::size_t>(std::min<std::uint64_t>(block_, size() - offset));
+      if (!counts) {
+        blob_->read(offset, out.first(length));
+      } else if (length < whole) {
+        read_more(offset, whole, out.first(length), loss);
+      } else {
+        while (out.size() - length >= block_ && first_time((offset + length) / block_)) length += block_;
+        blob_->read_measured(offset, out.first(length), &loss);
+      }
+      offset += length;
+      out = out.subspan(length);
+    }
+    tally_->add(loss);
+  }
+
+ private:
+  // Requests whole blocks and makes none twice.
+  class WholeBlocks final : public BlobStream {
+   public:
+    explicit WholeBlocks(const MeasuredBlob& blob) : blob_(blob) {}
+    std::size_t best_read() const override { return std::max<std::size_t>(kBestRead / blob_.block_, 1) * blob_.block_; }
+    std::size_t read(std::span<std::byte> out) override {
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), blob_.size() - position_));
+      blob_.read(position_, out.first(count));
+      position_ += count;
+      return count;
+    }
+
+   private:
+    const MeasuredBlob& blob_;
+    std::uint64_t position_ = 0;
+  };
+
+  bool first_time(std::uint64_t block) const {
+    return counted_[static_cast<std::size_t>(block)].exchange(1, std::memory_order_relaxed) == 0;
+  }
+
+  // Reads the rest of a block whose beginning is wanted.
+  void read_more(std::uint64_t offset, std::size_t whole, std::span<std::byte> out, Loss& loss) const {
+    std::vector<std::byte> block(whole);
+    blob_->read_measured(offset, block, &loss);
+    std::copy_n(block.begin(), out.size(), out.begin());
+  }
+
+  std::shared_ptr<const LossyBlob<Loss>> blob_;
+  std::shared_ptr<Tally<Loss>> tally_;
+  std::size_t block_;
+  mutable std::vector<std::atomic<std::uint8_t>> counted_;
+};
+
+// Counts the tensor's lossy part; false if it has none.
+template <typename Loss>
+bool measure(Tensor& tensor, const std::shared_ptr<Tally<Loss>>& tally) {
+  for (Part& part : tensor.parts) {
+    if (auto lossy = std::dynamic_pointer_cast<const LossyBlob<Loss>>(BlobPtr(part.blob))) {
+      part.blob = make_measured_blob<Loss>(std::move(lossy), tally);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+template <typename Loss>
+BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally) {
+  return std::make_shared<MeasuredBlob<Loss>>(std::move(blob), std::move(tally));
+}
+
+template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<CastStats>> blob,
+                                    std::shared_ptr<Tally<CastStats>> tally);
+template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<QuantizationError>> blob,
+                                    std::shared_ptr<Tally<QuantizationError>> tally);
+
+MeasuredLosses::MeasuredLosses(Transformed& transformed) {
+  if (transformed.casts.empty() && transformed.quantized.empty()) return;
+  std::unordered_map<std::string_view, std::shared_ptr<Tally<CastStats>>> casts;
+  for (const CastTensor& cast : transformed.casts) {
+    auto& tally = casts_[{cast.from, cast.to}];
+    if (!tally) tally = std::make_shared<Tally<CastStats>>();
+    casts.emplace(cast.name, tally);
+  }
+  std::unordered_map<std::string_view, std::shared_ptr<Tally<QuantizationError>>> codes;
+  for (const QuantizedTensor& tensor : transformed.quantized) {
+    codes.emplace(tensor.name, quantized_.emplace_back(tensor, std::make_shared<Tally<QuantizationError>>()).second);
+  }
+  Model model(transformed.model.header());
+  model.reserve(transformed.model.size());
+  for (const Tensor& original : transformed.model.tensors()) {
+    Tensor tensor = original;
+    if (const auto cast = casts.find(tensor.name); cast != casts.end()) measure(tensor, cast->second);
+    if (const auto code = codes.find(tensor.name); code != codes.end()) measure(tensor, code->second);
+    model.add(std::move(tensor));
+  }
+  transformed.model = std::move(model);
+}
+
+void MeasuredLosses::tell(ConvertReport& report) const {
+  for (const auto& [types, tally] : casts_) {
+    const CastStats stats = tally->total();
+    if (stats.values == 0) continue;  // the writer read no elements: only metadata, or codes that are float32 already
+    report.casts.push_back({types.first, types.second, stats.values, stats.to_zero, stats.to_subnormal,
+                            stats.not_finite, stats.worst_error});
+  }
+  for (const auto& [tensor, tally] : quantized_)
+    report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});
 }
 
 }  // namespace poise

@@ -5,19 +5,60 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <poise/convert.hpp>
 
 #include "formats/format.hpp"
+#include "numeric/cast_kernels.hpp"
 #include "ops/lora.hpp"
-#include "ops/measured_losses.hpp"
 #include "ops/transform/transform.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
+
+// MeasuredLosses: what the casts and codes of a conversion lose, counted while its writer reads them.
+
+// Adds up the losses of some blobs. Thread-safe.
+template <typename Loss>
+class Tally {
+ public:
+  void add(const Loss& loss) {
+    const std::scoped_lock lock(mutex_);
+    total_.merge(loss);
+  }
+  Loss total() const {
+    const std::scoped_lock lock(mutex_);
+    return total_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Loss total_;
+};
+
+// The same bytes. Adds each loss to `tally` on the first read only. Requires: a LossyBlob.
+template <typename Loss>
+BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
+
+class MeasuredLosses {
+ public:
+  // Counts the reads of the model's lossy blobs from now on.
+  explicit MeasuredLosses(Transformed& transformed);
+
+  // Reports what was lost in the bytes that were read.
+  void tell(ConvertReport& report) const;
+
+ private:
+  std::map<std::pair<DType, DType>, std::shared_ptr<Tally<CastStats>>> casts_;
+  std::vector<std::pair<QuantizedTensor, std::shared_ptr<Tally<QuantizationError>>>> quantized_;
+};
 
 struct Plan::Work {
   std::optional<Model> opened;        // the input, if the conversion opened it

@@ -10,11 +10,11 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "io/free_space.hpp"
+#include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
-#include "ops/part_errors.hpp"
+#include "ops/shared_bytes.hpp"
 
 namespace poise {
 namespace {

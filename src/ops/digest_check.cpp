@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "ops/file_claims.hpp"
+#include "ops/check_headers.hpp"
 #include "ops/shared_bytes.hpp"
 #include "pack/part_digest.hpp"
 

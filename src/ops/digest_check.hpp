@@ -21,7 +21,7 @@
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 
-#include "io/file_stamp.hpp"
+#include "io/file_descriptor.hpp"
 #include "pack/scan.hpp"
 
 namespace poise {

@@ -13,7 +13,7 @@
 
 #include "formats/format.hpp"
 #include "formats/metadata.hpp"
-#include "io/file_lock.hpp"
+#include "io/file_descriptor.hpp"
 #include "io/hub_cache.hpp"
 #include "io/in_place.hpp"
 #include "io/sink.hpp"

@@ -8,10 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "codec/block_type.hpp"
-#include "codec/limits.hpp"
 #include "ops/block_recipe.hpp"
 
 namespace poise {

@@ -1,8 +1,14 @@
 #include "ops/verify_part.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "codec/affine.hpp"
+#include "codec/block_type.hpp"
+#include "numeric/scan.hpp"
 
 namespace poise {
 
@@ -79,6 +85,141 @@ void PartCheck::report_values(bool complete) {
   for (const auto& check : checks_) check->tell(complete, bad);
   checks_.clear();  // reported once
   for (const BadValue& value : bad) tell(value.severity, value.problem, value.byte);
+}
+
+namespace {
+
+// How many elements are bad, and the first of them.
+class BadElements {
+ public:
+  explicit BadElements(DType dtype) : dtype_(dtype) {}
+
+  // Elements from `begin` on.
+  void see(std::uint64_t begin, std::span<const std::byte> elements) {
+    const BadValues bad = find_bad_values(dtype_, elements);
+    if (bad.count > 0 && count_ == 0) first_ = begin + bad.first;
+    count_ += bad.count;
+  }
+
+  // `place_of` gives the place of an element.
+  template <typename PlaceOf>
+  void tell(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
+    if (count_ == 0) return;
+    const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
+    const Severity severity =
+        dtype_ == DType::boolean ? Severity::error : Severity::warning;  // every format allows infinities and NaN
+    bad.push_back({severity, bad_element(dtype_, first_) + more, place_of(first_)});
+  }
+
+ private:
+  DType dtype_;
+  std::uint64_t count_ = 0;
+  std::uint64_t first_ = 0;
+};
+
+class Elements final : public ValueCheck {
+ public:
+  explicit Elements(DType dtype) : bits_(info(dtype).bits), bad_(dtype) {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override { bad_.see(position * 8 / bits_, bytes); }
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    bad_.tell([&](std::uint64_t element) { return element * bits_ / 8; }, bad);
+  }
+
+ private:
+  std::uint64_t bits_;  // an element's
+  BadElements bad_;
+};
+
+class LastByte final : public ValueCheck {
+ public:
+  explicit LastByte(ValueRules::LastHalf half) : half_(half) {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+    if (bytes.empty()) return;
+    byte_ = bytes.back();
+    place_ = position + bytes.size() - 1;
+  }
+
+  void tell(bool complete, std::vector<BadValue>& bad) const override {
+    if (!complete) return;
+    if (auto problem = problem_with_last(half_, byte_)) bad.push_back({Severity::error, *std::move(problem), place_});
+  }
+
+ private:
+  ValueRules::LastHalf half_;
+  std::byte byte_ = {};
+  std::uint64_t place_ = 0;
+};
+
+class ByteCodes final : public ValueCheck {
+ public:
+  explicit ByteCodes(const CodeFormat& format) : format_(format) {}
+
+  void see(std::uint64_t position, std::span<const std::byte> bytes) override {
+    if (first_) return;
+    if (const auto bad = find_bad_code(format_, bytes)) first_ = BadCode{position + bad->element, bad->byte};
+  }
+
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    if (first_) bad.push_back({Severity::error, to_string(*first_, 0), first_->element});
+  }
+
+ private:
+  CodeFormat format_;
+  std::optional<BadCode> first_;
+};
+
+// Blocks with a scale that is infinite or NaN.
+class BlockNumbers final : public ValueCheck {
+ public:
+  explicit BlockNumbers(const BlockType& type) : type_(type), numbers_(kAtOnce * type.elements) {}
+
+  void see(std::uint64_t, std::span<const std::byte> bytes) override {
+    if (!begun_.empty()) {
+      const std::size_t missing = std::min(type_.bytes - begun_.size(), bytes.size());
+      begun_.insert(begun_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(missing));
+      bytes = bytes.subspan(missing);
+      if (begun_.size() < type_.bytes) return;
+      look(begun_.data(), 1);
+      begun_.clear();
+    }
+    const std::size_t whole = bytes.size() / type_.bytes;
+    for (std::size_t i = 0; i < whole; i += kAtOnce) look(bytes.data() + i * type_.bytes, std::min(kAtOnce, whole - i));
+    bytes = bytes.subspan(whole * type_.bytes);
+    begun_.assign(bytes.begin(), bytes.end());
+  }
+
+  void tell(bool, std::vector<BadValue>& bad) const override {
+    bad_.tell([&](std::uint64_t element) { return element / type_.elements * type_.bytes; }, bad);
+  }
+
+ private:
+  static constexpr std::size_t kAtOnce = 16;  // fit the cache
+
+  void look(const std::byte* blocks, std::size_t count) {
+    type_.decode(blocks, count, numbers_.data());
+    const std::size_t elements = count * type_.elements;
+    bad_.see(seen_, std::as_bytes(std::span(numbers_).first(elements)));
+    seen_ += elements;
+  }
+
+  const BlockType& type_;
+  std::vector<float> numbers_;
+  std::vector<std::byte> begun_;  // the beginning of a block that continues in the next bytes
+  std::uint64_t seen_ = 0;        // elements
+  BadElements bad_{DType::f32};
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules) {
+  std::vector<std::unique_ptr<ValueCheck>> checks;
+  if (rules.dtype != DType::unknown) checks.push_back(std::make_unique<Elements>(rules.dtype));
+  if (rules.last_half != ValueRules::LastHalf::used) checks.push_back(std::make_unique<LastByte>(rules.last_half));
+  if (rules.blocks != nullptr) checks.push_back(std::make_unique<BlockNumbers>(*rules.blocks));
+  if (const auto format = code_format(rules.codes)) checks.push_back(std::make_unique<ByteCodes>(*format));
+  return checks;
 }
 
 }  // namespace poise

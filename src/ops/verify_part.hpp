@@ -1,6 +1,7 @@
 // The reading part of verify(): one pass over a part's bytes checks its digest and its values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,11 +15,33 @@
 #include <poise/finding.hpp>
 #include <poise/tensor.hpp>
 
-#include "ops/verify_values.hpp"
 #include "pack/part_digest.hpp"
 #include "pack/scan.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
+
+// Checks of verify() on the values of one part: each check sees the part's decoded bytes once and collects faults.
+
+// A faulty value.
+struct BadValue {
+  Severity severity = Severity::error;
+  std::string problem;     // "element 7 is not finite"
+  std::uint64_t byte = 0;  // where, in decoded bytes of the part
+};
+
+class ValueCheck {
+ public:
+  virtual ~ValueCheck() = default;
+  // Bytes [position, position + bytes.size()) of the part; whole elements. In order, without gaps.
+  virtual void see(std::uint64_t position, std::span<const std::byte> bytes) = 0;
+  // Adds the faults. `complete`: it saw the whole part.
+  virtual void tell(bool complete, std::vector<BadValue>& bad) const = 0;
+};
+
+// Checks that booleans are 0 or 1, floating-point values finite (else a warning), unused halves of bytes zero, and that
+// codes fit their bits. Omits checks that do not apply.
+std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
 // True when an error reports a fault in a file or in a part of it. The part may also be in a file that is missing.
 bool is_about_the_file(const Error& error);

@@ -11,8 +11,8 @@
 #include <poise/error.hpp>
 
 #include "io/directory.hpp"
-#include "io/source_part.hpp"
-#include "io/whole_blob.hpp"
+#include "io/read_fully.hpp"
+#include "io/source_range.hpp"
 #include "pack/zip.hpp"
 
 namespace poise {

@@ -1,4 +1,4 @@
-#include "pack/deflate.hpp"
+#include "pack/zip.hpp"
 
 #include <zlib.h>
 
@@ -14,7 +14,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "pack/crc32.hpp"
+#include "pack/digest.hpp"
 
 namespace poise {
 namespace {

@@ -27,4 +27,23 @@ std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size);
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 
+// CRC-32 of zip archives (the polynomial of IEEE 802.3), computed by libdeflate.
+
+class Crc32 final : public Hasher {
+ public:
+  void update(std::span<const std::byte> bytes) override;
+  std::string finish() override;  // 8 digits
+  std::uint32_t value() const { return value_; }
+
+ private:
+  std::uint32_t value_ = 0;
+};
+
+// CRC-32C (Castagnoli), for zTensor 1.x digests.
+
+// The checksum of bytes followed by `bytes`, where `before` is the checksum of the former (0 for none).
+std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
+
+std::unique_ptr<Hasher> make_crc32c();
+
 }  // namespace poise

@@ -8,8 +8,8 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
-#include "pack/crc32c.hpp"
+#include "bytes/utf8.hpp"
+#include "pack/digest.hpp"
 #include "pack/pump.hpp"
 
 namespace poise {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -21,5 +22,13 @@ void pump(const Blob& blob, Sink& sink, Meter& meter, std::string_view item, Has
 
 // Passes the decoded bytes to `consume`, in chunks and in order, on the calling thread.
 void stream_chunks(const Blob& blob, const std::function<void(std::span<const std::byte>)>& consume);
+
+// Compares two blobs in constant memory.
+
+// Compares decoded bytes until the first difference.
+bool same_bytes(const Blob& a, const Blob& b);
+
+// XXH3-64 of the first 64 KiB, or of all bytes when there are fewer.
+std::uint64_t hash_of_beginning(const Blob& blob);
 
 }  // namespace poise

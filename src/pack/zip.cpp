@@ -7,19 +7,16 @@
 #include <unordered_map>
 #include <utility>
 
-#include <oneapi/tbb/parallel_for.h>
-
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/checked.hpp"
 #include "io/source_range.hpp"
-#include "pack/crc32.hpp"
-#include "pack/deflate.hpp"
+#include "pack/digest.hpp"
 #include "pack/pump.hpp"
-#include "pack/zip_records.hpp"
 
 namespace poise {
 namespace {

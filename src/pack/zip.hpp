@@ -12,6 +12,7 @@
 // and descriptors say what the directory says. Nothing is unpacked to disk.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -61,5 +62,53 @@ class ZipArchive {
   SourcePtr source_;
   std::vector<ZipMember> members_;
 };
+
+}  // namespace poise
+
+namespace poise::zip {
+
+// Constants of zip archives, for reader and writer.
+
+inline constexpr std::uint32_t kHeader = 0x04034b50;          // "PK\3\4"
+inline constexpr std::uint32_t kDescriptor = 0x08074b50;      // "PK\7\10"
+inline constexpr std::uint32_t kDirectoryEntry = 0x02014b50;  // "PK\1\2"
+inline constexpr std::uint32_t kZip64End = 0x06064b50;        // "PK\6\6"
+inline constexpr std::uint32_t kZip64Locator = 0x07064b50;    // "PK\6\7"
+inline constexpr std::uint32_t kEnd = 0x06054b50;             // "PK\5\6"
+
+inline constexpr std::uint64_t kHeaderBytes = 30;
+inline constexpr std::uint64_t kDirectoryEntryBytes = 46;
+inline constexpr std::uint64_t kZip64EndBytes = 56;
+inline constexpr std::uint64_t kZip64LocatorBytes = 20;
+inline constexpr std::uint64_t kEndBytes = 22;
+
+inline constexpr std::uint16_t kMadeOnUnix = 3;  // the high byte of the version: attributes have a mode of Unix
+inline constexpr std::uint16_t kMadeOnMacOs = 19;
+inline constexpr std::uint32_t kModeOfFileType = 0170000;
+inline constexpr std::uint32_t kModeOfLink = 0120000;
+
+inline constexpr std::uint16_t kStored = 0;
+inline constexpr std::uint16_t kDeflated = 8;
+inline constexpr std::uint16_t kZip64Extra = 1;
+inline constexpr std::uint16_t kUnicodePathExtra = 0x7075;     // a version, the CRC-32 of the name, and another name
+inline constexpr std::uint64_t kUnicodePathHeadBytes = 1 + 4;  // before that name
+inline constexpr std::uint32_t kWide = 0xffffffff;             // the number is in a zip64 record
+inline constexpr std::uint16_t kWideCount = 0xffff;            // of members: the same
+
+}  // namespace poise::zip
+
+namespace poise {
+
+// deflate (RFC 1951): compressed bytes, read as one stream.
+//
+// The stream must decode to exactly the size and the CRC-32 that its container gives: more, less, a broken stream or
+// bytes after its end are errors. Memory: the decoder's window.
+
+// The largest output of that many deflated bytes: at most 1032 each.
+std::uint64_t most_inflated_bytes(std::uint64_t deflated_bytes);
+
+// The bytes of a deflated stream after the first `skip`. The stream must decode to `size` bytes with that CRC-32,
+// checked by whoever reads to its end. Requires: skip <= size, size <= most_inflated_bytes(place.length).
+BlobPtr make_deflated_blob(StoredRange place, std::uint64_t size, std::uint32_t crc32, std::uint64_t skip = 0);
 
 }  // namespace poise

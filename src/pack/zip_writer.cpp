@@ -5,7 +5,7 @@
 
 #include <poise/error.hpp>
 
-#include "pack/zip_records.hpp"
+#include "pack/zip.hpp"
 
 namespace poise {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bytes/byte_writer.hpp"
 #include "io/sink.hpp"
-#include "pack/crc32.hpp"
+#include "pack/digest.hpp"
 
 namespace poise {
 

@@ -1,8 +1,5 @@
 #include "pack/zstd.hpp"
 
-#include <zstd.h>
-#include <zstd_errors.h>
-
 #include <algorithm>
 #include <exception>
 #include <functional>
@@ -11,6 +8,8 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include <poise/error.hpp>
 

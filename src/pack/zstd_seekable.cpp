@@ -1,4 +1,4 @@
-#include "pack/zstd_seekable.hpp"
+#include "pack/zstd.hpp"
 
 #include <zstd.h>
 
@@ -19,10 +19,8 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/little_endian.hpp"
-#include "io/in_order.hpp"
-#include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
-#include "pack/zstd.hpp"
+#include "io/threads.hpp"
 
 namespace poise {
 namespace {

@@ -9,7 +9,6 @@
 #include <tbb/task_arena.h>
 
 #include "kernels/activation.hpp"
-#include "runtime/tiled_attention.hpp"
 
 namespace poise {
 namespace {

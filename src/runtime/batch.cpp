@@ -7,7 +7,7 @@
 #include <poise/error.hpp>
 
 #include "runtime/computation.hpp"
-#include "runtime/continuation_stream.hpp"
+#include "runtime/stop_texts.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,6 @@
 #include "runtime/computation.hpp"
 
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,6 +33,12 @@ void Computation::require_fit(std::span<const TokenId> tokens) const {
     throw Error(ErrorKind::bad_argument,
                 fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
   }
+}
+
+void refuse_non_finite(const std::string& what, double value, const std::string& path) {
+  const char* const name = std::isnan(value) ? "NaN" : value > 0 ? "infinite" : "minus infinity";
+  throw Error(ErrorKind::unsupported,
+              fmt::format("{} is {}: the weights hold values that are not finite, or overflow", what, name), path);
 }
 
 }  // namespace poise

@@ -2,13 +2,19 @@
 // positions of a text, and the memory that forward passes compute in.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
+#include <tbb/task_group.h>
+
+#include <poise/error.hpp>
 #include <poise/session.hpp>
 
-#include "runtime/session_threads.hpp"
+#include "runtime/parallel.hpp"
 #include "runtime/weights.hpp"
 
 namespace poise {
@@ -37,5 +43,29 @@ class Computation {
   const Transformer& transformer_;
   Workspace memory_;
 };
+
+// Cancelled computations: the loops of oneTBB that a call has started end early, and their results must not be used.
+
+[[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was told to stop"); }
+
+// Throws cancelled when the calling task's group is cancelled.
+inline void require_wanted() {
+  if (tbb::is_current_task_group_canceling()) throw_cancelled();
+}
+
+// Scores that are not numbers.
+
+// Throws unsupported: "WHAT is NaN: the weights hold values that are not finite, or overflow". The path may be empty.
+[[noreturn]] void refuse_non_finite(const std::string& what, double value, const std::string& path = {});
+
+// The logarithm of the sum of exponentials, which makes logarithms of probabilities of scores.
+
+// Requires: there is a score.
+inline double log_sum(std::span<const float> scores) {
+  const double best = static_cast<double>(*std::ranges::max_element(scores));
+  double sum = 0;
+  for (const float score : scores) sum += std::exp(static_cast<double>(score) - best);
+  return best + std::log(sum);
+}
 
 }  // namespace poise

@@ -20,7 +20,7 @@
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
 
-#include "runtime/sequence.hpp"
+#include "runtime/kv_cache.hpp"
 #include "runtime/transformer.hpp"
 
 namespace poise {

@@ -10,9 +10,7 @@
 #include "kernels/activation.hpp"
 #include "kernels/rotation.hpp"
 #include "runtime/attention.hpp"
-#include "runtime/cancelled.hpp"
-#include "runtime/decoder_weights.hpp"
-#include "runtime/feed_forward.hpp"
+#include "runtime/computation.hpp"
 #include "runtime/parallel.hpp"
 
 namespace poise {

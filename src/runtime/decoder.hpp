@@ -1,11 +1,16 @@
 // The decoder that runs every family by its plan.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include <poise/model.hpp>
 
 #include "family/decoder_plan.hpp"
+#include "runtime/matrix.hpp"
 #include "runtime/transformer.hpp"
 
 namespace poise {
@@ -13,5 +18,100 @@ namespace poise {
 // One of several ranks, or the whole model. Throws unsupported for what does not divide among the ranks. Requires: the
 // plan of the model's family, and checked configuration and tensors.
 std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
+
+// Projection: a matrix and a bias.
+
+struct Projection {
+  std::unique_ptr<Matrix> matrix;
+  std::vector<float> bias = {};  // empty: none
+
+  std::size_t outputs() const { return matrix->outputs(); }
+};
+
+// The output of a projection: [tokens, width].
+struct Target {
+  float* data = nullptr;
+  std::size_t width = 0;
+};
+
+// How one matrix for all parts orders their numbers.
+enum class Fused : std::uint8_t {
+  in_turn,   // those of the first part, then those of the next
+  by_turns,  // the first of each, then the second of each
+};
+
+// Projects x [tokens, inputs] into the parts: each with its own projection, or all with one. `scratch` is working
+// memory.
+void project(std::span<const Projection> projections, const float* x, std::size_t tokens, Precision precision,
+             std::span<const Target> parts, std::vector<float>& scratch, Fused fused = Fused::in_turn);
+void project(const Projection& projection, const float* x, std::size_t tokens, Precision precision, float* out);
+
+// Feed-forward networks: one for all tokens of a layer, or experts; each token uses some of them.
+
+struct FeedForward {
+  std::vector<Projection> in;  // gate and up, in one matrix or two; or one without a gate
+  Projection down;
+  ActivationKind activation = ActivationKind::silu;
+  bool gated = true;
+  Fused fused = Fused::in_turn;
+
+  std::size_t inner() const { return down.matrix->inputs(); }
+};
+
+struct Experts {
+  Projection router;
+  std::vector<FeedForward> all;
+  std::size_t used = 0;
+  bool normalized = true;
+};
+
+// out [tokens, hidden] = down(activation(gate(x)) * up(x)).
+void feed_forward(const FeedForward& network, const float* x, std::size_t tokens, Precision precision,
+                  NetworkMemory& memory, float* out);
+
+// The same for the experts with the token's best router scores, weighted by these scores. Reads no other expert's
+// weights.
+void feed_forward(const Experts& experts, const float* x, std::size_t tokens, Workspace& memory, float* out);
+
+// The weights of a decoder, by the names in its plan.
+
+struct Norm {
+  NormKind kind = NormKind::rms;
+  float epsilon = 0;
+  std::vector<float> weight = {};  // empty: no norm
+  std::vector<float> bias = {};
+
+  explicit operator bool() const { return !weight.empty(); }
+  // For rows as long as the weight. Requires: there is one. `out` may be x.
+  void apply(const float* x, std::size_t rows, float* out) const;
+};
+
+struct DecoderLayer {
+  LayerPlan plan;
+  Norm attention_norm;
+  std::vector<Projection> qkv;
+  Norm q_norm;
+  Norm k_norm;
+  std::vector<float> sinks;
+  Projection o;
+  Norm attention_post_norm;
+  Norm mlp_norm;
+  FeedForward mlp;  // without matrices if there are experts
+  std::optional<Experts> experts;
+  Norm mlp_post_norm;
+};
+
+struct DecoderWeights {
+  std::unique_ptr<Matrix> embedding;
+  std::unique_ptr<Matrix> positions;  // null: none
+  Norm norm;
+  std::unique_ptr<Matrix> output;  // null: the embedding, or none
+  std::vector<float> rope_divisors;
+  std::vector<DecoderLayer> layers;
+};
+
+// The share of a rank, by the plan of the whole model. Throws unsupported for what does not divide among the ranks.
+// Requires: configuration and tensors have been checked; plan_of_rank() takes the plan.
+DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
 }  // namespace poise

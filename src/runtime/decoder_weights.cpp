@@ -1,4 +1,4 @@
-#include "runtime/decoder_weights.hpp"
+#include "runtime/decoder.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -11,8 +11,8 @@
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "kernels/norm.hpp"
+#include "runtime/matrix.hpp"
 #include "runtime/parallel.hpp"
-#include "runtime/stored_form.hpp"
 
 namespace poise {
 namespace {

@@ -8,10 +8,8 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/cancelled.hpp"
 #include "runtime/computation.hpp"
-#include "runtime/finite.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
+#include "tokenizer/tokens/merge.hpp"
 
 namespace poise {
 namespace {

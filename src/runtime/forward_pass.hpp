@@ -11,7 +11,11 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <vector>
+
+#include <poise/tokenizer.hpp>
+#include <poise/weights.hpp>
 
 #include "runtime/computation.hpp"
 
@@ -44,5 +48,14 @@ class ForwardPass : public Computation {
   Sequence sequence_;
   std::span<const TokenId> tokens_;
 };
+
+// Whether the scores of two models are of the same tokens.
+
+// Throws bad_argument, naming the difference, for other numbers of scores, and for ids that are different texts in
+// both. One of two vocabularies may be longer, by names for rows that pad the embedding, or absent.
+void require_same_vocabulary(const Weights& model, const Weights& base);
+
+// "token" (id 17)
+std::string shown_token(const Weights& weights, TokenId token);
 
 }  // namespace poise

@@ -6,9 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
-#include "bytes/huge_pages.hpp"
+#include <poise/tokenizer.hpp>
+
+#include "bytes/platform.hpp"
 #include "kernels/cache_type.hpp"
 
 namespace poise {
@@ -77,6 +80,29 @@ class KvCache {
   CachedHeads heads_;
   std::size_t block_bytes_;
   std::vector<Layer> layers_;
+};
+
+// Sequence: the state of one text in a transformer: its cached keys and values, and its position.
+
+struct Sequence {
+  explicit Sequence(KvCache empty) : cache(std::move(empty)) {}
+
+  KvCache cache;
+  std::size_t position = 0;  // tokens computed so far; 0 starts over
+  bool is_long = false;      // computed as a sequence longer than Transformer::recompute_after()
+
+  // Drops all tokens; keeps the memory.
+  void clear() {
+    cache.clear();
+    position = 0;
+    is_long = false;
+  }
+};
+
+// Tokens to append to a sequence.
+struct SequenceTokens {
+  Sequence* sequence = nullptr;
+  std::span<const TokenId> tokens = {};
 };
 
 }  // namespace poise

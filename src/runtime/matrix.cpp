@@ -8,12 +8,10 @@
 #include <poise/error.hpp>
 
 #include "codec/block_type.hpp"
-#include "io/whole_blob.hpp"
-#include "runtime/stored_form.hpp"
+#include "io/read_fully.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/row_order.hpp"
 #include "views/strided.hpp"
-#include "views/transposed.hpp"
 
 namespace poise {
 namespace {

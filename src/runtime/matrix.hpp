@@ -8,10 +8,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <poise/model.hpp>
+#include <poise/tensor.hpp>
 
 #include "kernels/product.hpp"
 
@@ -118,5 +120,28 @@ struct GatedProduct {
 // cache: a block of it goes from the first products to the form for the last ones. Returns false, without products, for
 // few tokens, and where rows or columns of a matrix are stored in another order.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
+
+// stored_form: a weight tensor in the form for kernels.
+
+// The blobs hold the bytes for `rows`; scales and zeros are those of groups.
+struct StoredForm {
+  StoredRows rows;
+  BlobPtr data;
+  BlobPtr scales = nullptr;
+  BlobPtr zeros = nullptr;
+  BlobPtr table = nullptr;
+  std::vector<std::uint32_t> row_groups = {};    // of by_column8 and by_column4
+  std::vector<std::uint32_t> column_order = {};  // which column of the tensor each is; empty: in order
+};
+
+// All elements as float32, which takes memory.
+StoredForm float_form(const Tensor& tensor);
+
+// Types without kernels become float32. Throws unsupported, naming the tensor, without floating-point elements; and
+// what checking its parts throws.
+StoredForm stored_form(const Tensor& tensor);
+
+// Throws unsupported: the tensor cannot be used as a weight.
+[[noreturn]] void refuse_weight(const Tensor& tensor, std::string_view reason);
 
 }  // namespace poise

@@ -1,12 +1,33 @@
-// Loops over numbers and tokens that threads share.
+// SessionThreads: the threads of a session, and cancellation of their work.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <stop_token>
 
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
 
 namespace poise {
+
+class SessionThreads {
+ public:
+  // At most that many; 0: one for each processor. Throws bad_argument for an absurd number.
+  explicit SessionThreads(unsigned threads);
+  // The same number of threads.
+  SessionThreads(const SessionThreads& other) : count_(other.count_), arena_(count_) {}
+
+  // Runs `work` on them. A stop request cancels the loops of the work; then throws cancelled.
+  // Safe from several threads.
+  void run(const std::stop_token& stop, const std::function<void()>& work) const;
+
+ private:
+  int count_;
+  mutable tbb::task_arena arena_;  // begins with the first work
+};
+
+// Loops over numbers and tokens that threads share.
 
 // Calls use(first, last) for parts of [0, count) at once, on the threads of the calling task arena. A part has at least
 // half of `least`. One part alone costs nothing more than the call.

@@ -11,12 +11,9 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/cancelled.hpp"
-#include "runtime/finite.hpp"
+#include "runtime/computation.hpp"
 #include "runtime/forward_pass.hpp"
-#include "runtime/log_sum.hpp"
-#include "runtime/same_vocabulary.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
+#include "tokenizer/tokens/merge.hpp"
 
 namespace poise {
 namespace {

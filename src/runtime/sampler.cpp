@@ -10,7 +10,7 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/log_sum.hpp"
+#include "runtime/computation.hpp"
 
 namespace poise {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <poise/error.hpp>
 
-#include "syntax/value_number.hpp"
-#include "tokenizer/tokens/end_tokens.hpp"
+#include "syntax/element_value.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 namespace {

@@ -10,11 +10,10 @@
 
 #include <poise/error.hpp>
 
-#include "runtime/cancelled.hpp"
 #include "runtime/computation.hpp"
 #include "runtime/computed_text.hpp"
-#include "runtime/continuation_stream.hpp"
 #include "runtime/speculation.hpp"
+#include "runtime/stop_texts.hpp"
 
 namespace poise {
 namespace {

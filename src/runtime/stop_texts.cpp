@@ -41,4 +41,15 @@ std::string StopTexts::add(std::string_view piece) {
 
 std::string StopTexts::finish() { return found_ ? std::string() : std::exchange(held_, {}); }
 
+ContinuationStream::ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
+                                       const std::vector<std::string>& stops)
+    : stream_(tokenizer), stops_(stops) {
+  // The last tokens decide on the space before the first word, and on a character's first bytes. Decoding that many
+  // takes less than a millisecond.
+  constexpr std::size_t kLooksBack = 1024;
+  for (const TokenId token : before.last(std::min(before.size(), kLooksBack))) {
+    if (static_cast<std::size_t>(token) < tokenizer.vocabulary().size()) stream_.add(token);
+  }
+}
+
 }  // namespace poise

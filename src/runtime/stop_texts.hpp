@@ -2,9 +2,12 @@
 // of several that end there, the longest. How the text is divided makes no difference.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <poise/tokenizer.hpp>
 
 namespace poise {
 
@@ -24,6 +27,28 @@ class StopTexts {
   std::vector<std::string> stops_;
   std::string held_;
   bool found_ = false;
+};
+
+// ContinuationStream: the text of generated tokens, in pieces of whole characters, cut where a stop text begins.
+
+class ContinuationStream {
+ public:
+  // `before`: the tokens that the text continues; padding of the embedding may be among them. Throws bad_argument for
+  // an empty stop text. Requires: the tokenizer outlives this.
+  ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
+                     const std::vector<std::string>& stops);
+
+  // The text that is certain after this token; empty after a stop text. Throws bad_argument for an id outside the
+  // vocabulary.
+  std::string add(TokenId token) { return stops_.add(stream_.add(token)); }
+  // The text held back, if it ends without a stop text.
+  std::string finish() { return stops_.add(stream_.finish()) + stops_.finish(); }
+  // A stop text was found.
+  bool is_stopped() const { return stops_.found(); }
+
+ private:
+  TextStream stream_;
+  StopTexts stops_;
 };
 
 }  // namespace poise

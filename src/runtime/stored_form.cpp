@@ -1,4 +1,4 @@
-#include "runtime/stored_form.hpp"
+#include "runtime/matrix.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@
 #include "views/cast.hpp"
 #include "views/codebook.hpp"
 #include "views/dense.hpp"
-#include "views/indexed_groups.hpp"
+#include "views/groups.hpp"
 #include "views/layout_type.hpp"
 #include "views/packed_codes.hpp"
 

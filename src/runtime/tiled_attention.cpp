@@ -1,4 +1,4 @@
-#include "runtime/tiled_attention.hpp"
+#include "runtime/attention.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -62,6 +63,17 @@ std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ra
   refuse_for(model, check_consistency(model), ErrorKind::invalid_file);
   if (const auto refusal = run_refusal(model)) refuse(model, refusal->message(), refusal->kind());
   return make_decoder(model, family.plan(config_view(model)), ranks);
+}
+
+DecoderPlan plan_of_rank(DecoderPlan plan, const Ranks& ranks) {
+  if (plan.heads % ranks.count != 0 || plan.kv_heads % ranks.count != 0) {
+    throw Error(ErrorKind::unsupported, fmt::format("{} heads of queries and {} of keys and values do not divide among "
+                                                    "{} ranks",
+                                                    plan.heads, plan.kv_heads, ranks.count));
+  }
+  plan.heads /= ranks.count;
+  plan.kv_heads /= ranks.count;
+  return plan;
 }
 
 }  // namespace poise

@@ -7,17 +7,87 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
 
-#include "runtime/ranks.hpp"
-#include "runtime/sequence.hpp"
-#include "runtime/workspace.hpp"
+#include "family/decoder_plan.hpp"
+#include "kernels/product.hpp"
+#include "kernels/rotation.hpp"
+#include "runtime/kv_cache.hpp"
+#include "runtime/matrix.hpp"
+#include "runtime/parallel.hpp"
 
 namespace poise {
+
+// Workspace: a transformer's working memory. Callers keep one, so that it is not allocated for each token.
+
+// The working memory of a feed-forward network.
+struct NetworkMemory {
+  std::vector<float> gate;
+  std::vector<float> up;
+  std::vector<float> fused;
+};
+
+struct Workspace {
+  Precision precision = Precision::fast;  // of products with weights
+
+  // The layer whose hidden states forward() keeps, from 0 (the embedding) to Transformer::layers() (the final norm);
+  // and these, of the tokens computed last: [tokens, Transformer::hidden_size()].
+  std::optional<std::size_t> kept_layer;
+  std::vector<float> kept;
+
+  // Of the tokens computed last, each [tokens, width]. A transformer takes what it needs.
+  std::vector<float> x;  // passed from layer to layer
+  std::vector<float> normed;
+  std::vector<float> projected;
+  std::vector<float> q;
+  std::vector<float> k;
+  std::vector<float> v;
+  std::vector<float> attended;
+  std::vector<float> fused;  // the output of a matrix of several parts
+  NetworkMemory network;
+  std::vector<float> scores;                          // of experts
+  std::vector<float> gathered;                        // the input of an expert
+  std::vector<float> expert_out;                      // and its output
+  std::vector<NetworkMemory> experts;                 // of experts that run in parallel
+  std::vector<std::vector<Rotation::Angles>> angles;  // [sequences, rotary embeddings]
+
+  // x += y
+  void add(const std::vector<float>& y) {
+    in_parallel(x.size(), kLeastNumbers, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) x[i] += y[i];
+    });
+  }
+};
+
+// Ranks: transformers that compute one model together, each with a share of its weights.
+//
+// A rank has whole heads of queries, keys and values, and as many of the inner numbers of each feed-forward network,
+// experts among them: rows of q, k, v, gate and up, and the columns of o and down that meet their outputs. What o and
+// down give is a part of a sum over all ranks; the first rank's has the bias. Embedding, norms, routers and the output
+// are whole in each rank, and so is the text: every rank computes the same tokens.
+
+struct Ranks {
+  std::size_t rank = 0;
+  std::size_t count = 1;  // at least 1
+  // Replaces the numbers by the sums over all ranks, which call it in the same order: after `o` and after `down` of
+  // each layer. All ranks must get the same bits: routers and samplers choose by them. Null: there is one rank.
+  // When a pass ends early on a rank (cancelled, or a number that the cache does not hold), the others wait in here:
+  // the caller has to end them, too.
+  std::function<void(std::span<float> numbers)> sum = {};
+
+  // This rank's share of `units`.
+  IndexRange share(std::size_t units) const { return {units * rank / count, units * (rank + 1) / count}; }
+};
+
+// The plan with this rank's heads. Throws unsupported if they do not divide.
+DecoderPlan plan_of_rank(DecoderPlan plan, const Ranks& ranks);
 
 class Transformer {
  public:

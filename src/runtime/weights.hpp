@@ -3,13 +3,16 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <poise/session.hpp>
+#include <poise/tensor.hpp>
+#include <poise/value.hpp>
 #include <poise/weights.hpp>
 
-#include "io/lazy_value.hpp"
+#include "io/threads.hpp"
 #include "runtime/transformer.hpp"
 
 namespace poise {
@@ -50,5 +53,12 @@ CacheType cache_type_of(const SessionOptions& options);
 
 // The scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
 std::span<const float> choices(const Weights& weights, std::span<const float> logits);
+
+// A fingerprint of a model: what its tensors and its configuration are, whatever file they come from.
+
+// "xxh3:" and 16 digits, of names, shapes, types and all bytes of the tensors, in any order, and of the configuration.
+// Reads them once: about as long as one token takes. It tells models apart by chance, not against somebody who wants
+// two to look alike. Throws what reading the blobs throws.
+std::string fingerprint(const std::vector<Tensor>& tensors, const Attributes& config);
 
 }  // namespace poise

@@ -21,10 +21,10 @@
 #include "bytes/little_endian.hpp"
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/schemes.hpp"
-#include "views/check_parts.hpp"
+#include "schemes/scheme.hpp"
 #include "views/codebook.hpp"
-#include "views/loaded_blob.hpp"
+#include "views/computed_blob.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise::schemes {
 namespace {

@@ -26,11 +26,10 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
-#include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/schemes.hpp"
+#include "schemes/scheme.hpp"
 #include "views/cast.hpp"
-#include "views/loaded_blob.hpp"
+#include "views/computed_blob.hpp"
 #include "views/strided.hpp"
 
 namespace poise::schemes {

@@ -19,11 +19,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "bytes/glob.hpp"
 #include "bytes/short_text.hpp"
-#include "schemes/floats.hpp"
+#include "patterns/glob.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/schemes.hpp"
+#include "schemes/scheme.hpp"
 
 namespace poise::schemes {
 namespace {

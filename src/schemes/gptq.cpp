@@ -25,7 +25,7 @@
 
 #include "bytes/short_text.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/schemes.hpp"
+#include "schemes/scheme.hpp"
 
 namespace poise::schemes {
 namespace {

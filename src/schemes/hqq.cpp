@@ -25,8 +25,8 @@
 #include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/schemes.hpp"
-#include "views/block_size.hpp"
+#include "schemes/scheme.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise::schemes {
 namespace {

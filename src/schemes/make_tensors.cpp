@@ -17,12 +17,10 @@
 #include "tensor/group_scheme.hpp"
 #include "views/block_scaled.hpp"
 #include "views/cast.hpp"
-#include "views/check_parts.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
-#include "views/finite_blob.hpp"
-#include "views/float_blob.hpp"
-#include "views/indexed_groups.hpp"
-#include "views/loaded_blob.hpp"
+#include "views/groups.hpp"
+#include "views/layout_type.hpp"
 #include "views/strided.hpp"
 
 namespace poise::schemes {

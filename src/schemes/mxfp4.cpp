@@ -1,4 +1,4 @@
-#include "schemes/mxfp4.hpp"
+#include "schemes/scheme.hpp"
 
 #include <array>
 #include <tuple>
@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
-#include "schemes/schemes.hpp"
 #include "views/dense.hpp"
-#include "views/mx_blocks.hpp"
+#include "views/mx.hpp"
 
 namespace poise {
 namespace {

@@ -11,9 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "schemes/floats.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/schemes.hpp"
+#include "schemes/scheme.hpp"
 #include "views/cast.hpp"
 
 namespace poise::schemes {

@@ -1,19 +1,90 @@
+// Which modules the lists of a quantization_config name, as compressed-tensors matches them: by names, by "re:" and a
+// regular expression for the beginning of a name, and by classes.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include <poise/value.hpp>
+
+#include "patterns/regex.hpp"
+
+namespace poise {
+
+// How a list names a module, the surest way last. Matrices are of the class Linear, as far as files tell.
+enum class Naming : std::uint8_t { none, by_other_class, by_class, by_expression, by_name };
+
+// What the expressions of a configuration's lists may use together.
+struct ExpressionBudget {
+  using Clock = std::chrono::steady_clock;
+
+  // Each throws unsupported (without path): for more expressions than any real file has, and once they have taken
+  // longer than any real ones do.
+  void count();
+  void spend(Clock::duration time);
+
+  std::mutex matching;          // held by the one thread that matches: a matcher has a state
+  std::size_t expressions = 0;  // that were read
+  Clock::duration spent{};
+};
+
+// A list, read once: it owns its texts. Safe for threads.
+class ModuleList {
+ public:
+  struct Match {
+    Naming naming = Naming::none;
+    std::string_view target = {};  // of several expressions the first in the order of characters; a view of the list's
+  };
+
+  // Other values than texts name nothing. Throws invalid_file (without path) for an invalid expression, and what
+  // ExpressionBudget throws.
+  ModuleList(const Value::Array& list, std::shared_ptr<ExpressionBudget> budget);
+
+  // Throws what ExpressionBudget::spend() throws.
+  Match match(const std::string& module) const;
+
+ private:
+  struct Expression {
+    std::string target;
+    std::unique_ptr<const Regex> regex;
+    std::unique_ptr<RegexMatcher> matcher;  // made once, since each has a stack
+  };
+
+  Expression read(const std::string& target);
+  bool matches(const Expression& expression, const std::string& module) const;
+
+  std::shared_ptr<ExpressionBudget> budget_;
+  std::unordered_set<std::string> names_;
+  std::vector<Expression> expressions_;
+  std::string linear_;
+  std::string other_class_;
+};
+
+// The lists of a configuration of compressed-tensors.
+struct ModuleLists {
+  std::optional<ModuleList> ignored;                       // `ignore`
+  std::map<std::string, ModuleList, std::less<>> targets;  // of `config_groups`, by the group's name
+
+  // Throws what ModuleList() throws.
+  explicit ModuleLists(const Attributes& config);
+};
+
 // Files next to config.json that describe the quantization: quantizing programs wrote them before there was
 // quantization_config, or write both.
 //
 // Sources: ModelOpt's export of Hugging Face checkpoints (hf_quant_config.json); BaseQuantizeConfig of AutoGPTQ
 // (quantize_config.json); AutoAWQ before it wrote config.json (quant_config.json, with AWQ's own spellings of keys).
-#pragma once
-
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <poise/value.hpp>
-
-namespace poise {
 
 struct QuantizationFile {
   std::string_view name;

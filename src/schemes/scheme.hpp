@@ -15,8 +15,8 @@
 #include <poise/model.hpp>
 
 #include "bytes/function_ref.hpp"
-#include "io/lazy_value.hpp"
-#include "schemes/module_names.hpp"
+#include "io/threads.hpp"
+#include "schemes/quantization_files.hpp"
 
 namespace poise {
 
@@ -137,5 +137,58 @@ std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tenso
 
 // Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
 std::optional<std::string> drop_quantization(Attributes& config_json);
+
+}  // namespace poise
+
+namespace poise::schemes {
+
+// The rows of the table of schemes.
+
+extern const QuantizationScheme gptq;
+extern const QuantizationScheme awq;
+extern const QuantizationScheme compressed_nvfp4;
+extern const QuantizationScheme compressed_integers;
+extern const QuantizationScheme compressed_int8;
+extern const QuantizationScheme compressed_floats;
+extern const QuantizationScheme fp8_inverse;
+extern const QuantizationScheme fp8_tensors;
+extern const QuantizationScheme fbgemm_fp8;
+extern const QuantizationScheme scaled_fp8;
+extern const QuantizationScheme modelopt_nvfp4;
+extern const QuantizationScheme modelopt_fp8;
+extern const QuantizationScheme bitsandbytes_4bit;
+extern const QuantizationScheme bitsandbytes_8bit;
+extern const QuantizationScheme hqq;
+extern const QuantizationScheme mlx;
+extern const QuantizationScheme mxfp4;
+
+}  // namespace poise::schemes
+
+namespace poise {
+
+// The inverse: writes groups of codes as compressed-tensors' pack-quantized (compressed_tensors.cpp has the parts).
+
+// A model whose groups of codes are parts of matrices.
+struct UnfoldedModel {
+  Model model;
+  Attributes config;                // quantization_config; empty: no matrix has codes
+  std::vector<std::string> losses;  // what became numbers, one sentence each
+};
+
+// Groups along rows of 4 or 8 bits become parts. The embedding and other codes become float32 numbers, as do those with
+// a zero point of float16 that is not a code: these are read for that. Reading the parts throws unsupported,
+// naming the tensor, for others that are not. `tied`, the output of a model that has no such matrix, is not quantized
+// either; empty: there is none. Nothing: the model has no groups.
+std::optional<UnfoldedModel> unfolded(const Model& model, std::string_view embedding, std::string_view tied);
+
+// MXFP4, as published directories of gpt-oss store their experts: of a stack X [experts, rows, columns]
+//
+//   X_blocks   u8 [experts, rows, columns / 32, 16], two codes a byte, the even one in the low half
+//   X_scales   u8 [experts, rows, columns / 32], the exponents of their scales (E8M0)
+//
+// The folded tensor X has the layout zt.mx/1 with the same bytes.
+
+// The quantization_config of the published directories.
+Attributes mxfp4_config();
 
 }  // namespace poise

@@ -1,5 +1,3 @@
-#include "schemes/schemes.hpp"
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -11,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
-#include "schemes/floats.hpp"
+#include "schemes/make_tensors.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "schemes/unfolded_codes.hpp"

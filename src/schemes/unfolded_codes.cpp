@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "bytes/ascii.hpp"
+#include "bytes/utf8.hpp"
 #include "tensor/part_types.hpp"
 
 namespace poise {

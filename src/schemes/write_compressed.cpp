@@ -1,4 +1,4 @@
-#include "schemes/write_compressed.hpp"
+#include "schemes/scheme.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +12,14 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
-#include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
+#include "io/threads.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/cast.hpp"
-#include "views/check_parts.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
-#include "views/loaded_blob.hpp"
+#include "views/layout_type.hpp"
 #include "views/packed_codes.hpp"
 
 namespace poise {

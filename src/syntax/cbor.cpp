@@ -9,8 +9,7 @@
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "numeric/float_formats.hpp"
-#include "syntax/cbor_encoder.hpp"
-#include "syntax/limits.hpp"
+#include "syntax/value_budget.hpp"
 
 namespace poise::cbor {
 namespace {

@@ -1,4 +1,4 @@
-#include "syntax/cbor_encoder.hpp"
+#include "syntax/cbor.hpp"
 
 #include <algorithm>
 #include <bit>

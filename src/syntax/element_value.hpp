@@ -1,7 +1,9 @@
 // An element of a tensor as a plain value, for the scalars that checkpoints hold among their settings.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -13,5 +15,26 @@ namespace poise {
 // A number, a boolean, or [real, imaginary] for complex numbers. Nothing for types without single elements of whole
 // bytes, and where `bytes` are not those of one element.
 std::optional<Value> element_value(DType dtype, std::span<const std::byte> bytes);
+
+// value_number: a value as a number, whichever kind of number it is.
+
+// Integers above 2^53 are rounded. Nothing where the value is absent or has another kind.
+inline std::optional<double> number(const Value* value) {
+  if (value == nullptr) return std::nullopt;
+  if (const auto* real = value->get_if<double>()) return *real;
+  if (const auto* positive = value->get_if<std::uint64_t>()) return static_cast<double>(*positive);
+  if (const auto* negative = value->get_if<std::int64_t>()) return static_cast<double>(*negative);
+  return std::nullopt;
+}
+
+// Equality of maps whose order carries no meaning.
+
+// The same keys and values, in any order.
+inline bool have_same_entries(const Attributes& a, const Attributes& b) {
+  return a.size() == b.size() && std::ranges::all_of(a, [&](const Attributes::Entry& entry) {
+           const Value* other = b.find(entry.first);
+           return other != nullptr && *other == entry.second;
+         });
+}
 
 }  // namespace poise

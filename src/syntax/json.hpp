@@ -3,17 +3,51 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include <poise/value.hpp>
 
+#include "bytes/byte_reader.hpp"
 #include "bytes/function_ref.hpp"
-#include "syntax/json_text.hpp"
+#include "bytes/platform.hpp"
 #include "syntax/value_budget.hpp"
 
 namespace poise {
+
+// Numbers of JSON texts (RFC 8259, section 6).
+
+// An integer that 64 bits hold, with or without a sign, stays an integer; others become double, where what is too small
+// becomes 0. Nothing, with the problem, for a token that is not a number and for one beyond double precision.
+std::optional<Value> parse_json_number(std::string_view token, std::string_view& problem);
+
+// JsonText: the memory of a JSON text while it is parsed.
+
+// A text in its own memory, with the padding that the parser needs.
+class JsonText {
+ public:
+  explicit JsonText(std::string_view text);
+  // Part of a range. Throws io. Requires: the range has it.
+  JsonText(const ByteRange& range, std::uint64_t offset, std::size_t length);
+
+  std::string_view text() const { return {bytes_.get(), size_}; }
+
+  // Frees the memory before a position, in large steps. For walks whose caller keeps nothing of that.
+  void release_before(std::size_t place);
+
+ private:
+  struct Free {
+    std::size_t bytes = 0;
+    void operator()(char* memory) const { HugePages<char>().deallocate(memory, bytes); }
+  };
+  static std::unique_ptr<char[], Free> room_for(std::size_t size);
+
+  std::unique_ptr<char[], Free> bytes_;
+  std::size_t size_;
+  std::size_t released_ = 0;
+};
 
 // As poise::parse_json(), which uses the default budget.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);

@@ -59,7 +59,7 @@ class JsonWriter {
   std::string take();
 
  private:
-  friend struct JsonItem;  // json_write.cpp's own
+  friend struct JsonItem;  // json_writer.cpp's own
   void begin(char bracket);
   void end(char bracket);
   // Writes the separator before an item.

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
-#include "syntax/limits.hpp"
+#include "syntax/value_budget.hpp"
 
 namespace poise::msgpack {
 namespace {

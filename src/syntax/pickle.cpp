@@ -10,7 +10,6 @@
 
 #include "bytes/utf8.hpp"
 #include "syntax/pickle_builder.hpp"
-#include "syntax/pickle_lines.hpp"
 #include "syntax/pickle_stack.hpp"
 
 namespace poise::pickle {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
-#include "syntax/pickle_lines.hpp"
+#include "syntax/pickle.hpp"
 
 namespace poise::pickle {
 namespace {

@@ -1,10 +1,9 @@
-#include "syntax/pickle_lines.hpp"
+#include "syntax/pickle.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
 
-#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "syntax/limits.hpp"
+#include "syntax/value_budget.hpp"
 
 namespace poise::pickle {
 namespace {

@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "tensor/found_value.hpp"
+#include "tensor/part_types.hpp"
 
 namespace poise {
 namespace {

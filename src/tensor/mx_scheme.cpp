@@ -7,7 +7,7 @@
 
 #include <poise/error.hpp>
 
-#include "tensor/found_value.hpp"
+#include "tensor/part_types.hpp"
 
 namespace poise {
 namespace {

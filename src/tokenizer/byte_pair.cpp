@@ -7,11 +7,11 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
+#include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/tokens/merge.hpp"
-#include "tokenizer/tokens/token_display.hpp"
 #include "tokenizer/tokens/token_index.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <poise/model.hpp>
 
-#include "tokenizer/pipeline/scheme.hpp"
+#include "tokenizer/pipeline/models.hpp"
 
 namespace poise {
 

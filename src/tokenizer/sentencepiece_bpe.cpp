@@ -14,9 +14,8 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
-#include "tokenizer/pipeline/word_cache.hpp"
+#include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/sentencepiece/encoder.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
 #include "tokenizer/tokens/merge.hpp"
 #include "tokenizer/tokens/token_boundaries.hpp"
 

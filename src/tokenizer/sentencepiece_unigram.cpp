@@ -12,8 +12,8 @@
 #include "bytes/utf8.hpp"
 #include "tokenizer/kinds.hpp"
 #include "tokenizer/sentencepiece/encoder.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
-#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/merge.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 namespace {

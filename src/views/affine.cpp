@@ -10,7 +10,7 @@
 #include <poise/error.hpp>
 
 #include "codec/affine.hpp"
-#include "views/block_size.hpp"
+#include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {

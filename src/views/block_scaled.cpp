@@ -12,13 +12,11 @@
 #include <fmt/format.h>
 
 #include "bytes/checked.hpp"
-#include "io/lazy_value.hpp"
+#include "io/threads.hpp"
 #include "tensor/part_types.hpp"
 #include "views/cast.hpp"
-#include "views/float_blob.hpp"
+#include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
-#include "views/loaded_blob.hpp"
-#include "views/part_checks.hpp"
 
 namespace poise {
 namespace {

@@ -1,13 +1,219 @@
-// Decodes ggml's blocks when they are read.
+#include "views/blocks.hpp"
+
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+#include <poise/stored_type.hpp>
+
+#include "codec/quantize_kernels.hpp"
+#include "io/read_fully.hpp"
+#include "numeric/float_formats.hpp"
+#include "numeric/scan.hpp"
 #include "tensor/block_layout.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
-#include "views/transposed.hpp"
+#include "views/strided.hpp"
 
 namespace poise {
+namespace {
+
+constexpr std::size_t kElementsAtOnce = 32768;  // encoded at a time, approximately
+
+class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
+ public:
+  BlockEncodedBlob(const Tensor& tensor, const BlockType& type, Importance importance)
+      : name_(tensor.name),
+        elements_(dense_blob(tensor, DType::f32)),
+        type_(type),
+        row_(static_cast<std::size_t>(tensor.shape.back())),
+        row_bytes_(row_ / type.elements * type.bytes),
+        rows_(row_ == 0 ? 0 : tensor.elements() / row_),
+        importance_(std::move(importance)) {}
+
+  std::uint64_t size() const override { return rows_ * row_bytes_; }
+  bool seekable() const override { return elements_->seekable(); }
+  std::uint64_t grain() const override { return row_bytes_; }
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Rows>(*this); }
+
+  void read_measured(std::uint64_t offset, std::span<std::byte> out, QuantizationError* loss) const override {
+    Memory memory;
+    std::vector<std::byte> cut;
+    while (!out.empty()) {
+      const std::uint64_t first = offset / row_bytes_;
+      const auto skipped = static_cast<std::size_t>(offset % row_bytes_);
+      const std::size_t wanted = skipped + out.size();
+      const std::size_t count = std::clamp<std::size_t>(wanted / row_bytes_, 1, rows_at_once());
+      const std::size_t made = std::min(out.size(), count * row_bytes_ - skipped);
+      memory.numbers.resize(count * row_);
+      elements_->read(first * row_ * sizeof(float), std::as_writable_bytes(std::span(memory.numbers)));
+      if (skipped == 0 && made == count * row_bytes_) {
+        encode(first, count, memory, out.data(), loss);
+      } else {
+        cut.resize(count * row_bytes_);
+        encode(first, count, memory, cut.data(), loss);
+        std::copy_n(cut.begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
+      }
+      offset += made;
+      out = out.subspan(made);
+    }
+  }
+
+ private:
+  struct Memory {
+    std::vector<float> numbers;
+    std::vector<float> decoded;
+  };
+
+  // Whole rows from front to back: the stream of elements cannot go back by half a row.
+  class Rows final : public BlobStream {
+   public:
+    explicit Rows(const BlockEncodedBlob& blob) : blob_(blob), elements_(blob.elements_->stream()) {}
+
+    std::size_t read(std::span<std::byte> out) override {
+      std::size_t done = 0;
+      while (done < out.size() && (left_ > 0 || row_ < blob_.rows_)) {
+        if (left_ == 0) next_rows();
+        const std::size_t taken = std::min(left_, out.size() - done);
+        std::copy_n(rows_.end() - static_cast<std::ptrdiff_t>(left_), taken,
+                    out.begin() + static_cast<std::ptrdiff_t>(done));
+        left_ -= taken;
+        done += taken;
+      }
+      return done;
+    }
+
+   private:
+    void next_rows() {
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(blob_.rows_at_once(), blob_.rows_ - row_));
+      memory_.numbers.resize(count * blob_.row_);
+      read_fully(*elements_, std::as_writable_bytes(std::span(memory_.numbers)));
+      rows_.resize(count * blob_.row_bytes_);
+      blob_.encode(row_, count, memory_, rows_.data(), nullptr);
+      left_ = rows_.size();
+      row_ += count;
+    }
+
+    const BlockEncodedBlob& blob_;
+    std::unique_ptr<BlobStream> elements_;
+    Memory memory_;
+    std::vector<std::byte> rows_;
+    std::size_t left_ = 0;  // of rows_, at its end
+    std::uint64_t row_ = 0;
+  };
+
+  std::size_t rows_at_once() const { return std::max<std::size_t>(1, kElementsAtOnce / row_); }
+
+  void encode(std::uint64_t first, std::size_t count, Memory& memory, std::byte* out, QuantizationError* loss) const {
+    encode_rows(first, count, memory.numbers.data(), out);
+    // Squares of finite float32 numbers fit float64.
+    const QuantizationError error = measure(count, memory, out);
+    if (!std::isfinite(error.squared_values)) refuse_numbers(first, memory);
+    if (importance_ || !std::isfinite(error.squared_error) || error.worst > kLargestF16)
+      require_numbers(first, count, memory, out);
+    if (loss != nullptr) loss->merge(error);
+  }
+
+  // Each of the stacked matrices may have its own weights. Requires: there are weights.
+  std::uint64_t rows_a_matrix() const { return rows_ / (importance_->size() / row_); }
+  const float* weights_of(std::uint64_t row) const { return importance_->data() + row / rows_a_matrix() * row_; }
+
+  void encode_rows(std::uint64_t first, std::size_t count, const float* numbers, std::byte* out) const {
+    if (!importance_) return type_.encode({numbers, count, row_, nullptr}, out);
+    const std::uint64_t each = rows_a_matrix();
+    while (count > 0) {
+      const auto rows = static_cast<std::size_t>(std::min<std::uint64_t>(count, each - first % each));
+      type_.encode({numbers, rows, row_, weights_of(first)}, out);
+      first += rows;
+      count -= rows;
+      numbers += rows * row_;
+      out += rows * row_bytes_;
+    }
+  }
+
+  [[noreturn]] void refuse(const std::string& problem) const {
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: {}", name_, problem))
+        .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
+  }
+
+  [[noreturn]] void refuse_numbers(std::uint64_t first, const Memory& memory) const {
+    const BadValues bad = find_bad_values(DType::f32, std::as_bytes(std::span<const float>(memory.numbers)));
+    refuse(fmt::format("element {} is not finite and cannot be quantized", first * row_ + bad.first));
+  }
+
+  // Throws where the scale of a block cannot represent its numbers, or the search for it overflowed float32: the block
+  // would decode to non-finite numbers, or zeros.
+  void require_numbers(std::uint64_t first, std::size_t count, Memory& memory, const std::byte* blocks) const {
+    memory.decoded.resize(count * row_);
+    type_.decode(blocks, count * row_ / type_.elements, memory.decoded.data());
+    for (std::size_t begin = 0; begin < count * row_; begin += type_.elements) {
+      const auto numbers = std::span<const float>(memory.numbers).subspan(begin, type_.elements);
+      const auto decoded = std::span<const float>(memory.decoded).subspan(begin, type_.elements);
+      const bool finite = std::ranges::all_of(decoded, [](float number) { return std::isfinite(number); });
+      const float* const weights = importance_ ? weights_of(first + begin / row_) + begin % row_ : nullptr;
+      if (!finite || (weights != nullptr ? loses_all(numbers, decoded, weights) : loses_largest(numbers, decoded)))
+        refuse_block(first * row_ + begin, numbers, finite);
+    }
+  }
+
+  // All decoded numbers are zero, and some number that counts does not round to zero.
+  static bool loses_all(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
+    constexpr float kSmall = 0x1p-10F;
+    if (!std::ranges::all_of(decoded, [](float number) { return number == 0; })) return false;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (std::abs(numbers[i]) >= kSmall && weights[i] >= 1) return true;
+    }
+    return false;
+  }
+
+  // The largest number of a block becomes zero: the square of a nonzero float32 number can underflow.
+  static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
+    const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
+    return std::abs(*largest) > static_cast<float>(kLargestF16) &&
+           decoded[static_cast<std::size_t>(largest - numbers.begin())] == 0;
+  }
+
+  [[noreturn]] void refuse_block(std::uint64_t element, std::span<const float> numbers, bool finite) const {
+    const float largest = std::abs(std::ranges::max(numbers, {}, [](float number) { return std::abs(number); }));
+    refuse(fmt::format("block {} (from element {} on, the largest magnitude is {:g}) becomes {} in {}{}",
+                       element / type_.elements, element, largest, finite ? "zeros" : "numbers that are not finite",
+                       type_.name, importance_ ? ", with these weights of the importance matrix" : ""));
+  }
+
+  QuantizationError measure(std::size_t count, Memory& memory, const std::byte* blocks) const {
+    QuantizationError error;
+    memory.decoded.resize(row_);
+    for (std::size_t r = 0; r < count; ++r) {
+      type_.decode(blocks + r * row_bytes_, row_ / type_.elements, memory.decoded.data());
+      error.merge(measure_loss(memory.numbers.data() + r * row_, memory.decoded.data(), row_));
+    }
+    return error;
+  }
+
+  std::string name_;
+  BlobPtr elements_;
+  const BlockType& type_;
+  std::size_t row_;        // elements
+  std::size_t row_bytes_;  // of its blocks
+  std::uint64_t rows_;
+  Importance importance_;
+};
+
+}  // namespace
+
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance) {
+  return make_blocks(tensor.name, tensor.shape, type,
+                     BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance))));
+}
+
+// Decodes ggml's blocks when they are read.
+
 namespace {
 
 constexpr std::size_t kElements = 8192;  // decoded at a time, approximately; they fit the first-level cache

@@ -15,7 +15,7 @@
 #include "numeric/cast_kernels.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/scan.hpp"
-#include "views/block_size.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 namespace {

@@ -9,7 +9,7 @@
 #include <poise/tensor.hpp>
 
 #include "numeric/cast_kernels.hpp"
-#include "views/lossy_blob.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 

@@ -11,7 +11,7 @@
 
 #include "codec/affine.hpp"
 #include "numeric/scan.hpp"
-#include "views/value_rules.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {

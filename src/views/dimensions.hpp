@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include <poise/blob.hpp>
+
 #include "views/strided.hpp"
 
 namespace poise {
@@ -50,5 +52,18 @@ void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte*
 // elements of 1, 2, 4, 8 or 16 bytes.
 void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::size_t item, std::byte* to,
                   std::size_t to_stride);
+
+// stream_gather: strided elements of a blob that can only be read from front to back.
+
+// Elements that go to contiguous places, in row-major order.
+struct PlacedBox {
+  std::uint64_t position;  // of the first element in the blob
+  Dimensions dimensions;
+  std::byte* to;
+};
+
+// Copies the elements, of `item` bytes each, in one pass over the blob as far as its last element. Takes constant
+// memory. Throws what reading the blob throws. Requires: the elements are in the blob.
+void gather_from_stream(const Blob& blob, std::span<const PlacedBox> boxes, std::size_t item);
 
 }  // namespace poise

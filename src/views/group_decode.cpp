@@ -7,16 +7,15 @@
 #include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
-#include "io/lazy_value.hpp"
+#include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
 #include "numeric/integers.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_types.hpp"
-#include "views/block_size.hpp"
 #include "views/cast.hpp"
-#include "views/group_quantize.hpp"
+#include "views/computed_blob.hpp"
+#include "views/groups.hpp"
 #include "views/layout_type.hpp"
-#include "views/loaded_blob.hpp"
 
 namespace poise {
 namespace {

@@ -1,4 +1,4 @@
-#include "views/group_quantize.hpp"
+#include "views/groups.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,13 +15,12 @@
 #include <poise/error.hpp>
 
 #include "codec/quantize_kernels.hpp"
-#include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
+#include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
 #include "tensor/group_scheme.hpp"
-#include "views/block_size.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
-#include "views/lossy_blob.hpp"
 
 namespace poise {
 namespace {

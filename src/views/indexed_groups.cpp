@@ -2,7 +2,7 @@
 // the axis its group. Quantizers that order columns by their weight need it. Parts: data, scales, perhaps zeros, and
 //
 //   group_index   u32, one for each index along the axis: less than the number of groups
-#include "views/indexed_groups.hpp"
+#include "views/groups.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -13,10 +13,8 @@
 
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_types.hpp"
-#include "views/column_order.hpp"
-#include "views/group_quantize.hpp"
 #include "views/layout_type.hpp"
-#include "views/part_checks.hpp"
+#include "views/row_order.hpp"
 
 namespace poise {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <poise/error.hpp>
 
+#include "numeric/scan.hpp"
 #include "tensor/block_layout.hpp"
 
 namespace poise {
@@ -61,6 +62,76 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
     if (auto layout = type->read(tensor, name)) return std::move(*layout);
   }
   return TensorLayout::other(std::string(name));
+}
+
+namespace {
+
+// True when type and decoded size of a part are known.
+bool is_known(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
+
+}  // namespace
+
+void check_parts(const Tensor& tensor) {
+  const LayoutType& type = layout_type(tensor.layout);
+  if (type.check == nullptr) return;
+  if (!type.needs_known_parts || std::ranges::all_of(tensor.parts, is_known)) type.check(tensor);
+}
+
+void check_content(const Tensor& tensor) {
+  check_parts(tensor);
+  const LayoutType& type = layout_type(tensor.layout);
+  if (type.check_content != nullptr && std::ranges::all_of(tensor.parts, is_known)) type.check_content(tensor);
+}
+
+void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles) {
+  for (const std::string_view role : roles) {
+    if (tensor.part(role) == nullptr)
+      fail_parts(tensor, fmt::format("{} needs the part {}", tensor.layout.name(), role));
+  }
+  if (tensor.parts.size() == roles.size()) return;
+  fail_parts(tensor, fmt::format("{}: {} parts, expected {}", tensor.layout.name(), tensor.parts.size(), roles.size()));
+}
+
+void require_type(const Tensor& tensor, const Part& part, DType dtype) {
+  if (part.dtype != dtype)
+    fail_parts(tensor, fmt::format("{}: expected {}, found {}", part.role, to_string(dtype), part.type_name()));
+}
+
+void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements) {
+  const auto bytes = elements ? packed_bytes(part.dtype, *elements) : std::nullopt;
+  if (bytes == part.blob->size()) return;
+  fail_parts(tensor,
+             fmt::format("{}: expected {} elements of {}, found {} bytes", part.role,
+                         elements ? fmt::format("{}", *elements) : "too many", part.type_name(), part.blob->size()));
+}
+
+std::uint64_t positive_attribute(const Tensor& tensor, std::string_view key) {
+  const Value* value = tensor.attributes.find(key);
+  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  if (number == nullptr || *number == 0)
+    fail_parts(tensor, fmt::format("attribute {}: expected a positive integer", key));
+  return *number;
+}
+
+ValueRules value_rules(const Tensor& tensor, const Part& part) {
+  const LayoutType& layout = layout_type(tensor.layout);
+  return layout.value_rules != nullptr ? layout.value_rules(tensor, part) : ValueRules{part.dtype};
+}
+
+std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes) {
+  if (codes == ValueRules::ByteCodes::any) return std::nullopt;
+  return CodeFormat{4, codes == ValueRules::ByteCodes::unsigned4, false};
+}
+
+std::string bad_element(DType dtype, std::uint64_t element) {
+  return fmt::format("element {} is {}", element, bad_value_name(dtype));
+}
+
+std::optional<std::string> problem_with_last(ValueRules::LastHalf half, std::byte last) {
+  const unsigned high = std::to_integer<unsigned>(last) >> 4U;
+  if (half == ValueRules::LastHalf::used || high == 0) return std::nullopt;
+  if (half == ValueRules::LastHalf::unused) return "the unused half of the last byte is not zero";
+  return fmt::format("the high half of the last byte holds no code: expected 0, found {}", high);
 }
 
 }  // namespace poise

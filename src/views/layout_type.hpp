@@ -5,6 +5,10 @@
 // runtime/stored_form.cpp multiplies codes in their stored form.
 #pragma once
 
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,9 +19,59 @@
 #include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
 
-#include "views/value_rules.hpp"
+#include "codec/affine.hpp"
 
 namespace poise {
+
+// check_parts: checks that a tensor's parts have the types and sizes that its layout, attributes and shape require, and
+// that they agree.
+
+// Throws invalid_file (without path) naming tensor, part, what was expected and what was found. Reads no element, but
+// asks every part for its size; a compressed part without a size is decoded for that. Accepts unknown layouts, types
+// and encodings. Requires: a shape whose product fits 64 bits.
+void check_parts(const Tensor& tensor);
+
+// The same, and that parts do not contradict each other: an index names groups that there are. Reads such an index.
+void check_content(const Tensor& tensor);
+
+// Checks that several layouts share. Each throws invalid_file (without path) naming tensor and part.
+
+// Requires exactly these parts.
+void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles);
+// Requires that the part has that type.
+void require_type(const Tensor& tensor, const Part& part, DType dtype);
+// Requires that the part has that many elements of its type. Nothing stands for more than any part can have.
+void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements);
+// An attribute that is a positive integer.
+std::uint64_t positive_attribute(const Tensor& tensor, std::string_view key);
+
+// value_rules: which values a part may hold, given its type and its tensor's layout.
+
+struct BlockType;
+
+// What a check of a part's values depends on, besides the bytes.
+struct ValueRules {
+  enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
+  enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // one a byte, for codes of four bits
+
+  DType dtype = DType::unknown;
+  LastHalf last_half = LastHalf::used;
+  ByteCodes codes = ByteCodes::any;
+  const BlockType* blocks = nullptr;  // of a type that decodes
+
+  friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
+};
+
+// Of the tensor's layout.
+ValueRules value_rules(const Tensor& tensor, const Part& part);
+
+// Nothing for any codes.
+std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes);
+
+// "element 7 is not finite".
+std::string bad_element(DType dtype, std::uint64_t element);
+// What is wrong with the last byte of a part, if anything is.
+std::optional<std::string> problem_with_last(ValueRules::LastHalf half, std::byte last);
 
 // The comment of a column that may be null gives the default.
 struct LayoutType {

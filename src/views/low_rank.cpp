@@ -10,11 +10,11 @@
 
 #include <poise/error.hpp>
 
-#include "io/lazy_value.hpp"
 #include "io/read_fully.hpp"
+#include "io/threads.hpp"
 #include "numeric/strip_kernels.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
-#include "views/float_blob.hpp"
 
 namespace poise {
 namespace {

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "bytes/little_endian.hpp"
-#include "io/lazy_value.hpp"
+#include "io/threads.hpp"
 #include "numeric/float_formats.hpp"
-#include "views/block_size.hpp"
-#include "views/loaded_blob.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 namespace {

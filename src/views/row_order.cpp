@@ -1,7 +1,18 @@
 #include "views/row_order.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "tensor/block_layout.hpp"
+#include "views/dense.hpp"
+#include "views/layout_type.hpp"
+#include "views/mx.hpp"
+#include "views/strided.hpp"
 
 namespace poise {
 namespace {
@@ -62,6 +73,272 @@ std::optional<ReorderedRows> reordered_rows(const Blob& blob) {
   const auto* const reordered = dynamic_cast<const RowOrderBlob*>(&blob);
   if (reordered == nullptr) return std::nullopt;
   return reordered->rows();
+}
+
+namespace {
+
+// The elements of a row in that order, several in a byte.
+template <unsigned kBits>
+void take_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
+  constexpr unsigned kPerByte = 8 / kBits;
+  constexpr unsigned kMask = (1U << kBits) - 1;
+  for (std::byte& to : out) {
+    unsigned packed = 0;
+    for (unsigned i = 0; i < kPerByte; ++i) {
+      const std::uint32_t from = *order++;
+      packed |= (std::to_integer<unsigned>(row[from / kPerByte]) >> from % kPerByte * kBits & kMask) << i * kBits;
+    }
+    to = static_cast<std::byte>(packed);
+  }
+}
+
+// The same of whole bytes.
+void take_elements(const std::byte* row, std::size_t bytes, const std::uint32_t* order, std::span<std::byte> out) {
+  for (std::size_t i = 0; i < out.size(); i += bytes) std::memcpy(out.data() + i, row + *order++ * bytes, bytes);
+}
+
+class ColumnOrderBlob final : public Blob {
+ public:
+  ColumnOrderBlob(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order)
+      : rows_(std::move(rows)),
+        bits_(bits),
+        row_bytes_(static_cast<std::size_t>(columns * bits / 8)),
+        made_bytes_(order.size() * bits / 8),
+        order_(std::move(order)) {}
+
+  std::uint64_t size() const override { return row_bytes_ == 0 ? 0 : rows_->size() / row_bytes_ * made_bytes_; }
+  bool seekable() const override { return rows_->seekable(); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::vector<std::byte> row(row_bytes_);
+    std::vector<std::byte> made(made_bytes_);
+    while (!out.empty()) {
+      const auto skipped = static_cast<std::size_t>(offset % made_bytes_);
+      const std::size_t count = std::min(out.size(), made_bytes_ - skipped);
+      rows_->read(offset / made_bytes_ * row_bytes_, row);
+      const bool is_whole = count == made_bytes_;
+      take(row.data(), is_whole ? out.first(count) : std::span(made));
+      if (!is_whole) std::copy_n(made.data() + skipped, count, out.data());
+      offset += count;
+      out = out.subspan(count);
+    }
+  }
+
+ private:
+  void take(const std::byte* row, std::span<std::byte> out) const {
+    switch (bits_) {
+      case 2: return take_codes<2>(row, order_.data(), out);
+      case 4: return take_codes<4>(row, order_.data(), out);
+      case 8: return take_codes<8>(row, order_.data(), out);
+      default: return take_elements(row, bits_ / 8, order_.data(), out);
+    }
+  }
+
+  BlobPtr rows_;
+  unsigned bits_;
+  std::size_t row_bytes_;
+  std::size_t made_bytes_;
+  std::vector<std::uint32_t> order_;
+};
+
+}  // namespace
+
+BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order) {
+  return std::make_shared<ColumnOrderBlob>(std::move(rows), bits, columns, std::move(order));
+}
+
+namespace {
+
+bool has_whole_rows(const Tensor& tensor) {
+  if (tensor.layout == Layout::dense) return info(tensor.require("data").dtype).bits % 8 == 0;
+  if (block_type(tensor.layout) != nullptr) return blocks_along(tensor.layout) == BlocksAlong::rows;
+  return is_mxfp4(tensor);
+}
+
+// With other bytes.
+Part made(const Part& part, BlobPtr blob) {
+  Part result = part;
+  result.blob = std::move(blob);
+  result.digest = {};
+  return result;
+}
+
+bool is_stored_alike(const Tensor& tensor, const Tensor& other) {
+  return tensor.layout == other.layout && std::ranges::equal(tensor.parts, other.parts, {}, &Part::dtype, &Part::dtype);
+}
+
+// Which rows: the strides between them along each axis, and the first, count rows.
+struct RowPlaces {
+  Shape shape;
+  std::vector<std::uint64_t> strides;
+  std::uint64_t first = 0;
+};
+
+// These rows, as [shape..., columns] in the shape `as`.
+Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
+  check_parts(stack);
+  const std::uint64_t columns = stack.shape.size() == 2 ? 1 : stack.shape[2];
+  const std::uint64_t rows = stack.shape[0] * stack.shape[1];
+  const bool dense = stack.layout == Layout::dense;
+  Tensor result = stack;
+  if (stack.shape.size() > 2) as.push_back(columns);
+  result.shape = std::move(as);
+  result.parts.clear();
+  for (const Part& part : stack.parts) {
+    // Numbers one by one, so that a few of a row can be read; codes only as whole rows.
+    const std::uint64_t row_bytes = rows == 0 || columns == 0 ? 1 : part.blob->size() / rows;
+    const std::uint64_t item = dense ? info(part.dtype).bits / 8 : row_bytes;
+    if (item > UINT32_MAX)
+      throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} bytes are too long", stack.name, item));
+    Strided view = {.shape = places.shape,
+                    .strides = {},
+                    .offset = places.first * row_bytes,
+                    .item_bytes = static_cast<unsigned>(item)};
+    for (const std::uint64_t stride : places.strides)
+      view.strides.push_back(static_cast<std::int64_t>(stride * row_bytes));
+    if (dense) {
+      view.shape.push_back(columns);
+      view.strides.push_back(static_cast<std::int64_t>(item));
+    }
+    result.parts.push_back(made(part, make_strided_blob(part.blob, view)));
+  }
+  if (!is_mxfp4(stack)) return result;
+  return make_mxfp4(stack.name, result.shape, result.parts[0].blob, result.parts[1].blob);
+}
+
+}  // namespace
+
+Tensor dense_numbers(const Tensor& tensor) {
+  if (!has_float_elements(tensor))
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("tensor {}: it is stored as {}, expected numbers", tensor.name, storage_name(tensor)));
+  return make_dense_tensor(tensor);
+}
+
+Tensor with_whole_rows(const Tensor& tensor) { return has_whole_rows(tensor) ? tensor : dense_numbers(tensor); }
+
+Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step) {
+  const std::uint64_t rows = stack.shape[1];
+  return rows_of(stack, {{rows / step}, {step}, matrix * rows + first}, {rows / step});
+}
+
+Tensor interleaved(const Tensor& stack, std::uint64_t turns) {
+  const auto [count, rows] = std::pair(stack.shape[0] / turns, stack.shape[1]);
+  return rows_of(stack, {{count, rows, turns}, {turns * rows, 1, rows}}, {count, rows * turns});
+}
+
+Tensor stacked(const std::vector<Tensor>& tensors) {
+  const bool alike = std::ranges::all_of(tensors, [&](const Tensor& tensor) {
+    return has_whole_rows(tensor) && !is_mxfp4(tensor) && is_stored_alike(tensor, tensors.front());
+  });
+  if (!alike) {
+    std::vector<Tensor> numbers;
+    std::ranges::transform(tensors, std::back_inserter(numbers), dense_numbers);
+    const bool common =
+        std::ranges::all_of(numbers, [&](const Tensor& tensor) { return is_stored_alike(tensor, numbers.front()); });
+    for (Tensor& tensor : numbers) {
+      if (!common) tensor = make_dense(tensor.name, tensor.shape, DType::f32, dense_blob(tensor, DType::f32));
+    }
+    return stacked(numbers);
+  }
+  Tensor result = tensors.front();
+  result.shape = {tensors.size()};
+  for (const std::uint64_t length : tensors.front().shape) result.shape.push_back(length);
+  for (std::size_t i = 0; i < result.parts.size(); ++i) {
+    std::vector<BlobPtr> blobs;
+    for (const Tensor& tensor : tensors) {
+      check_parts(tensor);
+      blobs.emplace_back(tensor.parts[i].blob);
+    }
+    result.parts[i] = made(result.parts[i], make_joined_blob(std::move(blobs)));
+  }
+  return result;
+}
+
+namespace {
+
+class JoinedBlob final : public Blob {
+ public:
+  explicit JoinedBlob(std::vector<BlobPtr> blobs) : blobs_(std::move(blobs)) {
+    for (const BlobPtr& blob : blobs_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + blob->size());
+  }
+
+  std::uint64_t size() const override { return ends_.back(); }
+  bool seekable() const override {
+    return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
+  }
+  // That of the blobs if they agree and no blob ends within it.
+  std::uint64_t grain() const override {
+    const std::uint64_t grain = blobs_.front()->grain();
+    return std::ranges::all_of(blobs_,
+                               [&](const BlobPtr& blob) { return blob->grain() == grain && blob->size() % grain == 0; })
+               ? grain
+               : 1;
+  }
+  bool decodable() const override {
+    return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->decodable(); });
+  }
+
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    const auto i = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
+    return blobs_[i]->stored_byte(offset - (i == 0 ? 0 : ends_[i - 1]));
+  }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    auto i = static_cast<std::size_t>(std::ranges::upper_bound(ends_, offset) - ends_.begin());
+    while (!out.empty()) {
+      const std::uint64_t begin = i == 0 ? 0 : ends_[i - 1];
+      const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), ends_[i] - offset));
+      if (bytes > 0) blobs_[i]->read(offset - begin, out.first(bytes));
+      offset += bytes;
+      out = out.subspan(bytes);
+      ++i;
+    }
+  }
+
+  std::unique_ptr<BlobStream> stream() const override { return std::make_unique<Stream>(blobs_); }
+
+ private:
+  // Streams the blobs in turn, for blobs that cannot seek.
+  class Stream final : public BlobStream {
+   public:
+    explicit Stream(const std::vector<BlobPtr>& blobs) : blobs_(blobs) {}
+    std::size_t read(std::span<std::byte> out) override {
+      while (next_ < blobs_.size() || current_) {
+        if (!current_) current_ = blobs_[next_++]->stream();
+        if (const std::size_t count = current_->read(out); count > 0 || out.empty()) return count;
+        current_.reset();
+      }
+      return 0;
+    }
+
+   private:
+    const std::vector<BlobPtr>& blobs_;
+    std::size_t next_ = 0;
+    std::unique_ptr<BlobStream> current_;
+  };
+
+  std::vector<BlobPtr> blobs_;
+  std::vector<std::uint64_t> ends_;
+};
+
+// Where one range of a file holds the blobs in order.
+std::optional<StoredRange> one_range(const std::vector<BlobPtr>& blobs) {
+  auto all = blobs.front()->raw();
+  for (std::size_t i = 1; i < blobs.size() && all; ++i) {
+    const auto next = blobs[i]->raw();
+    if (!next || next->source != all->source || next->offset != all->offset + all->length) return std::nullopt;
+    all->length += next->length;
+  }
+  return all;
+}
+
+}  // namespace
+
+BlobPtr make_joined_blob(std::vector<BlobPtr> blobs) {
+  if (blobs.size() == 1) return std::move(blobs.front());
+  if (const auto range = one_range(blobs)) return make_source_blob(range->source, range->offset, range->length);
+  return std::make_shared<JoinedBlob>(std::move(blobs));
 }
 
 }  // namespace poise

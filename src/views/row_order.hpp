@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <poise/blob.hpp>
+#include <poise/tensor.hpp>
 
 namespace poise {
 
@@ -48,5 +50,42 @@ struct ReorderedRows {
 
 // Nothing for a blob that reorder_rows() did not make.
 std::optional<ReorderedRows> reordered_rows(const Blob& blob);
+
+// column_order: rows whose columns are in another order.
+
+// Rows whose i-th element is element order[i] of a row of `rows`, which has `columns` of them without gaps. Computed
+// when read. Requires: the order names columns; elements are of whole bytes, or of 2 or 4 bits, low bits of a byte
+// first; the blob is whole rows, and rows are whole bytes, in the order, too.
+BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
+
+// rows: tensors made of the rows of stacks, computed when they are read.
+//
+// A stack is [matrices, rows, columns], or [vectors, rows]: rows of one number.
+
+// The elements as a dense tensor of element_type(). Throws invalid_file (without path) if they are no numbers.
+Tensor dense_numbers(const Tensor& tensor);
+
+// The tensor itself if each row is a run of whole bytes (numbers, blocks along rows, MXFP4), else dense_numbers().
+Tensor with_whole_rows(const Tensor& tensor);
+
+// The functions below throw invalid_file (without path) for parts that do not fit the shape.
+
+// Every step-th row of a matrix, from `first` on, in the layout of the stack. Requires: with_whole_rows() made the
+// stack; its rows are a multiple of `step`.
+Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step);
+
+// [n * turns, rows, columns] as [n, rows * turns, columns]: rows of `turns` neighbours by turns. Requires:
+// with_whole_rows() made the stack; its matrices are a multiple of `turns`.
+Tensor interleaved(const Tensor& stack, std::uint64_t turns);
+
+// [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or
+// float32. Throws what dense_numbers() throws. Requires: one tensor or more, all of the same shape.
+Tensor stacked(const std::vector<Tensor>& tensors);
+
+// joined: concatenates blobs.
+
+// All bytes of the first blob, then of the second, and so on. A range of their file if they are contiguous there.
+// Requires: at least one blob; their total size fits 64 bits.
+BlobPtr make_joined_blob(std::vector<BlobPtr> blobs);
 
 }  // namespace poise

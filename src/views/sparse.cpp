@@ -11,10 +11,11 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/function_ref.hpp"
+#include "io/threads.hpp"
 #include "numeric/integers.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
-#include "views/loaded_blob.hpp"
 
 namespace poise {
 namespace {
@@ -362,6 +363,122 @@ SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t 
 
 BlobPtr widen_indices(const std::string& tensor, const Part& part) {
   return std::make_shared<WidenedIndices>(fmt::format("tensor {}: {}", tensor, part.role), part.blob, part.dtype);
+}
+
+// From sparse to dense: zeros and the stored elements, a piece at a time.
+
+namespace {
+
+// The elements of a validated tensor, by cell.
+class Entries {
+ public:
+  explicit Entries(const Tensor& tensor) : values_(tensor.require("values").blob), entries_(sparse_entries(tensor)) {}
+
+  const std::byte* value(const SparseEntry& entry, std::uint64_t width) const {
+    return values_.bytes().data() + entry.place * width;
+  }
+
+  // Those with cells in [begin, end).
+  std::span<const SparseEntry> between(std::uint64_t begin, std::uint64_t end) const {
+    const auto first = std::ranges::lower_bound(entries_, begin, {}, &SparseEntry::cell);
+    const auto last = std::ranges::lower_bound(entries_, end, {}, &SparseEntry::cell);
+    return {first, last};
+  }
+
+ private:
+  LoadedBlob values_;
+  std::vector<SparseEntry> entries_;
+};
+
+class DensifiedBlob final : public Blob {
+ public:
+  DensifiedBlob(const Tensor& tensor, std::uint64_t width)
+      : tensor_(tensor), width_(width), size_(tensor.elements() * width) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    const auto entries = entries_.get([this] { return std::make_shared<const Entries>(tensor_); });
+    std::ranges::fill(out, std::byte{0});
+    const std::uint64_t end = offset + out.size();
+    for (const SparseEntry& entry : entries->between(offset / width_, (end + width_ - 1) / width_)) {
+      const std::uint64_t begin_byte = std::max(entry.cell * width_, offset);
+      const std::uint64_t end_byte = std::min(entry.cell * width_ + width_, end);
+      std::copy_n(entries->value(entry, width_) + (begin_byte - entry.cell * width_), end_byte - begin_byte,
+                  out.begin() + static_cast<std::ptrdiff_t>(begin_byte - offset));
+    }
+    if (end == size_) entries_.release();
+  }
+
+ private:
+  Tensor tensor_;
+  std::uint64_t width_;
+  std::uint64_t size_;
+  LazyValue<const Entries> entries_;
+};
+
+}  // namespace
+
+BlobPtr densify(const Tensor& tensor) {
+  const Part& values = tensor.require("values");
+  if (values.dtype == DType::unknown || info(values.dtype).bits % 8 != 0) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: values of type {} cannot be made dense", tensor.name, values.type_name()));
+  }
+  const auto bytes = packed_bytes(values.dtype, tensor.elements());
+  if (!bytes)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("tensor {}: shape {} is too large to be made dense", tensor.name, to_string(tensor.shape)));
+  if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read would check it
+  return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
+}
+
+// The stored elements of sparse tensors, by cell.
+
+namespace {
+
+void load_rows(const Tensor& tensor, std::vector<SparseEntry>& entries) {
+  const Part& indices_part = tensor.require("indices");
+  const LoadedBlob indices(indices_part.blob);
+  const Part& indptr_part = tensor.require("indptr");
+  const LoadedBlob indptr(indptr_part.blob);
+  visit_integer(indices_part.dtype, [&](auto zero) {
+    using Column = decltype(zero);
+    for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
+      const std::uint64_t end = indptr.index_at(indptr_part.dtype, row + 1);
+      for (std::uint64_t i = indptr.index_at(indptr_part.dtype, row); i < end; ++i)
+        entries.push_back({row * tensor.shape[1] + indices.index_at<Column>(i), i});
+    }
+  });
+}
+
+void load_coordinates(const Tensor& tensor, std::vector<SparseEntry>& entries) {
+  const Part& part = tensor.require("coords");
+  const LoadedBlob coords(part.blob);
+  visit_integer(part.dtype, [&](auto zero) {
+    using Coordinate = decltype(zero);
+    const std::uint64_t count = coords.bytes().size() / sizeof(Coordinate) / tensor.shape.size();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      std::uint64_t cell = 0;
+      for (std::size_t d = 0; d < tensor.shape.size(); ++d)
+        cell = cell * tensor.shape[d] + coords.index_at<Coordinate>(d * count + i);
+      entries.push_back({cell, i});
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<SparseEntry> sparse_entries(const Tensor& tensor) {
+  validate_sparse(tensor, sparse_rules(tensor));
+  std::vector<SparseEntry> entries;
+  if (tensor.layout == Layout::sparse_csr) {
+    load_rows(tensor, entries);
+  } else {
+    load_coordinates(tensor, entries);
+  }
+  if (!std::ranges::is_sorted(entries, {}, &SparseEntry::cell)) std::ranges::sort(entries, {}, &SparseEntry::cell);
+  return entries;
 }
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-#include "views/stream_gather.hpp"
+#include "views/dimensions.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,10 +16,10 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "views/byte_swap.hpp"
+#include "tensor/block_layout.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dimensions.hpp"
-#include "views/loaded_blob.hpp"
-#include "views/stream_gather.hpp"
+#include "views/integer_blobs.hpp"
 
 namespace poise {
 namespace {
@@ -437,6 +439,24 @@ std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item
 
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout) {
   return make_byte_swapped_blob(gathered(std::move(blob), layout), layout.swapped);
+}
+
+Tensor transposed(Tensor tensor) {
+  const std::size_t last = tensor.shape.size() - 1;
+  Shape shape = tensor.shape;
+  std::swap(shape[last - 1], shape[last]);
+  if (const BlockType* blocks = block_type(tensor.layout)) {
+    const bool columns = blocks_along(tensor.layout) == BlocksAlong::columns;
+    tensor.layout = block_layout(*blocks, columns ? BlocksAlong::rows : BlocksAlong::columns);
+    tensor.shape = shape;
+    return tensor;
+  }
+  const Part& data = tensor.require("data");
+  const unsigned item = info(data.dtype).bits / 8;
+  std::vector<std::int64_t> strides = row_major_strides(tensor.shape, item);
+  std::swap(strides[last - 1], strides[last]);
+  return make_dense(tensor.name, shape, data.dtype,
+                    make_strided_blob(data.blob, {.shape = shape, .strides = std::move(strides), .item_bytes = item}));
 }
 
 }  // namespace poise

@@ -34,4 +34,10 @@ std::vector<std::int64_t> column_major_strides(const Shape& shape, unsigned item
 // Requires: as many strides as dimensions; item_bytes > 0.
 BlobPtr make_strided_blob(BlobPtr blob, const Strided& layout);
 
+// transposed: a matrix, or each of a stack, with its rows as columns.
+
+// Elements of a dense matrix move when read; blocks keep their bytes and run the other way. Requires: a matrix or
+// several that are dense, of whole bytes, or a matrix of blocks.
+Tensor transposed(Tensor tensor);
+
 }  // namespace poise

@@ -1,4 +1,4 @@
-#include "bytes/ascii.hpp"
+#include "bytes/utf8.hpp"
 
 #include <cctype>
 

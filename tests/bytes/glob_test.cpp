@@ -1,4 +1,4 @@
-#include "bytes/glob.hpp"
+#include "patterns/glob.hpp"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "bytes/regex.hpp"
+#include "patterns/regex.hpp"
 
 #include <string>
 #include <vector>

@@ -8,8 +8,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "bytes/key_set.hpp"
-
 namespace poise {
 namespace {
 

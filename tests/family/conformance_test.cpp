@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "family/families.hpp"
-#include "family/tiny_llama.hpp"
 #include "support/directories.hpp"
 
 namespace poise {

@@ -1,6 +1,6 @@
 // gpt-oss's experts, stacked and separate. How they are stored: modeling_gpt_oss.py of transformers,
 // conversion/gpt_oss.py of llama.cpp.
-#include "family/gpt_oss_experts.hpp"
+#include "family/expert_stacks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

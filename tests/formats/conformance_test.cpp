@@ -13,7 +13,7 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
-#include "formats/not_a_model.hpp"
+#include "formats/input.hpp"
 #include "io/lookalikes.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"

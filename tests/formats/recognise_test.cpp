@@ -11,7 +11,7 @@
 #include <poise/error.hpp>
 
 #include "formats/format.hpp"
-#include "formats/not_a_model.hpp"
+#include "formats/input.hpp"
 #include "support/directories.hpp"
 #include "support/zip_file.hpp"
 

@@ -15,8 +15,8 @@
 
 #include <poise/error.hpp>
 
-#include "io/holes.hpp"
-#include "pack/hashing_sink.hpp"
+#include "io/file_descriptor.hpp"
+#include "pack/writer_digests.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 

@@ -1,4 +1,4 @@
-#include "io/file_tail.hpp"
+#include "io/in_place.hpp"
 
 #include <gtest/gtest.h>
 

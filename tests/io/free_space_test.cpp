@@ -1,4 +1,4 @@
-#include "io/free_space.hpp"
+#include "io/file_descriptor.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/in_order.hpp"
+#include "io/threads.hpp"
 
 #include <atomic>
 #include <chrono>

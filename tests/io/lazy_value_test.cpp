@@ -1,4 +1,4 @@
-#include "io/lazy_value.hpp"
+#include "io/threads.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "io/spliced_source.hpp"
+#include "io/source_range.hpp"
 
 #include <gtest/gtest.h>
 

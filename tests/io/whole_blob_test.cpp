@@ -1,4 +1,4 @@
-#include "io/whole_blob.hpp"
+#include "io/read_fully.hpp"
 
 #include <gtest/gtest.h>
 

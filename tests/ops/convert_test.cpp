@@ -10,7 +10,7 @@
 #include <poise/error.hpp>
 #include <poise/verify.hpp>
 
-#include "io/free_space.hpp"
+#include "io/file_descriptor.hpp"
 #include "support/directories.hpp"
 #include "views/dense.hpp"
 

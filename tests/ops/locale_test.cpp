@@ -12,7 +12,7 @@
 #include <poise/format.hpp>
 
 #include "jinja/template.hpp"
-#include "numeric/shortest.hpp"
+#include "numeric/float_formats.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"

@@ -1,5 +1,5 @@
 // Counts worked out by hand: every element of LossyBytes loses its own value.
-#include "ops/measured_losses.hpp"
+#include "ops/conversion.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include "support/directories.hpp"
 #include "views/codebook.hpp"
 #include "views/dense.hpp"
-#include "views/indexed_groups.hpp"
+#include "views/groups.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,5 @@
 // What is wrong with scales, codes and other values, in parts made here.
-#include "ops/verify_values.hpp"
+#include "ops/verify_part.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -24,7 +24,7 @@
 #include "family/families.hpp"
 #include "formats/format.hpp"
 #include "support/directories.hpp"
-#include "tokenizer/files/tokenizer_json.hpp"
+#include "tokenizer/files/files.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"

@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"

@@ -1,4 +1,4 @@
-#include "pack/crc32c.hpp"
+#include "pack/digest.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,6 @@
 
 #include <poise/error.hpp>
 
-#include "pack/deflate.hpp"
 #include "pack/zip_writer.hpp"
 #include "support/bytes.hpp"
 #include "support/zip_file.hpp"

@@ -1,4 +1,4 @@
-#include "pack/zstd_seekable.hpp"
+#include "pack/zstd.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,11 +17,11 @@
 #include "codec/block_type.hpp"
 #include "kernels/activation.hpp"
 #include "support/units.hpp"
-#include "views/block_quantize.hpp"
+#include "views/blocks.hpp"
 #include "views/cast.hpp"
 #include "views/dense.hpp"
 #include "views/row_order.hpp"
-#include "views/transposed.hpp"
+#include "views/strided.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,5 @@
 // Ranks in threads of one process, which sum at a barrier, against the whole model.
-#include "runtime/ranks.hpp"
+#include "runtime/transformer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,6 @@
 
 #include "family/config_json.hpp"
 #include "family/families.hpp"
-#include "runtime/transformer.hpp"
 #include "support/errors.hpp"
 
 namespace poise {

@@ -8,8 +8,8 @@
 #include <poise/session.hpp>
 #include <poise/values.hpp>
 
-#include "runtime/draft.hpp"
 #include "runtime/random_model.hpp"
+#include "runtime/speculation.hpp"
 #include "support/errors.hpp"
 
 namespace poise {

@@ -1,5 +1,5 @@
 // Weights in their stored form against the numbers of views/, which tests/views/ hold to numbers written by hand.
-#include "runtime/stored_form.hpp"
+#include "runtime/matrix.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -10,13 +10,12 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/matrix.hpp"
 #include "support/units.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/block_scaled.hpp"
 #include "views/codebook.hpp"
 #include "views/dense.hpp"
-#include "views/indexed_groups.hpp"
+#include "views/groups.hpp"
 
 namespace poise {
 namespace {

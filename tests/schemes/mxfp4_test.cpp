@@ -1,5 +1,5 @@
 // MXFP4 folded and written back. What the parts are: convert_moe_packed_tensors() of transformers.
-#include "schemes/mxfp4.hpp"
+#include "schemes/scheme.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,6 @@
 #include <poise/format.hpp>
 #include <poise/values.hpp>
 
-#include "schemes/scheme.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"
 #include "tensor/mx_scheme.hpp"

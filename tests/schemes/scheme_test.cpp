@@ -8,8 +8,7 @@
 
 #include <poise/error.hpp>
 
-#include "schemes/floats.hpp"
-#include "schemes/write_compressed.hpp"
+#include "schemes/make_tensors.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/cast.hpp"
 #include "views/dense.hpp"

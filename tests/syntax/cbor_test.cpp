@@ -9,7 +9,6 @@
 
 #include "support/bytes.hpp"
 #include "support/cbor_notation.hpp"
-#include "syntax/cbor_encoder.hpp"
 
 namespace poise::cbor {
 namespace {

@@ -1,5 +1,5 @@
 // Stacked matrices compared with the same matrices by themselves, and what no block can hold.
-#include "views/block_quantize.hpp"
+#include "views/blocks.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "codec/block_type.hpp"
 #include "support/errors.hpp"
-#include "views/lossy_blob.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,5 @@
 // Expected bytes are written down by hand.
-#include "views/byte_swap.hpp"
+#include "views/integer_blobs.hpp"
 
 #include <gtest/gtest.h>
 

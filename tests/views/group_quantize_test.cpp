@@ -1,5 +1,5 @@
-// Expected codes, scales and zero points are worked out by hand from the rule in group_quantize.hpp.
-#include "views/group_quantize.hpp"
+// Expected codes, scales and zero points are worked out by hand from the rule in groups.hpp.
+#include "views/groups.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "support/errors.hpp"
 #include "tensor/group_scheme.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
-#include "views/lossy_blob.hpp"
 
 namespace poise {
 namespace {

@@ -1,5 +1,5 @@
 // Expected bytes are written down by hand.
-#include "views/joined.hpp"
+#include "views/row_order.hpp"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,6 @@
 #include "codec/block_type.hpp"
 #include "support/directories.hpp"
 #include "tensor/block_layout.hpp"
-#include "views/check_parts.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

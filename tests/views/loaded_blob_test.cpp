@@ -1,4 +1,4 @@
-#include "views/loaded_blob.hpp"
+#include "views/computed_blob.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,6 +1,6 @@
 // Blocks worked out by hand from ggml's layout (docs/formats/gguf.md): byte i has neighbour i in its low half, 16 + i
 // in its high half.
-#include "views/mx_blocks.hpp"
+#include "views/mx.hpp"
 
 #include <gtest/gtest.h>
 

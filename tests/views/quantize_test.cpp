@@ -1,5 +1,5 @@
 // Expected codes are computed by hand from docs/formats/alt.md, or by the plain formulas next to them.
-#include "views/quantize.hpp"
+#include "views/affine.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,10 +14,9 @@
 
 #include "codec/affine.hpp"
 #include "support/errors.hpp"
-#include "views/affine.hpp"
 #include "views/checked_values.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
-#include "views/lossy_blob.hpp"
 
 namespace poise {
 namespace {

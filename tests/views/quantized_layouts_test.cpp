@@ -10,9 +10,9 @@
 #include <poise/error.hpp>
 
 #include "support/errors.hpp"
-#include "views/check_parts.hpp"
 #include "views/dense.hpp"
-#include "views/indexed_groups.hpp"
+#include "views/groups.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise {
 namespace {

@@ -1,4 +1,4 @@
-#include "views/raised_integers.hpp"
+#include "views/integer_blobs.hpp"
 
 #include <gtest/gtest.h>
 

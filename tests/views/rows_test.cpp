@@ -1,5 +1,5 @@
 // Rows of stacks. Expected numbers are counted by hand: number i of a stack is i.
-#include "views/rows.hpp"
+#include "views/row_order.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 #include "support/errors.hpp"
 #include "tensor/block_layout.hpp"
-#include "views/mx_blocks.hpp"
-#include "views/transposed.hpp"
+#include "views/mx.hpp"
+#include "views/strided.hpp"
 
 namespace poise {
 namespace {

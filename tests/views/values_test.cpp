@@ -11,7 +11,7 @@
 #include <poise/stored_type.hpp>
 
 #include "support/errors.hpp"
-#include "views/quantize.hpp"
+#include "views/affine.hpp"
 
 namespace poise {
 namespace {

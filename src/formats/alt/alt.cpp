@@ -1,11 +1,10 @@
-#include "formats/alt/alt.hpp"
+#include "formats/registry.hpp"
 
 #include <algorithm>
 
 #include "bytes/little_endian.hpp"
+#include "formats/alt/alt.hpp"
 #include "formats/alt/layout.hpp"
-#include "formats/alt/read.hpp"
-#include "formats/alt/write.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {

@@ -1,12 +1,31 @@
-// ALT ("Altiera") model files: version 2, and its predecessor version 1. docs/formats/alt.md describes both.
+// Reads both versions of ALT.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "formats/format.hpp"
 
-namespace poise {
+namespace poise::alt {
 
-// They share the extension .alt; writing a file of that name means version 2.
-extern const Format kAltV2;
-extern const Format kAltV1;
+Model read_v2(const Input& input, const ReadOptions& options);
+Model read_v1(const Input& input, const ReadOptions& options);
 
-}  // namespace poise
+// Sets config.vocab_size, which the files do not store: the embedding's rows or, without an embedding, the number of
+// tokens.
+void set_vocab_size(Model& model);
+
+// Writes both versions of ALT.
+
+void write_v2(const Model& model, Output& output, const WriteOptions& options);
+void write_v1(const Model& model, Output& output, const WriteOptions& options);
+
+// The files that these would write. Throw the same errors.
+FilePlan plan_v2(const Model& model, const WriteOptions& options);
+FilePlan plan_v1(const Model& model, const WriteOptions& options);
+
+// What the written file loses, one sentence each.
+std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options);
+std::vector<std::string> losses_v1(const Model& model, const WriteOptions& options);
+
+}  // namespace poise::alt

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <poise/error.hpp>
 #include <poise/model.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "formats/alt/dialect.hpp"
 #include "formats/alt/layout.hpp"
 
 namespace poise::alt {
@@ -73,5 +77,46 @@ class FileReader {
   Dialect dialect_;
   Padding padding_ = Padding::any;
 };
+
+// Walks through an ALT file, from the first section to the end marker.
+
+// Calls `read` for each section with the reader past its size; `read` leaves the reader past the section's padding.
+// Sections come in the order of `order`, each at most once; a missing one gives a warning. Then checks the end marker
+// of `end_bytes` (4 or 8; the other width gives a warning), and the end of the file.
+void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,
+                   const std::function<void(Section section, const OpenSection& open)>& read);
+
+// Readings: tries several ways to read the same bytes until one fits exactly.
+
+// Calls `read(reading, progress)` for the readings in turn, each from the same place, and returns the result of the
+// first that does not throw invalid_file. `read` counts in `progress` how many records it understood. Padding that is
+// not zero may be part of a record that a reading missed, so readings with clean padding come first. If none fits,
+// throws the error of the reading that understood most: most records, then the furthest byte, then the first.
+template <typename Reading, typename Read>
+auto read_first_that_fits(FileReader& reader, std::span<const Reading> readings, Read&& read) {
+  const FileReader::Mark mark = reader.mark();
+  std::optional<Error> closest;
+  std::pair<std::uint64_t, std::uint64_t> furthest;
+  for (const FileReader::Padding padding : {FileReader::Padding::clean, FileReader::Padding::any}) {
+    closest.reset();
+    for (const Reading& reading : readings) {
+      std::uint64_t progress = 0;
+      try {
+        reader.rewind(mark);
+        reader.require_padding(padding);
+        auto result = read(reading, progress);
+        reader.require_padding(FileReader::Padding::any);
+        return result;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::invalid_file) throw;
+        const std::pair reached{progress, error.offset().value_or(0)};
+        if (closest && reached <= furthest) continue;
+        closest.emplace(error);
+        furthest = reached;
+      }
+    }
+  }
+  throw *closest;
+}
 
 }  // namespace poise::alt

@@ -10,8 +10,6 @@
 // alt.c orders the last four fields of version 2 differently: i32 head_size, f32 rms_norm_eps, rope_theta,
 // initializer_range. Both orders have the same length; the values decide: the bits of a usual float are never a usual
 // head size, nor the reverse.
-#include "formats/alt/parameters.hpp"
-
 #include <bit>
 #include <cmath>
 
@@ -20,7 +18,9 @@
 #include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
-#include "formats/refusal.hpp"
+#include "formats/alt/sections.hpp"
+#include "formats/losses.hpp"
+#include "model/card.hpp"
 
 namespace poise::alt {
 namespace {
@@ -167,6 +167,32 @@ std::int32_t prevailing_type(const Model& model) {
     if (dtype == DType::f32) floats += tensor.elements();
   }
   return spelling_in(kCodes, halves > floats ? DType::f16 : DType::f32).value();
+}
+
+namespace {
+
+// YYYY-MM-DD; of an ISO 8601 timestamp, the day.
+std::string read_date(FileReader& reader, std::string_view field) {
+  const std::uint64_t at = reader.bytes().position();
+  std::string text = reader.text(field);
+  const auto day = day_of(text);
+  if (!day || *day == text) return text;
+  reader.warn(field, "expected YYYY-MM-DD, found a timestamp", at);
+  return *day;
+}
+
+}  // namespace
+
+Card read_general(FileReader& reader) {
+  Card card;
+  card.model_type = reader.text("model_type");
+  card.base_model = reader.text("base_model");
+  card.author = reader.text("author");
+  card.created_at = read_date(reader, "created_at");
+  card.last_modified = read_date(reader, "last_modified");
+  card.license = reader.text("license");
+  card.uuid = reader.text("uuid");
+  return card;
 }
 
 }  // namespace poise::alt

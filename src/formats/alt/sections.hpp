@@ -1,17 +1,136 @@
-// Walks through an ALT file, from the first section to the end marker.
+// The general section of ALT v2: seven texts about the model.
 #pragma once
 
-#include <functional>
-#include <span>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
 
 #include "formats/alt/file_reader.hpp"
+#include "formats/alt/write_sections.hpp"
 
 namespace poise::alt {
 
-// Calls `read` for each section with the reader past its size; `read` leaves the reader past the section's padding.
-// Sections come in the order of `order`, each at most once; a missing one gives a warning. Then checks the end marker
-// of `end_bytes` (4 or 8; the other width gives a warning), and the end of the file.
-void read_sections(FileReader& reader, std::span<const Section> order, std::uint64_t end_bytes,
-                   const std::function<void(Section section, const OpenSection& open)>& read);
+// Requires: the reader is past section_size. Leaves it past the last field.
+Card read_general(FileReader& reader);
+
+// The parameters sections of both versions of ALT.
+
+// The section of a model without configuration: zeros.
+Config no_config();
+
+// Throws unsupported for a model whose configuration the sections cannot hold: of an unknown family, or with keys of
+// config.json that change the model.
+void require_held_config(const Model& model);
+
+// Throws unsupported if a reader would take the last four fields of a section of version 2 in another order. `config`:
+// the section's values.
+void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
+
+// Nothing when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last field.
+std::optional<Config> read_parameters_v2(FileReader& reader);
+
+// Version 1 stores the model type here, and the longest sequence.
+struct ParametersV1 {
+  std::string model_type;
+  std::optional<Config> config;
+  std::int32_t context_length = 0;
+  std::int32_t data_type = 0;
+  std::uint64_t data_type_at = 0;
+};
+ParametersV1 read_parameters_v1(FileReader& reader);
+
+// The data_type of version 1's section: float16 when most elements are.
+std::int32_t prevailing_type(const Model& model);
+
+// The tokenizer sections of both versions of ALT.
+
+// Reads the section to its end, padding included. Requires: the reader is past section_size. Nothing when the section
+// has no tokens and no ids: a model without vocabulary.
+std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
+std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
+
+// The type of a token of version 1, which stores none, by its text and its vocabulary's ids.
+TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
+
+// The score that is written for a token. Throws unsupported for NaN, which readers reject.
+float written_score(const Vocabulary& vocabulary, std::size_t id);
+
+// The tensors sections of both versions of ALT: metadata, then data, tensor by tensor. Skips data without reading it.
+
+// Reads the fields into a model. Requires: the reader is past section_size. Leaves it past the last tensor.
+void read_tensors_v2(FileReader& reader, const SourcePtr& source, Model& model);
+void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
+
+// Tensor roles: a tensor's place in a model in ALT's terms, by its name ("Per-Tensor Metadata" of the specification of
+// version 2).
+//
+// Names are Hugging Face's for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
+
+// The numbers are those of the file.
+enum class Component : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
+enum class LayerPart : std::int32_t {
+  other = -1,
+  weight = 0,
+  self_attn = 1,
+  mlp = 2,
+  input_layernorm = 3,
+  post_attention_layernorm = 4
+};
+enum class Projection : std::int32_t {
+  other = -1,
+  none = 0,
+  q_proj = 1,
+  k_proj = 2,
+  v_proj = 3,
+  o_proj = 4,
+  gate_proj = 5,
+  up_proj = 6,
+  down_proj = 7
+};
+
+struct TensorRole {
+  Component component = Component::other;
+  std::int32_t block = -1;  // layer number for Component::layers, else -1
+  LayerPart layer = LayerPart::other;
+  Projection projection = Projection::other;
+
+  bool known() const;  // ALT has numbers for the name
+  friend bool operator==(const TensorRole&, const TensorRole&) = default;
+};
+
+TensorRole role_from_name(std::string_view name);
+
+// The tensors in canonical order; then those with other names, in file order.
+std::vector<const Tensor*> in_canonical_order(const Model& model);
+
+// Hints: four numbers with which an ALT v2 file repeats information in a tensor's name.
+
+struct Hints {
+  std::int32_t component_type = -1;
+  std::int32_t block_index =
+      0;  // layer; -1 embed_tokens, -2 lm_head, -3 norm, -4 and below for other tensors outside layers
+  std::int32_t layer_type = -1;
+  std::int32_t projection_type = -1;
+};
+
+constexpr std::int32_t kFirstOtherBlock = -4;
+
+// The hints for a name. `other_block` is the block_index of a tensor outside the layers that has no number of its own.
+Hints hints_from_role(const TensorRole& role, std::int32_t other_block);
+
+// True for the tensors that `unique_count` counts, outside the layers.
+bool is_unique(const TensorRole& role);
+
+// How many layers, and how many tensors outside them, the names imply.
+struct BlockCounts {
+  std::int64_t blocks = 0;
+  std::int64_t unique = 0;
+  friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
+};
+BlockCounts count_blocks(const Model& model);
 
 }  // namespace poise::alt

@@ -7,7 +7,7 @@
 //
 // Also read, in this order of preference: version 2 without seq_len; version 2 with tokens as alt.c of January 2025
 // writes them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
-#include "formats/alt/tokens.hpp"
+#include "formats/alt/sections.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "bytes/ascii.hpp"
-#include "formats/alt/readings.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/alt/file_reader.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 

@@ -1,10 +1,7 @@
-// A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an
-// i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp describes the sections.
-//
-// alt.c's sizes count only the fields, the tokenizer's without the token ids; its start marker has size 8.
 #include "formats/alt/write_sections.hpp"
 
 #include <array>
+#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,13 +9,46 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "bytes/utf8.hpp"
 #include "formats/alt/layout.hpp"
-#include "formats/alt/parameters.hpp"
-#include "formats/alt/tokens.hpp"
+#include "formats/alt/sections.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::alt {
+
+void SectionWriter::i32(std::string_view field, std::int64_t value) {
+  if (value < INT32_MIN || value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
+  fields_.i32(static_cast<std::int32_t>(value));
+}
+
+void SectionWriter::count(std::string_view field, std::uint64_t value) {
+  if (value > INT32_MAX) refuse(field, fmt::format("{} does not fit the format's 32 bits", value));
+  fields_.i32(static_cast<std::int32_t>(value));
+}
+
+void SectionWriter::text_length(std::string_view field, std::string_view value) {
+  if (value.size() > INT32_MAX)
+    refuse(field, fmt::format("{} bytes of text do not fit the format's 32-bit length", value.size()));
+  if (value.find('\0') != std::string_view::npos) refuse(field, "the text holds a NUL byte");
+  if (!is_utf8(value)) refuse(field, "the text is not UTF-8");
+  fields_.i32(static_cast<std::int32_t>(value.size()));
+}
+
+void SectionWriter::text(std::string_view field, std::string_view value) {
+  text_length(field, value);
+  text_bytes(value);
+}
+
+void SectionWriter::refuse(std::string_view field, std::string_view problem) const {
+  throw Error(ErrorKind::unsupported, fmt::format("alt: {}: {}: {}", section_, field, problem));
+}
+
+// A file of version 2 begins with i64 start marker, i64 section_size, i32 version 2, i32 alignment, and ends with an
+// i64 marker; one of version 1 begins and ends with an i32 marker. layout.hpp describes the sections.
+//
+// alt.c's sizes count only the fields, the tokenizer's without the token ids; its start marker has size 8.
+
 namespace {
 
 constexpr std::array<CardField, 7> kCardFields = {{
@@ -202,6 +232,52 @@ void FileWriter::write(Sink& sink, const std::optional<Tensors>& tensors, const 
   write_before_tensors(sink);
   if (tensors) tensors->section.write(sink, tensors->counts, progress);
   write_end(sink, form_);
+}
+
+namespace {
+
+constexpr std::string_view kName = "alt.c";
+constexpr std::size_t kMaxTokens = 32000;  // of its C reader
+
+[[noreturn]] void refuse(std::string_view problem) {
+  throw Error(ErrorKind::unsupported, fmt::format("dialect {}: {}", kName, problem));
+}
+
+void require_loadable(const Model& model) {
+  if (!model.config) refuse("its reader needs a configuration, and the model has none");
+  if (model.config->hidden_act.empty()) refuse("its reader refuses an empty hidden_act");
+  if (!model.vocabulary) refuse("its reader needs a vocabulary, and the model has none");
+  const Vocabulary& vocabulary = *model.vocabulary;
+  if (vocabulary.size() == 0 || vocabulary.size() > kMaxTokens)
+    refuse(fmt::format("its reader takes 1 to {} tokens, the vocabulary has {}", kMaxTokens, vocabulary.size()));
+  std::unordered_set<std::string_view> texts;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.text(id).empty()) refuse(fmt::format("its reader refuses empty texts, and token {} is empty", id));
+    if (!texts.insert(vocabulary.text(id)).second)
+      refuse(fmt::format("its reader refuses texts that come twice, and token {} does", id));
+  }
+}
+
+}  // namespace
+
+bool is_for_alt_c(const WriteOptions& options) {
+  if (!options.dialect) return false;
+  if (*options.dialect == kName) return true;
+  throw Error(ErrorKind::bad_argument, fmt::format("alt has no dialect \"{}\"; there is: {}", *options.dialect, kName));
+}
+
+void write_alt_c(const Model& model, Sink& sink) {
+  require_held_config(model);
+  require_loadable(model);
+  FileWriter(model, kVersion2AltC).write(sink, std::nullopt, {});
+}
+
+std::vector<std::string> unknown_to_alt_c(const Card& card) {
+  std::vector<std::string> names;
+  for (const CardField& field : card_fields()) {
+    if ((card.*field.text).empty()) names.emplace_back(field.name);
+  }
+  return names;
 }
 
 }  // namespace poise::alt

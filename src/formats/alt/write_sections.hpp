@@ -1,21 +1,79 @@
-// ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
+// SectionWriter: the fields of one ALT section, checked against their widths.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/model.hpp>
 #include <poise/progress.hpp>
 
-#include "formats/alt/dialect.hpp"
-#include "formats/alt/section_writer.hpp"
-#include "formats/alt/write_tensors.hpp"
+#include "bytes/byte_writer.hpp"
+#include "formats/alt/layout.hpp"
+#include "formats/format.hpp"
+#include "io/sink.hpp"
 
 namespace poise::alt {
+
+class SectionWriter {
+ public:
+  // `section` begins every error: "parameters".
+  explicit SectionWriter(std::string section) : section_(std::move(section)) {}
+
+  // These throw unsupported, naming section and field, for a value that does not fit int32, and for a negative count.
+  void i32(std::string_view field, std::int64_t value);
+  void count(std::string_view field, std::uint64_t value);
+  void i64(std::uint64_t value) { fields_.u64(value); }
+  void f32(float value) { fields_.f32(value); }
+  void flag(bool value) { fields_.u8(value ? 1 : 0); }
+  // Length and bytes. Throws unsupported for invalid UTF-8, a NUL, and a length that does not fit int32.
+  void text(std::string_view field, std::string_view value);
+  // The two halves of text(), for records that store them apart.
+  void text_length(std::string_view field, std::string_view value);
+  void text_bytes(std::string_view value) { fields_.text(value); }
+
+  const ByteWriter& fields() const { return fields_; }
+
+ private:
+  [[noreturn]] void refuse(std::string_view field, std::string_view problem) const;
+
+  std::string section_;
+  ByteWriter fields_;
+};
+
+// The tensors section of both versions: counts, then metadata and data, tensor by tensor, in canonical order.
+
+class TensorsSection {
+ public:
+  // Makes the fields before a tensor's data. Their length must not depend on the scale, since finding it may take a
+  // pass over the data. Throws unsupported for a tensor that the format cannot hold.
+  using Header = std::function<SectionWriter(const Tensor& tensor, const Affine& affine)>;
+
+  // `tensors` is in the order of the file. Throws what `header` throws. Requires: the tensors outlive this.
+  TensorsSection(std::vector<const Tensor*> tensors, Header header);
+
+  // Dimensions of all tensors.
+  std::uint64_t shape_count() const { return dimensions_; }
+
+  // Of the whole section.
+  std::uint64_t bytes(const SectionWriter& counts) const;
+
+  void write(Sink& sink, const SectionWriter& counts, const Progress& progress) const;
+
+ private:
+  std::vector<const Tensor*> tensors_;
+  Header header_;
+  std::uint64_t bytes_ = 0;       // of all tensors: metadata and data
+  std::uint64_t data_bytes_ = 0;  // of these, data
+  std::uint64_t dimensions_ = 0;
+};
+
+// ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
 
 // A text of the general section.
 struct CardField {
@@ -84,5 +142,17 @@ class FileWriter {
   SectionWriter tokenizer_;
   std::uint64_t id_bytes_ = 0;  // bytes of ids in the tokenizer section
 };
+
+// The dialect of alt.c: as its Python converter writes it, so that its C reader loads it. Only metadata, no tensors.
+
+// Throws bad_argument for an unknown dialect, listing the known ones.
+bool is_for_alt_c(const WriteOptions& options);
+
+// Throws unsupported for what the C reader rejects: no configuration, no vocabulary or one of more than 32000 tokens,
+// and empty or repeated tokens.
+void write_alt_c(const Model& model, Sink& sink);
+
+// The empty texts of the general section: written as "unknown", since the C reader rejects empty texts.
+std::vector<std::string> unknown_to_alt_c(const Card& card);
 
 }  // namespace poise::alt

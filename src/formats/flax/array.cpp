@@ -1,4 +1,4 @@
-#include "formats/flax/array.hpp"
+#include "formats/flax/flax.hpp"
 
 #include <array>
 

@@ -1,6 +1,209 @@
-#include "formats/flax/flax.hpp"
+#include "formats/registry.hpp"
 
-#include "formats/flax/read.hpp"
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/flax/flax.hpp"
+#include "io/source_range.hpp"
+#include "syntax/element_value.hpp"
+#include "views/row_order.hpp"
+
+namespace poise::flax {
+namespace {
+
+using msgpack::Item;
+using msgpack::Kind;
+using msgpack::Tree;
+
+constexpr std::size_t kMostNameBytes = 4096;
+constexpr std::string_view kRootName = "tensor";  // of an array that is the whole file
+constexpr std::string_view kParameters = "params";
+
+class FileReader {
+ public:
+  explicit FileReader(const Input& input)
+      : source_(input.source), range_(*source_, SourceRange::Records::scattered), tree_(range_, "flax") {
+    model_.origin = {input.path, "flax", source_->size(), {input.path}};
+  }
+
+  Model read() {
+    find_arrays();
+    if (holds_[Tree::kRoot] == Holds::no_array) tree_.fail("", "there is no array: this is not a file of Flax", 0);
+    if (const auto parameters = only_parameters()) {
+      set_attribute("flax.root", std::string(kParameters), tree_[*parameters].begin);
+      is_rooted_ = true;
+      walk_map(Tree::kRoot, "", *parameters);
+    } else {
+      walk(Tree::kRoot, "");
+    }
+    model_.attributes = Attributes::from_unique(std::move(attributes_));
+    return std::move(model_);
+  }
+
+ private:
+  enum class Holds : char { no_array, arrays, is_array };
+
+  // What each item holds. From the last one on, so that those inside come first.
+  void find_arrays() {
+    holds_.resize(tree_.size(), Holds::no_array);
+    for (Tree::Index i = tree_.size(); i-- > 0;) {
+      const Item& item = tree_[i];
+      if (item.kind == Kind::extension && item.type == kArray) holds_[i] = Holds::is_array;
+      if (item.kind != Kind::map && item.kind != Kind::array) continue;
+      for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j)) {
+        if (holds_[j] != Holds::no_array) holds_[i] = Holds::arrays;
+      }
+      if (item.kind == Kind::map && tree_.find(i, kChunked)) holds_[i] = Holds::is_array;
+    }
+  }
+
+  // The value of "params" if only this key has arrays, in a map: their names need no prefix.
+  std::optional<Tree::Index> only_parameters() const {
+    if (tree_[Tree::kRoot].kind != Kind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
+    const auto parameters = tree_.find(Tree::kRoot, kParameters);
+    if (!parameters || tree_[*parameters].kind != Kind::map || holds_[*parameters] != Holds::arrays)
+      return std::nullopt;
+    for (Tree::Index i = Tree::kRoot + 1; i < tree_.after(Tree::kRoot); i = tree_.after(i + 1)) {
+      if (i + 1 != *parameters && holds_[i + 1] != Holds::no_array) return std::nullopt;
+    }
+    return parameters;
+  }
+
+  std::string joined(const std::string& prefix, const std::string& name, std::uint64_t at) {
+    std::string result = prefix.empty() ? name : prefix + "." + name;
+    if (result.size() > kMostNameBytes)
+      tree_.fail("", fmt::format("a name has {} bytes, at most {} are read", result.size(), kMostNameBytes), at,
+                 ErrorKind::unsupported);
+    tree_.charge(tree_.budget().take_text(result.size()), at);
+    return result;
+  }
+
+  void walk(Tree::Index i, const std::string& name) {
+    const Item& item = tree_[i];
+    if (holds_[i] == Holds::is_array) return add(i, name.empty() ? std::string(kRootName) : name);
+    if (holds_[i] == Holds::no_array) return set_attribute(name, value_of(i, name), item.begin);
+    if (item.kind == Kind::map) return walk_map(i, name, std::nullopt);
+    std::size_t number = 0;
+    for (Tree::Index j = i + 1; j < tree_.after(i); j = tree_.after(j))
+      walk(j, joined(name, std::to_string(number++), tree_[j].begin));
+  }
+
+  // `unnamed`: the value whose key is left out of names.
+  void walk_map(Tree::Index map, const std::string& name, std::optional<Tree::Index> unnamed) {
+    for (Tree::Index i = map + 1; i < tree_.after(map); i = tree_.after(i + 1))
+      walk(i + 1, unnamed == i + 1 ? name : joined(name, tree_.text(i), tree_[i].begin));
+  }
+
+  void set_attribute(const std::string& name, Value value, std::uint64_t at) {
+    tree_.charge(tree_.budget().take_text(name.size()), at);
+    if (!names_.insert(name).second) tree_.fail(name, "the name comes twice", at);
+    attributes_.emplace_back(name, std::move(value));
+  }
+
+  Value value_of(Tree::Index i, const std::string& name) {
+    return tree_.value(i, [&](const Item& item) -> Value {
+      if (item.type == kComplex) return complex_value(item, name);
+      if (item.type == kScalar) return scalar_value(item, name);
+      const std::vector<std::byte> bytes = read_all(*make_source_blob(source_, item.content, item.argument));
+      return Attributes{{"extension", std::int64_t{item.type}}, {"bytes", Value::Bytes(bytes)}};
+    });
+  }
+
+  Value complex_value(const Item& item, const std::string& name) {
+    msgpack::Reader in(range_, context(name), item.content, item.content + item.argument);
+    const Item pair = in.next();
+    const bool is_pair = pair.kind == Kind::array && pair.argument == 2;
+    Value::Array parts;
+    for (int i = 0; is_pair && i < 2; ++i) {
+      const Item part = in.next();
+      if (part.kind == Kind::real) parts.emplace_back(std::bit_cast<double>(part.argument));
+    }
+    if (parts.size() != 2 || in.remaining() > 0) in.fail("complex number", "expected two real numbers", item.begin);
+    return parts;
+  }
+
+  Value scalar_value(const Item& item, const std::string& name) {
+    const Array array = read_array(range_, context(name), item);
+    const auto dtype = array.dtype();
+    std::array<std::byte, 16> element;
+    if (dtype && array.shape.empty() && array.bytes <= element.size()) {
+      const auto bytes = std::span(element).first(static_cast<std::size_t>(array.bytes));
+      source_->read(array.begin, bytes);
+      if (auto value = element_value(*dtype, bytes)) return *std::move(value);
+    }
+    tree_.fail(name, fmt::format("a scalar of {} with the shape {} is not read", array.type, to_string(array.shape)),
+               item.begin, ErrorKind::unsupported);
+  }
+
+  static std::string context(const std::string& name) { return name.empty() ? "flax" : "flax: " + name; }
+
+  // Tensors.
+  void add(Tree::Index i, const std::string& name) {
+    if (tree_[i].kind == Kind::map) {
+      const ChunkedArray chunked = read_chunked(tree_, i, range_, name);
+      std::vector<BlobPtr> blobs;
+      for (const Array& chunk : chunked.chunks) blobs.push_back(make_source_blob(source_, chunk.begin, chunk.bytes));
+      return add(chunked.array, name, make_joined_blob(std::move(blobs)));
+    }
+    const Array array = read_array(range_, context(name), tree_[i]);
+    add(array, name, make_source_blob(source_, array.begin, array.bytes));
+  }
+
+  void add(const Array& array, const std::string& name, BlobPtr elements) {
+    const auto dtype = array.dtype();
+    if (!dtype) {
+      model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", name, array.why_no_number()),
+                                 source_->name(), array.at});
+      return;
+    }
+    if (model_.find(name) != nullptr) tree_.fail(name, "the name comes twice", array.at);
+    Tensor tensor = make_dense(name, array.shape, *dtype, std::move(elements));
+    if (is_rooted_) {
+      tree_.charge(tree_.budget().take_text(kParameters.size() + 1 + name.size()), array.at);
+      tensor.file_name = std::make_shared<const std::string>(fmt::format("{}.{}", kParameters, name));
+    }
+    model_.add(std::move(tensor));
+  }
+
+  SourcePtr source_;
+  SourceRange range_;
+  Tree tree_;
+  Model model_;
+  std::vector<Holds> holds_;
+  bool is_rooted_ = false;  // the names in the file begin with kParameters
+  std::vector<Attributes::Entry> attributes_;
+  std::unordered_set<std::string> names_;  // of attributes
+};
+
+}  // namespace
+
+bool is_flax(const Input& input) {
+  constexpr std::size_t kMostItems = 1000;
+  if (!input.source) return false;
+  const SourceRange range(*input.source, SourceRange::Records::scattered);
+  try {
+    msgpack::Reader in(range, "flax", 0, range.size());
+    if (in.next().kind != Kind::map) return false;
+    if (in.next().kind != Kind::text) return false;
+    for (std::size_t i = 0; i < kMostItems; ++i) {
+      const Item item = in.next();
+      if (item.kind != Kind::extension || item.type != kArray) continue;
+      msgpack::Reader array(range, "flax", item.content, item.content + item.argument);
+      const Item parts = array.next();
+      return parts.kind == Kind::array && parts.argument == 3;
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io) throw;
+  }
+  return false;
+}
+
+Model read(const Input& input, const ReadOptions&) { return FileReader(input).read(); }
+
+}  // namespace poise::flax
 
 namespace poise {
 

@@ -1,10 +1,58 @@
-// Parameters of Flax (docs/formats/flax.md): flax_model.msgpack.
+// Reads what flax.serialization.to_bytes() writes: one MessagePack item, nested maps with arrays in them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <poise/dtype.hpp>
+#include <poise/source.hpp>
+#include <poise/tensor.hpp>
+
 #include "formats/format.hpp"
+#include "syntax/msgpack.hpp"
 
-namespace poise {
+namespace poise::flax {
 
-extern const Format kFlax;
+// True for a map with an array among its first items.
+bool is_flax(const Input& input);
 
-}  // namespace poise
+Model read(const Input& input, const ReadOptions& options);
+
+// Arrays as flax.serialization packs them (docs/formats/flax.md): the content of an extension, which is MessagePack
+// again: [shape, name of the element type, bytes of the elements in row-major order].
+
+// Types of extensions.
+inline constexpr std::int8_t kArray = 1;
+inline constexpr std::int8_t kComplex = 2;  // a Python complex: [real, imaginary]
+inline constexpr std::int8_t kScalar = 3;   // a NumPy scalar: an array without dimensions
+
+// The key that makes of a map an array in chunks.
+inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
+
+struct Array {
+  Shape shape;
+  std::string type;  // as NumPy names it: "float32"
+  std::uint64_t at = 0;
+  std::uint64_t begin = 0;  // of the elements, in the file
+  std::uint64_t bytes = 0;
+
+  // Nothing: Poise has no such type.
+  std::optional<DType> dtype() const;
+  std::string why_no_number() const;
+};
+
+// Throws invalid_file for an extension that holds something else, and for elements that are not as many as the shape
+// gives. `context` begins the messages.
+Array read_array(const ByteRange& range, const std::string& context, const msgpack::Item& extension);
+
+// A map with kChunked: "shape", a map of "0", "1", ... to lengths, and "chunks", such a map of arrays of one dimension,
+// which hold the elements one after the other. Throws invalid_file.
+struct ChunkedArray {
+  Array array;  // of all; its bytes are in the chunks
+  std::vector<Array> chunks;
+};
+ChunkedArray read_chunked(const msgpack::Tree& tree, msgpack::Tree::Index map, const ByteRange& range,
+                          const std::string& context);
+
+}  // namespace poise::flax

@@ -12,11 +12,10 @@
 #include "family/check.hpp"
 #include "formats/gguf/architectures.hpp"
 #include "formats/gguf/changes.hpp"
-#include "formats/gguf/limits.hpp"
-#include "syntax/value_number.hpp"
+#include "formats/gguf/header.hpp"
+#include "syntax/element_value.hpp"
 #include "views/dense.hpp"
 #include "views/strided.hpp"
-#include "views/transposed.hpp"
 
 namespace poise::gguf {
 namespace {
@@ -138,7 +137,7 @@ class Reading {
     const std::uint64_t experts = pair.left->shape[0];
     if (experts != pair.right->shape[0] || experts > kMaxExperts)
       return fault(fmt::format("{}: lora_b is {} and lora_a is {}, expected as many experts in both, at most {}", name,
-                               to_string(pair.left->shape), to_string(pair.right->shape), kMaxExperts));
+                               poise::to_string(pair.left->shape), poise::to_string(pair.right->shape), kMaxExperts));
     if (base_ != nullptr && known.change != Change::stacked)
       return fault(fmt::format("{}: the model has no such stack of matrices", name));
     for (std::uint64_t i = 0; i < experts; ++i) {

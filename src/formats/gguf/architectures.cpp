@@ -6,8 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "formats/gguf/architectures/rows.hpp"
-
 namespace poise::gguf {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "formats/gguf/audit.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
 #include "io/source_range.hpp"
-#include "model/unknown.hpp"
+#include "model/card.hpp"
 #include "model/unused_bytes.hpp"
 #include "tensor/block_layout.hpp"
 

@@ -1,4 +1,4 @@
-#include "formats/gguf/edit.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,16 +23,13 @@
 #include "bytes/utf8.hpp"
 #include "formats/edited_beginning.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/key_types.hpp"
 #include "formats/gguf/key_values.hpp"
-#include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
-#include "formats/gguf/read.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "io/source_range.hpp"
-#include "numeric/shortest.hpp"
-#include "syntax/value_number.hpp"
+#include "numeric/float_formats.hpp"
+#include "syntax/element_value.hpp"
 
 namespace poise::gguf {
 namespace {

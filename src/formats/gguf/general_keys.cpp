@@ -9,15 +9,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/front_matter.hpp"
 #include "formats/gguf/metadata.hpp"
-#include "syntax/value_number.hpp"
-#include "tokenizer/tokens/end_tokens.hpp"
+#include "syntax/element_value.hpp"
 #include "tokenizer/tokens/sampling_keys.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::gguf {
 namespace {

@@ -1,16 +1,11 @@
-#include "formats/gguf/gguf.hpp"
+#include "formats/registry.hpp"
 
 #include <algorithm>
 
 #include "formats/gguf/adapter.hpp"
-#include "formats/gguf/audit.hpp"
-#include "formats/gguf/edit.hpp"
+#include "formats/gguf/gguf.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/imatrix.hpp"
-#include "formats/gguf/limits.hpp"
-#include "formats/gguf/list_keys.hpp"
-#include "formats/gguf/read.hpp"
-#include "formats/gguf/write.hpp"
+#include "formats/gguf/metadata.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {

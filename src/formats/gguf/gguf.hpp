@@ -1,10 +1,105 @@
-// GGUF: the files of llama.cpp and what is built on it.
+// Importance matrices: how much the output of a model depends on each column of its matrices, as measured by
+// llama-imatrix.
+//
+// GGUF: tensors "<name>.in_sum2" [matrices, columns] and "<name>.counts" [matrices]. The older format: i32 entries; for
+// each i32 length, name, i32 calls, i32 values, f32 values; newer ones end with i32 chunks, i32 length, data set.
+// Source: llama.cpp's tools/imatrix, v0.5.0.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/model.hpp>
+#include <poise/value.hpp>
+
 #include "formats/format.hpp"
+#include "formats/gguf/architectures.hpp"
+#include "formats/gguf/general_keys.hpp"
+#include "formats/gguf/hyperparameters.hpp"
+#include "formats/gguf/key_values.hpp"
+#include "formats/importance_matrix.hpp"
 
-namespace poise {
+namespace poise::gguf {
 
-extern const Format kGguf;
+class ImatrixFile final : public ImportanceMatrix {
+ public:
+  // Throws what open_importance_matrix() throws.
+  explicit ImatrixFile(const std::filesystem::path& path);
 
-}  // namespace poise
+  std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
+                                                    std::size_t columns, std::size_t matrices = 1) const override;
+
+  // What llama-quantize records of it in its files: "quantize.imatrix.file" without directories, "dataset",
+  // "entries_count", "chunks_count".
+  const Attributes& provenance() const override { return provenance_; }
+
+ private:
+  void read_gguf(const std::filesystem::path& path);
+  void read_older(const std::filesystem::path& path);
+  void add(std::string name, std::vector<float> weights);
+
+  void tell(std::string_view dataset, std::uint64_t chunks);
+
+  std::string path_;
+  Attributes provenance_;
+  std::map<std::string, std::shared_ptr<const std::vector<float>>, std::less<>> weights_;  // by GGUF's names
+};
+
+std::unique_ptr<const ImportanceMatrix> read_imatrix(const std::filesystem::path& path);
+
+// Reads GGUF: versions 1 to 3, either byte order, whole or split into several files.
+
+Model read(const Input& input, const ReadOptions& options);
+
+// From "model-00002-of-00003.gguf" the name of another part of the same model. Nothing if the name is not a part's, or
+// has the wrong number.
+std::string split_name(const std::string& prefix, std::uint64_t number, std::uint64_t count);
+std::optional<std::string> split_prefix(const std::string& name, std::uint64_t number, std::uint64_t count);
+
+// Writes GGUF version 3, as llama.cpp loads it.
+
+// True if llama.cpp stores this matrix of the model transposed.
+bool transposes(const Model& model, std::string_view tensor);
+
+// For a model, true for the numbers that llama.cpp computes with in float32: norms, other vectors and biases of models
+// that it knows. Codes and float64 stay.
+std::function<bool(const Tensor& tensor)> stored_as_f32(const Model& model);
+
+std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options);
+
+// Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata.
+
+struct WrittenMetadata {
+  KeyValues entries;
+  std::vector<std::string> losses;  // what they leave out, one sentence each
+};
+
+// `hyperparameters`: those of the architecture. `file_type`: llama.cpp's number for the types of most tensors, if it
+// has one. `tensors`: all of the file.
+WrittenMetadata metadata_of(const Model& model, const Architecture* architecture,
+                            const Hyperparameters& hyperparameters, std::optional<std::uint32_t> file_type,
+                            const std::vector<CountedTensor>& tensors);
+
+// Edits the metadata of a GGUF file.
+
+// An existing key keeps its type, and the text must be a value of it; a new one gets the type that llama.cpp requires,
+// or text. Other entries keep their bytes. If the new header ends within the old one's padding, writes the bytes that
+// differ; else writes a new file, to which the kernel copies the tensors, and replaces the old one. Throws bad_argument
+// for a part of a split model other than the first.
+std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& changes);
+
+// What llama.cpp rejects in a GGUF file that Poise reads, and bytes that no reader looks at.
+
+// Warnings for every file of a split model: tensors that share an offset or are out of the header's order; names with
+// control characters; bytes that belong to no tensor; padding that is not zero; tensors of unknown types. Throws what
+// reading the headers throws. Requires: the files have been read.
+std::vector<Finding> audit(const Input& input, const Model& model);
+
+}  // namespace poise::gguf

@@ -10,11 +10,10 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/key_set.hpp"
+#include "bytes/text_table.hpp"
 #include "bytes/utf8.hpp"
-#include "formats/gguf/limits.hpp"
 #include "model/limits.hpp"
-#include "numeric/shortest.hpp"
+#include "numeric/float_formats.hpp"
 
 namespace poise::gguf {
 namespace {

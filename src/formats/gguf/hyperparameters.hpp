@@ -1,19 +1,113 @@
-// Hyperparameters: keys of config.json as GGUF's entries and tensors, both ways.
+// What reading and writing hyperparameters share: keys that both handle themselves, and look-ups.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include <poise/model.hpp>
+#include <poise/value.hpp>
 
 #include "formats/gguf/architectures.hpp"
 #include "formats/gguf/changes.hpp"
-#include "formats/gguf/entries.hpp"
-#include "formats/gguf/rope_factors.hpp"
+#include "formats/gguf/key_values.hpp"
 
 namespace poise::gguf {
+
+inline constexpr std::string_view kCausal = "attention.causal";
+inline constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+inline constexpr std::string_view kSlidingWindow = "attention.sliding_window";
+inline constexpr std::string_view kAttentionFactor = "rope.scaling.attn_factor";
+inline constexpr std::string_view kPlainFactor =
+    "attn_factor";  // in rope_scaling: that key, where it is not a part of what a type computes
+inline constexpr std::string_view kOldFactor = "rope.scale_linear";  // rope.scaling.factor in files of 2023
+inline constexpr std::string_view kOriginalLength = "rope.scaling.original_context_length";
+inline constexpr std::string_view kRotating = "rope.dimension_count";
+inline constexpr std::string_view kSliding = "sliding_attention";
+inline constexpr std::string_view kFull = "full_attention";
+inline constexpr double kClose = 1e-6;       // numbers that differ only by rounding to float32
+inline constexpr double kUsualScalar = 256;  // the default of query_pre_attn_scalar in Gemma 2 and 3
+
+// Keys of rope_scaling, for the types that llama.cpp computes from them.
+inline constexpr std::array kScalingKeys = std::to_array<KeyRow>({
+    {"rope.scaling.factor", "factor", KeyRow::Kind::number},
+    {kOriginalLength, "original_max_position_embeddings"},
+    {"rope.scaling.yarn_ext_factor", "extrapolation_factor", KeyRow::Kind::number},
+    {"rope.scaling.yarn_attn_factor", "attention_factor", KeyRow::Kind::number},
+    {"rope.scaling.yarn_beta_fast", "beta_fast", KeyRow::Kind::number},
+    {"rope.scaling.yarn_beta_slow", "beta_slow", KeyRow::Kind::number},
+});
+
+// llama.cpp requires them in every file.
+inline constexpr std::array<std::string_view, 5> kRequired = {"context_length", "embedding_length", "block_count",
+                                                              "feed_forward_length", "attention.head_count"};
+
+inline std::vector<KeyRow> rows_of(const Architecture& architecture) {
+  std::vector<KeyRow> rows(architecture.keys.begin(), architecture.keys.end());
+  for (const KeyRow& row : architecture.shared_keys) {
+    if (std::ranges::find(architecture.keys, row.gguf, &KeyRow::gguf) == architecture.keys.end()) rows.push_back(row);
+  }
+  return rows;
+}
+
+inline std::uint64_t integer(const Value* value) {
+  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  return number == nullptr ? 0 : *number;
+}
+
+inline const std::string* text(const Value* value) { return value == nullptr ? nullptr : value->get_if<std::string>(); }
+inline const Attributes* map_in(const Value* value) { return value == nullptr ? nullptr : value->get_if<Attributes>(); }
+
+inline Value as_value(const FixedKey& fixed) {
+  if (const auto* truth = std::get_if<bool>(&fixed.value)) return Value(*truth);
+  if (const auto* word = std::get_if<std::string_view>(&fixed.value)) return Value(*word);
+  return Value();
+}
+
+inline bool fits(const Value& value, KeyRow::Kind kind) {
+  return kind == KeyRow::Kind::integer ? value.get_if<std::uint64_t>() != nullptr : value.get_if<double>() != nullptr;
+}
+
+// Factors of rotary embeddings: llama.cpp divides each frequency by one, and stores them as tensors. transformers
+// computes them from `rope_scaling` of type llama3, or lists them there for type longrope.
+
+// One for each rotated pair of a head; empty if there are none.
+struct RopeFactors {
+  std::vector<float> every;           // rope_freqs.weight
+  std::vector<float> long_contexts;   // rope_factors_long.weight
+  std::vector<float> short_contexts;  // rope_factors_short.weight
+};
+
+struct RopeFactorRow {
+  std::string_view gguf;  // the tensor
+  std::vector<float> RopeFactors::*factors;
+  bool for_any_context;
+};
+// Null if there is no such tensor.
+const RopeFactorRow* rope_factor_row(std::string_view gguf);
+std::span<const RopeFactorRow> rope_factor_rows();
+
+// The factors of rope_scaling of type llama3 for the frequencies theta^(-2 i / rotating); empty for invalid numbers.
+std::vector<float> llama3_factors(const Attributes& scaling, double theta, std::uint64_t rotating);
+
+// The rope_scaling that is equivalent to rope_freqs.weight: that of Llama 3.1 to 3.3 if it matches, else a longrope
+// with one list for all contexts. Nothing for factors of 1.
+std::optional<Attributes> scaling_of(const std::vector<float>& factors, double theta, std::uint64_t positions);
+
+// The attention scale of longrope for a model extended from `original` positions.
+double longrope_attention(double positions, double original);
+
+Value list_of(const std::vector<float>& numbers);
+// Empty for anything else than a list of numbers.
+std::vector<float> floats_in(const Value* list);
+
+// Hyperparameters: keys of config.json as GGUF's entries and tensors, both ways.
 
 // The architecture of a file whose general.architecture is `name`, or null.
 const Architecture* architecture_in(const Entries& entries, std::string_view name);

@@ -1,4 +1,4 @@
-#include "formats/gguf/imatrix.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Metadata in the form of a GGUF header, built entry by entry.
+// Entries of metadata; readers take the ones that they understand.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/value.hpp>
 
@@ -13,6 +14,31 @@
 #include "formats/gguf/header.hpp"
 
 namespace poise::gguf {
+
+class Entries {
+ public:
+  // Requires: the key is not there. Returns the value until entries change.
+  const Value& add(std::string key, Value value) { return list_.emplace_back(std::move(key), std::move(value)).second; }
+
+  // Null if it was never added, or has been taken.
+  const Value* find(std::string_view key) const;
+  // The value of an integer that is not negative; 0 for everything else.
+  std::uint64_t number(std::string_view key) const;
+
+  std::optional<Value> take(std::string_view key);
+  std::optional<std::string> take_text(std::string_view key);
+  // A number of 31 bits; does not take other values.
+  std::optional<std::int64_t> take_number(std::string_view key);
+
+  // The remaining entries, in order.
+  std::vector<Attributes::Entry>& rest() { return list_; }
+  const std::vector<Attributes::Entry>& rest() const { return list_; }
+
+ private:
+  std::vector<Attributes::Entry> list_;
+};
+
+// Metadata in the form of a GGUF header, built entry by entry.
 
 // The type of a value, and of its items if it is an array.
 struct EntryType {
@@ -57,5 +83,17 @@ class KeyValues {
   ByteWriter out_;
   std::set<std::string, std::less<>> keys_;
 };
+
+// The types that llama.cpp requires of its metadata keys, for new keys. Source: src/llama-arch.cpp and
+// src/llama-model.cpp of llama.cpp v0.5.0, which rejects files with other types.
+
+// For a hyperparameter, by the name after the architecture's and its dot; nothing if unknown.
+std::optional<EntryType> hyperparameter_type(std::string_view name);
+
+// For a key by the name after "general.".
+std::optional<EntryType> general_key_type(std::string_view name);
+
+// For a key of the vocabulary, by the name after "tokenizer.ggml.".
+std::optional<EntryType> vocabulary_key_type(std::string_view name);
 
 }  // namespace poise::gguf

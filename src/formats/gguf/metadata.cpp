@@ -4,6 +4,8 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,11 +13,12 @@
 #include <poise/error.hpp>
 
 #include "family/config_json.hpp"
-#include "formats/gguf/file_types.hpp"
+#include "formats/gguf/header.hpp"
 #include "formats/gguf/key_values.hpp"
-#include "formats/gguf/limits.hpp"
+#include "formats/gguf/types.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
+#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/gguf/texts.hpp"
 
@@ -170,6 +173,26 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });
   model.origin.attribute_types = std::move(types_);
+}
+
+namespace {
+
+std::string type_name(const MetadataValue& value) {
+  if (value.type() != ValueType::array) return std::string(to_string(value.type()));
+  return fmt::format("{}[{}]", to_string(value.item_type()), value.count());
+}
+
+}  // namespace
+
+std::vector<MetadataKey> list_keys(const Input& input) {
+  const SourceRange range(*input.source);
+  HeaderReader header(range);
+  std::vector<MetadataKey> keys;
+  header.metadata([&](std::string_view key, MetadataValue& value) {
+    std::string type = type_name(value);
+    keys.push_back({std::string(key), std::move(type), value.tree()});
+  });
+  return keys;
 }
 
 }  // namespace poise::gguf

@@ -11,10 +11,11 @@
 
 #include <poise/model.hpp>
 
+#include "formats/format.hpp"
 #include "formats/gguf/architectures.hpp"
-#include "formats/gguf/entries.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/hyperparameters.hpp"
+#include "formats/gguf/key_values.hpp"
 
 namespace poise::gguf {
 
@@ -73,5 +74,10 @@ class Metadata {
   std::map<std::string, std::string> types_;  // of entries for which Poise would write other types
   std::shared_ptr<Tokens> tokens_;            // the arrays of a vocabulary
 };
+
+// The metadata of a GGUF file, key by key.
+
+// Of one file: each part of a split model has its own. Throws what reading a header throws.
+std::vector<MetadataKey> list_keys(const Input& input);
 
 }  // namespace poise::gguf

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "bytes/ascii.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "formats/gguf/general_keys.hpp"
 
 namespace poise::gguf {

@@ -1,4 +1,4 @@
-#include "formats/gguf/read.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,16 +15,14 @@
 #include "codec/block_type.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
-#include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
-#include "formats/gguf/swapped_blocks.hpp"
 #include "formats/gguf/types.hpp"
 #include "io/extents.hpp"
 #include "io/in_place.hpp"
 #include "io/source_range.hpp"
 #include "tensor/block_layout.hpp"
-#include "views/byte_swap.hpp"
 #include "views/dense.hpp"
+#include "views/integer_blobs.hpp"
 
 namespace poise::gguf {
 namespace {

@@ -1,5 +1,13 @@
 #include "formats/gguf/types.hpp"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
 #include <poise/tensor.hpp>
 
 #include "bytes/checked.hpp"
@@ -11,6 +19,135 @@ std::optional<std::uint64_t> stored_bytes(std::uint32_t type, std::uint64_t elem
   if (const auto dtype = dtype_spelled(kSpellings, type)) return packed_bytes(*dtype, elements);
   const BlockType* blocks = block_type_numbered(type);
   return blocks == nullptr ? std::nullopt : checked_mul(elements / blocks->elements, blocks->bytes);
+}
+
+namespace {
+
+// llama_ftype, of llama.h (v0.5.0), and the type of most tensors (llama-quant.cpp). Of several with one type, the first
+// is the one that its name means to people.
+struct FileType {
+  std::uint32_t number;
+  std::string_view name;
+  std::uint32_t type;
+};
+constexpr std::array kFileTypes = std::to_array<FileType>({
+    {0, "f32", 0},       {1, "f16", 1},      {2, "q4_0", 2},      {3, "q4_1", 3},     {7, "q8_0", 8},
+    {8, "q5_0", 6},      {9, "q5_1", 7},     {10, "q2_k", 10},    {21, "q2_k_s", 10}, {12, "q3_k_m", 11},
+    {11, "q3_k_s", 11},  {13, "q3_k_l", 11}, {15, "q4_k_m", 12},  {14, "q4_k_s", 12}, {17, "q5_k_m", 13},
+    {16, "q5_k_s", 13},  {18, "q6_k", 14},   {19, "iq2_xxs", 16}, {20, "iq2_xs", 17}, {28, "iq2_s", 17},
+    {23, "iq3_xxs", 18}, {24, "iq1_s", 19},  {25, "iq4_nl", 20},  {26, "iq3_s", 21},  {22, "iq3_xs", 21},
+    {27, "iq3_m", 21},   {29, "iq2_m", 22},  {30, "iq4_xs", 23},  {31, "iq1_m", 29},  {32, "bf16", 30},
+    {36, "tq1_0", 34},   {37, "tq2_0", 35},  {38, "mxfp4", 39},   {39, "nvfp4", 40},  {40, "q1_0", 41},
+    {41, "q2_0", 42},
+});
+
+constexpr std::string_view kUnknown = "llama_ftype ";
+
+// The recipe, by the type of a tensor whose name contains that text; the first match counts.
+struct Variant {
+  std::uint32_t most;
+  std::string_view name;
+  std::uint32_t type;
+  std::uint32_t file_type;
+};
+constexpr std::array kVariants = std::to_array<Variant>({
+    {12, "blk.", 14, 15},         // Q4_K with some Q6_K: Q4_K_M
+    {12, "blk.", 13, 14},         // Q4_K with some Q5_K: Q4_K_S
+    {13, "blk.", 14, 17},         // Q5_K with some Q6_K: Q5_K_M
+    {13, "", 14, 16},             // Q5_K, an output matrix of Q6_K: Q5_K_S
+    {11, "attn_output", 13, 13},  // Q3_K, attention's output of Q5_K: Q3_K_L
+    {11, "attn_output", 12, 12},  // ... of Q4_K: Q3_K_M
+    {11, "", 14, 11},             // Q3_K, an output matrix of Q6_K: Q3_K_S
+});
+
+// By the type of most layers: an embedding and an output matrix of another type may be larger.
+std::optional<std::uint32_t> looks_like(std::span<const TypedMatrix> matrices) {
+  std::map<std::uint32_t, std::uint64_t> elements;
+  const auto count = [&](auto counts) {
+    for (const TypedMatrix& matrix : matrices) {
+      if (counts(matrix)) elements[matrix.type] += matrix.elements;
+    }
+  };
+  count([](const TypedMatrix& matrix) { return matrix.name.starts_with("blk."); });
+  if (elements.empty()) count([](const TypedMatrix&) { return true; });
+  const auto most = std::ranges::max_element(elements, {}, [](const auto& entry) { return entry.second; });
+  if (most == elements.end()) return 0;
+  for (const Variant& variant : kVariants) {
+    const auto is_it = [&](const TypedMatrix& matrix) {
+      return matrix.type == variant.type && matrix.name.find(variant.name) != std::string_view::npos;
+    };
+    if (variant.most == most->first && std::ranges::any_of(matrices, is_it)) return variant.file_type;
+  }
+  const auto* row = std::ranges::find(kFileTypes, most->first, &FileType::type);
+  return row == kFileTypes.end() ? std::nullopt : std::optional(row->number);
+}
+
+}  // namespace
+
+std::string file_type_name(std::uint32_t number) {
+  const auto* row = std::ranges::find(kFileTypes, number, &FileType::number);
+  return row != kFileTypes.end() ? std::string(row->name) : fmt::format("{}{}", kUnknown, number);
+}
+
+std::optional<std::uint32_t> file_type_of(std::span<const TypedMatrix> matrices, std::string_view recipe) {
+  // Poise's recipes that end in a type's name.
+  constexpr std::string_view kMix = ":mix";
+  const std::string_view name = recipe.ends_with(kMix) ? recipe.substr(0, recipe.size() - kMix.size()) : recipe;
+  const auto* row = std::ranges::find(kFileTypes, name, &FileType::name);
+  if (row != kFileTypes.end()) return row->number;
+  std::uint32_t number = 0;
+  if (recipe.starts_with(kUnknown)) {
+    const std::string_view digits = recipe.substr(kUnknown.size());
+    if (std::from_chars(digits.data(), digits.data() + digits.size(), number).ec == std::errc()) return number;
+  }
+  return looks_like(matrices);
+}
+
+namespace {
+
+constexpr std::size_t kBytes = 64 << 10;  // swapped at a time, approximately
+
+class SwappedBlocks final : public Blob {
+ public:
+  SwappedBlocks(BlobPtr blocks, const BlockType& type) : blocks_(std::move(blocks)), type_(type) {}
+
+  std::uint64_t size() const override { return blocks_->size(); }
+  bool seekable() const override { return blocks_->seekable(); }
+  std::optional<Stored> stored() const override {
+    auto stored = blocks_->stored();
+    if (stored) stored->encoding = "big-endian";
+    return stored;
+  }
+  // The place of the whole block.
+  std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
+    return blocks_->stored_byte(offset / type_.bytes * type_.bytes);
+  }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    std::vector<std::byte> blocks;
+    while (!out.empty()) {
+      const std::uint64_t begin = offset / type_.bytes * type_.bytes;
+      const auto skipped = static_cast<std::size_t>(offset - begin);
+      const std::size_t wanted = std::min(out.size() + skipped, kBytes);
+      blocks.resize((wanted + type_.bytes - 1) / type_.bytes * type_.bytes);
+      blocks_->read(begin, blocks);
+      swap_blocks(type_, blocks);
+      const std::size_t made = std::min(out.size(), blocks.size() - skipped);
+      std::copy_n(blocks.begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
+      offset += made;
+      out = out.subspan(made);
+    }
+  }
+
+ private:
+  BlobPtr blocks_;
+  const BlockType& type_;
+};
+
+}  // namespace
+
+BlobPtr make_swapped_blocks(BlobPtr blob, const BlockType& type) {
+  return BlobPtr(std::make_shared<SwappedBlocks>(std::move(blob), type));
 }
 
 }  // namespace poise::gguf

@@ -11,16 +11,15 @@
 
 #include <poise/error.hpp>
 
-#include "formats/gguf/limits.hpp"
+#include "formats/gguf/header.hpp"
 #include "model/limits.hpp"
-#include "numeric/shortest.hpp"
+#include "numeric/float_formats.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/gguf/form.hpp"
-#include "tokenizer/gguf/repeated_tokens.hpp"
 #include "tokenizer/gguf/texts.hpp"
-#include "tokenizer/pipeline/first_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
-#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/pipeline/steps.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::gguf {

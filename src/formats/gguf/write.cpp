@@ -1,4 +1,4 @@
-#include "formats/gguf/write.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,22 +20,19 @@
 #include "formats/adapter.hpp"
 #include "formats/gguf/adapter.hpp"
 #include "formats/gguf/changes.hpp"
-#include "formats/gguf/file_types.hpp"
+#include "formats/gguf/header.hpp"
 #include "formats/gguf/hyperparameters.hpp"
-#include "formats/gguf/limits.hpp"
 #include "formats/gguf/metadata.hpp"
-#include "formats/gguf/read.hpp"
 #include "formats/gguf/types.hpp"
-#include "formats/gguf/write_metadata.hpp"
+#include "formats/losses.hpp"
 #include "formats/metadata.hpp"
-#include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
 #include "schemes/scheme.hpp"
 #include "tensor/block_layout.hpp"
 #include "views/dense.hpp"
-#include "views/joined.hpp"
+#include "views/row_order.hpp"
 
 namespace poise::gguf {
 namespace {

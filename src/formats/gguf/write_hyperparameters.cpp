@@ -7,10 +7,9 @@
 #include <fmt/format.h>
 
 #include "family/rope.hpp"
-#include "formats/gguf/hyperparameter_keys.hpp"
-#include "formats/gguf/limits.hpp"
-#include "numeric/shortest.hpp"
-#include "syntax/value_number.hpp"
+#include "formats/gguf/header.hpp"
+#include "numeric/float_formats.hpp"
+#include "syntax/element_value.hpp"
 
 namespace poise::gguf {
 namespace {

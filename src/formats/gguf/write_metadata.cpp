@@ -1,4 +1,4 @@
-#include "formats/gguf/write_metadata.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,12 +14,12 @@
 #include "family/config_json.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
-#include "formats/gguf/limits.hpp"
+#include "formats/gguf/header.hpp"
 #include "formats/gguf/metadata.hpp"
 #include "formats/gguf/vocabulary.hpp"
 #include "formats/metadata.hpp"
 #include "model/limits.hpp"
-#include "tokenizer/gguf/repeated_tokens.hpp"
+#include "tokenizer/gguf/form.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise::gguf {

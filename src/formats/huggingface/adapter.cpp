@@ -14,9 +14,8 @@
 #include "family/check.hpp"
 #include "family/decoder_plan.hpp"
 #include "family/families.hpp"
-#include "family/stored_order.hpp"
+#include "family/tensor_table.hpp"
 #include "formats/huggingface/peft_config.hpp"
-#include "formats/huggingface/python_json.hpp"
 #include "syntax/json.hpp"
 
 namespace poise::huggingface {

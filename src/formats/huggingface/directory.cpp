@@ -1,15 +1,29 @@
 #include "formats/huggingface/directory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
-#include "formats/huggingface/names.hpp"
-#include "formats/huggingface/python_json.hpp"
-#include "io/source_text.hpp"
+#include "bytes/short_text.hpp"
+#include "family/check.hpp"
+#include "family/families.hpp"
+#include "formats/faulty_model.hpp"
+#include "formats/huggingface/adapter.hpp"
+#include "formats/huggingface/peft_config.hpp"
+#include "io/directory.hpp"
+#include "io/source_range.hpp"
+#include "model/limits.hpp"
+#include "syntax/value_budget.hpp"
 #include "syntax/wide_integers.hpp"
 #include "tokenizer/files/files.hpp"
 
@@ -90,6 +104,261 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
                         source, std::nullopt});
   if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
   return std::move(value).take<Attributes>();
+}
+
+namespace {
+
+// What is there instead.
+struct OtherWeights {
+  std::string_view ending;
+  std::string_view advice;
+};
+constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
+    {".safetensors", ": shards need their index, model.safetensors.index.json, next to them"},
+    {".bin",
+     ": shards need their index, pytorch_model.bin.index.json, next to them; other files are opened by themselves"},
+    {".gguf", ", which is opened by itself"},
+    {".pt", ", which is opened by itself"},
+    {".pth", ", which is opened by itself"},
+    {".h5", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
+    {".msgpack",
+     ", which is opened by itself, with Flax's names and layouts: a directory that runs has PyTorch's; in Python, load "
+     "it with from_flax=True and save it"},
+});
+
+std::string why_no_weights(const Container& directory) {
+  const MemberNames names = directory.names();
+  for (const OtherWeights& other : kOtherWeights) {
+    const auto found =
+        std::ranges::find_if(names, [&](const std::string& name) { return name.ends_with(other.ending); });
+    if (found != names.end()) return fmt::format("; there is a {}{}", *found, other.advice);
+  }
+  return {};
+}
+
+// The only file of the format.
+std::optional<std::string> only_file(const Container& directory, const Format& format) {
+  std::vector<std::string> found;
+  for (std::string& name : directory.names()) {
+    if (name.ends_with(format.info.extension)) found.push_back(std::move(name));
+  }
+  return found.size() == 1 && found[0].find("-of-") == std::string::npos ? std::optional(found[0]) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> find_folders(const MemberNames& names) {
+  const std::unordered_set<std::string_view> all(names.begin(), names.end());
+  const auto has_weights = [&](const std::string& folder) {
+    return std::ranges::any_of(all_formats(), [&](const Format* format) {
+      const auto has = [&](std::string_view name) { return all.contains(folder + std::string(name)); };
+      return format->weight_files &&
+             (has(format->weight_files->index) || std::ranges::any_of(format->weight_files->names, has));
+    });
+  };
+  std::vector<std::string> folders;
+  for (const std::string& name : names) {
+    const std::string folder = name.substr(0, name.rfind('/') + 1);
+    if (name.substr(folder.size()) == kConfig && has_weights(folder))
+      folders.push_back(folder.empty() ? folder : folder.substr(0, folder.size() - 1));
+  }
+  std::ranges::stable_sort(
+      folders, {}, [](const std::string& folder) { return folder.empty() ? 0 : 1 + std::ranges::count(folder, '/'); });
+  return folders;
+}
+
+std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings) {
+  const ContainerKind kind = container_of(input).value_or(ContainerKind::directory);
+  auto files = open_container(kind, input.path, input.source, io);
+  if (kind == ContainerKind::directory) return files;
+  const std::vector<std::string> folders = find_folders(files->names());
+  if (folders.empty()) return files;
+  if (warnings != nullptr && folders.size() > 1) {
+    constexpr std::size_t kMostBytes = 200;  // of a name
+    std::vector<std::string> others;
+    for (const std::string& folder : std::span(folders).subspan(1)) others.push_back(shortened(folder, kMostBytes));
+    warnings->push_back(
+        {Severity::warning,
+         fmt::format("several folders of this archive have models: {} is opened, not {}",
+                     folders[0].empty() ? "the outermost" : shortened(folders[0], kMostBytes), listed(others)),
+         input.path.string(), std::nullopt});
+  }
+  return folders[0].empty() ? std::move(files) : files->folder(folders[0]);
+}
+
+std::optional<LocatedWeights> find_weights(const Container& directory) {
+  for (const Format* format : all_formats()) {
+    if (!format->weight_files) continue;
+    const WeightFiles& files = *format->weight_files;
+    if (directory.has(files.names[0])) return LocatedWeights{format, std::string(files.names[0]), false};
+    if (directory.has(files.index)) return LocatedWeights{format, std::string(files.index), true};
+  }
+  for (const Format* format : all_formats()) {
+    if (!format->weight_files) continue;
+    for (const std::string_view name : format->weight_files->names) {
+      if (directory.has(name)) return LocatedWeights{format, std::string(name), false};
+    }
+    if (!format->weight_files->any_name) continue;
+    if (auto name = only_file(directory, *format)) return LocatedWeights{format, *std::move(name), false};
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> find_adapter(const Container& directory) {
+  if (!directory.has(kAdapter)) return std::nullopt;
+  for (const Format* format : all_formats()) {
+    if (!format->weight_files) continue;
+    for (const std::string_view name : format->weight_files->names) {
+      if (name.starts_with("adapter_model.") && directory.has(name)) return std::string(name);
+    }
+  }
+  return std::nullopt;
+}
+
+LocatedWeights require_weights(const Container& directory) {
+  if (auto found = find_weights(directory)) return *std::move(found);
+  std::vector<std::string> missing;
+  if (!directory.has(kConfig)) missing.emplace_back(kConfig);
+  missing.push_back(fmt::format("{} (or {})", kSingle, kIndex));
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("this directory is not a Hugging Face model; missing: {}{}", fmt::join(missing, ", "),
+                          why_no_weights(directory)),
+              directory.path().string());
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// The tensors of each shard, from the index.
+using ShardMap = std::map<std::string, std::set<std::string>>;
+
+ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
+  const std::string path = directory.path(index).string();
+  const Attributes root = directory.json_object(index, warnings);
+  const Value* value = root.find("weight_map");
+  const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
+  if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
+  if (map->size() > kMaxTensors)
+    throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: more than {} tensors", kMaxTensors), path);
+  ShardMap shards;
+  for (const auto& [tensor, shard] : *map) {
+    const auto* name = shard.get_if<std::string>();
+    if (name == nullptr)
+      throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: {}: expected a file name", tensor), path);
+    if (!is_plain_file_name(*name)) {
+      throw Error(
+          ErrorKind::invalid_file,
+          fmt::format("index: weight_map: {}: \"{}\" is not a plain file name inside the directory", tensor, *name),
+          path);
+    }
+    shards[*name].insert(tensor);
+  }
+  return shards;
+}
+
+void require_shards(const DirectoryReader& directory, const std::string& index, const ShardMap& shards) {
+  constexpr std::size_t kMostNamed = 20;
+  std::vector<std::string> absent;
+  std::size_t more = 0;
+  for (const auto& [shard, tensors] : shards) {
+    if (directory.has(shard)) continue;
+    if (absent.size() < kMostNamed) {
+      absent.push_back(fmt::format("{} ({} tensor{})", shard, tensors.size(), tensors.size() == 1 ? "" : "s"));
+    } else {
+      ++more;
+    }
+  }
+  if (absent.empty()) return;
+  if (more > 0) absent.push_back(fmt::format("and {} more", more));
+  throw Error(ErrorKind::not_found,
+              fmt::format("the index names files that are not there: {}", fmt::join(absent, ", ")),
+              directory.path(index).string());
+}
+
+class TensorCollector {
+ public:
+  // Leaves out tensors that the model's family computes.
+  TensorCollector(Model& model, const WeightFiles& files)
+      : model_(model), files_read_(files), family_(model.config ? &family_of(model) : nullptr) {}
+
+  // `look_at` first gets the name of every tensor of the file.
+  void add(DirectoryReader& directory, const std::string& file, FunctionRef<void(const std::string& name)> look_at) {
+    const SourcePtr source = directory.open(file);
+    const std::string path = directory.path(file).string();
+    const auto take = [&](Tensor tensor) {
+      look_at(tensor.name);
+      if (const std::string why = why_left_out(tensor.name); why.empty()) {
+        model_.add(std::move(tensor));
+      } else {
+        model_.warnings.push_back(
+            {Severity::warning, fmt::format("tensor {} is left out: {}", tensor.name, why), path, std::nullopt});
+      }
+    };
+    const Attributes metadata = files_read_.read(source, take, model_.warnings);
+    for (const auto& [key, value] : metadata) {
+      if (!keys_.insert(key).second) continue;
+      if (!budget_.take_value() || !budget_.take_key(keys_.size()))
+        throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
+      metadata_.emplace_back(key, value);
+    }
+    files_.push_back(directory.container().file_of(file));
+  }
+
+  // Moves the shards' metadata into the model. Returns the files.
+  std::vector<fs::path> finish() {
+    model_.attributes = Attributes::from_unique(std::move(metadata_));
+    return std::move(files_);
+  }
+
+ private:
+  // Empty if it stays.
+  std::string why_left_out(std::string_view tensor) const {
+    if (family_ == nullptr) return {};
+    const ComputedTensor* computed = computed_tensor(*family_, tensor);
+    return computed == nullptr ? std::string() : fmt::format("it is computed from {}", computed->from);
+  }
+
+  Model& model_;
+  const WeightFiles& files_read_;
+  const Family* family_;                     // null if unknown
+  std::vector<Attributes::Entry> metadata_;  // if shards disagree about a key, the first one's value
+  std::unordered_set<std::string> keys_;
+  ValueBudget budget_{0};  // of all shards together
+  std::vector<fs::path> files_;
+};
+
+}  // namespace
+
+std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, const LocatedWeights& weights) {
+  TensorCollector collector(model, weights.files());
+  if (!weights.is_index) {
+    collector.add(directory, weights.name, [](const std::string&) {});
+    return collector.finish();
+  }
+  const ShardMap shards = read_index(directory, weights.name, model.warnings);
+  require_shards(directory, weights.name, shards);
+  const std::string path = directory.path(weights.name).string();
+  std::vector<Finding> faults;
+  const auto tell = [&](const std::string& tensor, const std::string& problem) {
+    add_fault(faults, {Severity::error, problem, path, std::nullopt, tensor});
+  };
+  for (const auto& [shard, promised] : shards) {
+    std::set<std::string> found;
+    collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
+    for (const std::string& name : promised) {
+      if (!found.contains(name)) tell(name, fmt::format("the index says that {} holds {}; it does not", shard, name));
+    }
+    for (const std::string& name : found) {
+      if (!promised.contains(name))
+        tell(name, fmt::format("{} holds {}, which the index does not put there", shard, name));
+    }
+  }
+  std::vector<fs::path> files = collector.finish();
+  if (faults.empty()) return files;
+  model.origin = directory.origin();
+  const std::string message = message_of_faults(faults);
+  throw FaultyModel(message, path, std::move(faults), std::move(model));
 }
 
 }  // namespace poise::huggingface

@@ -1,8 +1,9 @@
-// A Hugging Face directory, or one in an archive, whose files are read.
+// The matrices of a quantized directory: where it describes them, and one tensor of each.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,9 +14,12 @@
 #include <poise/model.hpp>
 #include <poise/source.hpp>
 
+#include "formats/format.hpp"
 #include "pack/container.hpp"
 
 namespace poise::huggingface {
+
+// A Hugging Face directory, or one in an archive, whose files are read.
 
 // Opens files of the directory and records them.
 class DirectoryReader {
@@ -56,5 +60,58 @@ class DirectoryReader {
   SourcePtr readme_;
   std::uint64_t size_ = 0;
 };
+
+// Without quantization_config in config.json, sets it from the file next to it that describes the quantization
+// (schemes/quantization_files.hpp). Returns the name of that file; empty: config.json counts, or there is none. Warns
+// of files that contradict what counts. Throws invalid_file.
+std::string_view take_quantization_file(Model& model, DirectoryReader& directory);
+
+// Folds the matrices into one tensor each (schemes/scheme.hpp), and leaves out biases of zeros that the model's family
+// does not have. `file`: what take_quantization_file() returned. Throws invalid_file and unsupported, with the path of
+// the directory.
+Model with_folded_matrices(Model model, const std::filesystem::path& directory, std::string_view file);
+
+// The files with the tensors of a Hugging Face directory.
+
+// Where a directory has its tensors.
+struct LocatedWeights {
+  const Format* format = nullptr;
+  std::string name;  // of the only file, or of the index
+  bool is_index = false;
+
+  const WeightFiles& files() const { return *format->weight_files; }
+};
+
+// The files of a directory, or of the folder of an archive that has a model: the first of find_folders(), with a
+// warning that names the others. Throws what open_container() throws.
+std::unique_ptr<const Container> open_files(const Input& input, IoMode io, std::vector<Finding>* warnings = nullptr);
+
+// The folders of an archive that have config.json and files with tensors, the outermost first; "": the archive itself.
+std::vector<std::string> find_folders(const MemberNames& names);
+
+// By the names of all formats (Format::weight_files), the usual ones of each first.
+std::optional<LocatedWeights> find_weights(const Container& directory);
+
+// The file with the matrices of an adapter (adapter.hpp); nothing if its configuration or its matrices are missing.
+std::optional<std::string> find_adapter(const Container& directory);
+
+// Throws invalid_file, with what is missing and what is there instead.
+LocatedWeights require_weights(const Container& directory);
+
+// Reads the tensors of a Hugging Face directory: of one file, or of the shards that its index lists.
+
+// Adds the tensors to the model, without those that its family computes, and the files' metadata as its attributes.
+// Returns the weight files. Throws invalid_file for an index that does not fit the shards, not_found for
+// missing shards, and what WeightFiles::read throws.
+std::vector<std::filesystem::path> read_tensors(Model& model, DirectoryReader& directory,
+                                                const LocatedWeights& weights);
+
+// Names of the files in a Hugging Face directory.
+
+inline constexpr std::string_view kConfig = "config.json";
+inline constexpr std::string_view kGeneration = "generation_config.json";
+inline constexpr std::string_view kSingle = "model.safetensors";
+inline constexpr std::string_view kIndex = "model.safetensors.index.json";
+inline constexpr std::string_view kReadme = "README.md";
 
 }  // namespace poise::huggingface

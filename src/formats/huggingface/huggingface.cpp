@@ -1,7 +1,7 @@
 // The layout of a Hugging Face model directory (docs/formats/huggingface.md):
 //
 //   config.json                     hyperparameters; without it the tensors alone are read
-//   hf_quant_config.json, ...       how matrices are quantized, where config.json does not (quantization.hpp)
+//   hf_quant_config.json, ...       how matrices are quantized, where config.json does not (directory.hpp)
 //   generation_config.json          how to generate; kept as an attribute
 //   model.safetensors               all tensors, or
 //   model.safetensors.index.json    {"weight_map": {tensor: shard}}, and the shards next to it
@@ -11,7 +11,7 @@
 //   README.md                       model card; license and base_model in its front matter
 //
 // Or of an adapter: adapter_config.json and adapter_model.safetensors (adapter.hpp).
-#include "formats/huggingface/huggingface.hpp"
+#include "formats/registry.hpp"
 
 #include <algorithm>
 
@@ -28,23 +28,17 @@
 #include "formats/front_matter.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
-#include "formats/huggingface/list_keys.hpp"
-#include "formats/huggingface/locate_weights.hpp"
-#include "formats/huggingface/names.hpp"
 #include "formats/huggingface/provenance.hpp"
-#include "formats/huggingface/quantization.hpp"
-#include "formats/huggingface/read_tensors.hpp"
 #include "formats/huggingface/write.hpp"
+#include "formats/input.hpp"
 #include "formats/metadata.hpp"
-#include "formats/not_a_model.hpp"
-#include "formats/open_with_directory.hpp"
-#include "io/plain_file_name.hpp"
+#include "io/directory.hpp"
 #include "model/limits.hpp"
 #include "schemes/scheme.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
-#include "tokenizer/tokens/end_tokens.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {

@@ -1,4 +1,4 @@
-#include "formats/huggingface/list_keys.hpp"
+#include "formats/huggingface/write.hpp"
 
 #include <array>
 #include <filesystem>
@@ -14,13 +14,11 @@
 
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
-#include "formats/huggingface/locate_weights.hpp"
-#include "formats/huggingface/names.hpp"
-#include "formats/huggingface/python_json.hpp"
+#include "formats/huggingface/peft_config.hpp"
 #include "formats/safetensors/safetensors.hpp"
-#include "formats/type_name.hpp"
+#include "formats/spellings.hpp"
 #include "io/directory.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 
 namespace poise::huggingface {
 namespace {

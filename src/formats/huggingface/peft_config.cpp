@@ -1,7 +1,9 @@
 #include "formats/huggingface/peft_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,7 +12,7 @@
 #include "bytes/function_ref.hpp"
 #include "bytes/short_text.hpp"
 #include "family/check.hpp"
-#include "syntax/value_number.hpp"
+#include "syntax/element_value.hpp"
 
 namespace poise::huggingface {
 namespace {
@@ -211,4 +213,75 @@ std::optional<bool> PeftConfig::targets(std::string_view module) const {
   return std::ranges::any_of(*targets_, [&](const ModulePattern& pattern) { return pattern.matches(module); });
 }
 
+namespace {
+
+bool is_plain(std::string_view text) {
+  return text.find_first_of("*+?[](){}|\\^$") == std::string_view::npos &&
+         std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+bool is_like(std::string_view text, std::string_view plain) {
+  return std::ranges::equal(text, plain, [](char c, char wanted) { return wanted == '.' || c == wanted; });
+}
+
+}  // namespace
+
+ModulePattern::ModulePattern(std::string_view expression, Matches matches, const std::string& where)
+    : pattern_(Plain{std::string(expression), matches == Matches::whole}) {
+  if (is_plain(expression)) return;
+  const std::string_view before = matches == Matches::ending ? R"((?:.*\.)?)" : "";
+  pattern_ = Regex(fmt::format(R"(\A{}(?:{})\z)", before, expression), where);
+}
+
+bool ModulePattern::matches(std::string_view module) const {
+  if (const auto* plain = std::get_if<Plain>(&pattern_)) {
+    if (module.size() < plain->text.size()) return false;
+    const std::size_t begin = module.size() - plain->text.size();
+    if (begin != 0 && (plain->anchored || module[begin - 1] != '.')) return false;
+    return is_like(module.substr(begin), plain->text);
+  }
+  RegexMatcher matcher(std::get<Regex>(pattern_));
+  matcher.allow(module.size());
+  matcher.begin(module);
+  std::size_t from = 0;
+  std::size_t to = 0;
+  return matcher.next(from, to);
+}
+
 }  // namespace poise::huggingface
+
+namespace poise {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kNumbers = {"NaN", "Infinity", "-Infinity"};
+
+}  // namespace
+
+std::string without_non_finite(std::string text, std::vector<std::string>& found) {
+  if (text.find(kNumbers[0]) == std::string::npos && text.find(kNumbers[1]) == std::string::npos) return text;
+  std::string result;
+  bool quoted = false;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::size_t length = 1;
+    if (quoted && rest.front() == '\\') {
+      length = std::min<std::size_t>(2, rest.size());
+    } else if (rest.front() == '"') {
+      quoted = !quoted;
+    } else if (!quoted) {
+      const auto* number =
+          std::ranges::find_if(kNumbers, [&](std::string_view number_text) { return rest.starts_with(number_text); });
+      if (number != kNumbers.end()) {
+        if (std::ranges::find(found, *number) == found.end()) found.emplace_back(*number);
+        result += "null";
+        rest.remove_prefix(number->size());
+        continue;
+      }
+    }
+    result += rest.substr(0, length);
+    rest.remove_prefix(length);
+  }
+  return result;
+}
+
+}  // namespace poise

@@ -3,18 +3,42 @@
 // Source: LoraConfig and get_pattern_key() of PEFT 0.17.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <poise/value.hpp>
 
-#include "formats/huggingface/module_patterns.hpp"
+#include "patterns/regex.hpp"
 
 namespace poise::huggingface {
+
+// Patterns of modules' names, as PEFT matches them.
+
+class ModulePattern {
+ public:
+  enum class Matches : std::uint8_t { whole, ending };  // all of a name, or its end after a dot, too
+
+  // A regular expression, of Python's syntax as far as PCRE2 shares it. Throws invalid_file with the expression;
+  // `where` names the field that holds it.
+  ModulePattern(std::string_view expression, Matches matches, const std::string& where);
+
+  // Throws unsupported where that takes longer than any real expression does. Requires: a name of well-formed UTF-8.
+  bool matches(std::string_view module) const;
+
+ private:
+  // Most patterns have letters and dots only, which stand for any character.
+  struct Plain {
+    std::string text;
+    bool anchored;
+  };
+  std::variant<Plain, Regex> pattern_;
+};
 
 class PeftConfig {
  public:
@@ -50,3 +74,12 @@ class PeftConfig {
 };
 
 }  // namespace poise::huggingface
+
+namespace poise {
+
+// JSON as Python's json writes it, with three numbers that JSON lacks.
+
+// The text with null in place of NaN, Infinity and -Infinity outside strings; `found` gets those that occurred.
+std::string without_non_finite(std::string text, std::vector<std::string>& found);
+
+}  // namespace poise

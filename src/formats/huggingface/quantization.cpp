@@ -1,4 +1,4 @@
-#include "formats/huggingface/quantization.hpp"
+#include "formats/huggingface/directory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "family/check.hpp"
 #include "family/families.hpp"
-#include "schemes/floats.hpp"
+#include "schemes/make_tensors.hpp"
 #include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "views/dense.hpp"

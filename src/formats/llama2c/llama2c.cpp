@@ -1,10 +1,159 @@
-#include "formats/llama2c/llama2c.hpp"
+#include "formats/registry.hpp"
 
+#include <fmt/format.h>
+
+#include "bytes/checked.hpp"
 #include "bytes/little_endian.hpp"
-#include "formats/llama2c/header.hpp"
-#include "formats/llama2c/read.hpp"
+#include "family/check.hpp"
+#include "family/families.hpp"
+#include "formats/llama2c/llama2c.hpp"
+#include "io/source_range.hpp"
+#include "model/limits.hpp"
+
+namespace poise::llama2c {
+namespace {
+
+std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t most = kMaxModelSize) {
+  const std::uint64_t at = reader.position();
+  const std::int64_t size = reader.i32(field);
+  if (size < 1 || size > most) reader.fail(field, fmt::format("{}, expected 1 to {}", size, most), at);
+  return size;
+}
+
+// Without knowing, in versions 1 and 2, whether there is an output matrix.
+Config read_config(ByteReader& reader, bool sign_tells) {
+  const std::uint64_t at = reader.position();
+  Config config;
+  config.hidden_size = read_size(reader, "dim");
+  config.intermediate_size = read_size(reader, "hidden_dim");
+  config.num_hidden_layers = read_size(reader, "n_layers", kMaxLayers);
+  config.num_attention_heads = read_size(reader, "n_heads", kMaxLayers);
+  config.num_key_value_heads = read_size(reader, "n_kv_heads", kMaxLayers);
+  const std::uint64_t vocabulary_at = reader.position();
+  const std::int64_t vocabulary = reader.i32("vocab_size");
+  if (vocabulary == 0 || vocabulary < -kMaxModelSize || (vocabulary < 0 && !sign_tells))
+    reader.fail("vocab_size", fmt::format("{} tokens", vocabulary), vocabulary_at);
+  config.vocab_size = vocabulary < 0 ? -vocabulary : vocabulary;
+  config.tie_word_embeddings = vocabulary > 0;
+  config.max_position_embeddings = read_size(reader, "seq_len");
+  if (config.hidden_size % config.num_attention_heads != 0)
+    reader.fail("n_heads", fmt::format("{} heads do not divide {}", config.num_attention_heads, config.hidden_size),
+                at);
+  config.head_dim = config.hidden_size / config.num_attention_heads;
+  config.hidden_act = "silu";
+  config.rope_theta = 10000.0F;
+  config.rms_norm_eps = 1e-5F;
+  if (config.head_dim % 2 != 0)
+    reader.fail("n_heads", fmt::format("heads have {} dimensions, an odd number", config.head_dim), at);
+  if (const auto faults = check_config(config); !faults.empty()) reader.fail("configuration", faults.front(), at);
+  return config;
+}
+
+}  // namespace
+
+Header read_header(ByteReader& reader) {
+  const auto scope = reader.scope("header");
+  Header header;
+  const std::uint64_t begin = reader.position();
+  if (reader.u32("magic number or dim") != kMagic) {
+    reader.seek(begin);
+    header.config = read_config(reader, true);
+    header.data_begin = kHeaderBytes0;
+    return header;
+  }
+  const std::uint64_t version_at = reader.position();
+  header.version = reader.i32("version");
+  if (header.version != 1 && header.version != 2)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("llama2c: header: version: {} is not known; known are 0, 1 and 2", header.version),
+                reader.path(), version_at);
+  header.config = read_config(reader, false);
+  const std::uint64_t shared_at = reader.position();
+  const std::uint8_t shared = reader.u8("shared_classifier");
+  if (shared > 1) reader.fail("shared_classifier", fmt::format("{}, expected 0 or 1", shared), shared_at);
+  header.config.tie_word_embeddings = shared == 1;
+  if (header.version == 2) {
+    const std::uint64_t size_at = reader.position();
+    header.group_size = static_cast<std::uint64_t>(read_size(reader, "group_size"));
+    for (const std::int64_t row : {header.config.hidden_size, header.config.intermediate_size}) {
+      if (static_cast<std::uint64_t>(row) % header.group_size != 0)
+        throw Error(ErrorKind::unsupported,
+                    fmt::format("llama2c: header: group_size: rows of {} elements make no whole groups of {}", row,
+                                header.group_size),
+                    reader.path(), size_at);
+    }
+  }
+  while (reader.position() < kHeaderBytes) {
+    const std::uint64_t at = reader.position();
+    if (reader.u8("padding") != 0) reader.fail("padding", "expected zero bytes", at);
+  }
+  header.data_begin = kHeaderBytes;
+  return header;
+}
+
+std::vector<Array> arrays_of(const Header& header) {
+  const Config& config = header.config;
+  const auto dim = static_cast<std::uint64_t>(config.hidden_size);
+  const auto hidden = static_cast<std::uint64_t>(config.intermediate_size);
+  const auto key_rows = static_cast<std::uint64_t>(config.num_key_value_heads * config.head_dim);
+  const auto vocabulary = static_cast<std::uint64_t>(config.vocab_size);
+  const Array embedding{"model.embed_tokens.weight", "token_embedding_table", false, true, false, vocabulary, dim};
+  const Array output{"lm_head.weight", "wcls", false, true, false, vocabulary, dim};
+  const Array norm{"model.norm.weight", "rms_final_weight", false, false, false, 1, dim};
+  const Array attention_norm{"input_layernorm.weight", "rms_att_weight", true, false, false, 1, dim};
+  const Array mlp_norm{"post_attention_layernorm.weight", "rms_ffn_weight", true, false, false, 1, dim};
+  const Array q{"self_attn.q_proj.weight", "wq", true, true, true, dim, dim};
+  const Array k{"self_attn.k_proj.weight", "wk", true, true, true, key_rows, dim};
+  const Array v{"self_attn.v_proj.weight", "wv", true, true, false, key_rows, dim};
+  const Array o{"self_attn.o_proj.weight", "wo", true, true, false, dim, dim};
+  const Array gate{"mlp.gate_proj.weight", "w1", true, true, false, hidden, dim};
+  const Array down{"mlp.down_proj.weight", "w2", true, true, false, dim, hidden};
+  const Array up{"mlp.up_proj.weight", "w3", true, true, false, hidden, dim};
+  std::vector<Array> arrays;
+  if (header.version == 0) {
+    const auto positions = static_cast<std::uint64_t>(config.max_position_embeddings);
+    const Array rotary{"", "", false, false, false, positions, static_cast<std::uint64_t>(config.head_dim / 2)};
+    arrays = {embedding, attention_norm, q, k, v, o, mlp_norm, gate, down, up, norm, rotary, rotary};
+  } else {
+    arrays = {attention_norm, mlp_norm, norm, embedding, q, k, v, o, gate, down, up};
+  }
+  if (!config.tie_word_embeddings) arrays.push_back(output);
+  return arrays;
+}
+
+std::optional<std::uint64_t> file_size(const Header& header) {
+  std::uint64_t size = header.data_begin;
+  for (const Array& array : arrays_of(header)) {
+    const auto elements = checked_mul(array.rows, array.columns);
+    const bool has_codes = header.version == 2 && array.is_matrix;
+    auto bytes = elements ? checked_mul(*elements, has_codes ? 1 : 4) : std::nullopt;
+    if (bytes && has_codes) bytes = checked_add(*bytes, *elements / header.group_size * 4);
+    if (bytes && array.is_of_layers)
+      bytes = checked_mul(*bytes, static_cast<std::uint64_t>(header.config.num_hidden_layers));
+    const auto sum = bytes ? checked_add(size, *bytes) : std::nullopt;
+    if (!sum) return std::nullopt;
+    size = *sum;
+  }
+  return size;
+}
+
+bool is_version_0(const Source& source) {
+  if (source.size() <= kHeaderBytes0) return false;
+  try {
+    const SourceRange range(source);
+    ByteReader reader(range, "llama2c");
+    const Header header = read_header(reader);
+    return header.version == 0 && file_size(header) == source.size();
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io) throw;
+    return false;
+  }
+}
+
+}  // namespace poise::llama2c
 
 namespace poise {
+
 namespace {
 
 bool sniff(const Input& input) {

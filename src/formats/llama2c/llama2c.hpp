@@ -1,10 +1,79 @@
-// Weights of llama2.c, with its tokenizer.bin (docs/formats/llama2c.md).
+// The layout of a file of llama2.c. Version 0 has no magic:
+//
+//   i32 x 7     dim, hidden_dim, n_layers, n_heads, n_kv_heads, vocab_size (negative: there is an output matrix),
+//               seq_len
+//   f32         arrays, those of all layers together for each kind; two unused tables of rotary factors
+//
+// Versions 1 and 2:
+//
+//   u32         "ak42", little-endian
+//   i32         version
+//   i32 x 7     the same numbers, vocab_size positive
+//   u8          1: the output matrix is the embedding
+//   i32         version 2: codes that share a scale
+//   zero bytes up to 256, then arrays: norms in f32, matrices in f32 (version 1), or i8 codes followed by f32 scales
+//               (version 2)
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include <poise/model.hpp>
+#include <poise/source.hpp>
+
+#include "bytes/byte_reader.hpp"
+#include "family/family.hpp"
 #include "formats/format.hpp"
 
-namespace poise {
+namespace poise::llama2c {
 
-extern const Format kLlama2c;
+inline constexpr std::uint32_t kMagic = 0x616b3432;
+inline constexpr std::uint64_t kHeaderBytes0 = 28;
+inline constexpr std::uint64_t kHeaderBytes = 256;
 
-}  // namespace poise
+struct Header {
+  std::int32_t version = 0;
+  Config config;
+  std::uint64_t group_size = 0;  // version 2
+  std::uint64_t data_begin = 0;
+};
+
+// Throws invalid_file; unsupported for unknown versions. The reader is then at the end of the numbers.
+Header read_header(ByteReader& reader);
+
+// The bytes of the whole file; nothing for 2^64 and more.
+std::optional<std::uint64_t> file_size(const Header& header);
+
+// A file of version 0 has no magic: the numbers must describe a model of exactly its size.
+bool is_version_0(const Source& source);
+
+// An array of the file, for each layer if it belongs to layers.
+struct Array {
+  std::string_view name;       // of the tensor; in layers, what follows "model.layers.0."
+  std::string_view file_name;  // the field of llama2.c's TransformerWeights, for all layers (run.c)
+  bool is_of_layers = false;
+  bool is_matrix = false;
+  bool is_rotated = false;  // pairs of rows are neighbours; Hugging Face has halves
+  std::uint64_t rows = 0;   // 1 for a vector
+  std::uint64_t columns = 0;
+};
+// In the order of the file.
+std::vector<Array> arrays_of(const Header& header);
+
+// Reads weights of llama2.c as a Llama with Hugging Face's names.
+
+Model read(const Input& input, const ReadOptions& options);
+
+// tokenizer.bin of llama2.c, which stands next to the weights:
+//
+//   i32          bytes of the longest token
+//   for each token: f32 score, i32 length, its text with spaces in place of U+2581
+//
+// It has neither the number of tokens, which the weights have, nor their types, which llama2.c assumes: 0 is <unk>, 1
+// <s>, 2 </s>, 3 to 258 are single bytes.
+
+// Throws invalid_file. Requires: tokens <= kMaxTokens.
+Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens);
+
+}  // namespace poise::llama2c

@@ -1,5 +1,6 @@
 #include "formats/numpy/array.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -9,9 +10,11 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
-#include "formats/refusal.hpp"
+#include "bytes/little_endian.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/losses.hpp"
 #include "model/limits.hpp"
-#include "views/byte_swap.hpp"
+#include "views/integer_blobs.hpp"
 #include "views/strided.hpp"
 
 namespace poise::numpy {
@@ -246,6 +249,179 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor) {
   header.u16(static_cast<std::uint16_t>(text.size()));
   header.text(text);
   return header;
+}
+
+namespace {
+
+constexpr std::uint64_t kMostBytes = 1 << 20;
+
+// Zeros at the end are padding.
+std::optional<std::string> text_of(std::span<const std::byte> element, bool is_unicode, bool big_endian) {
+  std::string text;
+  if (is_unicode) {
+    for (std::size_t at = 0; at < element.size(); at += 4) {
+      const std::byte* const code = element.data() + at;
+      const auto point = big_endian ? load_be<std::uint32_t>(code) : load_le<std::uint32_t>(code);
+      if (point > 0x10ffff) return std::nullopt;
+      append_utf8(text, point);
+    }
+  } else {
+    text.assign(reinterpret_cast<const char*>(element.data()), element.size());
+  }
+  text.resize(text.find_last_not_of('\0') + 1);
+  if (!is_utf8(text)) return std::nullopt;
+  return text;
+}
+
+}  // namespace
+
+std::optional<Value> texts_of(const Header& header, const Blob& data) {
+  if (header.is_record || header.descr.size() < 3 || header.shape.size() > 1) return std::nullopt;
+  const bool is_unicode = header.descr[1] == 'U';
+  if (!is_unicode && header.descr[1] != 'S') return std::nullopt;
+  std::uint64_t width = 0;
+  const char* const end = header.descr.data() + header.descr.size();
+  if (std::from_chars(header.descr.data() + 2, end, width).ptr != end) return std::nullopt;
+  const auto item = checked_mul(width, is_unicode ? 4 : 1);
+  const std::uint64_t count = header.shape.empty() ? 1 : header.shape[0];
+  const auto bytes = item ? checked_mul(*item, count) : std::nullopt;
+  if (!bytes || *bytes != data.size() || *bytes > kMostBytes || count > kMostBytes) return std::nullopt;
+  const std::vector<std::byte> all = read_all(data);
+  Value::Array texts;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    auto text = text_of(std::span(all).subspan(static_cast<std::size_t>(i * *item), static_cast<std::size_t>(*item)),
+                        is_unicode, header.descr[0] == '>');
+    if (!text) return std::nullopt;
+    texts.emplace_back(*std::move(text));
+  }
+  if (header.shape.empty()) return std::move(texts.front());
+  return Value(std::move(texts));
+}
+
+namespace {
+
+enum class Elements : std::uint8_t { plain, objects, unknown };
+
+// Of a type without fields: "<f4", "|O8". NumPy takes more words than those that it writes ("object", "f4,O").
+Elements elements_of_word(std::string_view word) {
+  if (!word.empty() && std::string_view("<>|=").find(word[0]) != std::string_view::npos) word.remove_prefix(1);
+  if (word.empty()) return Elements::unknown;
+  const std::size_t digits = std::min(word.find_first_not_of("0123456789", 1), word.size());
+  const bool is_time = word[0] == 'M' || word[0] == 'm';
+  const bool has_unit = is_time && digits < word.size() && word[digits] == '[' && word.find(']') == word.size() - 1;
+  if (digits < word.size() && !has_unit) return Elements::unknown;
+  if (word[0] == 'O') return Elements::objects;
+  return std::string_view("?biufcSUaVMm").find(word[0]) != std::string_view::npos ? Elements::plain : Elements::unknown;
+}
+
+// Reads the literal of a type with fields: a list of (name, type) or (name, type, shape), where a name may be a pair
+// with a title, and a type a word, such a list, or (type, shape).
+class Fields {
+ public:
+  explicit Fields(std::string_view text) : text_(text) {}
+
+  Elements elements() {
+    const Elements found = type(0);
+    skip_blanks();
+    return is_wrong_ || at_ < text_.size() ? Elements::unknown : found;
+  }
+
+ private:
+  void skip_blanks() { at_ = std::min(text_.find_first_not_of(" \t\r\n\f", at_), text_.size()); }
+  bool take(char wanted) {
+    skip_blanks();
+    if (at_ == text_.size() || text_[at_] != wanted) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char wanted) { is_wrong_ = !take(wanted) || is_wrong_; }
+
+  std::string_view word() {
+    skip_blanks();
+    const char quote = at_ < text_.size() ? text_[at_] : '\0';
+    const std::size_t end = quote == '\'' || quote == '"' ? text_.find(quote, at_ + 1) : std::string_view::npos;
+    if (end == std::string_view::npos) {
+      is_wrong_ = true;
+      return {};
+    }
+    const std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    return inside;
+  }
+
+  // A number, or numbers in brackets.
+  void shape() {
+    skip_blanks();
+    const std::size_t end = text_.find_first_not_of("0123456789L, \t\n", at_);
+    if (!take('(')) {
+      at_ = std::min(end, text_.size());
+      return;
+    }
+    const std::size_t close = text_.find_first_not_of("0123456789L, \t\n", at_);
+    at_ = std::min(close, text_.size());
+    expect(')');
+  }
+
+  static Elements worst(Elements a, Elements b) { return std::max(a, b); }
+
+  Elements type(std::size_t depth) {
+    constexpr std::size_t kMostLevels = 16;
+    if (is_wrong_ || depth > kMostLevels) return Elements::unknown;
+    if (take('[')) {
+      Elements found = Elements::plain;
+      while (!is_wrong_ && !take(']')) {
+        found = worst(found, field(depth));
+        if (!take(',')) {
+          expect(']');
+          break;
+        }
+      }
+      return found;
+    }
+    if (!take('(')) return elements_of_word(word());
+    const Elements found = type(depth + 1);
+    expect(',');
+    shape();
+    expect(')');
+    return found;
+  }
+
+  Elements field(std::size_t depth) {
+    expect('(');
+    if (take('(')) {
+      (void)word();
+      expect(',');
+      (void)word();
+      expect(')');
+    } else {
+      (void)word();
+    }
+    expect(',');
+    const Elements found = type(depth + 1);
+    if (take(',')) shape();
+    expect(')');
+    return found;
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  bool is_wrong_ = false;
+};
+
+}  // namespace
+
+std::vector<Finding> check_objects(const Header& header, const pytorch::PickleFile& data) {
+  const Elements elements = header.is_record ? Fields(header.descr).elements() : elements_of_word(header.descr);
+  if (elements == Elements::plain) return {};
+  if (elements == Elements::objects) return pytorch::check_pickle(data);
+  std::vector<Finding> findings = pytorch::check_pickles(data);
+  findings.insert(findings.begin(),
+                  {Severity::error,
+                   fmt::format("{}the element type {} is not known: NumPy may take the elements for a pickle, which "
+                               "runs code",
+                               data.prefix, header.is_record ? header.descr : "'" + header.descr + "'"),
+                   data.path, data.begin ? *data.begin : data.header});
+  return findings;
 }
 
 }  // namespace poise::numpy

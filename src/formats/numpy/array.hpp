@@ -8,13 +8,19 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include <poise/blob.hpp>
+#include <poise/finding.hpp>
 #include <poise/tensor.hpp>
+#include <poise/value.hpp>
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/byte_writer.hpp"
+#include "formats/pickle_files.hpp"
 #include "formats/spellings.hpp"
 
 namespace poise::numpy {
@@ -57,5 +63,18 @@ Tensor make_tensor(std::string name, const Header& header, BlobPtr data);
 // The header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does not
 // hold, naming the tensor and the `format`.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
+
+// Texts in NumPy's arrays; they become attributes.
+
+// One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. Nothing for
+// other arrays, for more than a megabyte, and for invalid Unicode or a number of elements that does not fit the shape.
+std::optional<Value> texts_of(const Header& header, const Blob& data);
+
+// Arrays of Python objects, whose elements NumPy stores as a pickle and loads with numpy.load(allow_pickle=True).
+
+// Errors if the elements are a pickle that has Python do more than make plain data, that cannot be followed to its end,
+// or if they are of a type that NumPy may take for objects. None for numbers, texts, times and raw bytes. `data`: what
+// comes after the header. Throws io.
+std::vector<Finding> check_objects(const Header& header, const pytorch::PickleFile& data);
 
 }  // namespace poise::numpy

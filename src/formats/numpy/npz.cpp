@@ -6,13 +6,10 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/losses.hpp"
 #include "formats/numpy/array.hpp"
-#include "formats/numpy/numpy.hpp"
-#include "formats/numpy/objects.hpp"
-#include "formats/numpy/texts.hpp"
+#include "formats/registry.hpp"
 #include "io/meter.hpp"
 #include "io/source_range.hpp"
 #include "pack/pump.hpp"

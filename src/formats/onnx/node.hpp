@@ -3,9 +3,14 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
-#include "formats/onnx/sparse_proto.hpp"
+#include <poise/value.hpp>
+
+#include "formats/onnx/tensor_proto.hpp"
+#include "syntax/protobuf.hpp"
+#include "syntax/value_budget.hpp"
 
 namespace poise::onnx {
 
@@ -21,5 +26,29 @@ struct Node {
 // Numbers and texts of a Constant (value_float, value_ints, value_string, ...) are tensors, too. Tensors of a Constant
 // have the name of its output. Throws invalid_file.
 Node read_node(const Message& message, const Source& source);
+
+// What an ONNX model tells of its inputs, its outputs and itself, as values.
+
+class ValueReader {
+ public:
+  using Message = protobuf::Message;
+
+  // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; what is not a tensor has its kind as
+  // the type.
+  Value value_info(Message message);
+  // A StringStringEntryProto.
+  Attributes::Entry entry(Message message);
+  // An OperatorSetIdProto: a domain, "ai.onnx" where it has none, and a version.
+  Attributes::Entry operator_set(Message message);
+  std::string text(Message& message, std::string_view field);
+
+ private:
+  void take_type(Message message, Attributes& into);
+  void take_tensor_type(Message message, Attributes& into);
+  Value dimension(Message message);
+  void charge(const Message& message, std::size_t text_bytes = 0);
+
+  ValueBudget budget_{0};
+};
 
 }  // namespace poise::onnx

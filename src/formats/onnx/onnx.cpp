@@ -1,8 +1,228 @@
-#include "formats/onnx/onnx.hpp"
+#include "formats/registry.hpp"
 
-#include "formats/onnx/read.hpp"
+#include <algorithm>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/onnx/node.hpp"
+#include "formats/onnx/onnx.hpp"
+#include "io/source_range.hpp"
+
+namespace poise::onnx {
+namespace {
+
+constexpr std::uint64_t kGraph = 7;  // of ModelProto
+
+// Entries in the order in which their keys come.
+class EntryList {
+ public:
+  // False when there is one with the key: it stays.
+  bool add(Attributes::Entry entry) {
+    if (!keys_.insert(entry.first).second) return false;
+    entries_.push_back(std::move(entry));
+    return true;
+  }
+  bool empty() const { return entries_.empty(); }
+  Attributes take() { return Attributes::from_unique(std::move(entries_)); }
+
+ private:
+  std::vector<Attributes::Entry> entries_;
+  std::unordered_set<std::string> keys_;
+};
+
+class Reader {
+ public:
+  Reader(const Input& input, const ReadOptions& options)
+      : source_(input.source), range_(*source_, SourceRange::Records::scattered), files_(input, options) {
+    model_.origin = {input.path, "onnx", source_->size(), {input.path}};
+  }
+
+  Model read() {
+    Message message(range_, "onnx", 0, source_->size());
+    EntryList sets;
+    EntryList metadata;
+    bool has_graph = false;
+    while (message.next()) {
+      switch (message.number()) {
+        case 1: set("onnx.ir_version", static_cast<std::int64_t>(message.integer("ir_version"))); break;
+        case 2: set("onnx.producer_name", values_.text(message, "producer_name")); break;
+        case 3: set("onnx.producer_version", values_.text(message, "producer_version")); break;
+        case 4: set("onnx.domain", values_.text(message, "domain")); break;
+        case 5: set("onnx.model_version", static_cast<std::int64_t>(message.integer("model_version"))); break;
+        case 6: set("onnx.doc_string", values_.text(message, "doc_string")); break;
+        case kGraph:
+          if (has_graph) message.fail("graph", "it comes twice");
+          has_graph = true;
+          read_graph(message.message("graph", "graph"));
+          break;
+        case 8: sets.add(values_.operator_set(message.message("opset_import", "opset_import"))); break;
+        case 14: metadata.add(values_.entry(message.message("metadata_props", "metadata_props"))); break;
+        case 20: leave_out(message.start(), "training_info is left out"); break;
+        case 25: leave_out_function(message.message("functions", "functions")); break;
+        default: break;
+      }
+    }
+    if (!has_graph) message.fail("graph", "it is missing");
+    if (!sets.empty()) set("onnx.opset_import", sets.take());
+    if (!metadata.empty()) set("onnx.metadata", metadata.take());
+    EntryList all;
+    for (const Attributes& entries : {model_.attributes, texts_.take()}) {
+      for (const Attributes::Entry& entry : entries) all.add(entry);
+    }
+    model_.attributes = all.take();
+    for (const auto& [name, source] : files_.opened()) {
+      model_.origin.files.push_back(model_.origin.path.parent_path() / name);
+      model_.origin.size += source->size();
+    }
+    return std::move(model_);
+  }
+
+ private:
+  void set(const char* name, Value value) { model_.attributes.set(name, std::move(value)); }
+
+  void leave_out(std::uint64_t at, std::string what) {
+    model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
+  }
+
+  // Nothing is lost of a function without tensors, as of nodes.
+  void leave_out_function(Message function) {
+    std::string name;
+    bool has_tensors = false;
+    while (function.next()) {
+      if (function.number() == 1) name = function.text("name");
+      if (function.number() != 7) continue;
+      const Node node = read_node(function.message("node", "node"), *source_);
+      has_tensors = has_tensors || !node.tensors.empty() || !node.sparse.empty() || !node.lists.empty();
+    }
+    if (has_tensors) leave_out(function.start(), fmt::format("the function {} is left out with its tensors", name));
+  }
+
+  void read_graph(Message graph) {
+    Value::Array inputs;
+    Value::Array outputs;
+    std::uint64_t nodes = 0;
+    while (graph.next()) {
+      switch (graph.number()) {
+        case 1:
+          ++nodes;
+          add_node(graph.message("node", "node"));
+          break;
+        case 2: set("onnx.graph", values_.text(graph, "name")); break;
+        case 5: add(read_tensor_proto(graph.message("initializer", "initializer"))); break;
+        case 10: set("onnx.graph_doc_string", values_.text(graph, "doc_string")); break;
+        case 11: inputs.push_back(values_.value_info(graph.message("input", "input"))); break;
+        case 12: outputs.push_back(values_.value_info(graph.message("output", "output"))); break;
+        case 15: add(read_sparse_proto(graph.message("sparse_initializer", "sparse_initializer"))); break;
+        default: break;
+      }
+    }
+    // Models of before version 4 list initializers among the inputs.
+    std::erase_if(inputs, [&](const Value& input) {
+      const Value* name = input.get_if<Attributes>()->find("name");
+      return name != nullptr && model_.find(*name->get_if<std::string>()) != nullptr;
+    });
+    set("onnx.nodes", nodes);
+    set("onnx.inputs", Value(std::move(inputs)));
+    set("onnx.outputs", Value(std::move(outputs)));
+    if (bodies_ > 0)
+      model_.warnings.push_back(
+          {Severity::warning,
+           fmt::format("{} graph{} in nodes, such as the bodies of loops, {} left out with what tensors {} there",
+                       bodies_, bodies_ == 1 ? "" : "s", bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "is" : "are"),
+           source_->name(), first_body_});
+  }
+
+  // Of nodes only the tensors of constants are read.
+  void add_node(const Message& message) {
+    const Node node = read_node(message, *source_);
+    if (bodies_ == 0 && !node.graphs.empty()) first_body_ = node.graphs.front();
+    bodies_ += node.graphs.size();
+    for (const std::uint64_t at : node.lists) leave_out(at, "a list of tensors of a node is left out");
+    if (node.is_constant) {
+      for (const TensorProto& proto : node.tensors) add(proto);
+      for (const SparseProto& proto : node.sparse) add(proto);
+    } else if (!node.tensors.empty() || !node.sparse.empty()) {
+      leave_out(message.start(), "a tensor of a node that is not a constant is left out");
+    }
+  }
+
+  void add(const TensorProto& proto) {
+    at_place(proto, [&] {
+      if (proto.type != kText) {
+        model_.add(make_tensor(proto, source_, files_));
+      } else if (auto texts = texts_of(proto, *source_)) {
+        set_texts(proto, *std::move(texts));
+      } else {
+        model_.warnings.push_back({Severity::warning,
+                                   fmt::format("{} is left out: more than 1 MiB of texts, or no UTF-8", proto.name),
+                                   source_->name(), proto.at});
+      }
+    });
+  }
+
+  void set_texts(const TensorProto& proto, Value texts) {
+    if (!texts_.add({proto.name, std::move(texts)})) throw Error(ErrorKind::invalid_file, "it comes twice");
+  }
+
+  void add(const SparseProto& proto) {
+    at_place(proto.values, [&] { model_.add(make_sparse(proto, source_, files_)); });
+  }
+
+  // Gives errors the tensor's name and place.
+  template <typename Body>
+  void at_place(const TensorProto& proto, const Body& body) const {
+    try {
+      body();
+    } catch (const Error& error) {
+      if (error.offset() || !error.path().empty()) throw;
+      throw Error(error.kind(), fmt::format("onnx: tensor {}: {}", proto.name, error.message()), source_->name(),
+                  proto.at);
+    }
+  }
+
+  SourcePtr source_;
+  SourceRange range_;
+  ExternalFiles files_;
+  ValueReader values_;
+  Model model_;
+  EntryList texts_;  // tensors of texts
+  std::size_t bodies_ = 0;
+  std::uint64_t first_body_ = 0;
+};
+
+}  // namespace
+
+bool is_model(const Source& source) {
+  constexpr std::array<std::uint64_t, 11> kFields = {1, 2, 3, 4, 5, 6, kGraph, 8, 14, 20, 25};
+  constexpr std::size_t kMostFields = 4096;
+  const SourceRange range(source, SourceRange::Records::scattered);
+  bool has_graph = false;
+  try {
+    Message message(range, "onnx", 0, source.size());
+    for (std::size_t fields = 0; message.next(); ++fields) {
+      if (fields == kMostFields || std::ranges::find(kFields, message.number()) == kFields.end()) return false;
+      if (message.number() == 1 && message.integer("ir_version") > INT32_MAX) return false;
+      if (message.number() == kGraph) {
+        message.place("graph");
+        has_graph = true;
+      }
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::io) throw;
+    return false;
+  }
+  return has_graph;
+}
+
+Model read(const Input& input, const ReadOptions& options) { return Reader(input, options).read(); }
+
+}  // namespace poise::onnx
 
 namespace poise {
+
 namespace {
 
 // The version comes first, as all programs write it.

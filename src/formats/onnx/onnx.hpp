@@ -1,10 +1,13 @@
-// ONNX models, as far as they hold tensors (docs/formats/onnx.md).
+// Reads a ModelProto: its initializers, and the tensors of its constants.
 #pragma once
 
 #include "formats/format.hpp"
 
-namespace poise {
+namespace poise::onnx {
 
-extern const Format kOnnx;
+// Is this a ModelProto with a graph? Looks at the fields of the outermost message.
+bool is_model(const Source& source);
 
-}  // namespace poise
+Model read(const Input& input, const ReadOptions& options);
+
+}  // namespace poise::onnx

@@ -1,21 +1,176 @@
 #include "formats/onnx/tensor_proto.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <poise/error.hpp>
 
+#include "bytes/little_endian.hpp"
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
-#include "io/plain_file_name.hpp"
-#include "io/system_error.hpp"
+#include "io/directory.hpp"
+#include "io/file_descriptor.hpp"
 #include "model/limits.hpp"
-#include "views/joined.hpp"
+#include "views/row_order.hpp"
+#include "views/sparse.hpp"
+#include "views/strided.hpp"
 
 namespace poise::onnx {
+namespace {
+
+constexpr std::size_t kBufferBytes = 64 << 10;
+
+// The bytes of runs of a source, one by one.
+class Walk {
+ public:
+  Walk(const Source& source, const Places& places) : source_(&source), places_(&places) {}
+
+  bool at_end() { return position_ == buffer_.size() && !fill(); }
+  // Where the next byte is. Requires: !at_end().
+  std::uint64_t place() const { return buffer_at_ + position_; }
+  std::uint8_t next() { return std::to_integer<std::uint8_t>(buffer_[position_++]); }
+  // The next byte begins a run.
+  bool at_begin() const { return position_ == 0 && buffer_begins_; }
+
+ private:
+  bool fill() {
+    while (index_ < places_->size() && (*places_)[index_].begin + offset_ == (*places_)[index_].end) {
+      ++index_;
+      offset_ = 0;
+    }
+    if (index_ == places_->size()) return false;
+    const auto& place = (*places_)[index_];
+    buffer_begins_ = offset_ == 0;
+    buffer_at_ = place.begin + offset_;
+    buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferBytes, place.end - buffer_at_)));
+    source_->read(buffer_at_, buffer_);
+    offset_ += buffer_.size();
+    position_ = 0;
+    return true;
+  }
+
+  const Source* source_;
+  const Places* places_;
+  std::size_t index_ = 0;
+  std::uint64_t offset_ = 0;  // in that place, of what is not in the buffer yet
+  std::vector<std::byte> buffer_;
+  std::uint64_t buffer_at_ = 0;
+  bool buffer_begins_ = false;
+  std::size_t position_ = 0;
+};
+
+class IntegerStream final : public BlobStream {
+ public:
+  IntegerStream(const Source& source, const Places& places, Integers integers, const std::string& tensor)
+      : source_(source), walk_(source, places), integers_(integers), tensor_(tensor) {}
+
+  // An element cut by the end of a call goes on in the next one.
+  std::size_t read(std::span<std::byte> out) override {
+    std::size_t done = 0;
+    while (done < out.size()) {
+      if (left_ == 0) {
+        if (walk_.at_end()) break;
+        store_le(element_.data(), next());
+        left_ = integers_.bytes;
+      }
+      const std::size_t count = std::min<std::size_t>(left_, out.size() - done);
+      std::copy_n(element_.begin() + (integers_.bytes - left_), count, out.begin() + static_cast<std::ptrdiff_t>(done));
+      left_ -= static_cast<unsigned>(count);
+      done += count;
+    }
+    return done;
+  }
+
+ private:
+  std::uint64_t next() {
+    const std::uint64_t at = walk_.place();
+    std::uint64_t value = 0;
+    for (unsigned shift = 0;; shift += 7) {
+      if (shift > 63 || walk_.at_end()) fail("not a whole integer of 64 bits", at);
+      const std::uint8_t byte = walk_.next();
+      if (shift == 63 && byte > 1) fail("an integer of more than 64 bits", at);
+      value |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
+      if (byte < 0x80) break;
+    }
+    if (!fits(value))
+      fail(fmt::format("{} does not fit {} bytes", static_cast<std::int64_t>(value), integers_.bytes), at);
+    return value;
+  }
+
+  bool fits(std::uint64_t value) const {
+    if (integers_.bytes == 8) return true;
+    const unsigned bits = 8 * integers_.bytes;
+    if (!integers_.is_signed) return value >> bits == 0;
+    const std::uint64_t high = value >> (bits - 1);
+    return high == 0 || high == UINT64_MAX >> (bits - 1);
+  }
+
+  [[noreturn]] void fail(const std::string& problem, std::uint64_t at) const {
+    throw Error(ErrorKind::invalid_file, fmt::format("onnx: tensor {}: {}", tensor_, problem), source_.name(), at);
+  }
+
+  const Source& source_;
+  Walk walk_;
+  Integers integers_;
+  const std::string& tensor_;
+  std::array<std::byte, 8> element_{};
+  unsigned left_ = 0;  // bytes of the element that are not read yet
+};
+
+class IntegerListBlob final : public Blob {
+ public:
+  IntegerListBlob(SourcePtr source, Places places, std::uint64_t count, Integers integers, std::string tensor)
+      : source_(std::move(source)),
+        places_(std::move(places)),
+        size_(count * integers.bytes),
+        integers_(integers),
+        tensor_(std::move(tensor)) {}
+
+  std::uint64_t size() const override { return size_; }
+  bool seekable() const override { return false; }
+  std::unique_ptr<BlobStream> stream() const override {
+    return std::make_unique<IntegerStream>(*source_, places_, integers_, tensor_);
+  }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    IntegerStream from(*source_, places_, integers_, tensor_);
+    std::vector<std::byte> skipped(static_cast<std::size_t>(std::min<std::uint64_t>(kBufferBytes, offset)));
+    while (offset > 0)
+      offset -= from.read(
+          std::span(skipped).first(static_cast<std::size_t>(std::min<std::uint64_t>(skipped.size(), offset))));
+    from.read(out);
+  }
+
+ private:
+  SourcePtr source_;
+  Places places_;
+  std::uint64_t size_;
+  Integers integers_;
+  std::string tensor_;
+};
+
+}  // namespace
+
+std::uint64_t count_integers(const Source& source, const Places& places) {
+  for (const auto& [begin, end] : places) {
+    std::byte last{};
+    if (begin == end) continue;
+    source.read(end - 1, std::span(&last, 1));
+    if ((last & std::byte{0x80}) != std::byte{0})
+      throw Error(ErrorKind::invalid_file, "onnx: the last integer of a list is cut off", source.name(), end - 1);
+  }
+  std::uint64_t count = 0;
+  for (Walk walk(source, places); !walk.at_end();) count += walk.next() < 0x80 ? 1 : 0;
+  return count;
+}
+
+BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
+                               std::string tensor) {
+  return std::make_shared<IntegerListBlob>(std::move(source), std::move(places), count, integers, std::move(tensor));
+}
+
 namespace {
 
 constexpr std::size_t kMostPieces = 1 << 16;   // of a field
@@ -260,6 +415,105 @@ std::optional<Value> texts_of(const TensorProto& proto, const Source& source) {
   }
   if (proto.dims.empty() && texts.size() == 1) return std::move(texts.front());
   return Value(std::move(texts));
+}
+
+namespace {
+
+constexpr std::uint64_t kIndexBytes = sizeof(std::int64_t);
+
+// Numbers of cells in row-major order as coordinates: all of dimension 0 first. A number that is outside stays outside.
+class UnravelledBlob final : public Blob {
+ public:
+  UnravelledBlob(BlobPtr cells, Shape shape) : cells_(std::move(cells)), shape_(std::move(shape)) {
+    strides_.assign(shape_.size(), 1);
+    for (std::size_t d = shape_.size() - 1; d > 0; --d)
+      strides_[d - 1] = strides_[d] * std::max<std::uint64_t>(1, shape_[d]);
+  }
+
+  std::uint64_t size() const override { return cells_->size() * shape_.size(); }
+  std::uint64_t grain() const override { return kIndexBytes; }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    constexpr std::uint64_t kMostBytes = 64 << 10;
+    std::vector<std::byte> cells;
+    while (!out.empty()) {
+      const std::uint64_t d = offset / cells_->size();
+      const std::uint64_t inside = offset % cells_->size();
+      const std::uint64_t begin = inside / kIndexBytes * kIndexBytes;
+      const std::uint64_t wanted = std::min<std::uint64_t>({out.size(), cells_->size() - inside, kMostBytes});
+      const std::uint64_t end = (inside + wanted + kIndexBytes - 1) / kIndexBytes * kIndexBytes;
+      cells.resize(static_cast<std::size_t>(end - begin));
+      cells_->read(begin, cells);
+      for (std::size_t at = 0; at < cells.size(); at += kIndexBytes)
+        store_le(&cells[at], coordinate(load_le<std::int64_t>(&cells[at]), static_cast<std::size_t>(d)));
+      std::copy_n(cells.begin() + static_cast<std::ptrdiff_t>(inside - begin), wanted, out.begin());
+      out = out.subspan(static_cast<std::size_t>(wanted));
+      offset += wanted;
+    }
+  }
+
+ private:
+  std::int64_t coordinate(std::int64_t cell, std::size_t d) const {
+    if (cell < 0) return cell;
+    const std::uint64_t index = static_cast<std::uint64_t>(cell) / strides_[d];
+    return static_cast<std::int64_t>(d == 0 ? index : index % std::max<std::uint64_t>(1, shape_[d]));
+  }
+
+  BlobPtr cells_;
+  Shape shape_;
+  std::vector<std::uint64_t> strides_;
+};
+
+BlobPtr coordinates(const Tensor& indices, const Shape& shape, std::uint64_t count) {
+  const BlobPtr blob = indices.require("data").blob;
+  if (indices.require("data").dtype != DType::i64) fail("indices: expected INT64");
+  if (indices.shape == Shape{count}) {
+    if (shape.size() == 1 || count == 0) return blob;
+    // Cells of a list that is decoded from its begin would be decoded again for each piece.
+    return std::make_shared<UnravelledBlob>(blob->seekable() ? blob : make_memory_blob(read_all(*blob), "indices"),
+                                            shape);
+  }
+  if (indices.shape != Shape{count, shape.size()})
+    fail(fmt::format("indices: expected the shape [{}] or [{}, {}], found {}", count, count, shape.size(),
+                     to_string(indices.shape)));
+  const auto rank = static_cast<std::int64_t>(shape.size() * kIndexBytes);
+  return make_strided_blob(blob,
+                           {.shape = {shape.size(), count}, .strides = {kIndexBytes, rank}, .item_bytes = kIndexBytes});
+}
+
+}  // namespace
+
+SparseProto read_sparse_proto(Message message) {
+  SparseProto proto;
+  proto.values.at = proto.indices.at = message.start();
+  while (message.next()) {
+    switch (message.number()) {
+      case 1: proto.values = read_tensor_proto(message.message("values", "values")); break;
+      case 2: proto.indices = read_tensor_proto(message.message("indices", "indices")); break;
+      case 3: take_dims(message, proto.dims); break;
+      default: break;
+    }
+  }
+  return proto;
+}
+
+Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files) {
+  if (!element_count(proto.dims)) fail(fmt::format("dims: {} has more than 2^64 elements", to_string(proto.dims)));
+  if (proto.dims.empty()) fail("dims: a sparse tensor has a dimension at least");
+  if (proto.values.type == kText) fail("values: texts are not numbers");
+  const Tensor values = make_tensor(proto.values, source, files);
+  if (values.shape.size() != 1) fail(fmt::format("values: expected one dimension, found {}", to_string(values.shape)));
+  Tensor tensor;
+  tensor.name = values.name;
+  tensor.shape = proto.dims;
+  tensor.parts.push_back({.role = "values", .dtype = values.parts[0].dtype, .blob = values.parts[0].blob});
+  if (proto.indices.type == kText) fail("indices: expected INT64");
+  tensor.parts.push_back({.role = "coords",
+                          .dtype = DType::i64,
+                          .blob = coordinates(make_tensor(proto.indices, source, files), proto.dims, values.shape[0])});
+  tensor.layout = TensorLayout::Sparse{Layout::sparse_coo, false};
+  if (const auto fault = sparse_structure_fault(tensor)) fail(*fault);
+  return tensor;
 }
 
 }  // namespace poise::onnx

@@ -1,22 +1,101 @@
-// A TensorProto of onnx.proto: where its elements are.
+// Lists of integers as protocol buffers pack them, as elements of a fixed width.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include <poise/blob.hpp>
+#include <poise/dtype.hpp>
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 #include <poise/tensor.hpp>
 
 #include "formats/input.hpp"
-#include "formats/onnx/element_types.hpp"
-#include "formats/onnx/integer_list.hpp"
 #include "syntax/protobuf.hpp"
 
 namespace poise::onnx {
+
+using Places = std::vector<protobuf::Message::Place>;
+
+// How many integers are in these runs of a source. Reads them. Throws invalid_file for a run that ends inside an
+// integer.
+std::uint64_t count_integers(const Source& source, const Places& places);
+
+// What the elements are.
+struct Integers {
+  unsigned bytes = 0;  // of one: 1, 2, 4 or 8
+  bool is_signed = false;
+};
+
+// The integers one after the other, decoded as they are read. Reading throws invalid_file, naming the tensor, where one
+// does not fit. Requires: `count` is what count_integers() returns.
+BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
+                               std::string tensor);
+
+// TensorProto.DataType: the element types of ONNX, and the field that holds such elements where they are not raw bytes.
+
+// Fields of a TensorProto, by their numbers there.
+enum class ListField : std::uint8_t {
+  none = 0,
+  float_data = 4,
+  int32_data = 5,
+  int64_data = 7,
+  double_data = 10,
+  uint64_data = 11,
+};
+
+struct ElementType {
+  std::uint64_t number;
+  std::string_view name;
+  DType dtype;  // unknown: Poise has no such type
+  unsigned bits;
+  ListField field;
+  bool is_signed;  // of integers in a list
+};
+
+inline constexpr std::array kElementTypes = std::to_array<ElementType>({
+    {1, "FLOAT", DType::f32, 32, ListField::float_data, false},
+    {2, "UINT8", DType::u8, 8, ListField::int32_data, false},
+    {3, "INT8", DType::i8, 8, ListField::int32_data, true},
+    {4, "UINT16", DType::u16, 16, ListField::int32_data, false},
+    {5, "INT16", DType::i16, 16, ListField::int32_data, true},
+    {6, "INT32", DType::i32, 32, ListField::int32_data, true},
+    {7, "INT64", DType::i64, 64, ListField::int64_data, true},
+    {9, "BOOL", DType::boolean, 8, ListField::int32_data, false},
+    {10, "FLOAT16", DType::f16, 16, ListField::int32_data, false},
+    {11, "DOUBLE", DType::f64, 64, ListField::double_data, false},
+    {12, "UINT32", DType::u32, 32, ListField::uint64_data, false},
+    {13, "UINT64", DType::u64, 64, ListField::uint64_data, false},
+    {14, "COMPLEX64", DType::complex64, 64, ListField::float_data, false},
+    {15, "COMPLEX128", DType::complex128, 128, ListField::double_data, false},
+    {16, "BFLOAT16", DType::bf16, 16, ListField::int32_data, false},
+    {17, "FLOAT8E4M3FN", DType::f8_e4m3, 8, ListField::int32_data, false},
+    {18, "FLOAT8E4M3FNUZ", DType::f8_e4m3fnuz, 8, ListField::int32_data, false},
+    {19, "FLOAT8E5M2", DType::f8_e5m2, 8, ListField::int32_data, false},
+    {20, "FLOAT8E5M2FNUZ", DType::f8_e5m2fnuz, 8, ListField::int32_data, false},
+    {21, "UINT4", DType::unknown, 4, ListField::int32_data, false},
+    {22, "INT4", DType::unknown, 4, ListField::int32_data, false},
+    {23, "FLOAT4E2M1", DType::f4_e2m1, 4, ListField::int32_data, false},
+    {24, "FLOAT8E8M0", DType::f8_e8m0, 8, ListField::int32_data, false},
+    {25, "UINT2", DType::unknown, 2, ListField::int32_data, false},
+    {26, "INT2", DType::unknown, 2, ListField::int32_data, false},
+});
+inline constexpr std::uint64_t kText = 8;  // STRING
+
+// Null: not known.
+inline const ElementType* element_type(std::uint64_t number) {
+  const auto* const row = std::ranges::find(kElementTypes, number, &ElementType::number);
+  return row == kElementTypes.end() ? nullptr : row;
+}
+
+// A TensorProto of onnx.proto: where its elements are.
 
 using protobuf::Message;
 
@@ -70,5 +149,19 @@ Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFi
 
 // Of a tensor of texts: a text, or a list of them. Nothing where they are too many, or no UTF-8.
 std::optional<Value> texts_of(const TensorProto& proto, const Source& source);
+
+// A SparseTensorProto of onnx.proto, as a tensor of coordinates.
+
+struct SparseProto {
+  TensorProto values;   // of one dimension; its name is the tensor's
+  TensorProto indices;  // [values, dimensions], or [values]: numbers in row-major order
+  Shape dims;
+};
+
+// Throws invalid_file.
+SparseProto read_sparse_proto(Message message);
+
+// Throws what make_tensor() throws, and invalid_file where the parts do not fit each other.
+Tensor make_sparse(const SparseProto& proto, const SourcePtr& source, ExternalFiles& files);
 
 }  // namespace poise::onnx

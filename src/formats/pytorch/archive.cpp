@@ -7,11 +7,11 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
 #include "formats/pickle_files.hpp"
-#include "io/whole_blob.hpp"
+#include "io/read_fully.hpp"
 #include "pack/zip.hpp"
 
 namespace poise::pytorch {

@@ -1,4 +1,4 @@
-#include "formats/pytorch/legacy.hpp"
+#include "formats/pytorch/pytorch.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_reader.hpp"
-#include "formats/pickle_calls.hpp"
 #include "formats/pickle_files.hpp"
 #include "io/lookalikes.hpp"
 #include "io/source_range.hpp"

@@ -1,4 +1,4 @@
-#include "formats/pytorch/pytorch.hpp"
+#include "formats/registry.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,7 @@
 #include <poise/error.hpp>
 
 #include "formats/pytorch/archive.hpp"
-#include "formats/pytorch/legacy.hpp"
-#include "formats/pytorch/write.hpp"
+#include "formats/pytorch/pytorch.hpp"
 #include "io/lookalikes.hpp"
 #include "pack/zip.hpp"
 

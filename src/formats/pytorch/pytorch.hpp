@@ -1,10 +1,32 @@
-// Checkpoints of PyTorch (docs/formats/pytorch.md): no code of a file is ever run.
+// Writes the zip archive that torch.load(weights_only=True) loads: an OrderedDict of tensors.
 #pragma once
 
+#include <poise/source.hpp>
+
 #include "formats/format.hpp"
+#include "formats/pytorch/checkpoint.hpp"
 
-namespace poise {
+namespace poise::pytorch {
 
-extern const Format kPytorch;
+FilePlan plan(const Model& model, const WriteOptions& options);
+void write(const Model& model, Output& output, const WriteOptions& options);
+std::vector<std::string> losses(const Model& model, const WriteOptions& options);
 
-}  // namespace poise
+// A file of torch.save() from before version 1.6 (or with _use_new_zipfile_serialization=False):
+//
+//   five pickles     a magic number; 1001; facts of the machine; the objects, in which storages are persistent objects;
+//                    a list of the storages' keys
+//   for each key     i64 count of elements, then their bytes
+
+// True if the first bytes of a file are those of the magic number, in a pickle of any protocol.
+bool has_legacy_magic(std::string_view start);
+inline constexpr std::size_t kMagicWithin = 32;
+
+// All five pickles are searched for names that no checkpoint needs. Throws invalid_file for a file that is a tar
+// archive, too: torch.load() reads the pickles of that.
+Rest read_legacy(const SourcePtr& source, FunctionRef<void(Tensor)> take);
+
+// See Format::dangerous_code: check_pickles() of any file. An error for a checkpoint that is a tar archive, too.
+std::vector<Finding> dangers_of_pickles(const SourcePtr& source);
+
+}  // namespace poise::pytorch

@@ -9,7 +9,7 @@
 #include <poise/finding.hpp>
 #include <poise/tensor.hpp>
 
-#include "formats/pickle_calls.hpp"
+#include "formats/pickle_files.hpp"
 #include "formats/pytorch/storages.hpp"
 #include "syntax/pickle.hpp"
 

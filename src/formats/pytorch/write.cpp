@@ -1,4 +1,4 @@
-#include "formats/pytorch/write.hpp"
+#include "formats/pytorch/pytorch.hpp"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,6 @@
 #include "formats/losses.hpp"
 #include "formats/pickle_globals.hpp"
 #include "formats/pytorch/archive.hpp"
-#include "formats/refusal.hpp"
 #include "io/meter.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"

@@ -17,7 +17,6 @@
 #include "bytes/utf8.hpp"
 #include "formats/edited_beginning.hpp"
 #include "formats/metadata.hpp"
-#include "formats/safetensors/header.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "syntax/json.hpp"
 

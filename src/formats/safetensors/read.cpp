@@ -9,10 +9,8 @@
 
 #include "bytes/byte_reader.hpp"
 #include "bytes/checked.hpp"
-#include "formats/safetensors/dtypes.hpp"
-#include "formats/safetensors/header.hpp"
 #include "formats/safetensors/safetensors.hpp"
-#include "formats/type_name.hpp"
+#include "formats/spellings.hpp"
 #include "io/in_place.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"

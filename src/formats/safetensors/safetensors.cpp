@@ -7,7 +7,6 @@
 
 #include "bytes/little_endian.hpp"
 #include "formats/metadata.hpp"
-#include "formats/safetensors/header.hpp"
 #include "io/meter.hpp"
 
 namespace poise {

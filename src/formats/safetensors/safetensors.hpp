@@ -1,10 +1,18 @@
 // safetensors: a JSON header, then the tensors' bytes. Read strictly (docs/formats/safetensors.md), written aligned.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <poise/dtype.hpp>
+
+#include "bytes/checked.hpp"
 #include "bytes/function_ref.hpp"
 #include "formats/format.hpp"
 #include "io/meter.hpp"
@@ -47,3 +55,83 @@ class SafetensorsFile {
 std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes);
 
 }  // namespace poise
+
+namespace poise::safetensors {
+
+// The names of element types in safetensors (docs/formats/safetensors.md).
+//
+// Source: enum Dtype in tensor.rs of the safetensors library, version 0.8.
+
+struct ElementType {
+  std::string_view name;
+  DType dtype;
+  unsigned own_bits = 0;  // of an element, where `dtype` is unknown
+
+  constexpr bool is_known() const { return dtype != DType::unknown; }
+  unsigned bits() const { return is_known() ? info(dtype).bits : own_bits; }
+};
+
+// The library does not say in which order three bytes hold four elements of six bits: these are carried.
+inline constexpr std::array kElementTypes = std::to_array<ElementType>({
+    {"F64", DType::f64},
+    {"F32", DType::f32},
+    {"F16", DType::f16},
+    {"BF16", DType::bf16},
+    {"F8_E4M3", DType::f8_e4m3},
+    {"F8_E5M2", DType::f8_e5m2},
+    {"F8_E4M3FNUZ", DType::f8_e4m3fnuz},
+    {"F8_E5M2FNUZ", DType::f8_e5m2fnuz},
+    {"F8_E8M0", DType::f8_e8m0},
+    {"F6_E2M3", DType::unknown, 6},
+    {"F6_E3M2", DType::unknown, 6},
+    {"F4", DType::f4_e2m1},
+    {"C64", DType::complex64},
+    {"I64", DType::i64},
+    {"I32", DType::i32},
+    {"I16", DType::i16},
+    {"I8", DType::i8},
+    {"U64", DType::u64},
+    {"U32", DType::u32},
+    {"U16", DType::u16},
+    {"U8", DType::u8},
+    {"BOOL", DType::boolean},
+});
+
+// Null: there is no such type.
+inline const ElementType* type_named(std::string_view name) {
+  const auto* const row = std::ranges::find(kElementTypes, name, &ElementType::name);
+  return row == kElementTypes.end() ? nullptr : row;
+}
+inline const ElementType* type_of(DType dtype) {
+  const auto* const row = std::ranges::find(kElementTypes, dtype, &ElementType::dtype);
+  return row == kElementTypes.end() || !row->is_known() ? nullptr : row;
+}
+
+// The layout of a safetensors file:
+//
+//   u64            length N of the header
+//   N bytes        white space, and JSON: {"__metadata__": {text: text}?, name: {"dtype": "F16", "shape": [..],
+//   "data_offsets": [begin,
+//                  end]}, ...}
+//   rest           the tensors' bytes; offsets count from here
+//
+// The tensors fill the rest exactly: no holes, no overlaps, nothing after the last one.
+
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of its own reader
+inline constexpr std::uint64_t kSizeBytes = 8;                 // of the header's length
+inline constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
+inline constexpr std::string_view kMetadata = "__metadata__";
+
+// The library reads white space before the object, with which writers align it.
+inline constexpr std::string_view kWhiteSpace = " \t\n\r";
+
+// With elements smaller than a byte, the last byte must be full.
+inline bool fills_whole_bytes(unsigned bits, std::uint64_t elements) { return elements % 8 * bits % 8 == 0; }
+
+// The bytes of elements that fill whole bytes; nothing on overflow.
+inline std::optional<std::uint64_t> bytes_of(unsigned bits, std::uint64_t elements) {
+  const auto whole = checked_mul(elements / 8, bits);
+  return whole ? checked_add(*whole, (elements % 8 * bits + 7) / 8) : std::nullopt;
+}
+
+}  // namespace poise::safetensors

@@ -1,10 +1,46 @@
-// The Tiny Llama weight file (.tllm): a header of seven numbers and float32 arrays.
+// The layout of a Tiny Llama weight file:
+//
+//   36 bytes   header: u32 magic, u32 version, i32 model dimension D, layers, heads, FFN hidden dimension F, max
+//              sequence length S, vocabulary size V, f32 dropout rate
+//   the rest   arrays, in the order of family/tiny_llama.cpp: a matrix is u64 rows, u64 columns, its float32 values row
+//              by row; a vector is u64 size, its values
+//
+// Little-endian, no padding; the file ends with the last value, so the header implies its size.
 #pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <poise/model.hpp>
 
 #include "formats/format.hpp"
 
-namespace poise {
+namespace poise::tiny_llama {
 
-extern const Format kTinyLlamaFormat;
+inline constexpr std::uint32_t kMagic = 0x544C4C4D;         // on the disk "MLLT"
+inline constexpr std::uint32_t kSwappedMagic = 0x4D4C4C54;  // on the disk "TLLM"
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint64_t kHeaderBytes = 36;
 
-}  // namespace poise
+// Bytes before an array's values.
+inline std::uint64_t dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
+
+// The exact size of the file; nothing if it does not fit 64 bits. Requires: a checked configuration.
+std::optional<std::uint64_t> file_size(const Config& config);
+
+// Reads a Tiny Llama weight file.
+
+// Throws invalid_file naming the field or the layer and its array, what was expected and what was found.
+Model read(const Input& input, const ReadOptions& options);
+
+// Writes a Tiny Llama weight file.
+
+// Throws unsupported with every reason why the model is not such a file.
+void write(const Model& model, Output& output, const WriteOptions& options);
+
+// Throws what write() throws.
+FilePlan plan(const Model& model, const WriteOptions& options);
+
+std::vector<std::string> losses(const Model& model, const WriteOptions& options);
+
+}  // namespace poise::tiny_llama

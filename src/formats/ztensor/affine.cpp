@@ -6,7 +6,7 @@
 
 #include <poise/error.hpp>
 
-#include "tensor/found_value.hpp"
+#include "tensor/part_types.hpp"
 
 namespace poise::ztensor {
 namespace {

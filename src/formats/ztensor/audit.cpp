@@ -1,4 +1,4 @@
-#include "formats/ztensor/audit.hpp"
+#include "formats/ztensor/edit.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +13,7 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/source_range.hpp"
-#include "io/spliced_source.hpp"
-#include "model/unknown.hpp"
+#include "model/card.hpp"
 #include "model/unused_bytes.hpp"
 
 namespace poise::ztensor {

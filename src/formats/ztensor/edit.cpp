@@ -15,15 +15,15 @@
 #include "bytes/byte_writer.hpp"
 #include "bytes/short_text.hpp"
 #include "formats/metadata.hpp"
-#include "formats/ztensor/limits.hpp"
+#include "formats/spellings.hpp"
+#include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "io/file_tail.hpp"
+#include "io/in_place.hpp"
 #include "io/sink.hpp"
-#include "io/spliced_source.hpp"
+#include "io/source_range.hpp"
 #include "pack/digest.hpp"
 #include "syntax/cbor.hpp"
-#include "syntax/cbor_encoder.hpp"
 
 namespace poise::ztensor {
 namespace {
@@ -258,6 +258,20 @@ std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const Attribute
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes) {
   const ManifestRange range = find_manifest1(*input.source);
   return std::make_unique<Rewritten>(input, range.begin, edited_manifest(input, range, cbor::Rules::lenient, changes));
+}
+
+std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules) {
+  const ManifestBytes bytes(source, range);
+  cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zTensor: manifest", rules);
+  std::vector<MetadataKey> keys;
+  for (auto root = in.map(); root.next();) {
+    if (root.key() != "attributes") {
+      in.skip();
+    } else if (!in.null()) {
+      for (const auto& [key, value] : in.attributes()) keys.push_back({key, type_name(value), value});
+    }
+  }
+  return keys;
 }
 
 }  // namespace poise::ztensor

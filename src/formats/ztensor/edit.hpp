@@ -2,14 +2,29 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <poise/edit.hpp>
+#include <poise/source.hpp>
 
 #include "formats/format.hpp"
+#include "formats/ztensor/object.hpp"
+#include "syntax/cbor.hpp"
 
 namespace poise::ztensor {
 
 std::unique_ptr<PreparedEdit> edit_version_1(const Input& input, const AttributeChanges& changes);
 std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const AttributeChanges& changes);
+
+// The root attributes of a zTensor file, key by key.
+
+// The keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws what reading them
+// throws.
+std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
+
+// The checks of verify for zTensor files besides the tensors: bytes that belong to nothing, and unknown features.
+
+std::vector<Finding> audit_version_1(const Input& input, const Model& model);
+std::vector<Finding> audit_version_2(const Input& input, const Model& model);
 
 }  // namespace poise::ztensor

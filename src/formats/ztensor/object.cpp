@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "bytes/short_text.hpp"
-#include "formats/ztensor/limits.hpp"
 #include "model/limits.hpp"
 #include "pack/part_digest.hpp"
 

@@ -1,14 +1,20 @@
 // Objects: what a file of any version of zTensor stores of one tensor.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <poise/blob.hpp>
+#include <poise/source.hpp>
 #include <poise/tensor.hpp>
 
+#include "formats/spellings.hpp"
 #include "io/extents.hpp"
 #include "syntax/cbor.hpp"
 #include "syntax/value_budget.hpp"
@@ -67,5 +73,150 @@ const Part& part_at(const Tensor& tensor, const Extent& extent);
 
 // A tensor's name, cut if it is too long for a message.
 std::string short_name(std::string_view name);
+
+// ManifestBytes: the bytes of a manifest in memory, borrowed from a mapped file or copied.
+
+struct ManifestRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+class ManifestBytes {
+ public:
+  // Requires: the range is in the source, which outlives this.
+  ManifestBytes(const Source& source, const ManifestRange& range) : source_(source), done_(range.begin) {
+    const std::uint64_t length = range.end - range.begin;
+    if (source.mapped()) {
+      bytes_ = source.bytes().subspan(range.begin, length);
+    } else {
+      copy_.resize(length);
+      source.read(range.begin, copy_);
+      bytes_ = copy_;
+    }
+  }
+  ManifestBytes(const ManifestBytes&) = delete;
+  ManifestBytes& operator=(const ManifestBytes&) = delete;
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+  // Everything before a position has been read: its mapped pages may leave memory, and can still be read.
+  void done_before(std::uint64_t position) {
+    if (!source_.mapped() || position - done_ < kPieceBytes) return;
+    source_.done_with(done_, position - done_);
+    done_ = position;
+  }
+
+ private:
+  static constexpr std::uint64_t kPieceBytes = 256 << 10;
+
+  const Source& source_;
+  std::uint64_t done_;
+  std::vector<std::byte> copy_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace poise::ztensor
+
+namespace poise {
+
+// The limits of zTensor files, besides those of every model. docs/limits.md lists them for users.
+
+inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{1} << 30;
+inline constexpr std::size_t kMaxTypeNameBytes = 256;  // element types, layouts, encodings and digests
+
+// Version 2.
+inline constexpr std::size_t kMaxNameBytes2 = 1024;
+inline constexpr std::size_t kMaxShards = 65'536;
+inline constexpr std::size_t kMaxShardNameBytes2 = 64;
+
+}  // namespace poise
+
+namespace poise::ztensor {
+
+// The blobs of tensors in the order of writing; for Tensor and StoredTensor.
+
+template <class Tensors>
+std::vector<BlobPtr> blobs_of(const Tensors& tensors) {
+  std::vector<BlobPtr> blobs;
+  for (const auto& tensor : tensors) {
+    for (const auto& part : tensor.parts) blobs.push_back(part.blob);
+  }
+  return blobs;
+}
+
+inline std::uint64_t total_size(const std::vector<BlobPtr>& blobs) {
+  std::uint64_t sum = 0;
+  for (const BlobPtr& blob : blobs) sum += blob->size();
+  return sum;
+}
+
+// The names of element types in the versions of zTensor (docs/formats/ztensor.md).
+
+// zTensor 0.1 and 1.0.
+inline constexpr std::array kSpellings0 = {
+    Spelling<std::string_view>{DType::f64, "float64"},  Spelling<std::string_view>{DType::f32, "float32"},
+    Spelling<std::string_view>{DType::f16, "float16"},  Spelling<std::string_view>{DType::bf16, "bfloat16"},
+    Spelling<std::string_view>{DType::i64, "int64"},    Spelling<std::string_view>{DType::i32, "int32"},
+    Spelling<std::string_view>{DType::i16, "int16"},    Spelling<std::string_view>{DType::i8, "int8"},
+    Spelling<std::string_view>{DType::u64, "uint64"},   Spelling<std::string_view>{DType::u32, "uint32"},
+    Spelling<std::string_view>{DType::u16, "uint16"},   Spelling<std::string_view>{DType::u8, "uint8"},
+    Spelling<std::string_view>{DType::boolean, "bool"},
+};
+
+// zTensor 1.1 and 1.2.
+inline constexpr std::array kSpellings1 = {
+    Spelling<std::string_view>{DType::f64, "f64"},
+    Spelling<std::string_view>{DType::f32, "f32"},
+    Spelling<std::string_view>{DType::f16, "f16"},
+    Spelling<std::string_view>{DType::bf16, "bf16"},
+    Spelling<std::string_view>{DType::f8_e4m3, "f8_e4m3"},
+    Spelling<std::string_view>{DType::f8_e5m2, "f8_e5m2"},
+    Spelling<std::string_view>{DType::complex64, "complex64"},
+    Spelling<std::string_view>{DType::complex128, "complex128"},
+    Spelling<std::string_view>{DType::i64, "i64"},
+    Spelling<std::string_view>{DType::i32, "i32"},
+    Spelling<std::string_view>{DType::i16, "i16"},
+    Spelling<std::string_view>{DType::i8, "i8"},
+    Spelling<std::string_view>{DType::u64, "u64"},
+    Spelling<std::string_view>{DType::u32, "u32"},
+    Spelling<std::string_view>{DType::u16, "u16"},
+    Spelling<std::string_view>{DType::u8, "u8"},
+    Spelling<std::string_view>{DType::boolean, "bool"},
+};
+
+// zTensor 2: a plain type, and the logical type over it if the elements have another (else empty).
+struct StorageType {
+  std::string_view storage;
+  std::string_view logical;
+  friend bool operator==(const StorageType&, const StorageType&) = default;
+};
+inline constexpr std::array kSpellings2 = {
+    Spelling<StorageType>{DType::f64, StorageType{"f64", ""}},
+    Spelling<StorageType>{DType::f32, StorageType{"f32", ""}},
+    Spelling<StorageType>{DType::f16, StorageType{"f16", ""}},
+    Spelling<StorageType>{DType::bf16, StorageType{"bf16", ""}},
+    Spelling<StorageType>{DType::f8_e4m3, StorageType{"u8", "f8_e4m3fn"}},
+    Spelling<StorageType>{DType::f8_e5m2, StorageType{"u8", "f8_e5m2"}},
+    Spelling<StorageType>{DType::f8_e4m3fnuz, StorageType{"u8", "f8_e4m3fnuz"}},
+    Spelling<StorageType>{DType::f8_e5m2fnuz, StorageType{"u8", "f8_e5m2fnuz"}},
+    Spelling<StorageType>{DType::f8_e8m0, StorageType{"u8", "f8_e8m0"}},
+    Spelling<StorageType>{DType::f4_e2m1, StorageType{"u8", "f4_e2m1"}},
+    Spelling<StorageType>{DType::complex64, StorageType{"f32", "complex64"}},
+    Spelling<StorageType>{DType::complex128, StorageType{"f64", "complex128"}},
+    Spelling<StorageType>{DType::i64, StorageType{"i64", ""}},
+    Spelling<StorageType>{DType::i32, StorageType{"i32", ""}},
+    Spelling<StorageType>{DType::i16, StorageType{"i16", ""}},
+    Spelling<StorageType>{DType::i8, StorageType{"i8", ""}},
+    Spelling<StorageType>{DType::u64, StorageType{"u64", ""}},
+    Spelling<StorageType>{DType::u32, StorageType{"u32", ""}},
+    Spelling<StorageType>{DType::u16, StorageType{"u16", ""}},
+    Spelling<StorageType>{DType::u8, StorageType{"u8", ""}},
+    Spelling<StorageType>{DType::boolean, StorageType{"u8", "bool"}},
+};
+
+// The type of `storage` with that logical type.
+inline std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical) {
+  return dtype_spelled(kSpellings2, StorageType{storage, logical});
+}
 
 }  // namespace poise::ztensor

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "formats/format.hpp"
-#include "formats/ztensor/manifest_bytes.hpp"
 #include "formats/ztensor/object.hpp"
 
 namespace poise {

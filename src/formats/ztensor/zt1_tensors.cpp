@@ -17,8 +17,8 @@
 #include "pack/part_digest.hpp"
 #include "pack/zstd.hpp"
 #include "tensor/part_types.hpp"
-#include "views/byte_swap.hpp"
-#include "views/check_parts.hpp"
+#include "views/integer_blobs.hpp"
+#include "views/layout_type.hpp"
 
 namespace poise::ztensor {
 namespace {

@@ -9,20 +9,17 @@
 #include <poise/error.hpp>
 
 #include "bytes/byte_writer.hpp"
+#include "formats/losses.hpp"
 #include "formats/metadata.hpp"
-#include "formats/refusal.hpp"
 #include "formats/ztensor/affine.hpp"
-#include "formats/ztensor/blobs.hpp"
-#include "formats/ztensor/dtypes.hpp"
-#include "formats/ztensor/limits.hpp"
+#include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "io/meter.hpp"
-#include "pack/hashing_sink.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
 #include "pack/writer_digests.hpp"
 #include "pack/zstd.hpp"
-#include "syntax/cbor_encoder.hpp"
+#include "syntax/cbor.hpp"
 #include "tensor/group_scheme.hpp"
 #include "views/sparse.hpp"
 

@@ -1,14 +1,20 @@
 // zTensor 2 (docs/formats/ztensor.md): reads, verifies and writes it, in canonical form by default.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <poise/digest.hpp>
+#include <poise/format.hpp>
+#include <poise/value.hpp>
+
 #include "formats/format.hpp"
-#include "formats/ztensor/manifest_bytes.hpp"
 #include "formats/ztensor/object.hpp"
+#include "io/sink.hpp"
 
 namespace poise {
 
@@ -102,3 +108,53 @@ std::vector<std::string> zt2_losses(const Model& model, const WriteOptions& opti
 
 }  // namespace ztensor
 }  // namespace poise
+
+namespace poise::ztensor {
+
+// The blobs of a zTensor 2 file that is being written: where each part is stored, by the options.
+
+// How parts are stored, by the options. Throws bad_argument for options that version 2 lacks.
+struct Storage {
+  explicit Storage(const WriteOptions& options);
+
+  std::uint64_t alignment;
+  std::optional<int> zstd_level;
+  DigestAlgorithm digest;
+};
+
+// The manifest's description of a part that has been written.
+struct BlobReference {
+  std::uint64_t offset = 0;
+  std::uint64_t length = 0;  // stored
+  std::string shard;
+  bool encoded = false;
+  std::size_t digest = 0;  // its number among the digests of all parts
+};
+
+// The blobs that have been written.
+struct WrittenBlobs {
+  std::vector<std::vector<BlobReference>> references;  // by tensor and part
+  std::vector<std::string> digests;                    // texts, by BlobReference::digest; empty for none
+  std::vector<Shard> shards;
+};
+
+// Writes the magic number and every part once: parts of equal bytes share a blob. Throws io, cancelled, unsupported for
+// more shards than readers accept.
+WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage& storage, const WriteOptions& options,
+                         Output& output);
+
+// The manifest and footers of a zTensor 2 file that is being written.
+
+// After the blobs. Throws unsupported for a manifest that readers refuse.
+void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
+                    const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs);
+
+// The last bytes of a file; a data shard has no manifest.
+void write_footer(Sink& sink, std::uint64_t offset, std::string_view manifest);
+
+// Unicode's normal form C, for names in canonical zTensor 2 files.
+
+// Returns invalid UTF-8 unchanged.
+std::string normal_form_c(std::string_view text);
+
+}  // namespace poise::ztensor

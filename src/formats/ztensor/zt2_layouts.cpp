@@ -8,13 +8,11 @@
 
 #include "bytes/checked.hpp"
 #include "formats/ztensor/affine.hpp"
-#include "formats/ztensor/dtypes.hpp"
+#include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "tensor/block_layout.hpp"
-#include "tensor/found_value.hpp"
 #include "tensor/group_scheme.hpp"
 #include "tensor/part_types.hpp"
-#include "views/check_parts.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
@@ -41,14 +39,6 @@ void require_size(const Tensor& tensor, const Part& part, std::optional<std::uin
   if (bytes != part.blob->size())
     fail(tensor, fmt::format("{}: expected {} bytes, found {}", part.role,
                              bytes ? fmt::format("{}", *bytes) : "too many", part.blob->size()));
-}
-
-void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles) {
-  for (const std::string_view role : roles) {
-    if (tensor.part(role) == nullptr) fail(tensor, fmt::format("the part {} is missing", role));
-  }
-  if (tensor.parts.size() != roles.size())
-    fail(tensor, fmt::format("{} parts, expected {}", tensor.parts.size(), roles.size()));
 }
 
 void check_dense(const Tensor& tensor) {

@@ -14,10 +14,9 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/byte_reader.hpp"
-#include "formats/ztensor/dtypes.hpp"
-#include "formats/ztensor/limits.hpp"
+#include "bytes/utf8.hpp"
+#include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"

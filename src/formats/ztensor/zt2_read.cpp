@@ -20,12 +20,10 @@
 
 #include "formats/faulty_model.hpp"
 #include "formats/metadata.hpp"
-#include "formats/ztensor/audit.hpp"
 #include "formats/ztensor/edit.hpp"
-#include "formats/ztensor/list_keys.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/extents.hpp"
-#include "pack/zstd_seekable.hpp"
+#include "pack/zstd.hpp"
 
 namespace poise::ztensor {
 namespace {

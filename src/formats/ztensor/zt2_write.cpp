@@ -1,21 +1,21 @@
 // Writes zTensor 2, by default in canonical form: blobs on multiples of 64 KiB in the order of (object, part),
 // identical parts stored once, an xxh3 digest for every part, no shards. The same tensors give the same file.
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <set>
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
 #include "formats/metadata.hpp"
 #include "formats/ztensor/affine.hpp"
-#include "formats/ztensor/blobs.hpp"
-#include "formats/ztensor/limits.hpp"
-#include "formats/ztensor/normal_form.hpp"
+#include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
-#include "formats/ztensor/zt2_write_blobs.hpp"
-#include "formats/ztensor/zt2_write_manifest.hpp"
 #include "pack/digest.hpp"
 #include "pack/part_digest.hpp"
 #include "views/sparse.hpp"
@@ -154,6 +154,17 @@ std::vector<std::string> zt2_losses(const Model& model, const WriteOptions&) {
       losses.push_back(fmt::format("the name {} is written in Unicode's normal form C", tensor.name));
   }
   return losses;
+}
+
+std::string normal_form_c(std::string_view text) {
+  utf8proc_uint8_t* normal = nullptr;
+  const auto bytes =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
+                   &normal, static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+  if (bytes == UTF8PROC_ERROR_NOMEM) throw std::bad_alloc();
+  if (bytes < 0) return std::string(text);
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(normal, std::free);
+  return {reinterpret_cast<const char*>(normal), static_cast<std::size_t>(bytes)};
 }
 
 }  // namespace poise::ztensor

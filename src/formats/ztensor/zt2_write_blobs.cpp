@@ -1,4 +1,4 @@
-#include "formats/ztensor/zt2_write_blobs.hpp"
+#include "formats/ztensor/zt2.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,19 +11,14 @@
 
 #include <poise/error.hpp>
 
-#include "formats/ztensor/blobs.hpp"
-#include "formats/ztensor/limits.hpp"
-#include "formats/ztensor/zt2_write_manifest.hpp"
+#include "formats/ztensor/object.hpp"
 #include "io/meter.hpp"
 #include "pack/digest.hpp"
-#include "pack/hashing_sink.hpp"
 #include "pack/part_digest.hpp"
 #include "pack/pump.hpp"
 #include "pack/read_ahead.hpp"
-#include "pack/same_bytes.hpp"
 #include "pack/writer_digests.hpp"
 #include "pack/zstd.hpp"
-#include "pack/zstd_seekable.hpp"
 
 namespace poise::ztensor {
 namespace {

@@ -6,10 +6,10 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/glob.hpp"
 #include "codec/block_type.hpp"
 #include "ops/block_recipe.hpp"
-#include "ops/transform/step.hpp"
+#include "ops/transform/transform.hpp"
+#include "patterns/glob.hpp"
 #include "schemes/scheme.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "tensor/block_layout.hpp"

@@ -1,4 +1,6 @@
 // Select: chooses which tensors are written.
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -6,9 +8,9 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/glob.hpp"
 #include "family/check.hpp"
-#include "ops/transform/step.hpp"
+#include "ops/transform/transform.hpp"
+#include "patterns/glob.hpp"
 #include "schemes/scheme.hpp"
 
 namespace poise {
@@ -94,5 +96,24 @@ class Select final : public Step {
 }  // namespace
 
 std::unique_ptr<Step> make_select_step(const Conversion& conversion) { return std::make_unique<Select>(conversion); }
+
+// Keep other parts: a dense tensor that stays dense keeps the parts besides its elements.
+
+namespace {
+
+class KeepOtherParts final : public Step {
+ public:
+  void apply(TensorPlan& plan) override {
+    const Tensor& input = *plan.input;
+    if (!has_other_parts(input) || has_other_parts(plan.tensor)) return;
+    if (plan.tensor.layout != Layout::dense) return plan.warn(std::string(kLostParts));
+    std::ranges::copy_if(input.parts, std::back_inserter(plan.tensor.parts),
+                         [](const Part& part) { return part.role != "data"; });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_keep_other_parts_step(const Conversion&) { return std::make_unique<KeepOtherParts>(); }
 
 }  // namespace poise

@@ -1,6 +1,10 @@
-// transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step (step.hpp).
+// Step: one thing that a conversion does to each tensor, using headers alone.
+//
+// transform.cpp has the list, in order. A new step is one file in this folder, its line among the declarations below,
+// and its row in the list.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -10,9 +14,99 @@
 
 #include "family/family.hpp"
 #include "formats/format.hpp"
-#include "ops/transform/step.hpp"
+#include "ops/lora.hpp"
 
 namespace poise {
+
+// What steps know of the whole conversion.
+struct Conversion {
+  const Model& input;      // its weights in the form that the target's readers need
+  const Model& described;  // the card, configuration and attributes to be written; no tensors
+  const Format& target;
+  const ConvertOptions& options;
+  const MergedTypes* merged = nullptr;  // of the input's tensors that adapters changed; null: none
+};
+
+// A tensor that is cast, or whose values are cast.
+struct CastTensor {
+  std::string name;
+  DType from;
+  DType to;
+};
+
+struct QuantizedTensor {
+  std::string name;
+  StoredType type;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t bytes_out = 0;
+};
+
+// One tensor on its way through the steps.
+struct TensorPlan {
+  // Tensors with the same text share one warning: "tensor a and 2 more: text".
+  struct Warning {
+    std::string subject;
+    std::string text;
+  };
+
+  explicit TensorPlan(const Tensor& original) : input(&original), tensor(original) {}
+
+  void warn(std::string text) { warnings.push_back({tensor.name, std::move(text)}); }
+
+  const Tensor* input;
+  Tensor tensor;                   // the result of the steps so far; lazy
+  bool is_skipped = false;         // by `only` and `skip`
+  std::optional<StoredType> type;  // the type for its elements; nothing: unchanged
+  bool is_transposed = false;      // `tensor` has the rows of the input as columns
+  bool may_become_sparse = false;  // make_sparse() counts its zeros
+  std::optional<CastTensor> cast;
+  std::optional<QuantizedTensor> quantized;
+  std::vector<Warning> warnings;
+};
+
+class Step {
+ public:
+  virtual ~Step() = default;
+  // Called in the model's order for each tensor that earlier steps have not dropped.
+  virtual void apply(TensorPlan& plan) = 0;
+  // Called after the last tensor. `made` has all tensors, and the warnings of the steps so far. Throws bad_argument
+  // when an option had no effect.
+  virtual void finish(Model& /*made*/) {}
+};
+
+// Makes a step. Throws bad_argument for options that contradict each other or that the target does not support.
+// Requires: `conversion` and what it refers to outlive the step.
+using MakeStep = std::unique_ptr<Step> (*)(const Conversion& conversion);
+
+std::unique_ptr<Step> make_select_step(const Conversion& conversion);           // only, skip
+std::unique_ptr<Step> make_choose_type_step(const Conversion& conversion);      // dtype, quantize, recipe, keep
+std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion);  // transposes where blocks need it
+std::unique_ptr<Step> make_cast_step(const Conversion& conversion);             // to other floating-point types
+std::unique_ptr<Step> make_quantize_step(const Conversion& conversion);         // to codes
+std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion);  // dense, where the target lacks the layout
+std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);    // undoes make_rows_for_blocks_step
+std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // parts next to the elements
+std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);          // sparse, min_sparsity
+
+// True when the target's files can hold the tensor's layout. Tensors without numbers count as held; the writer may
+// reject them.
+bool has_layout_for(const Format& target, const Tensor& tensor);
+
+// True when blocks of the matrix would run along its columns.
+bool blocks_run_along_columns(const Conversion& conversion, const Tensor& tensor);
+
+// True when a dense tensor has parts besides its elements.
+bool has_other_parts(const Tensor& tensor);
+
+// Throws bad_argument naming the option and a pattern that matches no tensor.
+[[noreturn]] void refuse_pattern(std::string_view option, std::string_view pattern);
+
+// Adds one warning about all these tensors, if there are any.
+void add_warning(Model& model, const std::vector<std::string>& tensors, std::string_view text);
+
+inline constexpr std::string_view kLostParts = "its parts besides data are lost, because it becomes dense";
+
+// transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step (step.hpp).
 
 struct Transformed {
   Model model;

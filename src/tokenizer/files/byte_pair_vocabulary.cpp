@@ -1,4 +1,4 @@
-#include "tokenizer/files/byte_pair_vocabulary.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/text_table.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 #include "model/limits.hpp"
 
 namespace poise {

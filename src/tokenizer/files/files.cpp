@@ -10,20 +10,17 @@
 
 #include "io/directory.hpp"
 #include "io/lookalikes.hpp"
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
 #include "syntax/wide_integers.hpp"
-#include "tokenizer/files/tekken.hpp"
-#include "tokenizer/files/tokenizer_classes.hpp"
-#include "tokenizer/files/tokenizer_json.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
-#include "tokenizer/pipeline/first_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
-#include "tokenizer/tokens/base64.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 #include "tokenizer/tokens/token_types.hpp"
@@ -327,6 +324,25 @@ std::optional<Vocabulary> read_vocabulary(const fs::path& path, IoMode io) {
     if (const SourcePtr source = refused_source(error, opened)) refuse_lookalike(*source);
     throw;
   }
+}
+
+namespace {
+
+constexpr std::array kTokenizerClasses = std::to_array<TokenizerClass>({
+    {.name = "", .normalizer = "", .pre = "", .bos = "<|endoftext|>"},
+    {.name = "GPT2Tokenizer", .normalizer = "", .pre = "", .bos = "<|endoftext|>"},
+    {.name = "RobertaTokenizer", .normalizer = "", .pre = "", .bos = "<s>"},
+    {.name = "BartTokenizer", .normalizer = "", .pre = "", .bos = "<s>"},
+    {.name = "Qwen2Tokenizer", .normalizer = "NFC", .pre = "qwen2", .bos = ""},
+});
+
+}  // namespace
+
+const TokenizerClass* find_tokenizer_class(std::string_view name) {
+  constexpr std::string_view kFast = "Fast";
+  if (name.size() > kFast.size() && name.ends_with(kFast)) name.remove_suffix(kFast.size());
+  const auto* row = std::ranges::find(kTokenizerClasses, name, &TokenizerClass::name);
+  return row == kTokenizerClasses.end() ? nullptr : row;
 }
 
 }  // namespace poise

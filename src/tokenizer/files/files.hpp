@@ -14,6 +14,7 @@
 #include <poise/source.hpp>
 
 #include "pack/container.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
 
 namespace poise {
 
@@ -44,5 +45,85 @@ std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directo
 
 // The same for files that are open already; ignores other names.
 std::optional<DirectoryVocabulary> read_tokenizer_files(std::span<const DirectoryFile> files, std::uint64_t rows);
+
+// How transformers' tokenizers of vocab.json and merges.txt cut texts, which neither file describes: a row for each
+// "tokenizer_class" of tokenizer_config.json.
+
+struct TokenizerClass {
+  std::string_view name;        // without "Fast"; "": no class given
+  std::string_view normalizer;  // its type; "": none
+  std::string_view pre;         // cuts words: the row of gguf_pre_tokenizers() with only that expression; "": GPT-2's
+  std::string_view bos;         // if no file names one; "": none
+};
+
+// Null for a class without a row.
+const TokenizerClass* find_tokenizer_class(std::string_view name);
+
+// Mistral's tekken.json as a Vocabulary.
+//
+//   {"config": {"pattern": regular expression, "default_vocab_size": N, "default_num_special_tokens": S, ...},
+//    "vocab": [{"rank": 0, "token_bytes": base64, ...}, ...],
+//    "special_tokens": [{"rank": 0, "token_str": "<unk>", "is_control": true}, ...]}
+//
+// Ids 0 to S-1 are special tokens; the first N-S tokens of "vocab" follow by rank. Two tokens merge if their
+// concatenation is a token, the one of the lowest rank first.
+
+// Throws invalid_file, naming the place.
+Vocabulary read_tekken(const Source& source);
+
+// Hugging Face's tokenizer.json as a Vocabulary (docs/tokenizers.md).
+//
+//   {"added_tokens": [{"id", "content", "special", ...}], "normalizer", "pre_tokenizer", "post_processor", "decoder",
+//    "model": {"type": "BPE", "vocab": {token: id}, "merges": ["a b"] or [["a", "b"]], ...}}
+//
+// Unigram's "vocab" is [[token, score], ...]. Everything but tokens and merges becomes Vocabulary::pipeline unchanged.
+
+// Types of tokens: special added tokens are control tokens, other added ones user-defined; the model's unknown token is
+// unknown. bos_id and the like are -1: tokenizer_config.json names these tokens. Ids that the file skips become unused
+// tokens without text.
+//
+// Throws invalid_file, naming the place: for invalid JSON, a part of the wrong type, a repeated id, or an id far larger
+// than the number of tokens.
+Vocabulary read_tokenizer_json(const Source& source);
+
+// True when it begins as Hugging Face's library writes it, under any name.
+bool looks_like_tokenizer_json(const Source& source);
+
+// GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. The options
+// give what neither has: how to cut text. Throws as read_tokenizer_json().
+struct Gpt2Options {
+  bool add_prefix_space = false;          // puts a space in front of a text
+  std::string_view normalizer = "";       // its type; "": none
+  std::string_view expression = "";       // cuts words; "": GPT-2's
+  std::vector<std::string> special = {};  // texts of special tokens; those in vocab.json count
+  Value::Array added = {};                // as tokenizer.json lists "added_tokens"
+};
+Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
+
+// Takes the beginning, end and padding tokens and the chat template from tokenizer_config.json.
+void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
+
+// Writes a vocabulary as the files of a Hugging Face directory: the inverse of files.hpp.
+
+struct TokenizerFiles {
+  std::vector<TokenizerFile> files;
+  std::vector<std::string> losses;  // one sentence each
+};
+
+// tokenizer.json, tokenizer.model for SentencePiece vocabularies, tokenizer_config.json, and the other files that the
+// vocabulary keeps. The losses report what cannot be written.
+TokenizerFiles tokenizer_files(const Vocabulary& vocabulary);
+
+// Tiny Llama's tokenizer files as a Vocabulary (docs/formats/tiny-llama.md).
+//
+//   vocab.txt    a token a line, perhaps white space and its id after it; without an id it is the line's before plus
+//                one
+//   merges.txt   "left right" a line, the pair that is merged first on top; a line that begins with #version is skipped
+//
+// Ids 0 to 3 are <unk>, <pad>, <bos> and <eos>, whether the file lists them or not.
+
+// Throws invalid_file, naming file, line and offset: for an id that is taken, belongs to one of the four, or is far
+// larger than the number of lines; for a repeated token; for a line of merges that is not a pair.
+Vocabulary read_byte_pair_vocabulary(const Source& vocab, const Source& merges);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-#include "tokenizer/files/tekken.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,10 +9,9 @@
 
 #include <poise/error.hpp>
 
-#include "io/source_text.hpp"
+#include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
-#include "tokenizer/tokens/base64.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 
 namespace poise {

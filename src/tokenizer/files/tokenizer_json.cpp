@@ -1,4 +1,4 @@
-#include "tokenizer/files/tokenizer_json.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,14 +10,13 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/huge_pages.hpp"
-#include "bytes/key_set.hpp"
+#include "bytes/platform.hpp"
+#include "bytes/text_table.hpp"
 #include "io/source_range.hpp"
-#include "io/source_text.hpp"
 #include "model/limits.hpp"
+#include "syntax/element_value.hpp"
 #include "syntax/json.hpp"
-#include "syntax/value_number.hpp"
-#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 #include "tokenizer/tokens/token_index.hpp"
 

@@ -1,4 +1,4 @@
-// Writes a vocabulary as Hugging Face's tokenizer.json: the inverse of tokenizer_json.hpp.
+// Writes a vocabulary as Hugging Face's tokenizer.json: the inverse of tokenizer_json.cpp.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-#include "tokenizer/files/write_files.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <algorithm>
 #include <iterator>

@@ -7,9 +7,9 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
+#include "bytes/utf8.hpp"
+#include "syntax/element_value.hpp"
 #include "syntax/json.hpp"
-#include "syntax/same_entries.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 
 namespace poise {

@@ -8,7 +8,7 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
+#include "bytes/utf8.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 #include "tokenizer/gguf/texts.hpp"

@@ -10,8 +10,8 @@
 #include <poise/tokenizer.hpp>
 
 #include "tokenizer/pipeline/fields.hpp"
-#include "tokenizer/pipeline/normalizers.hpp"
-#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/pipeline/steps.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 

@@ -21,11 +21,9 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/pipeline/merge_table.hpp"
 #include "tokenizer/pipeline/merges.hpp"
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
+#include "tokenizer/tokens/merge.hpp"
 #include "tokenizer/tokens/token_boundaries.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 

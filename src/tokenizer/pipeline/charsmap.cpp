@@ -4,7 +4,7 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/tokens/base64.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {

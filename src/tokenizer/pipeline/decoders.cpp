@@ -1,4 +1,4 @@
-#include "tokenizer/pipeline/decoders.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,10 +11,8 @@
 
 #include <poise/error.hpp>
 
-#include "bytes/ascii.hpp"
 #include "bytes/utf8.hpp"
-#include "tokenizer/pipeline/pattern.hpp"
-#include "tokenizer/pipeline/steps.hpp"
+#include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 

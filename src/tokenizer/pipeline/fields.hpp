@@ -9,6 +9,8 @@
 
 #include <poise/value.hpp>
 
+#include "patterns/regex.hpp"
+
 namespace poise {
 
 class Fields {
@@ -64,6 +66,67 @@ class StepCount {
 
  private:
   std::size_t steps_ = 0;
+};
+
+// Pattern: a text or a regular expression, {"String": "..."} or {"Regex": "..."}, and the runs that it cuts a text
+// into.
+
+class Pattern {
+ public:
+  // Throws invalid_file for other fields.
+  static Pattern from(const Fields& fields, std::string_view key);
+  static Pattern regex(std::string_view expression, const std::string& where) {
+    return Pattern(Regex(expression, "tokenizer: " + where));
+  }
+
+ private:
+  friend class PatternMatcher;
+  // Requires: the text is not empty.
+  explicit Pattern(std::string text) : text_(std::move(text)) {}
+  explicit Pattern(Regex regex) : regex_(std::move(regex)) {}
+
+  std::string text_;
+  std::optional<Regex> regex_;
+};
+
+// Requires: the Pattern outlives it.
+class PatternMatcher {
+ public:
+  explicit PatternMatcher(const Pattern& pattern) : pattern_(pattern) {
+    if (pattern.regex_) matcher_.emplace(*pattern.regex_);
+  }
+
+  void allow(std::size_t bytes) {
+    if (matcher_) matcher_->allow(bytes);
+  }
+
+  // Calls visit(run, is_match) for the whole text, from front to back; the text between matches makes runs, too.
+  template <typename Visit>
+  void for_each(std::string_view text, Visit&& visit) {
+    if (text.empty()) return;
+    std::size_t done = 0;
+    const auto match = [&](std::size_t begin, std::size_t end) {
+      if (done < begin) visit(text.substr(done, begin - done), false);
+      visit(text.substr(begin, end - begin), true);
+      done = end;
+    };
+    if (matcher_) {
+      matcher_->begin(text);
+      std::size_t begin = 0;
+      std::size_t end = 0;
+      while (matcher_->next(begin, end)) match(begin, end);
+    } else {
+      for (std::size_t at = text.find(pattern_.text_); at != std::string_view::npos;
+           at = text.find(pattern_.text_, done)) {
+        match(at, at + pattern_.text_.size());
+      }
+    }
+    if (done < text.size()) visit(text.substr(done), false);
+  }
+
+ private:
+  const Pattern& pattern_;
+  std::optional<RegexMatcher> matcher_;
 };
 
 }  // namespace poise

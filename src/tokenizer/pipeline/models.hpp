@@ -1,14 +1,21 @@
 // Models: turn the pieces of a text into token ids.
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include <xxhash.h>
 
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
 
 #include "tokenizer/pipeline/fields.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
@@ -49,5 +56,106 @@ std::unique_ptr<const PieceModel> make_word_level(const Fields& fields, const Mo
 
 // The id of the token that a field names. Throws invalid_file if the vocabulary lacks it.
 TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context);
+
+// TokenScheme: encodes and decodes texts with one kind of vocabulary; one implementation for each kind (kinds.cpp).
+
+// Decodes one text, token by token.
+class TextDecoder {
+ public:
+  virtual ~TextDecoder() = default;
+
+  // Appends the token's text, except bytes that do not complete a character yet. Requires: the vocabulary has the
+  // token.
+  virtual void add(TokenId token, std::string& text) = 0;
+  // Appends what was held back. The decoder then starts over.
+  virtual void finish(std::string& text) = 0;
+};
+
+class TokenScheme {
+ public:
+  virtual ~TokenScheme() = default;
+
+  // See Tokenizer::encode().
+  virtual std::vector<TokenId> encode(std::string_view text) const = 0;
+  // See Tokenizer::encode(ChatText). Kinds that never find special tokens in texts encode them as any text.
+  virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
+  // Puts the special tokens around a text's tokens (special_around.hpp).
+  virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
+  // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.
+  virtual std::string_view piece(TokenId token) const = 0;
+  // Requires: the scheme outlives the decoder.
+  virtual std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const = 0;
+};
+
+// What most kinds share.
+class PlainScheme : public TokenScheme {
+ public:
+  explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
+
+  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const final {
+    tokens.insert(tokens.begin(), around_.before.begin(), around_.before.end());
+    tokens.insert(tokens.end(), around_.after.begin(), around_.after.end());
+    return tokens;
+  }
+  std::string_view piece(TokenId token) const final { return vocabulary_.text(static_cast<std::size_t>(token)); }
+
+ protected:
+  const Vocabulary& vocabulary_;
+
+ private:
+  SpecialAround around_;
+};
+
+// Throws unsupported when a text must be normalized before it is cut into tokens.
+void require_identity(const Vocabulary& vocabulary);
+
+// WordCache: the tokens of recent pieces. Bounded in memory: new words replace old ones.
+
+class WordCache {
+ public:
+  static constexpr std::size_t kLongestWord = 128;
+
+  // Empty if unknown.
+  std::span<const TokenId> find(std::string_view word) {
+    hash_ = XXH3_64bits(word.data(), word.size());
+    if (slots_.empty()) return {};
+    const Slot& slot = slots_[hash_ & (kSlots - 1)];
+    if (slot.hash != hash_ || slot.bytes != word.size() ||
+        std::memcmp(text_.data() + slot.text, word.data(), word.size()) != 0)
+      return {};
+    return {ids_.data() + slot.ids, slot.count};
+  }
+
+  // Stores the tokens of the last word that find() was called with. Requires: at most kLongestWord bytes and tokens.
+  void keep(std::string_view word, std::span<const TokenId> tokens) {
+    if (tokens.empty()) return;
+    if (slots_.empty() || text_.size() + word.size() > kMaxText || ids_.size() + tokens.size() > kMaxText) {
+      slots_.assign(kSlots, {});
+      text_.clear();
+      ids_.clear();
+    }
+    slots_[hash_ & (kSlots - 1)] = {hash_, static_cast<std::uint32_t>(text_.size()),
+                                    static_cast<std::uint32_t>(ids_.size()), static_cast<std::uint16_t>(word.size()),
+                                    static_cast<std::uint16_t>(tokens.size())};
+    text_.insert(text_.end(), word.begin(), word.end());
+    ids_.insert(ids_.end(), tokens.begin(), tokens.end());
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 1 << 15;
+  static constexpr std::size_t kMaxText = 2 << 20;
+
+  struct Slot {
+    std::uint64_t hash = 0;
+    std::uint32_t text = 0;
+    std::uint32_t ids = 0;
+    std::uint16_t bytes = 0;
+    std::uint16_t count = 0;
+  };
+  std::vector<Slot> slots_;
+  std::vector<char> text_;
+  std::vector<TokenId> ids_;
+  std::uint64_t hash_ = 0;
+};
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-#include "tokenizer/pipeline/normalizers.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,8 +9,7 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/charsmap.hpp"
-#include "tokenizer/pipeline/pattern.hpp"
-#include "tokenizer/pipeline/steps.hpp"
+#include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 

@@ -1,4 +1,4 @@
-#include "tokenizer/pipeline/pre_tokenizers.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,11 +7,9 @@
 
 #include <poise/error.hpp>
 
-#include "tokenizer/pipeline/pattern.hpp"
-#include "tokenizer/pipeline/steps.hpp"
+#include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
-#include "tokenizer/tokens/unicode_scripts.hpp"
 
 namespace poise {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tokenizer/pipeline/post_processors.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 namespace poise {
 namespace {

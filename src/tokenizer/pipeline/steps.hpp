@@ -1,11 +1,17 @@
 // Makes the steps of a pipeline's part from their fields: normalizers, pre-tokenizers, post-processors and decoders.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <poise/model.hpp>
+#include <poise/tokenizer.hpp>
 
 #include "tokenizer/pipeline/fields.hpp"
 
@@ -35,5 +41,108 @@ std::unique_ptr<const Step> made_of(std::span<const StepRow<Step, Context>> rows
   for (const Fields& step : fields.list(list)) all.push_back(made_of<Sequence>(rows, list, step, context));
   return std::make_unique<Sequence>(std::move(all));
 }
+
+// Decoders: join the texts of tokens.
+
+// Takes the texts of tokens, perhaps in parts, and passes texts to the next sink.
+class DecodeSink {
+ public:
+  virtual ~DecodeSink() = default;
+  // Part of a token's text; `begins` and `ends` mark its ends. Parts are whole characters.
+  virtual void take(std::string_view text, bool begins, bool ends) = 0;
+  // The end. The sink then starts over.
+  virtual void finish() = 0;
+};
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Requires: this and `next` outlive the result.
+  virtual std::unique_ptr<DecodeSink> start(DecodeSink& next) const = 0;
+};
+
+// Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
+std::unique_ptr<const Decoder> make_decoder(const Fields& fields);
+
+// The decoder for files without one: puts a space between tokens.
+std::unique_ptr<const Decoder> spaces_between_tokens();
+
+// Normalizers: what tokenizer.json changes in a text before it is cut.
+
+// A text during normalization. Hugging Face's library tracks the original character of each byte, and a piece counts as
+// the beginning of the text if it begins with a byte of the first character: these are the bytes in front.
+struct FrontedText {
+  std::string text;
+  std::size_t front = 0;  // bytes, counted as that library counts what its normalizers add and remove
+};
+
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  // Requires: well-formed UTF-8. Throws unsupported when the text grows absurdly.
+  virtual void apply(FrontedText& text) const = 0;
+
+  FrontedText apply_to_beginning(std::string_view text) const;
+  std::string apply(std::string_view text) const { return apply_to_beginning(text).text; }
+};
+
+// Selects a row of normalizers.cpp by the field's "type". Throws invalid_file and unsupported.
+std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields);
+
+// Pre-tokenizers: cut a text into pieces, which the model tokenizes one by one.
+
+struct Piece {
+  std::string_view text;  // never empty
+  std::size_t front = 0;  // bytes in front that belong to the first character of the whole text (FrontedText)
+
+  // Part of its text. Requires: the range is inside.
+  Piece part(std::size_t begin, std::size_t size) const {
+    return {text.substr(begin, size), std::min(front - std::min(front, begin), size)};
+  }
+};
+
+// Takes pieces in order.
+class PieceSink {
+ public:
+  virtual ~PieceSink() = default;
+  // The piece's text is valid only during the call.
+  virtual void take(Piece piece) = 0;
+};
+
+// A running pre-tokenizer: takes pieces, and passes smaller ones on.
+class Cutter : public PieceSink {
+ public:
+  // Begins a text of that many bytes.
+  virtual void allow(std::size_t bytes) = 0;
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  // Requires: this and `next` outlive the result.
+  virtual std::unique_ptr<Cutter> start(PieceSink& next) const = 0;
+};
+
+// Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
+std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields);
+
+// Post-processors: put special tokens around a text's own.
+
+class PostProcessor {
+ public:
+  virtual ~PostProcessor() = default;
+  virtual std::vector<TokenId> apply(std::vector<TokenId> tokens) const = 0;
+};
+
+// Selects a row of post_processors.cpp by the field's "type". Throws invalid_file, also for ids outside the vocabulary,
+// and unsupported.
+std::unique_ptr<const PostProcessor> make_post_processor(const Fields& fields, std::size_t vocabulary_size);
+
+// A vocabulary for a model whose embedding has fewer rows than it has tokens.
+
+// The tokens with ids below `rows`, and what is left of everything that names others: merges, added tokens, special ids
+// and the tokens around texts. An encoder of it makes no id from `rows` on. The same vocabulary where it has no more
+// tokens. Throws what special_around() throws.
+Vocabulary first_tokens(Vocabulary vocabulary, std::size_t rows);
 
 }  // namespace poise

@@ -9,9 +9,8 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/pipeline/word_cache.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
-#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/merge.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {

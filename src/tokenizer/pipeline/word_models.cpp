@@ -4,7 +4,7 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/pipeline/models.hpp"
-#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {

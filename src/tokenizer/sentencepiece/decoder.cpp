@@ -5,7 +5,7 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
-#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/pipeline/scheme.hpp"
+#include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
-#include "tokenizer/tokens/token_display.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 

@@ -9,7 +9,7 @@
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/fields.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
-#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 
 namespace poise {
 namespace {

@@ -16,7 +16,7 @@
 #include "model/limits.hpp"
 #include "syntax/protobuf.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
-#include "tokenizer/tokens/byte_piece.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {

@@ -8,8 +8,8 @@
 
 #include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/fields.hpp"
-#include "tokenizer/tokens/base64.hpp"
-#include "tokenizer/tokens/encoding_stop.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/merge.hpp"
 
 namespace poise {
 namespace {

@@ -20,7 +20,7 @@
 #include <poise/model.hpp>
 
 #include "tokenizer/pipeline/charsmap.hpp"
-#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 namespace poise {
 

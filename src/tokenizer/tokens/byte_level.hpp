@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,3 +23,27 @@ bool decode(std::string_view text, std::string& bytes);
 inline std::size_t character_bytes(char byte) { return byte >= 0x21 && byte <= 0x7E ? 1 : 2; }
 
 }  // namespace poise::byte_level
+
+namespace poise {
+
+// Byte pieces: the tokens "<0x00>" to "<0xFF>" that stand for single bytes.
+
+inline std::optional<std::uint8_t> byte_of_piece(std::string_view text) {
+  if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
+  unsigned byte = 0;
+  for (const char digit : text.substr(3, 2)) {
+    const bool decimal = digit >= '0' && digit <= '9';
+    if (!decimal && (digit < 'A' || digit > 'F')) return std::nullopt;
+    byte = byte * 16 + static_cast<unsigned>(decimal ? digit - '0' : digit - 'A' + 10);
+  }
+  return static_cast<std::uint8_t>(byte);
+}
+
+// Base64 (RFC 4648), with padding.
+
+std::string to_base64(std::string_view bytes);
+
+// Nothing for invalid base64.
+std::optional<std::string> base64_decoded(std::string_view text);
+
+}  // namespace poise

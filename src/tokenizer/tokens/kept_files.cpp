@@ -12,8 +12,8 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
-#include "io/plain_file_name.hpp"
-#include "syntax/same_entries.hpp"
+#include "io/directory.hpp"
+#include "syntax/element_value.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 
 namespace poise {

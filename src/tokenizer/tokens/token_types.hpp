@@ -2,10 +2,13 @@
 // byte.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <poise/model.hpp>
+#include <poise/tokenizer.hpp>
 
 namespace poise {
 
@@ -29,5 +32,27 @@ Vocabulary with_types(const Vocabulary& tokens, TypeOf&& type_of) {
   for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary.add(tokens.text(id), tokens.score(id), type_of(id));
   return vocabulary;
 }
+
+// The tokens that end a text.
+
+// The attribute that holds a Hugging Face directory's generation_config.json.
+inline constexpr std::string_view kGenerationConfig = "generation_config";
+
+// `eos`, the vocabulary's (-1: none), eos_token_id of config.json and generation_config.json (a number or a list), and
+// GGUF's ends of a turn and of a message: each once, if below `tokens`.
+std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens);
+
+// generation_config.json, stored in the model as a map or as text; else empty.
+Attributes generation_config(const Model& model);
+
+// The keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
+Attributes make_generation_config(const Attributes& attributes);
+
+// TokenDisplay: how a token appears in text, by its type.
+
+enum class TokenDisplay : std::uint8_t { invisible, unknown, byte, text };
+
+// For each token. Throws invalid_file for a byte token whose text names no byte.
+std::vector<TokenDisplay> token_displays(const Vocabulary& vocabulary);
 
 }  // namespace poise

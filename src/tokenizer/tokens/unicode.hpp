@@ -60,3 +60,13 @@ std::string normal_form(std::string_view text, Form form);
 std::size_t grapheme_length(std::string_view text);
 
 }  // namespace poise::unicode
+
+namespace poise {
+
+// Runs of one script, as SentencePiece cuts text for training: tokenizer.json's pre-tokenizer UnicodeScripts.
+
+// A regular expression that matches the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters without
+// a script belong to the run before them; without one, nothing matches them.
+std::string script_runs();
+
+}  // namespace poise

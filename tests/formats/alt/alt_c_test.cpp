@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
 #include "formats/alt/file_builder.hpp"
+#include "formats/registry.hpp"
 
 namespace poise {
 namespace {

@@ -8,9 +8,9 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
-#include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
 #include "formats/alt/file_builder.hpp"
+#include "formats/registry.hpp"
 
 namespace poise {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <array>
 
-#include "formats/alt/dialect.hpp"
-#include "formats/alt/hints.hpp"
+#include "formats/alt/layout.hpp"
+#include "formats/alt/sections.hpp"
 
 namespace poise::alt {
 namespace {

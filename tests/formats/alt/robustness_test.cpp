@@ -11,9 +11,9 @@
 
 #include <poise/dtype.hpp>
 
-#include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
 #include "formats/alt/file_builder.hpp"
+#include "formats/registry.hpp"
 #include "support/directories.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 

@@ -7,8 +7,8 @@
 #include <poise/error.hpp>
 #include <poise/format.hpp>
 
-#include "formats/alt/alt.hpp"
 #include "formats/alt/alt_files.hpp"
+#include "formats/registry.hpp"
 #include "support/bytes.hpp"
 
 namespace poise {

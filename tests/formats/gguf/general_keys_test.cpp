@@ -11,7 +11,7 @@
 
 #include <poise/format.hpp>
 
-#include "formats/gguf/gguf.hpp"
+#include "formats/registry.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/model_files.hpp"

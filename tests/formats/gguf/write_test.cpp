@@ -14,9 +14,9 @@
 
 #include "codec/block_type.hpp"
 #include "formats/format.hpp"
-#include "formats/gguf/file_types.hpp"
-#include "formats/gguf/gguf.hpp"
 #include "formats/gguf/gguf_file.hpp"
+#include "formats/gguf/types.hpp"
+#include "formats/registry.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"

@@ -1,4 +1,4 @@
-#include "formats/huggingface/module_patterns.hpp"
+#include "formats/huggingface/peft_config.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <poise/format.hpp>
 
 #include "formats/huggingface/adapter.hpp"
-#include "formats/huggingface/huggingface.hpp"
+#include "formats/registry.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/errors.hpp"

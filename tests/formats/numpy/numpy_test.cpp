@@ -6,7 +6,7 @@
 #include <poise/format.hpp>
 #include <poise/values.hpp>
 
-#include "formats/numpy/numpy.hpp"
+#include "formats/registry.hpp"
 #include "support/model_files.hpp"
 #include "support/zip_file.hpp"
 

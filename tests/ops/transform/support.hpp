@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/transform/step.hpp"
+#include "ops/transform/transform.hpp"
 
 namespace poise {
 

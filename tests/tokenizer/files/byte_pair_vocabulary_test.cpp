@@ -1,4 +1,4 @@
-#include "tokenizer/files/byte_pair_vocabulary.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,7 +15,6 @@
 #include "support/errors.hpp"
 #include "support/real_tokenizers.hpp"
 #include "syntax/json.hpp"
-#include "tokenizer/files/write_files.hpp"
 #include "tokenizer/sentencepiece_bytes.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 

@@ -1,5 +1,5 @@
 // Tokenizers of tokenizer.json: real ones compared with Hugging Face's library, and small ones for each rule.
-#include "tokenizer/files/tokenizer_json.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Tokenizer files, written: real ones do as before, and small ones are what was written by hand.
-#include "tokenizer/files/write_files.hpp"
+#include "tokenizer/files/files.hpp"
 
 #include <map>
 

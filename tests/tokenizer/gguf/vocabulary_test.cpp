@@ -15,7 +15,7 @@
 #include <poise/format.hpp>
 #include <poise/tokenizer.hpp>
 
-#include "bytes/regex.hpp"
+#include "patterns/regex.hpp"
 #include "support/directories.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 

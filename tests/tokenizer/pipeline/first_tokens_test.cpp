@@ -1,6 +1,6 @@
 // Vocabularies for models with fewer rows than they have tokens: no text gets an id without a row. Real ones: where
 // other programs use none of the tokens that are left out, the ids are theirs.
-#include "tokenizer/pipeline/first_tokens.hpp"
+#include "tokenizer/pipeline/steps.hpp"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 #include <poise/error.hpp>
 
 #include "support/directories.hpp"
-#include "tokenizer/files/write_files.hpp"
+#include "tokenizer/files/files.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 

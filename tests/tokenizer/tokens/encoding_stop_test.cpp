@@ -1,4 +1,4 @@
-#include "tokenizer/tokens/encoding_stop.hpp"
+#include "tokenizer/tokens/merge.hpp"
 
 #include <thread>
 

@@ -1,5 +1,5 @@
 // Which tokens end a text, by all that files say of it.
-#include "tokenizer/tokens/end_tokens.hpp"
+#include "tokenizer/tokens/token_types.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "tokenizer/tokens/prefix_trie.hpp"
+#include "tokenizer/tokens/token_index.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,70 @@
+#include "formats/alt/layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace poise::alt {
+namespace {
+
+// By code.
+using TypesByCode = std::array<TokenType, kMostTypeCode + 1>;
+// "Token Types" of version 2's specification; user_defined, which has no number there, comes last.
+constexpr TypesByCode kCanonicalTypes = {TokenType::normal,  TokenType::byte,   TokenType::control,
+                                         TokenType::unknown, TokenType::unused, TokenType::bos,
+                                         TokenType::eos,     TokenType::pad,    TokenType::user_defined};
+constexpr TypesByCode kAltCTypes = {TokenType::normal,       TokenType::unknown, TokenType::control,
+                                    TokenType::user_defined, TokenType::byte,    TokenType::unused,
+                                    TokenType::bos,          TokenType::eos,     TokenType::pad};
+
+const TypesByCode& types_of(TypeNumbering numbering) {
+  return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes;
+}
+
+// The numbering that gives the token at `id` the type that it must have.
+std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
+  const std::int32_t code = type_code(TypeNumbering::canonical, vocabulary.type(id));
+  if (code == type_code(TypeNumbering::canonical, type)) return TypeNumbering::canonical;
+  if (code == type_code(TypeNumbering::alt_c, type)) return TypeNumbering::alt_c;
+  return std::nullopt;
+}
+
+std::optional<TypeNumbering> vote_of_unknown(const Vocabulary& vocabulary) {
+  if (vocabulary.unk_id < 0 || static_cast<std::size_t>(vocabulary.unk_id) >= vocabulary.size()) return std::nullopt;
+  return vote(vocabulary, static_cast<std::size_t>(vocabulary.unk_id), TokenType::unknown);
+}
+
+std::optional<TypeNumbering> vote_of_byte(const Vocabulary& vocabulary) {
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    if (vocabulary.text(id) == "<0x00>") return vote(vocabulary, id, TokenType::byte);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name(const Dialect& dialect) {
+  if (dialect.tokens == TokenRecord::alt_c) return "alt.c, January 2025";
+  if (dialect.sizes_of_alt_c && !dialect.seq_len) return "alt.c, December 2024";
+  if (dialect.sizes_of_alt_c || dialect.parameters == ParameterOrder::alt_c) return "alt.c";
+  return {};
+}
+
+TokenType token_type(TypeNumbering numbering, std::int32_t code) {
+  return types_of(numbering)[static_cast<std::size_t>(code)];
+}
+
+std::int32_t type_code(TypeNumbering numbering, TokenType type) {
+  const TypesByCode& types = types_of(numbering);
+  return static_cast<std::int32_t>(std::ranges::find(types, type) - types.begin());
+}
+
+NumberingVerdict find_numbering(const Vocabulary& as_canonical, TokenRecord record) {
+  const auto unknown = vote_of_unknown(as_canonical);
+  const auto byte = vote_of_byte(as_canonical);
+  if (unknown && byte && unknown != byte) return {TypeNumbering::canonical, true};
+  if (unknown || byte) return {unknown ? *unknown : *byte, false};
+  return {record == TokenRecord::alt_c ? TypeNumbering::alt_c : TypeNumbering::canonical, false};
+}
+
+}  // namespace poise::alt

@@ -1,0 +1,418 @@
+// Writes ALT version 2: its canonical form, or that of the program alt.c.
+//
+// A model without configuration or vocabulary gets sections of zeros (ids of -1), which read as missing.
+#include <algorithm>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+#include "codec/affine.hpp"
+#include "family/config_json.hpp"
+#include "family/families.hpp"
+#include "formats/alt/alt.hpp"
+#include "formats/alt/layout.hpp"
+#include "formats/alt/sections.hpp"
+#include "formats/alt/write_sections.hpp"
+#include "formats/losses.hpp"
+#include "formats/metadata.hpp"
+#include "io/meter.hpp"
+#include "pack/pump.hpp"
+#include "pack/read_ahead.hpp"
+#include "tokenizer/files/tokenizer_json_writer.hpp"
+#include "tokenizer/gguf/form.hpp"
+#include "tokenizer/gguf/vocabulary.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
+#include "tokenizer/tokens/token_types.hpp"
+#include "views/affine.hpp"
+
+namespace poise::alt {
+namespace {
+
+// The data_type code of a tensor. Throws unsupported with remedies.
+std::int32_t data_type(const Tensor& tensor) {
+  const bool affine = tensor.layout == Layout::affine;
+  if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
+  const DType dtype = tensor.require("data").dtype;
+  const auto code = spelling_in(kCodes, dtype);
+  if (!code || affine != (poise::info(dtype).kind == DTypeKind::quantized)) refuse_tensor("alt", tensor);
+  return *code;
+}
+
+SectionWriter tensor_header(const Tensor& tensor, const Hints& hints, const Affine& affine) {
+  SectionWriter out(fmt::format("tensor {}", tensor.name));
+  out.i32("component_type", hints.component_type);
+  out.i32("block_index", hints.block_index);
+  out.i32("layer_type", hints.layer_type);
+  out.i32("projection_type", hints.projection_type);
+  out.count("n_dims", tensor.shape.size());
+  for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
+  out.text("name", tensor.name);
+  out.i32("data_type", data_type(tensor));
+  if (const auto problems = problems_of(affine); !problems.empty()) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("alt cannot hold tensor {}: {}", tensor.name, fmt::join(problems, "; ")));
+  }
+  if (affine.min > affine.max) {
+    throw Error(ErrorKind::unsupported, fmt::format("alt cannot hold tensor {}: its min {} is above its max {}",
+                                                    tensor.name, affine.min, affine.max));
+  }
+  const bool symmetric = affine.min == affine.max;
+  out.f32(affine.delta);
+  out.f32(symmetric ? 0 : affine.min);
+  out.f32(symmetric ? 0 : affine.max);
+  out.flag(affine.packed);
+  return out;
+}
+
+using HintsByTensor = std::unordered_map<const Tensor*, Hints>;
+
+HintsByTensor all_hints(const std::vector<const Tensor*>& tensors) {
+  HintsByTensor hints;
+  std::int32_t other_block = kFirstOtherBlock;
+  for (const Tensor* tensor : tensors) {
+    const TensorRole role = role_from_name(tensor->name);
+    hints.emplace(tensor, hints_from_role(role, other_block));
+    if (role.component == Component::other) --other_block;
+  }
+  return hints;
+}
+
+// In canonical order, with qint4 codes packed.
+std::deque<Tensor> packed_tensors(const Model& model) {
+  std::deque<Tensor> tensors;
+  for (const Tensor* tensor : in_canonical_order(model)) tensors.push_back(with_packed_codes(*tensor));
+  return tensors;
+}
+
+std::vector<const Tensor*> pointers_to(const std::deque<Tensor>& tensors) {
+  std::vector<const Tensor*> pointers;
+  pointers.reserve(tensors.size());
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+SectionWriter tensor_counts(const Model& model, const TensorsSection& tensors) {
+  const BlockCounts counts = count_blocks(model);
+  SectionWriter out("tensors");
+  out.i64(model.size());
+  out.i64(tensors.shape_count());
+  out.i32("block_count", counts.blocks);
+  out.i32("unique_count", counts.unique);
+  return out;
+}
+
+// The canonical form. All errors are thrown before the first byte is written.
+class CanonicalFile {
+ public:
+  explicit CanonicalFile(const Model& model)
+      : sections_(model, kVersion2),
+        packed_(packed_tensors(model)),
+        section_(section_of(pointers_to(packed_))),
+        counts_(tensor_counts(model, section_)) {}
+  CanonicalFile(const CanonicalFile&) = delete;  // it has pointers to its own tensors
+  CanonicalFile& operator=(const CanonicalFile&) = delete;
+
+  std::uint64_t bytes() const { return sections_.bytes(Tensors{section_, counts_}); }
+  void write(Sink& sink, const Progress& progress) const {
+    sections_.write(sink, Tensors{section_, counts_}, progress);
+  }
+
+ private:
+  static TensorsSection section_of(const std::vector<const Tensor*>& order) {
+    return {order, [hints = all_hints(order)](const Tensor& tensor, const Affine& affine) {
+              return tensor_header(tensor, hints.at(&tensor), affine);
+            }};
+  }
+
+  FileWriter sections_;
+  std::deque<Tensor> packed_;
+  TensorsSection section_;
+  SectionWriter counts_;
+};
+
+}  // namespace
+
+void write_v2(const Model& model, Output& output, const WriteOptions& options) {
+  if (is_for_alt_c(options)) return write_alt_c(model, output.main());
+  require_held_config(model);
+  CanonicalFile(model).write(output.main(), options.progress);
+}
+
+FilePlan plan_v2(const Model& model, const WriteOptions& options) {
+  FilePlan plan;
+  if (is_for_alt_c(options)) {
+    CountingSink sink;
+    write_alt_c(model, sink);
+    plan.bytes = sink.position();
+    return plan;
+  }
+  require_held_config(model);
+  plan.bytes = CanonicalFile(model).bytes();
+  for (const Tensor& tensor : model.tensors())
+    plan.tensor_bytes.push_back(with_packed_codes(tensor).require("data").blob->size());
+  return plan;
+}
+
+// Writes ALT version 1.
+//
+// It has no scales, scores or token types; losses_v1() lists what it loses.
+
+namespace {
+
+// Includes the empty name of a model without configuration.
+bool is_usual_activation(std::string_view name) {
+  return name.empty() || name == Config{}.hidden_act || name == "swish";
+}
+
+std::int32_t data_type_v1(const Tensor& tensor) {
+  if (tensor.layout == Layout::affine) {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("alt1 has no scales, so it cannot hold the quantized tensor {}", tensor.name))
+        .with({.kind = Remedy::Kind::dtype, .value = "f32"});
+  }
+  const bool dense = tensor.layout == Layout::dense;
+  const DType dtype = dense ? tensor.require("data").dtype : DType::unknown;
+  if (dtype == DType::f32) return 0;
+  if (dtype == DType::f16) return 1;
+  if (dtype == DType::i8) return 2;
+  refuse_tensor("alt1", tensor);
+}
+
+SectionWriter tensor_header_v1(const Tensor& tensor, const Affine&) {
+  SectionWriter out(fmt::format("tensor {}", tensor.name));
+  out.count("n_dims", tensor.shape.size());
+  out.text_length("name", tensor.name);
+  out.i32("data_type", data_type_v1(tensor));
+  for (const std::uint64_t dimension : tensor.shape) out.count("dimension", dimension);
+  out.text_bytes(tensor.name);
+  return out;
+}
+
+SectionWriter tensor_counts_v1(const Model& model, const TensorsSection& tensors) {
+  SectionWriter out("tensors");
+  out.i64(model.size());
+  out.i64(tensors.shape_count());
+  return out;
+}
+
+// All errors are thrown before the first byte is written.
+struct FileV1 {
+  explicit FileV1(const Model& model)
+      : section(in_canonical_order(model), tensor_header_v1),
+        counts(tensor_counts_v1(model, section)),
+        sections(model, kVersion1) {
+    // Version 1 has no hidden_act; readers assume the usual one.
+    if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
+      throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title))
+          .with({.kind = Remedy::Kind::format, .value = "alt"});
+    }
+    if (model.config && !is_usual_activation(model.config->hidden_act)) {
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("alt1 cannot hold hidden_act \"{}\": its readers would compute another model",
+                              model.config->hidden_act))
+          .with({.kind = Remedy::Kind::format, .value = "alt"});
+    }
+  }
+  Tensors tensors() const { return {section, counts}; }
+
+  TensorsSection section;
+  SectionWriter counts;
+  FileWriter sections;
+};
+
+}  // namespace
+
+void write_v1(const Model& model, Output& output, const WriteOptions& options) {
+  require_held_config(model);
+  const FileV1 file(model);
+  file.sections.write(output.main(), file.tensors(), options.progress);
+}
+
+FilePlan plan_v1(const Model& model, const WriteOptions&) {
+  require_held_config(model);
+  const FileV1 file(model);
+  FilePlan plan;
+  plan.bytes = file.sections.bytes(file.tensors());
+  for (const Tensor& tensor : model.tensors()) plan.tensor_bytes.push_back(tensor.require("data").blob->size());
+  return plan;
+}
+
+TensorsSection::TensorsSection(std::vector<const Tensor*> tensors, Header header)
+    : tensors_(std::move(tensors)), header_(std::move(header)) {
+  for (const Tensor* tensor : tensors_) {
+    const std::uint64_t header_bytes = header_(*tensor, Affine{}).fields().size();
+    data_bytes_ += tensor->require("data").blob->size();
+    bytes_ += header_bytes + tensor->require("data").blob->size();
+    dimensions_ += tensor->shape.size();
+  }
+}
+
+std::uint64_t TensorsSection::bytes(const SectionWriter& counts) const {
+  return *checked_align(kHeaderBytes + counts.fields().size() + bytes_, kAlignment);
+}
+
+void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progress& progress) const {
+  ByteWriter header;
+  header.i64(info(Section::tensors).marker);
+  header.u64(bytes(counts));
+  sink.write(header.bytes());
+  sink.write(counts.fields().bytes());
+  Meter meter(progress, data_bytes_);
+  const ReadAhead ahead(
+      ReadAhead::of(tensors_, [](const Tensor* tensor) -> const Blob& { return *tensor->require("data").blob; }));
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    const Tensor* const tensor = tensors_[i];
+    const Affine affine = tensor->layout.affine() != nullptr ? tensor->layout.affine()->get() : Affine{};
+    sink.write(header_(*tensor, affine).fields().bytes());
+    pump(ahead[i], sink, meter, tensor->name);
+  }
+  sink.pad_to(kAlignment);
+}
+
+// What the ALT formats leave out of a model, as sentences.
+
+namespace {
+
+// safetensors files name their framework with it: nothing about the model.
+constexpr std::string_view kFramework = "format";
+
+void note_attributes(const Model& model, Losses& losses) {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : model.attributes) {
+    if (key != kFramework) names.push_back(key);
+  }
+  losses.note_names(names, "attribute");
+  losses.note_if(!model.vocabulary && has_gguf_tokenizer(model.attributes), "the vocabulary that attributes describe");
+  names.clear();
+  for (const Tensor& tensor : model.tensors()) {
+    if (!tensor.attributes.empty()) names.push_back(tensor.name);
+  }
+  losses.note_names(names, "tensor's attributes");
+}
+
+// The rules for tokenizing text; ALT has only the tokens.
+void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
+  const Vocabulary usual;
+  const std::optional<Vocabulary> ranked = sentencepiece_form(vocabulary);
+  const Vocabulary& held = ranked ? *ranked : vocabulary;
+  losses.note_if(held.kind != usual.kind,
+                 "the kind of its vocabulary: readers will take it for byte-pair encoding by score");
+  losses.note_if(!vocabulary.merges.empty(),
+                 fmt::format("the vocabulary's {} merges{}", vocabulary.merges.size(),
+                             ranked ? ": scores take their place, by which some words get other tokens" : ""));
+  losses.note_if(held.add_dummy_prefix != usual.add_dummy_prefix,
+                 "that no space is put before a text: readers will put one");
+  losses.note_if(vocabulary.remove_extra_whitespaces != usual.remove_extra_whitespaces,
+                 "that extra white space is removed from a text");
+  losses.note_if(vocabulary.normalizer != usual.normalizer,
+                 fmt::format("how a text is normalized ({})", vocabulary.normalizer));
+  if (vocabulary.kind == VocabularyKind::sentencepiece_bpe ||
+      vocabulary.kind == VocabularyKind::sentencepiece_unigram) {
+    const NormalizerRules rules = normalizer_of(vocabulary);
+    losses.note_if(rules.prepend_first,
+                   "that the first part of a text alone gets a space in front, where it has none: readers will put one "
+                   "before every text");
+    losses.note_if(has_space_rules(rules),
+                   "where spaces are in tokens: readers will take U+2581 in front of words for them");
+    losses.note_if(denormalizer_of(vocabulary).has_value(), "how a decoded text is denormalized");
+  }
+  losses.note_if(
+      held.kind == VocabularyKind::pipeline,
+      "how a text is cut into tokens (its normalizer, pre-tokenizer, post-processor, decoder and added tokens)");
+  losses.note_if(held.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(held),
+                 fmt::format("which special tokens go around a text: readers will put {} after it",
+                             held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
+  const Value* added = vocabulary.pipeline.find("added_tokens");
+  const auto* list = added == nullptr ? nullptr : added->get_if<Value::Array>();
+  losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
+                 fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt",
+                             list == nullptr ? 0 : list->size()));
+  losses.note_if(vocabulary.chat_template != Value(), "the chat template");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : config_beside_tokens(vocabulary)) keys.push_back(key);
+  losses.note_names(keys, "key", " of tokenizer_config.json");
+  losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
+}
+
+// True when the card has the value of this key of config.json.
+bool is_on_card(const Model& model, std::string_view key) {
+  const Value* value = model.config_json.find(key);
+  if (value == nullptr) return false;
+  return (key == "license" && *value == Value(model.card.license)) ||
+         (key == "base_model" && *value == Value(model.card.base_model));
+}
+
+void note_common(const Model& model, Losses& losses) {
+  note_attributes(model, losses);
+  std::vector<std::string> keys = other_config_keys(model);
+  std::erase_if(keys, [&](const std::string& key) { return is_on_card(model, key); });
+  losses.note_names(keys, "key", " of config.json");
+  if (!model.config && model.config_json.empty() && model.size() > 0)
+    losses.say("there is no configuration, so nothing can run the file");
+  losses.note_if(model.config && model.config->dropout != 0, "dropout");
+  if (model.vocabulary) note_text_rules(*model.vocabulary, losses);
+}
+
+// Reading version 1 fills in what it lacks; only differences from that are lost.
+void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
+  bool scores = false;
+  bool types = false;
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    const auto number = static_cast<std::int32_t>(id);
+    scores = scores || vocabulary.score(id) != static_cast<float>(-number);
+    types = types || type_by_id(vocabulary, id) != type_from_text(vocabulary, vocabulary.text(id), number);
+  }
+  losses.note_if(scores, "the tokens' scores: readers will take earlier tokens for better ones");
+  losses.note_if(types, "the tokens' types");
+}
+
+void note_parameters(const Model& model, Losses& losses) {
+  const Config& config = *model.config;
+  const Config usual;
+  losses.note_if(config.hidden_act != usual.hidden_act, fmt::format("hidden_act ({})", config.hidden_act));
+  losses.note_if(config.initializer_range != usual.initializer_range,
+                 fmt::format("initializer_range ({})", config.initializer_range));
+  const bool tied = model.size() > 0 && model.find(family_of(model).output) == nullptr;
+  losses.note_if(config.tie_word_embeddings != tied, "tie_word_embeddings");
+  losses.note_if(model.vocabulary && model.vocabulary->max_length != config.max_position_embeddings,
+                 "a longest sequence other than max_position_embeddings");
+}
+
+std::vector<std::string> losses_alt_c(const Model& model) {
+  Losses losses("alt.c's dialect");
+  losses.note_if(model.size() > 0, fmt::format("tensors: {} are left out", model.size()));
+  losses.note_if(model.vocabulary && model.vocabulary->max_length != 0, "the longest sequence");
+  if (const auto names = unknown_to_alt_c(model.card); !names.empty()) {
+    losses.say(fmt::format("alt.c refuses empty texts: {} written as \"unknown\"", fmt::join(names, ", ")));
+  }
+  note_common(model, losses);
+  return losses.take();
+}
+
+}  // namespace
+
+std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options) {
+  if (is_for_alt_c(options)) return losses_alt_c(model);
+  Losses losses("alt");
+  note_common(model, losses);
+  return losses.take();
+}
+
+std::vector<std::string> losses_v1(const Model& model, const WriteOptions&) {
+  Losses losses("alt1");
+  for (const std::string& field : card_fields(model.card)) losses.note(field);
+  if (model.config) note_parameters(model, losses);
+  if (model.vocabulary) note_tokens(*model.vocabulary, losses);
+  note_common(model, losses);
+  return losses.take();
+}
+
+}  // namespace poise::alt

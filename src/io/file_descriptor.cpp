@@ -1,0 +1,111 @@
+#include "io/file_descriptor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/checked.hpp"
+
+namespace poise {
+
+void read_at(int fd, std::uint64_t offset, std::span<std::byte> out, const std::string& path) {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_system_error("read", path);
+    if (got == 0) throw Error(ErrorKind::io, "the file ends here now; it was longer when it was opened", path, offset);
+    offset += static_cast<std::uint64_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+void write_at(int fd, std::uint64_t offset, std::span<const std::byte> bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_system_error("write", path);
+    offset += static_cast<std::uint64_t>(written);
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+void sync_file(int fd, const std::string& path) {
+  if (::fsync(fd) != 0) throw_system_error("write", path);
+}
+
+FileLock::FileLock(const std::filesystem::path& path) {
+  while (true) {
+    constexpr int kFlags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    fd_ = FileDescriptor(::open(path.c_str(), O_RDWR | kFlags));
+    if (!fd_) fd_ = FileDescriptor(::open(path.c_str(), O_RDONLY | kFlags));
+    struct stat held {};
+    if (!fd_ || ::fstat(fd_.get(), &held) != 0 || !S_ISREG(held.st_mode)) return;
+    int locked = 0;
+    do locked = ::flock(fd_.get(), LOCK_EX);
+    while (locked != 0 && errno == EINTR);
+    struct stat named {};
+    const bool still_there =
+        ::stat(path.c_str(), &named) == 0 && named.st_dev == held.st_dev && named.st_ino == held.st_ino;
+    if (locked != 0 || still_there) return;
+  }
+}
+
+FileStamp::FileStamp(SourcePtr source) : source_(std::move(source)), before_(now()) {}
+
+// Sources in memory do not change.
+FileStamp::State FileStamp::now() const {
+  struct stat status {};
+  if (source_->descriptor() < 0) return {};
+  if (::fstat(source_->descriptor(), &status) != 0) throw_system_error("stat", source_->name());
+  return {status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+void FileStamp::require_unchanged() const {
+  if (now() != before_) throw Error(ErrorKind::io, "the file changed while it was read", source_->name());
+}
+
+Written next_written(const Source& source, std::uint64_t offset) {
+  const Written all{offset, source.size()};
+  if (source.descriptor() < 0 || offset >= source.size()) return all;
+  const off_t begin = ::lseek(source.descriptor(), static_cast<off_t>(offset),
+                              SEEK_DATA);  // reads never use the descriptor's position
+  if (begin < 0) return errno == ENXIO ? Written{source.size(), source.size()} : all;
+  const off_t end = ::lseek(source.descriptor(), begin, SEEK_HOLE);
+  return {std::min(static_cast<std::uint64_t>(begin), source.size()),
+          end < 0 ? source.size() : std::min(static_cast<std::uint64_t>(end), source.size())};
+}
+
+namespace {
+
+// File systems on which files take as much space as was written.
+constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC};
+
+}  // namespace
+
+std::optional<FreeSpace> free_space(const std::filesystem::path& path) {
+  const std::string directory = path.has_parent_path() ? path.parent_path().string() : ".";
+  struct statfs status {};
+  if (::statfs(directory.c_str(), &status) != 0 || status.f_blocks == 0)
+    return std::nullopt;  // a tmpfs without a limit has no blocks
+  const auto type = static_cast<std::uint32_t>(status.f_type);
+  if (std::ranges::find(kPlain, type) == kPlain.end()) return std::nullopt;
+  const auto bytes =
+      checked_mul(status.f_bfree,
+                  static_cast<std::uint64_t>(status.f_frsize != 0 ? status.f_frsize
+                                                                  : status.f_bsize));  // includes what is reserved for
+                                                                                       // the superuser
+  if (!bytes) return std::nullopt;
+  return FreeSpace{*bytes, type == XFS_SUPER_MAGIC};
+}
+
+}  // namespace poise

@@ -1,0 +1,88 @@
+#include "io/source_range.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include <poise/error.hpp>
+
+namespace poise {
+namespace {
+
+class SourcePart final : public Source {
+ public:
+  SourcePart(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name)
+      : Source(std::move(name), size), whole_(std::move(whole)), begin_(begin) {}
+
+  bool mapped() const override { return whole_->mapped(); }
+  std::span<const std::byte> bytes() const override {
+    const auto all = whole_->bytes();
+    return all.empty() ? all : all.subspan(static_cast<std::size_t>(begin_), static_cast<std::size_t>(size()));
+  }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (offset > size() || out.size() > size() - offset)
+      throw Error(ErrorKind::internal, "a read outside the part of a file", name(), offset);
+    whole_->read(begin_ + offset, out);
+  }
+  void will_need(std::uint64_t offset, std::uint64_t length) const override {
+    whole_->will_need(begin_ + offset, length);
+  }
+  void done_with(std::uint64_t offset, std::uint64_t length) const override {
+    whole_->done_with(begin_ + offset, length);
+  }
+
+ private:
+  SourcePtr whole_;
+  std::uint64_t begin_;
+};
+
+}  // namespace
+
+SourcePtr make_source_part(SourcePtr whole, std::uint64_t begin, std::uint64_t size, std::string name) {
+  return std::make_shared<SourcePart>(std::move(whole), begin, size, std::move(name));
+}
+
+namespace {
+
+std::uint64_t size_of(const std::vector<StoredRange>& pieces) {
+  std::uint64_t size = 0;
+  for (const StoredRange& piece : pieces) size += piece.length;
+  return size;
+}
+
+class SplicedSource final : public Source {
+ public:
+  SplicedSource(std::string name, std::vector<StoredRange> pieces)
+      : Source(std::move(name), size_of(pieces)), pieces_(std::move(pieces)) {}
+
+  bool mapped() const override { return false; }
+  std::span<const std::byte> bytes() const override { return {}; }
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    for (const StoredRange& piece : pieces_) {
+      if (out.empty()) return;
+      if (offset >= piece.length) {
+        offset -= piece.length;
+        continue;
+      }
+      const auto part = out.first(static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), piece.length - offset)));
+      piece.source->read(piece.offset + offset, part);
+      out = out.subspan(part.size());
+      offset = 0;
+    }
+    if (!out.empty()) throw Error(ErrorKind::internal, "read outside a spliced source", name());
+  }
+
+ private:
+  std::vector<StoredRange> pieces_;  // a few
+};
+
+}  // namespace
+
+SourcePtr make_spliced_source(std::string name, std::vector<StoredRange> pieces) {
+  return std::make_shared<SplicedSource>(std::move(name), std::move(pieces));
+}
+
+}  // namespace poise

@@ -1,0 +1,90 @@
+// A pipeline of three steps: cut items in order, make them on all threads, use them in order.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <oneapi/tbb/info.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+
+#include <poise/error.hpp>
+
+namespace poise {
+
+inline constexpr std::size_t kMostItems = 32;  // at once, unless there are more processors
+
+// cut(Item&) -> bool gives the next item its work, or returns false at the end; make(Item&) may run for several items
+// at once; use(Item&) gets them in the order of cut(). When make() fails, the first such failure is thrown after the
+// items before it were used; a failure of cut() or use() is thrown at once. All threads have finished when this returns
+// or throws. Items are reused and keep their memory. (They live here because oneTBB forgets the items of a pipeline
+// that fails.)
+template <typename Item, typename Cut, typename Make, typename Use>
+void process_in_order(const Cut& cut, const Make& make, const Use& use) {
+  namespace tbb = oneapi::tbb;
+  struct Slot {
+    Item item;
+    std::exception_ptr failure;
+    std::atomic<bool> busy = false;
+  };
+  // One item for each processor and, if that is not too much, one waiting.
+  const auto processors = static_cast<std::size_t>(tbb::info::default_concurrency());
+  const std::size_t count = std::min(2 * processors + 1, std::max(kMostItems, processors + 1));
+  std::vector<Slot> slots(count);
+  std::size_t next = 0;
+  const auto first = [&](tbb::flow_control& control) -> Slot* {
+    Slot& slot = slots[next++ % count];
+    // Items end in order, so the item before in this slot has ended.
+    if (slot.busy.exchange(true, std::memory_order_acquire))
+      throw Error(ErrorKind::internal, "more items in flight than there are places");
+    if (cut(slot.item)) return &slot;
+    control.stop();
+    return nullptr;
+  };
+  const auto second = [&](Slot* slot) {
+    try {
+      make(slot->item);
+    } catch (...) {
+      slot->failure = std::current_exception();
+    }
+    return slot;
+  };
+  const auto third = [&](Slot* slot) {
+    if (slot->failure) std::rethrow_exception(slot->failure);
+    use(slot->item);
+    slot->busy.store(false, std::memory_order_release);
+  };
+  tbb::parallel_pipeline(count, tbb::make_filter<void, Slot*>(tbb::filter_mode::serial_in_order, first) &
+                                    tbb::make_filter<Slot*, Slot*>(tbb::filter_mode::parallel, second) &
+                                    tbb::make_filter<Slot*, void>(tbb::filter_mode::serial_in_order, third));
+}
+
+// LazyValue: a value that is made on first use and can be released.
+
+// Thread-safe. A reader keeps a value that is released meanwhile; the next get() makes a new one.
+template <typename T>
+class LazyValue {
+ public:
+  // make() returns a std::shared_ptr<T>; other threads wait for it.
+  template <typename Make>
+  std::shared_ptr<T> get(const Make& make) const {
+    const std::scoped_lock lock(mutex_);
+    if (!value_) value_ = make();
+    return value_;
+  }
+
+  void release() const {
+    const std::scoped_lock lock(mutex_);
+    value_.reset();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<T> value_;
+};
+
+}  // namespace poise

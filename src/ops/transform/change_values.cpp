@@ -1,0 +1,256 @@
+// Cast: converts elements to another floating-point type. A sparse tensor that stays sparse has its values cast.
+#include <algorithm>
+#include <span>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "formats/importance_matrix.hpp"
+#include "ops/transform/transform.hpp"
+#include "tensor/block_layout.hpp"
+#include "tensor/group_scheme.hpp"
+#include "views/affine.hpp"
+#include "views/blocks.hpp"
+#include "views/dense.hpp"
+#include "views/layout_type.hpp"
+#include "views/sparse.hpp"
+#include "views/strided.hpp"
+
+namespace poise {
+namespace {
+
+class Cast final : public Step {
+ public:
+  explicit Cast(const Conversion& conversion) : target_(conversion.target) {}
+
+  void apply(TensorPlan& plan) override {
+    if (!plan.type || plan.type->quantized()) return;
+    const DType to = plan.type->dtype;
+    if (is_sparse(plan.tensor) && has_layout_for(target_, plan.tensor)) {
+      const DType from = plan.tensor.require("values").dtype;
+      if (from == to) return;
+      plan.cast = {plan.tensor.name, from, to};
+      plan.tensor = with_cast_values(std::move(plan.tensor), to);
+    } else {
+      plan.cast = {plan.tensor.name, element_type(plan.tensor), to};
+      Tensor cast = make_dense(plan.tensor.name, plan.tensor.shape, to, dense_blob(plan.tensor, to));
+      // Attributes of other layouts describe their codes.
+      if (plan.tensor.layout == Layout::dense) cast.attributes = plan.tensor.attributes;
+      plan.tensor = std::move(cast);
+    }
+  }
+
+ private:
+  const Format& target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_cast_step(const Conversion& conversion) { return std::make_unique<Cast>(conversion); }
+
+// Quantize: converts elements to codes; an importance matrix may weigh the errors.
+
+namespace {
+
+class Quantize final : public Step {
+ public:
+  explicit Quantize(const Conversion& conversion)
+      : target_(conversion.target), model_type_(conversion.input.card.model_type) {
+    const ConvertOptions& options = conversion.options;
+    if (options.imatrix.empty()) return;
+    if (options.recipe.empty() && !(options.quantize && !options.quantize->blocks.empty())) {
+      throw Error(ErrorKind::bad_argument,
+                  "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
+    }
+    matrix_ = open_importance_matrix(options.imatrix);
+  }
+
+  void apply(TensorPlan& plan) override {
+    if (!plan.type || !plan.type->quantized()) return;
+    if (is_sparse(plan.tensor) && has_layout_for(target_, plan.tensor)) return;
+    StoredType type = *plan.type;
+    const BlockType* blocks = block_type(type);
+    Tensor quantized =
+        blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance(plan)) : quantize(plan.tensor, type);
+    if (type.grouped()) type.groups.size = group_scheme(quantized.layout)->group_size;
+    plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes()};
+    plan.tensor = std::move(quantized);
+  }
+
+  void finish(Model& made) override {
+    if (!matrix_) return;
+    if (!is_used_)
+      throw Error(ErrorKind::bad_argument,
+                  "imatrix: it names no tensor that becomes blocks, so it is of another model");
+    for (const auto& [key, value] : matrix_->provenance()) made.attributes.set(key, value);
+  }
+
+ private:
+  Importance importance(TensorPlan& plan) {
+    if (!matrix_) return nullptr;
+    const Shape& shape = plan.tensor.shape;
+    const std::size_t matrices = shape.size() == 3 ? static_cast<std::size_t>(shape.front()) : 1;
+    Importance weights =
+        matrix_->weights(plan.tensor.name, model_type_, static_cast<std::size_t>(shape.back()), matrices);
+    is_used_ = is_used_ || weights != nullptr;
+    if (weights == nullptr) {
+      plan.warn("the importance matrix has no weights for it, so it is quantized without");
+      return weights;
+    }
+    return without_zero_matrices(plan, std::move(weights), static_cast<std::size_t>(shape.back()));
+  }
+
+  // Where no column of a matrix weighs anything, no error counts, and all codes would be zeros. Weights so small that
+  // their products with squares of numbers underflow count as zeros.
+  static Importance without_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
+    const auto counts = [](float weight) { return weight > 0x1p-100F; };
+    if (std::ranges::none_of(*weights, counts)) {
+      plan.warn("the importance matrix has nothing but zeros for it, so it is quantized without");
+      return nullptr;
+    }
+    auto changed = std::make_shared<std::vector<float>>(*weights);
+    std::size_t zeros = 0;
+    for (std::size_t begin = 0; begin + columns <= changed->size(); begin += columns) {
+      const auto row = std::span(*changed).subspan(begin, columns);
+      if (std::ranges::any_of(row, counts)) continue;
+      std::ranges::fill(row, 1.0F);
+      ++zeros;
+    }
+    if (zeros == 0) return weights;
+    plan.warn(
+        fmt::format("the importance matrix has nothing but zeros for {} of its {} matrices, whose columns weigh "
+                    "the same",
+                    zeros, changed->size() / columns));
+    return changed;
+  }
+
+  const Format& target_;
+  std::string model_type_;
+  std::unique_ptr<const ImportanceMatrix> matrix_;  // null: no weights
+  bool is_used_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_quantize_step(const Conversion& conversion) {
+  return std::make_unique<Quantize>(conversion);
+}
+
+// Sparsify: makes dense tensors with enough zeros sparse. Counting zeros needs their bytes: the step marks candidates,
+// and make_sparse() decides.
+
+namespace {
+
+class Sparsify final : public Step {
+ public:
+  explicit Sparsify(const Conversion& conversion) : layout_(conversion.options.sparse) {
+    if (!layout_) return;
+    const Format& target = conversion.target;
+    if (*layout_ != Layout::sparse_csr && *layout_ != Layout::sparse_coo)
+      throw Error(ErrorKind::bad_argument, fmt::format("{} is not a sparse layout", to_string(*layout_)));
+    if (!holds_layout(target, *layout_ == Layout::sparse_coo ? layouts::sparse_coo : layouts::sparse_csr))
+      throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
+    const double least = conversion.options.min_sparsity;
+    if (!(least >= 0 && least <= 1)) {
+      throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", least));
+    }
+  }
+
+  void apply(TensorPlan& plan) override {
+    plan.may_become_sparse = layout_ && plan.tensor.layout == Layout::dense &&
+                             element_type(plan.tensor) != DType::unknown && may_become_sparse(plan.tensor, *layout_);
+  }
+
+ private:
+  std::optional<Layout> layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
+  return std::make_unique<Sparsify>(conversion);
+}
+
+void make_sparse(Transformed& transformed, const ConvertOptions& options) {
+  if (transformed.perhaps_sparse.empty()) return;
+  Model model(transformed.model.header());
+  std::vector<std::string> lost_parts;
+  for (const Tensor& tensor : transformed.model.tensors()) {
+    const bool is_asked = transformed.perhaps_sparse.contains(tensor.name);
+    auto sparse = is_asked ? sparsify(tensor, *options.sparse, options.min_sparsity) : std::nullopt;
+    if (sparse && has_other_parts(tensor)) lost_parts.push_back(tensor.name);
+    model.add(sparse ? std::move(*sparse) : tensor);
+  }
+  add_warning(model, lost_parts, kLostParts);
+  transformed.model = std::move(model);
+  transformed.perhaps_sparse.clear();
+}
+
+// Transpose: matrices whose blocks run along the columns of what they multiply are transposed before they become
+// blocks, and the blocks are turned back.
+
+namespace {
+
+// Decodes codes other than blocks of columns first.
+Tensor transposed_matrix(const Tensor& matrix) {
+  if (blocks_along(matrix.layout) == BlocksAlong::columns) return transposed(matrix);
+  const bool is_narrow = info(element_type(matrix)).bits < 8;
+  return transposed(is_narrow ? make_dense(matrix.name, matrix.shape, DType::f32, dense_blob(matrix, DType::f32))
+                              : make_dense_tensor(matrix));
+}
+
+class RowsForBlocks final : public Step {
+ public:
+  explicit RowsForBlocks(const Conversion& conversion) : conversion_(conversion) {}
+
+  void apply(TensorPlan& plan) override {
+    if (!plan.type || plan.type->blocks.empty() || !blocks_run_along_columns(conversion_, plan.tensor)) return;
+    plan.tensor = transposed_matrix(plan.tensor);
+    plan.is_transposed = true;
+  }
+
+ private:
+  const Conversion& conversion_;
+};
+
+class TransposeBack final : public Step {
+ public:
+  void apply(TensorPlan& plan) override {
+    if (!plan.is_transposed) return;
+    plan.tensor = transposed(std::move(plan.tensor));
+    plan.is_transposed = false;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion) {
+  return std::make_unique<RowsForBlocks>(conversion);
+}
+
+std::unique_ptr<Step> make_transpose_back_step(const Conversion&) { return std::make_unique<TransposeBack>(); }
+
+// Fit the layout: makes a tensor dense if the target lacks its layout.
+
+namespace {
+
+class FitLayout final : public Step {
+ public:
+  explicit FitLayout(const Conversion& conversion) : target_(conversion.target) {}
+
+  void apply(TensorPlan& plan) override {
+    if (!has_layout_for(target_, plan.tensor)) plan.tensor = make_dense_tensor(plan.tensor);
+  }
+
+ private:
+  const Format& target_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion) {
+  return std::make_unique<FitLayout>(conversion);
+}
+
+}  // namespace poise

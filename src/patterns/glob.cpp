@@ -1,0 +1,111 @@
+#include "patterns/glob.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "bytes/utf8.hpp"
+
+namespace poise {
+namespace {
+
+// The character at the front. Such texts sort by bytes as by code points.
+std::string_view first_character(std::string_view text) {
+  return text.substr(0, std::max<std::size_t>(1, character_length(text)));
+}
+
+std::string_view take_character(std::string_view& text) {
+  const std::string_view character = first_character(text);
+  text.remove_prefix(character.size());
+  return character;
+}
+
+bool is_of_class(std::string_view character, std::string_view name) {
+  struct Class {
+    std::string_view name;
+    bool (*holds)(char);
+  };
+  static constexpr std::array<Class, 9> kClasses = {{{"alnum", is_ascii_alphanumeric},
+                                                     {"alpha", is_ascii_letter},
+                                                     {"blank", [](char c) { return c == ' ' || c == '\t'; }},
+                                                     {"digit", is_ascii_digit},
+                                                     {"lower", is_ascii_lower},
+                                                     {"punct", is_ascii_punctuation},
+                                                     {"space", is_ascii_space},
+                                                     {"upper", is_ascii_upper},
+                                                     {"xdigit", [](char c) { return hex_digit_value(c) >= 0; }}}};
+  const auto found = std::ranges::find(kClasses, name, &Class::name);
+  return found != kClasses.end() && found->holds(character.front());
+}
+
+// "[:digit:]" at the front gives "digit".
+std::optional<std::string_view> class_name(std::string_view set) {
+  if (!set.starts_with("[:")) return std::nullopt;
+  const std::size_t end = set.find(":]", 2);
+  if (end == std::string_view::npos) return std::nullopt;
+  return set.substr(2, end - 2);
+}
+
+// Removes the set after a "[" from the pattern. Returns nothing, and keeps the pattern, when the set has no end.
+std::optional<bool> take_set(std::string_view& pattern, std::string_view character) {
+  std::string_view rest = pattern;
+  const bool inverted = rest.starts_with('!') || rest.starts_with('^');
+  if (inverted) rest.remove_prefix(1);
+  bool found = false;
+  for (bool is_first = true; !rest.empty(); is_first = false) {
+    if (rest.starts_with(']') && !is_first) {
+      pattern = rest.substr(1);
+      return found != inverted;
+    }
+    if (const auto name = class_name(rest)) {
+      found = found || is_of_class(character, *name);
+      rest.remove_prefix(name->size() + 4);
+      continue;
+    }
+    const std::string_view from = take_character(rest);
+    std::string_view to = from;
+    if (rest.size() > 1 && rest[0] == '-' && rest[1] != ']') {
+      rest.remove_prefix(1);
+      to = take_character(rest);
+    }
+    found = found || (from <= character && character <= to);
+  }
+  return std::nullopt;
+}
+
+// Matches one character of the name with the pattern's next item, which is not a star. Removes both on success.
+bool take_match(std::string_view& pattern, std::string_view& name) {
+  std::string_view rest = pattern;
+  const std::string_view wanted = take_character(rest);
+  const std::string_view character = first_character(name);
+  bool matches = wanted == "?" || wanted == character;
+  if (wanted == "[") matches = take_set(rest, character).value_or(matches);
+  if (!matches) return false;
+  pattern = rest;
+  name.remove_prefix(character.size());
+  return true;
+}
+
+}  // namespace
+
+bool glob_matches(std::string_view pattern, std::string_view name) {
+  // Where to continue after a mismatch: at the last star, which then matches one more character. Earlier stars need no
+  // retry, since the text between two stars may match as early as possible.
+  std::optional<std::pair<std::string_view, std::string_view>> retry;
+  while (!pattern.empty() || !name.empty()) {
+    if (pattern.starts_with('*')) {
+      pattern.remove_prefix(1);
+      retry.emplace(pattern, name);
+    } else if (pattern.empty() || name.empty() || !take_match(pattern, name)) {
+      if (!retry || retry->second.empty()) return false;
+      take_character(retry->second);
+      std::tie(pattern, name) = *retry;
+    }
+  }
+  return true;
+}
+
+}  // namespace poise

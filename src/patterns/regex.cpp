@@ -1,0 +1,183 @@
+#include "patterns/regex.hpp"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <new>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/short_text.hpp"
+#include "bytes/utf8.hpp"
+
+namespace poise {
+namespace {
+
+constexpr std::size_t kMaxExpressionBytes = 64 << 10;
+constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one place
+// The same for expressions that PCRE2 does not make machine code of, because they are too large: it takes up to 20
+// microseconds for such a step.
+constexpr std::uint32_t kSlowMatchLimit = 100'000;
+constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
+constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
+constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
+constexpr std::size_t kSearchesPerLook = 16;      // between checks of the time
+// The time for one text: no real expression comes near.
+constexpr std::chrono::milliseconds kLongest{5000};
+constexpr std::chrono::nanoseconds kLongestPerByte{2000};
+
+template <typename T, void (*kFree)(T*)>
+struct Free {
+  void operator()(T* pointer) const { kFree(pointer); }
+};
+template <typename T, void (*kFree)(T*)>
+using Owned = std::unique_ptr<T, Free<T, kFree>>;
+
+template <typename T>
+T* allocated(T* pointer) {
+  if (pointer == nullptr) throw std::bad_alloc();
+  return pointer;
+}
+
+constexpr std::size_t kShown = 200;  // bytes of an expression, in messages
+
+std::string message_of(int code) {
+  std::array<PCRE2_UCHAR8, 256> buffer{};
+  pcre2_get_error_message_8(code, buffer.data(), buffer.size());
+  return reinterpret_cast<const char*>(buffer.data());
+}
+
+}  // namespace
+
+struct Regex::Code {
+  Owned<pcre2_code_8, pcre2_code_free_8> code;
+  bool jit = false;
+  std::string where;
+};
+
+Regex::Regex(std::string_view expression, std::string where) {
+  const auto refuse = [&](std::string_view problem) {
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{}: the regular expression \"{}\": {}", where, shortened(expression, kShown), problem));
+  };
+  if (expression.size() > kMaxExpressionBytes) refuse(fmt::format("more than {} bytes", kMaxExpressionBytes));
+  auto code = std::make_unique<Code>();
+  code->where = where;
+  std::string pattern;
+  try {
+    pattern = pcre2_syntax(expression);
+  } catch (const Error& error) {
+    refuse(error.message());
+  }
+  int problem = 0;
+  PCRE2_SIZE at = 0;
+  const std::uint32_t options =
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_USE_OFFSET_LIMIT | PCRE2_NEVER_BACKSLASH_C;
+  code->code.reset(
+      pcre2_compile_8(reinterpret_cast<PCRE2_SPTR8>(pattern.data()), pattern.size(), options, &problem, &at, nullptr));
+  if (!code->code) refuse(fmt::format("{} (at {} of \"{}\")", message_of(problem), at, shortened(pattern, kShown)));
+  code->jit = pcre2_jit_compile_8(code->code.get(), PCRE2_JIT_COMPLETE) == 0;
+  code_ = std::move(code);
+}
+
+Regex::~Regex() = default;
+Regex::Regex(Regex&&) noexcept = default;
+Regex& Regex::operator=(Regex&&) noexcept = default;
+
+struct RegexMatcher::State {
+  explicit State(const Regex::Code& of)
+      : code(of),
+        data(allocated(pcre2_match_data_create_8(1, nullptr))),
+        context(allocated(pcre2_match_context_create_8(nullptr))) {
+    pcre2_set_match_limit_8(context.get(), of.jit ? kMatchLimit : kSlowMatchLimit);
+    pcre2_set_heap_limit_8(context.get(), kHeapLimitKiB);
+    if (!of.jit) return;
+    stack.reset(allocated(pcre2_jit_stack_create_8(32 << 10, kJitStackBytes, nullptr)));
+    pcre2_jit_stack_assign_8(context.get(), nullptr, stack.get());
+  }
+
+  [[noreturn]] void give_up(std::string_view why) const {
+    throw Error(ErrorKind::unsupported,
+                fmt::format("{}: the regular expression cannot be matched in this text: {}", code.where, why));
+  }
+
+  void look_at_clock() {
+    searches = 0;
+    if (std::chrono::steady_clock::now() > deadline) give_up("it takes too long");
+  }
+
+  const Regex::Code& code;
+  Owned<pcre2_match_data_8, pcre2_match_data_free_8> data;
+  Owned<pcre2_match_context_8, pcre2_match_context_free_8> context;
+  Owned<pcre2_jit_stack_8, pcre2_jit_stack_free_8> stack;
+  std::string_view text;
+  std::size_t position = 0;
+  std::size_t last_end = SIZE_MAX;  // of the last match
+  std::size_t searches = 0;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+RegexMatcher::RegexMatcher(const Regex& regex) : state_(std::make_unique<State>(*regex.code_)) {}
+RegexMatcher::~RegexMatcher() = default;
+RegexMatcher::RegexMatcher(RegexMatcher&&) noexcept = default;
+
+void RegexMatcher::allow(std::size_t bytes) {
+  state_->deadline = std::chrono::steady_clock::now() + kLongest + kLongestPerByte * bytes;
+}
+
+void RegexMatcher::begin(std::string_view text) {
+  state_->text = text;
+  state_->position = 0;
+  state_->last_end = SIZE_MAX;
+}
+
+bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
+  State& state = *state_;
+  const auto* subject = reinterpret_cast<PCRE2_SPTR8>(state.text.data());
+  const std::size_t size = state.text.size();
+  for (std::size_t from = state.position;;) {
+    const std::size_t last = std::min(from + kWindow, size);
+    pcre2_set_offset_limit_8(state.context.get(), last);
+    if (++state.searches == kSearchesPerLook) state.look_at_clock();
+    const int found = state.code.jit ? pcre2_jit_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK,
+                                                         state.data.get(), state.context.get())
+                                     : pcre2_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK,
+                                                     state.data.get(), state.context.get());
+    if (found >= 0) {
+      const PCRE2_SIZE* offsets = pcre2_get_ovector_pointer_8(state.data.get());
+      begin = offsets[0];
+      end = std::max(offsets[1], offsets[0]);  // \K in a look-ahead may put the end first
+      return begin >= state.position;
+    }
+    if (found != PCRE2_ERROR_NOMATCH) state.give_up(message_of(found));
+    if (last == size) return false;
+    state.look_at_clock();
+    from = last;
+    while (from < size && (static_cast<unsigned char>(state.text[from]) & 0xC0) == 0x80) ++from;
+  }
+}
+
+bool RegexMatcher::next(std::size_t& begin, std::size_t& end) {
+  State& state = *state_;
+  while (state.position <= state.text.size() && search(begin, end)) {
+    if (begin == end && end == state.last_end) {
+      // Advances by one character: two matches never begin at the same place.
+      const std::size_t left = state.text.size() - state.position;
+      state.position += left == 0 ? 1 : std::max<std::size_t>(character_length(state.text.substr(state.position)), 1);
+      continue;
+    }
+    state.position = end;
+    state.last_end = end;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace poise

@@ -1,0 +1,56 @@
+// Regular expressions of files, run by PCRE2 with bounds on time and memory. They are translated from Oniguruma's
+// syntax (oniguruma.cpp), which tokenizer.json has; Python's differs where names of modules have nothing.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace poise {
+
+class Regex {
+ public:
+  // Throws invalid_file with the expression and PCRE2's reason; `where` names file and field that hold it.
+  Regex(std::string_view expression, std::string where);
+  ~Regex();
+  Regex(Regex&&) noexcept;
+  Regex& operator=(Regex&&) noexcept;
+
+ private:
+  friend class RegexMatcher;
+  struct Code;
+  std::unique_ptr<const Code> code_;
+};
+
+// Finds the matches in texts, one text at a time. Requires: the Regex outlives it.
+class RegexMatcher {
+ public:
+  explicit RegexMatcher(const Regex& regex);
+  ~RegexMatcher();
+  RegexMatcher(RegexMatcher&&) noexcept;
+
+  // Starts the clock for texts of that many bytes together. Requires: called before the first search.
+  void allow(std::size_t bytes);
+  // Requires: well-formed UTF-8 that lives until the last match is found.
+  void begin(std::string_view text);
+  // The next match; false at the end. An empty match never follows directly after another match. Throws unsupported
+  // when searches take longer than any real expression does.
+  bool next(std::size_t& begin, std::size_t& end);
+
+ private:
+  struct State;
+  bool search(std::size_t& begin, std::size_t& end);
+
+  std::unique_ptr<State> state_;
+};
+
+// Translates regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json uses, to PCRE2's.
+//
+// It rewrites what means something else in PCRE2: \s, \w, \b, \h, \uHHHH, the intersection && in classes, {n,m}+, and ^
+// and $, which match at the ends of lines.
+
+// Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
+std::string pcre2_syntax(std::string_view expression);
+
+}  // namespace poise

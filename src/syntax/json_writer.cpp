@@ -1,0 +1,170 @@
+// Writes values as JSON text.
+#include "syntax/json_writer.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "bytes/utf8.hpp"
+#include "syntax/json.hpp"
+
+namespace poise {
+namespace {
+
+std::string hex(const Value::Bytes& bytes) {
+  std::string text;
+  for (const std::byte byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned>(byte));
+  return text;
+}
+
+// The shortest digits that read as the same number; always with a point or an exponent, unlike an integer.
+std::string number_text(double number) {
+  std::array<char, 32> buffer;
+  const double size = std::abs(number);
+  const bool plain = size == 0 || (size >= 1e-4 && size < 1e15);
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 plain ? std::chars_format::fixed : std::chars_format::scientific)
+                       .ptr;
+  std::string text(buffer.data(), end);
+  return plain && text.find('.') == std::string::npos ? text + ".0" : text;
+}
+
+// The length of the prefix that needs no escape.
+std::size_t plain_length(std::string_view text) {
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[length]);
+    if (byte < 0x20 || byte == '"' || byte == '\\') break;
+    const std::size_t character = byte < 0x80 ? 1 : character_length(text.substr(length));
+    if (character == 0) break;
+    length += character;
+  }
+  return length;
+}
+
+// Appends the escape of a byte that a JSON string cannot hold.
+void append_escaped(std::string& out, char front) {
+  constexpr std::string_view kNamed = "\"\\\b\f\n\r\t";
+  constexpr std::string_view kNames = "\"\\bfnrt";
+  if (const auto named = kNamed.find(front); named != std::string_view::npos) {
+    out += '\\';
+    out += kNames[named];
+  } else if (static_cast<unsigned char>(front) < 0x20) {
+    out += fmt::format("\\u{:04x}", static_cast<unsigned>(front));
+  } else {
+    out += kReplacementCharacter;
+  }
+}
+
+}  // namespace
+
+void append_quoted(std::string& out, std::string_view text) {
+  out += '"';
+  while (!text.empty()) {
+    const std::size_t length = plain_length(text);
+    out += text.substr(0, length);
+    text.remove_prefix(length);
+    if (text.empty()) break;
+    append_escaped(out, text.front());
+    text.remove_prefix(1);
+  }
+  out += '"';
+}
+
+// Writes what a value holds.
+struct JsonItem {
+  JsonWriter& out;
+
+  void operator()(std::nullptr_t) const { out.text_ += "null"; }
+  void operator()(bool value) const { out.text_ += value ? "true" : "false"; }
+  void operator()(std::int64_t number) const { out.text_ += fmt::format_int(number).c_str(); }
+  void operator()(std::uint64_t number) const { out.text_ += fmt::format_int(number).c_str(); }
+  void operator()(double number) const {
+    if (std::isfinite(number)) {
+      out.text_ += number_text(number);
+    } else if (out.not_finite_ == JsonWriter::NotFinite::null) {
+      out.text_ += "null";
+    } else {
+      out.text_ += std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
+    }
+  }
+  void operator()(const std::string& text) const { append_quoted(out.text_, text); }
+  void operator()(const Value::Bytes& bytes) const { append_quoted(out.text_, hex(bytes)); }
+  void operator()(const Value::Array& array) const {
+    out.begin('[');
+    for (const Value& item : array) out.value(item);
+    out.end(']');
+  }
+  void operator()(const Value::Pairs& pairs) const {
+    out.begin('[');
+    for (const auto& [first, second] : pairs) {
+      out.begin_item();
+      out.begin('[');
+      out.value(first);
+      out.value(second);
+      out.end(']');
+    }
+    out.end(']');
+  }
+  void operator()(const Attributes& map) const {
+    out.begin('{');
+    for (const auto& [key, value] : map) out.member(key, value);
+    out.end('}');
+  }
+};
+
+void JsonWriter::value(const Value& value) {
+  begin_item();
+  std::visit(JsonItem{*this}, value.storage());
+}
+
+void JsonWriter::value(std::string_view text) {
+  begin_item();
+  append_quoted(text_, text);
+}
+
+void JsonWriter::key(std::string_view name) {
+  begin_item();
+  append_quoted(text_, name);
+  text_ += indent_ < 0 ? ":" : ": ";
+  is_after_key_ = true;
+}
+
+std::string JsonWriter::take() { return std::exchange(text_, {}); }
+
+void JsonWriter::begin_item() {
+  if (std::exchange(is_after_key_, false) || has_items_.empty()) return;
+  if (has_items_.back()) text_ += ',';
+  has_items_.back() = true;
+  new_line();
+}
+
+void JsonWriter::begin(char bracket) {
+  text_ += bracket;
+  has_items_.push_back(false);
+}
+
+void JsonWriter::end(char bracket) {
+  const bool had_items = has_items_.back();
+  has_items_.pop_back();
+  if (had_items) new_line();
+  text_ += bracket;
+}
+
+void JsonWriter::new_line() {
+  if (indent_ < 0) return;
+  text_ += '\n';
+  text_.append(has_items_.size() * static_cast<std::size_t>(indent_), ' ');
+}
+
+std::string to_json(const Value& value, int indent) {
+  JsonWriter writer(indent);
+  writer.value(value);
+  return writer.take();
+}
+
+}  // namespace poise

@@ -1,0 +1,12 @@
+#include "tensor/part_types.hpp"
+
+#include "bytes/short_text.hpp"
+
+namespace poise {
+
+std::string found_value(const Value* value) {
+  constexpr std::size_t kMostBytes = 100;
+  return value == nullptr ? "nothing" : shortened(to_json(*value), kMostBytes);
+}
+
+}  // namespace poise

@@ -1,0 +1,394 @@
+// SentencePiece's BPE, and BPE of tokenizer.json with bytes as <0x00>: GGUF's "llama".
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <unordered_set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "tokenizer/gguf/form.hpp"
+#include "tokenizer/gguf/pre_tokenizers.hpp"
+#include "tokenizer/pipeline/merges.hpp"
+#include "tokenizer/pipeline/models.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
+#include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/token_types.hpp"
+#include "tokenizer/tokens/unicode.hpp"
+
+namespace poise::gguf_forms {
+namespace {
+
+bool is_added(const Forming& of, TokenId id) {
+  const TokenType type = of.vocabulary.type(static_cast<std::size_t>(id));
+  return type == TokenType::control || type == TokenType::user_defined;
+}
+
+// Scores a token by the rank of the first merge that makes it; other ways to make it merge, too.
+void rank_by_merges(Forming& of) {
+  const TokenIndex ids(of.vocabulary, {});
+  constexpr float kNever = -1e9F;
+  std::ranges::fill(of.gguf.scores, kNever);
+  std::unordered_set<std::uint64_t> pairs;
+  pairs.reserve(of.vocabulary.merges.size());
+  std::int32_t last = -1;
+  bool in_order = true;
+  for (std::size_t rank = 0; rank < of.vocabulary.merges.size(); ++rank) {
+    const auto [left, right] = of.vocabulary.merges[rank];
+    const auto left_id = ids.find(left);
+    const auto right_id = ids.find(right);
+    const auto merged = ids.find(of.vocabulary.merges.joined(rank));
+    if (!left_id || !right_id || !merged) continue;
+    pairs.insert(static_cast<std::uint64_t>(*left_id) << 32 | static_cast<std::uint32_t>(*right_id));
+    float& score = of.gguf.scores[static_cast<std::size_t>(*merged)];
+    if (score == kNever) {
+      score = -static_cast<float>(rank);
+    } else if (*merged != last && !is_added(of, *merged)) {
+      in_order = false;
+    }
+    last = *merged;
+  }
+  std::size_t more = 0;
+  for_each_score_merge(of.vocabulary, ids, [&](const ScoreMerge& merge) {
+    const bool found_whole = is_added(of, merge.merged);
+    if (!found_whole &&
+        !pairs.contains(static_cast<std::uint64_t>(merge.left) << 32 | static_cast<std::uint32_t>(merge.right)))
+      ++more;
+  });
+  if (more > 0 || !in_order) {
+    of.lose(
+        fmt::format("llama.cpp merges whatever makes a token, the vocabulary only what it lists ({} ways more{}): some "
+                    "words get other tokens",
+                    more, in_order ? "" : ", and others in another order"));
+  }
+}
+
+// Returns whether U+2581 replaces spaces, and notes what else the steps do.
+bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
+  bool escaped = false;
+  bool prefix = false;
+  for (const Fields& step : steps_of(of.pipeline, "normalizer", "normalizers")) {
+    const std::string type = step.text("type", "");
+    if (type == "Prepend" && step.text("prepend", "") == kSpaceSymbol) {
+      prefix = true;
+    } else if (type == "Replace" && pattern_of(step, "String") == " " && step.text("content", "") == kSpaceSymbol) {
+      escaped = true;
+    } else {
+      of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+    }
+  }
+  for (const Fields& step : cuts) {
+    const std::string type = step.text("type", "");
+    if (type == "Metaspace") {
+      escaped = true;
+      of.take_prefix(step);
+      prefix = *of.gguf.add_space_prefix;
+    } else if (type != "Split" || pattern_of(step, "String") != " " ||
+               !escaped) {  // after the replacement there is no space to cut at
+      of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+    }
+  }
+  of.gguf.add_space_prefix = prefix;
+  std::vector<std::string> same = {replace_step(kSpaceSymbol, " "), "ByteFallback", "Fuse"};
+  if (prefix) same.push_back(strip_step(" ", 1, 0));
+  if (escaped) of.check_decoder(same);
+  return escaped;
+}
+
+}  // namespace
+
+// SentencePiece merges by scores, in any way that makes a token.
+std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
+  of.gguf.model = "llama";
+  of.gguf.pre = "default";
+  if (!model.boolean("byte_fallback", false) || !escapes_spaces(of, cuts)) {
+    return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
+  }
+  if (of.vocabulary.unk_id >= 0)
+    of.gguf.token_type[static_cast<std::size_t>(of.vocabulary.unk_id)] = token_type_number(TokenType::unknown);
+  if (model.boolean("merge_by_score", false)) return {};
+  rank_by_merges(of);
+  return {};
+}
+
+std::string form_sentencepiece_bpe(Forming& of) {
+  of.gguf.model = "llama";
+  of.gguf.pre = "default";
+  of.take_tokens();
+  of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
+  if (of.vocabulary.remove_extra_whitespaces) {
+    of.gguf.remove_extra_whitespaces = true;
+    of.lose("llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
+  }
+  of.take_special_tokens();
+  if (of.vocabulary.normalizer != Vocabulary().normalizer)
+    of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
+  of.check_spaces();
+  of.check_added_tokens();
+  return {};
+}
+
+// Byte-level BPE: GGUF's "gpt2", with the name of an equivalent pre-tokenizer.
+
+namespace {
+
+constexpr std::string_view kGpt2Row = "gpt-2";
+constexpr std::string_view kFalconRow = "falcon";
+
+// Rows write characters as \x{4E00}, tokenizer.json literally.
+std::string with_characters(std::string_view expression) {
+  std::string text;
+  while (!expression.empty()) {
+    const std::size_t at = expression.find("\\x{");
+    const std::size_t end = at == std::string_view::npos ? at : expression.find('}', at);
+    if (end == std::string_view::npos) break;
+    std::uint32_t code = 0;
+    std::from_chars(expression.data() + at + 3, expression.data() + end, code, 16);
+    text += expression.substr(0, at);
+    unicode::append(text, static_cast<char32_t>(code));
+    expression.remove_prefix(end + 1);
+  }
+  return text += expression;
+}
+
+// Equivalent spellings: after a possessive part there is none of its characters, and white space up to the last newline
+// ends the same with one newline or several.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kSpellings = {{
+    {R"(\s*[\r\n]|)", R"(\s*[\r\n]+|)"},
+    {R"([^\r\n\p{L}\p{N}]?+\p{L}+)", R"([^\r\n\p{L}\p{N}]?\p{L}+)"},
+    {R"([^\s\p{L}\p{N}]++[\r\n]*)", R"([^\s\p{L}\p{N}]+[\r\n]*)"},
+}};
+
+// As rows spell it, with literal characters.
+std::string spelled(std::string_view expression) {
+  std::string text = with_characters(expression);
+  for (const auto& [from, to] : kSpellings) {
+    if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+// The expressions that the steps cut by; nothing if no row has such a step.
+std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>& cuts) {
+  const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
+  std::vector<std::string> expressions;
+  for (const Fields& step : cuts) {
+    const std::string type = step.text("type", "");
+    if (type == "ByteLevel") {
+      if (step.boolean("add_prefix_space", true)) return std::nullopt;
+      if (step.boolean("use_regex", true)) expressions.push_back(gpt2);
+    } else if (type == "Digits") {
+      expressions.emplace_back(step.boolean("individual_digits", false) ? "\\p{N}" : "\\p{N}+");
+    } else if (type == "Punctuation" && step.text("behavior", "Isolated") == "Contiguous") {
+      expressions.emplace_back(find_gguf_pre_tokenizer(kFalconRow)->expressions.front());
+    } else if (const auto expression = type == "Split" ? pattern_of(step, "Regex") : std::nullopt) {
+      const bool inverted = step.boolean("invert", false);
+      if (step.text("behavior", "") != (inverted ? "Removed" : "Isolated")) return std::nullopt;
+      expressions.push_back(spelled(*expression));
+    } else {
+      return std::nullopt;
+    }
+  }
+  return expressions;
+}
+
+void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
+  const auto wanted = expressions_of(cuts);
+  const bool whole_words = model.boolean("ignore_merges", false);
+  const auto cuts_so = [&](const GgufPreTokenizer& row) {
+    return wanted && row.byte_level && row.ignore_merges == whole_words &&
+           std::ranges::equal(row.expressions, *wanted, [](std::string_view expression, const std::string& other) {
+             return spelled(expression) == other;
+           });
+  };
+  const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
+  if (row != gguf_pre_tokenizers().end()) {
+    of.gguf.pre = row->name.empty() ? "default" : row->name;
+    return;
+  }
+  of.gguf.pre = "default";
+  of.lose(
+      "llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
+}
+
+void take_merges(Forming& of, const Fields& model) {
+  bool spaces = false;
+  const auto add = [&](std::string_view left, std::string_view right) {
+    spaces = spaces || left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
+    of.gguf.merges.push_back(fmt::format("{} {}", left, right));
+  };
+  if (model.boolean("merge_by_score", false)) {
+    for (const auto& [left, right] : listed_score_merges(of.vocabulary, tokens_of_model(of.vocabulary)))
+      add(left, right);
+  } else {
+    for (const auto& [left, right] : of.vocabulary.merges) add(left, right);
+  }
+  if (spaces) of.lose("gguf divides merges at a space: those of tokens with spaces are lost");
+}
+
+}  // namespace
+
+std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
+  of.gguf.model = "gpt2";
+  of.gguf.scores.clear();
+  name_pre_tokenizer(of, model, cuts);
+  take_merges(of, model);
+  for (const Fields& normalizer : steps_of(of.pipeline, "normalizer", "normalizers")) {
+    of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
+                        normalizer.text("type", "")));
+  }
+  of.check_decoder({"ByteLevel"});
+  return {};
+}
+
+// BERT's WordPiece, "bert". GGUF marks the tokens that begin a word, tokenizer.json the others.
+
+namespace {
+
+// llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file contains.
+void take_separator(Forming& of) {
+  const SpecialAround around = special_around(of.vocabulary);
+  if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
+  if (around.before.size() == 1 && around.after.size() == 1) return;
+  of.lose(
+      "llama.cpp puts one token in front of texts and one after them in such a vocabulary, which the vocabulary does "
+      "not");
+}
+
+}  // namespace
+
+std::string form_word_piece(Forming& of) {
+  const Fields model = *of.pipeline.map("model");
+  const std::vector<Fields> cuts = steps_of(of.pipeline, "pre_tokenizer", "pretokenizers");
+  const std::string prefix = model.text("continuing_subword_prefix", "##");
+  const auto normalizer = of.pipeline.map("normalizer");
+  const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
+                     cuts.front().text("type", "") == "BertPreTokenizer";
+  if (prefix.empty() || !berts) return "of the model WordPiece whose steps are not BERT's";
+  of.take_tokens();
+  of.name_unused_tokens();
+  of.gguf.model = "bert";
+  of.gguf.pre = "default";
+  of.gguf.scores.clear();
+  const bool lowercase = normalizer->boolean("lowercase", true);
+  if (!lowercase) of.gguf.lowercase = false;
+  if (!normalizer->boolean("clean_text", true) || !normalizer->boolean("handle_chinese_chars", true) ||
+      normalizer->boolean("strip_accents", lowercase) != lowercase) {
+    of.lose(
+        "llama.cpp cleans texts, cuts at Chinese characters, and strips accents where it makes letters lower case: "
+        "some texts get other tokens");
+  }
+  for (std::size_t id = 0; id < of.gguf.tokens.size(); ++id) {
+    std::string& token = of.gguf.tokens[id];
+    if (of.vocabulary.type(id) == TokenType::control) continue;
+    token.starts_with(prefix) ? token.erase(0, prefix.size()) : token.insert(0, kSpaceSymbol);
+  }
+  const TokenIndex ids = tokens_of_model(of.vocabulary);
+  of.gguf.unknown_token_id = token_named(model, "unk_token", model.text("unk_token", "[UNK]"), {of.vocabulary, ids});
+  constexpr std::uint64_t kLongestWord = 100;
+  if (const std::uint64_t longest = model.number("max_input_chars_per_word", kLongestWord); longest != kLongestWord) {
+    of.lose(fmt::format("gguf does not say that words of more than {} characters are unknown", longest));
+  }
+  of.check_decoder({word_piece_step(prefix, true)});
+  of.take_special_tokens();
+  take_separator(of);
+  of.check_added_tokens();
+  return {};
+}
+
+// Unigram of SentencePiece and tokenizer.json: GGUF's "t5".
+
+namespace {
+
+// Reports where llama.cpp differs from SentencePiece.
+void check_unigram(Forming& of) {
+  const auto has = [&](TokenType type) {
+    return std::ranges::find(of.gguf.token_type, token_type_number(type)) != of.gguf.token_type.end();
+  };
+  if (has(TokenType::byte))
+    of.lose(
+        "llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
+  if (has(TokenType::unused))
+    of.lose("llama.cpp takes the unused tokens of such a vocabulary, too: some words get other tokens");
+  if (of.gguf.remove_extra_whitespaces.value_or(false) && !of.gguf.add_space_prefix.value_or(true)) {
+    of.lose("llama.cpp puts a space in front of texts where it removes extra white space");
+  }
+}
+
+}  // namespace
+
+std::string form_sentencepiece_unigram(Forming& of) {
+  of.gguf.model = "t5";
+  of.gguf.pre = "default";
+  of.take_tokens();
+  of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
+  of.gguf.remove_extra_whitespaces = of.vocabulary.remove_extra_whitespaces;
+  of.gguf.precompiled_charsmap = normalizer_of(of.vocabulary).charsmap;
+  of.check_spaces();
+  of.take_special_tokens();
+  if (of.gguf.precompiled_charsmap.empty() && of.vocabulary.normalizer != Vocabulary().normalizer) {
+    of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
+  }
+  check_unigram(of);
+  of.check_added_tokens();
+  return {};
+}
+
+// Unigram of tokenizer.json, with the steps that llama.cpp has.
+std::string form_unigram(Forming& of) {
+  const Fields model = *of.pipeline.map("model");
+  if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
+  of.take_tokens();
+  of.name_unused_tokens();
+  of.gguf.model = "t5";
+  of.gguf.pre = "default";
+  of.gguf.add_space_prefix = false;
+  of.gguf.remove_extra_whitespaces = false;
+  of.gguf.unknown_token_id =
+      static_cast<std::int32_t>(std::min<std::uint64_t>(model.number("unk_id", 0), of.vocabulary.size()));
+  if (static_cast<std::size_t>(*of.gguf.unknown_token_id) >= of.vocabulary.size())
+    model.fail("unk_id", "is the id of no token");
+  of.gguf.token_type[static_cast<std::size_t>(*of.gguf.unknown_token_id)] = token_type_number(TokenType::unknown);
+  bool stripped = false;
+  for (const Fields& step : steps_of(of.pipeline, "normalizer", "normalizers")) {
+    const std::string type = step.text("type", "");
+    if (type == "Precompiled" && of.gguf.precompiled_charsmap.empty()) {
+      if (const auto rules = base64_decoded(step.required_text("precompiled_charsmap")))
+        of.gguf.precompiled_charsmap = *rules;
+    } else if (type == "Strip" && step.boolean("strip_left", true) && step.boolean("strip_right", true)) {
+      stripped = true;
+    } else if (type == "Replace" && pattern_of(step, "Regex") == " {2,}") {
+      of.gguf.remove_extra_whitespaces = true;
+    } else {
+      of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens", type));
+    }
+  }
+  bool escaped = false;
+  for (const Fields& step : steps_of(of.pipeline, "pre_tokenizer", "pretokenizers")) {
+    const std::string type = step.text("type", "");
+    if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
+      escaped = true;
+      of.take_prefix(step);
+    } else if (type == "WhitespaceSplit") {
+      of.gguf.remove_extra_whitespaces = stripped = true;
+    } else {
+      of.lose(fmt::format("gguf does not hold the pre-tokenizer {}: words may get other tokens", type));
+    }
+  }
+  if (!escaped) return "of the model Unigram whose steps are not SentencePiece's";
+  if (stripped != *of.gguf.remove_extra_whitespaces)
+    of.lose(
+        "llama.cpp removes white space at the ends of texts and inside them, or neither: some texts get other tokens");
+  of.check_decoder({metaspace_step(kSpaceSymbol, *of.gguf.add_space_prefix)});
+  if (model.find("scores") != nullptr) of.lose("gguf holds scores of 32 bits: those of the vocabulary are rounded");
+  if (model.boolean("byte_fallback", false))
+    of.lose(
+        "llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
+  check_unigram(of);
+  of.take_special_tokens();
+  of.check_added_tokens();
+  return {};
+}
+
+}  // namespace poise::gguf_forms

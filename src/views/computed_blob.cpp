@@ -1,0 +1,80 @@
+#include "views/computed_blob.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <poise/error.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "io/threads.hpp"
+#include "numeric/scan.hpp"
+#include "views/cast.hpp"
+
+namespace poise {
+namespace {
+
+bool is_infinite(float number) { return std::isinf(number); }
+
+bool has_infinity(const Part& part) {
+  const bool may_have = is_floating(part.dtype) && info(part.dtype).bits >= 8;
+  if (!may_have) return false;
+  const auto stream = part.blob->stream();
+  std::vector<std::byte> bytes(stream->best_read());
+  std::vector<float> numbers;
+  while (const std::size_t count = stream->read(bytes)) {
+    if (find_bad_values(part.dtype, std::span(bytes).first(count)).count == 0) continue;
+    numbers.resize(count / (info(part.dtype).bits / 8));
+    widen(part.dtype, bytes.data(), numbers);
+    if (std::ranges::any_of(numbers, is_infinite)) return true;
+  }
+  return false;
+}
+
+class FiniteBlob final : public Blob {
+ public:
+  FiniteBlob(std::string what, BlobPtr numbers, std::vector<Part> inputs)
+      : what_(std::move(what)), numbers_(std::move(numbers)), inputs_(std::move(inputs)) {}
+
+  std::uint64_t size() const override { return numbers_->size(); }
+  bool seekable() const override { return numbers_->seekable(); }
+  std::uint64_t grain() const override { return numbers_->grain(); }
+
+  // Checks the numbers of which all bytes are read.
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    numbers_->read(offset, out);
+    const auto skipped = static_cast<std::size_t>(-offset % sizeof(float));
+    if (out.size() < skipped + sizeof(float)) return;
+    const auto whole = out.subspan(skipped, (out.size() - skipped) / sizeof(float) * sizeof(float));
+    const BadValues bad = find_bad_values(DType::f32, whole);
+    if (bad.count == 0) return;
+    for (std::size_t i = bad.first * sizeof(float); i < whole.size(); i += sizeof(float)) {
+      if (!std::isinf(load_le<float>(whole.data() + i))) continue;
+      if (have_infinities()) return;
+      throw Error(ErrorKind::unsupported,
+                  fmt::format("{}: element {} is too large for f32", what_, (offset + skipped + i) / sizeof(float)));
+    }
+  }
+
+ private:
+  bool have_infinities() const {
+    return *infinities_.get(
+        [this] { return std::make_shared<const bool>(std::ranges::any_of(inputs_, has_infinity)); });
+  }
+
+  std::string what_;
+  BlobPtr numbers_;
+  std::vector<Part> inputs_;
+  LazyValue<const bool> infinities_;  // of the inputs
+};
+
+}  // namespace
+
+BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs) {
+  return std::make_shared<FiniteBlob>(std::move(what), std::move(numbers), std::move(inputs));
+}
+
+}  // namespace poise

@@ -1,0 +1,125 @@
+// block_size: how many elements views compute at a time.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <poise/blob.hpp>
+#include <poise/error.hpp>
+#include <poise/tensor.hpp>
+
+#include "bytes/little_endian.hpp"
+#include "io/read_fully.hpp"
+#include "numeric/integers.hpp"
+
+namespace poise {
+
+// Elements whose source, float32 numbers and codes fit the first-level cache together. Even, so that a block of 4-bit
+// codes begins at a whole byte.
+inline constexpr std::size_t kBlockSize = 4096;
+
+// LoadedBlob: all bytes of a blob in memory, within what the size of its file justifies.
+
+// Borrows the bytes, or copies them where they cannot be borrowed. Throws unsupported when a compressed blob would take
+// more memory than its file justifies.
+class LoadedBlob {
+ public:
+  explicit LoadedBlob(BlobPtr blob) : blob_(justified(std::move(blob))) {}
+
+  std::span<const std::byte> bytes() const { return blob_.bytes(); }
+
+  template <typename T>
+  T at(std::uint64_t index) const {
+    return load_le<T>(bytes().data() + index * sizeof(T));
+  }
+  // Requires: the number is not negative.
+  template <typename T>
+  std::uint64_t index_at(std::uint64_t index) const {
+    return static_cast<std::make_unsigned_t<T>>(at<T>(index));
+  }
+  // The same for a type known at run time.
+  std::uint64_t index_at(DType type, std::uint64_t index) const {
+    return visit_integer(type, [&](auto zero) { return index_at<decltype(zero)>(index); });
+  }
+
+ private:
+  static BlobPtr justified(BlobPtr blob) {
+    const auto at = blob->map() ? std::nullopt : blob->stored();
+    if (!at || blob->size() <= max_decoded_bytes(at->length)) return blob;
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("{} bytes, which {} stored bytes decode to, are more than the {} that are kept in memory at once",
+                    blob->size(), at->length, max_decoded_bytes(at->length)),
+        at->source->name(), at->offset);
+  }
+
+  WholeBlob blob_;
+};
+
+// FloatBlob: float32 numbers, computed in blocks when read.
+
+class FloatBlob : public Blob {
+ public:
+  // Requires: the bytes of `elements` numbers fit 64 bits.
+  explicit FloatBlob(std::uint64_t elements) : elements_(elements) {}
+
+  std::uint64_t size() const override { return elements_ * sizeof(float); }
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+    if (out.empty()) return;
+    const bool is_last = offset + out.size() == size();
+    std::array<float, kBlockSize> numbers;
+    while (!out.empty()) {
+      const std::uint64_t element = offset / sizeof(float);
+      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
+      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlockSize);
+      make(element, std::span(numbers).first(count));
+      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
+      const std::size_t copied = std::min(made.size(), out.size());
+      std::copy_n(made.begin(), copied, out.begin());
+      offset += copied;
+      out = out.subspan(copied);
+    }
+    if (is_last) finish();
+  }
+
+ protected:
+  // Computes the elements from `first` on, at most kBlockSize of them.
+  virtual void make(std::uint64_t first, std::span<float> out) const = 0;
+  // The last element has been read: caches may be dropped.
+  virtual void finish() const {}
+
+ private:
+  std::uint64_t elements_;
+};
+
+// LossyBlob: computed bytes that lose information, and measure the loss.
+
+// `Loss` can be added up: CastStats, QuantizationError.
+template <typename Loss>
+class LossyBlob : public Blob {
+ public:
+  // Reads, and adds to `loss` (may be null) the loss in the elements that these bytes belong to.
+  virtual void read_measured(std::uint64_t offset, std::span<std::byte> out, Loss* loss) const = 0;
+
+  void read(std::uint64_t offset, std::span<std::byte> out) const final { read_measured(offset, out, nullptr); }
+};
+
+// make_finite_blob: computed float32 numbers that are infinite only where their inputs are.
+
+// The same numbers. Reading throws unsupported, "WHAT: element 7 is too large for f32", when one is infinite although
+// no floating-point number of the inputs is; all of those are read then. Requires: `numbers` is float32; inputs of
+// known types.
+BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs);
+
+}  // namespace poise
