@@ -12,6 +12,8 @@
 # make tsan    the concurrency tests with ThreadSanitizer
 # make coverage  the line coverage of the tests, by file; at least 92 % without the command's own code
 # make format-check  / make format
+# make check-words   refuses words that CONTRIBUTING.md rules out, in the last commit and what is not committed yet;
+#              SINCE=REVISION: in all lines added since then; SINCE=--all counts them in the whole tree
 # make bench   Poise compared with the limits of this machine (BENCH_OPTIONS="--rounds 5 --jobs convert,run"); takes
 #              20 GB of disk
 # make tidy    clang-tidy over src/, fuzz/ and tests/capi/, about an hour on one processor;
@@ -31,7 +33,7 @@ SCRIPTS := $(shell git ls-files '*.py' '*.pyi' 2>/dev/null)
 need = @scripts/install_dependencies.sh $(1)
 
 .PHONY: all build python dependencies demo test asan tsan fuzz fuzz-long coverage bench tidy install format \
-        format-check clean
+        format-check check-words clean
 all: build
 
 dependencies:
@@ -120,6 +122,9 @@ format-check:
 	$(call need,clang)
 	@clang-format-14 --dry-run -Werror $(SOURCES)
 	@black -q --check $(SCRIPTS) || { echo "\`make format\` formats the Python files"; exit 1; }
+
+check-words:
+	@scripts/check_words.sh $(SINCE)
 
 clean:
 	@rm -rf build
