@@ -4,7 +4,7 @@
     run_page.py PAGE [all]
 
 Lines that begin with $ are commands, the others what they print on standard output and error together. "..." at the end
-of a line stands for any text, a line of it for any lines. Seconds and rates are those of a machine. Commands run where
+of a line stands for any text, a line of it for any lines. Times and rates are those of a machine. Commands run where
 this does. With `all`: all transcripts, and the blocks in Python between them, which must end well; where there is no
 NumPy or package poise to import, they are compiled alone.
 """
@@ -23,7 +23,8 @@ def pattern(lines):
             continue
         line, rest = (line[:-3], ".*") if line.endswith("...") else (line, "")
         line = re.sub(r"\d+\\\.\d+\\ s,", r"\\S+ s,", re.escape(line))
-        text += re.sub(r"\d+\\\.\d+\\ [kMG]B/s", r"\\S+ [kMG]B/s", line) + rest + "\n"
+        line = re.sub(r"\d+\\\.\d+\\ (ms|tokens/s|[kMG]B/s)", r"\\S+ \1", line)
+        text += line + rest + "\n"
     return text
 
 
