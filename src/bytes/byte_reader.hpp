@@ -18,19 +18,19 @@
 
 namespace poise {
 
-// What a ByteReader reads from. The caller of `fetch` has checked that the bytes are inside.
+// The bytes that a ByteReader reads. The caller of `fetch` has checked that the range is inside.
 struct ByteRange {
   virtual ~ByteRange() = default;
   virtual const std::string& name() const = 0;
   virtual std::uint64_t size() const = 0;
-  // All bytes if they are in memory already, else empty.
+  // Returns all bytes if they are in memory already, else empty.
   virtual std::span<const std::byte> resident() const = 0;
   virtual void fetch(std::uint64_t offset, std::span<std::byte> out) const = 0;
 };
 
 class ByteReader {
  public:
-  // `context` opens every error message: "alt v2". Requires: the range outlives the reader.
+  // `context` begins every error message: "alt v2". Requires: the range outlives the reader.
   ByteReader(const ByteRange& range, std::string context);
   ByteReader(const ByteRange& range, std::string context, std::uint64_t begin, std::uint64_t end);
 
@@ -50,13 +50,13 @@ class ByteReader {
   float f32(std::string_view field) { return number<float>(field); }
   double f64(std::string_view field) { return number<double>(field); }
 
-  // Errors about bytes that are missing at the end of the range end with ": note". Requires: the text outlives this.
+  // Appends ": note" to errors about bytes that are missing at the end of the range. Requires: the text outlives this.
   void set_note_at_end(std::string_view note) { note_at_end_ = note; }
 
-  // The numbers that follow are big-endian, or little-endian.
+  // Reads the numbers that follow as big-endian or little-endian.
   void set_big_endian(bool big_endian) { big_endian_ = big_endian; }
 
-  // The next `length` bytes. The view is valid until the next call on this reader.
+  // Returns the next `length` bytes. The view is valid until the next call on this reader.
   std::string_view text(std::uint64_t length, std::string_view field);
 
   void skip(std::uint64_t length, std::string_view field);
@@ -87,7 +87,7 @@ class ByteReader {
   void require_end(std::uint64_t size, std::string_view what) const;
   // fail() for bytes that are missing at the end of the range: adds the note.
   [[noreturn]] void fail_at_end(std::string_view field, std::string problem, std::uint64_t offset) const;
-  // The message of fail() as a string, for warnings.
+  // Returns the message of fail() as a string, for warnings.
   std::string describe(std::string_view field, std::string_view problem) const;
 
  private:
@@ -106,7 +106,7 @@ class ByteReader {
     return big_endian_ ? load_be<T>(at) : load_le<T>(at);
   }
 
-  // The next `length` bytes; moves the cursor past them.
+  // Returns the next `length` bytes; moves the cursor past them.
   const std::byte* take(std::uint64_t length, std::string_view field);
   void require(std::uint64_t length, std::string_view field) const;
 

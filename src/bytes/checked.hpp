@@ -25,7 +25,7 @@ constexpr std::uint64_t ceil_div(std::uint64_t value, std::uint64_t divisor) {
   return value / divisor + (value % divisor == 0 ? 0 : 1);
 }
 
-// The smallest multiple of `alignment` that is >= value. Requires: alignment is a power of two.
+// Returns the smallest multiple of `alignment` that is >= value. Requires: alignment is a power of two.
 inline std::optional<std::uint64_t> checked_align(std::uint64_t value, std::uint64_t alignment) {
   const auto sum = checked_add(value, alignment - 1);
   if (!sum) return std::nullopt;

@@ -35,7 +35,7 @@ namespace {
 
 std::size_t count_digits(std::string_view text) { return std::min(text.find_first_not_of("0123456789"), text.size()); }
 
-// True if a decimal number without a sign is 1 or more. It has digits, and only what std::from_chars() reads.
+// Returns true if a decimal number without a sign is 1 or more. Requires: std::from_chars() reads the whole text.
 bool is_large(std::string_view text) {
   const std::size_t leading = std::min(text.find_first_not_of('0'), text.size());
   text.remove_prefix(leading);

@@ -1,4 +1,4 @@
-// What messages show of texts that may be long, and of names that may be many.
+// Shortens texts that may be long, and lists of names that may be many, for messages.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 namespace poise {
 
-// At most `most` bytes of a text, then "..." if it was longer. Characters stay whole.
+// Returns at most `most` bytes of a text, then "..." if it was longer. Characters stay whole.
 std::string shortened(std::string_view text, std::size_t most);
 
 // "", or " and 7 more".
 std::string and_more(std::size_t count);
 
-// The first few of many names: "a, b, c", "a, b, c and 7 more".
+// Returns the first few of many names: "a, b, c", "a, b, c and 7 more".
 template <typename Names>
 std::string listed(const Names& names, std::size_t most = 5) {
   std::string text;

@@ -33,7 +33,7 @@ class TextTable {
     return slot.is_free() ? std::nullopt : std::optional(slot.position());
   }
 
-  // As find() for each of many texts, with prefetching: the misses of several texts overlap. kNone: not found.
+  // Finds many texts. Prefetches, so that the cache misses of several texts overlap. kNone: not found.
   static constexpr std::uint32_t kNone = UINT32_MAX;
   template <typename TextAt>
   void find_many(std::span<const std::string_view> texts, std::span<std::uint32_t> positions,
@@ -91,7 +91,7 @@ class TextTable {
     return insert(fetch(text), text, position, text_at);
   }
 
-  // The same in two steps: fetch() makes room and fetches memory, which takes a while; insert() uses what it returns.
+  // insert() in two steps: fetch() makes room and fetches memory, which takes a while; insert() uses what it returns.
   std::uint32_t fetch(std::string_view text) {
     if (size_ + 1 + (size_ + 1) / 4 > slots_.size()) reserve(size_ + 1);
     const std::uint32_t tag = hash(text);
@@ -133,7 +133,7 @@ class TextTable {
 
   static std::uint32_t hash(std::string_view text);
 
-  // The slot of the text, or the free slot for it.
+  // Returns the slot of the text, or the free slot for it.
   template <typename TextAt>
   std::size_t place(std::uint32_t tag, std::string_view text, const TextAt& text_at) const {
     const std::size_t mask = slots_.size() - 1;
@@ -149,12 +149,12 @@ class TextTable {
 
 // The keys of one map that have been read.
 
-// Small sets are searched and allocate nothing; large ones build a table.
+// Searches small sets linearly and allocates nothing for them; builds a table for large ones.
 class KeySet {
  public:
   static constexpr std::size_t kFew = 8;
 
-  // False when the set has it already. Requires: the text outlives this.
+  // Returns false when the set has it already. Requires: the text outlives this.
   bool insert(std::string_view key) {
     const std::uint64_t trait = trait_of(key);
     if (size_ >= kFew || (traits_ & trait) != 0) return search_and_insert(key);
@@ -215,7 +215,7 @@ class KeySet {
 
 // Joins constant tables into one.
 
-// All rows, in order.
+// Returns all rows, in order.
 template <typename Row, std::size_t... kSizes>
 constexpr auto joined(const std::array<Row, kSizes>&... rows) {
   std::array<Row, (kSizes + ...)> all = {};

@@ -18,8 +18,8 @@ bool is_short_ascii(const char* at, std::size_t length) {
 
 bool is_trail(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
-// True when a lead byte, and the byte after it if any, can begin a well-formed character (The Unicode Standard, table
-// 3-7).
+// Returns true when a lead byte, and the byte after it if any, can begin a well-formed character (The Unicode Standard,
+// table 3-7).
 bool may_begin(std::string_view front) {
   const auto lead = static_cast<unsigned char>(front.front());
   if (lead < 0xc2 || lead > 0xf4) return false;

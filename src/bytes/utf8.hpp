@@ -12,13 +12,13 @@ inline constexpr std::string_view kReplacementCharacter = "\xef\xbf\xbd";  // U+
 
 bool is_utf8(std::string_view text);
 
-// The length of the well-formed character at the front of `text`, or 0. Requires: text is not empty.
+// Returns the length of the well-formed character at the front of `text`, or 0. Requires: text is not empty.
 std::size_t character_length(std::string_view text);
 
-// The length that the lead byte announces; 1 for bytes that cannot lead.
+// Returns the length that the lead byte announces; 1 for bytes that cannot lead.
 std::size_t announced_length(char lead);
 
-// How many bytes at the end of `text` may become a character when more follow: 0 to 3.
+// Returns how many bytes at the end of `text` may become a character when more follow: 0 to 3.
 std::size_t incomplete_tail(std::string_view text);
 
 // Appends a character. Requires: code <= 0x10ffff.
@@ -46,7 +46,7 @@ constexpr int hex_digit_value(char c) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// The text with ASCII letters in lower case.
+// Returns the text with ASCII letters in lower case.
 inline std::string to_lower_ascii(std::string_view text) {
   std::string lower(text);
   std::ranges::transform(lower, lower.begin(), [](char c) { return to_lower_ascii(c); });

@@ -1,4 +1,4 @@
-// Written from what the makers of the models publish:
+// Written from the documentation of the models' makers:
 //
 //   chatml                     github.com/openai/openai-python, its description of ChatML
 //   llama2, llama3             llama.com/docs, "Model Cards & Prompt formats"
@@ -22,8 +22,8 @@
 namespace poise {
 namespace {
 
-// `~` makes a text even where the vocabulary has no EOS. What is one token is spelled by the template alone: a text
-// that a message is part of is never a special token.
+// `~` makes a text even where the vocabulary has no EOS. Only the template spells special tokens: a text that contains
+// a part of a message is never one.
 constexpr std::string_view kChatml =
     R"({% for m in messages %}{{ '<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %})"
     R"({% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %})";

@@ -16,12 +16,12 @@ struct BuiltInTemplate {
   std::span<const std::string_view> special;  // texts that are one token each in the models that the form was made for
 };
 
-// All of them, the ones that are used most first.
+// Returns all of them, the ones that are used most first.
 std::span<const BuiltInTemplate> built_in_templates();
-// Null if none has that name.
+// Returns null if none has that name.
 const BuiltInTemplate* find_built_in_template(std::string_view name);
 
-// The source for a vocabulary: its texts begin with BOS if those of encode_with_special() do.
+// Returns the source for a vocabulary: its texts begin with BOS if those of encode_with_special() do.
 std::string built_in_source(const BuiltInTemplate& built_in, const Tokenizer& tokenizer);
 
 }  // namespace poise

@@ -16,7 +16,7 @@
 namespace poise {
 namespace {
 
-// The template with that name in a list of named ones, or null.
+// Returns the template with that name in a list of named ones, or null.
 const std::string* named_template(const Value::Array& list, std::string_view name) {
   for (const Value& entry : list) {
     const auto* const map = entry.get_if<Attributes>();
@@ -59,7 +59,7 @@ Value texts_of(const Value& value) {
   return texts;
 }
 
-// The special tokens under the names that templates use.
+// Returns the special tokens under the names that templates use.
 std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
   struct Named {
     std::string_view name;

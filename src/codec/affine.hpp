@@ -19,9 +19,9 @@ struct CodeFormat {
   bool is_unsigned;  // 0 to 15 or 255, for ranges; else two's complement
   bool packed;       // two to a byte, the element with the even index in the low half
 
-  // The largest code of a symmetric tensor, 7 or 127: its negative is the smallest one used.
+  // Returns the largest code of a symmetric tensor, 7 or 127: its negative is the smallest one used.
   int largest() const { return (1 << (bits - 1)) - 1; }
-  // The largest unsigned code.
+  // Returns the largest unsigned code.
   int span() const { return (1 << bits) - 1; }
   std::uint64_t bytes(std::uint64_t elements) const { return packed ? elements / 2 + elements % 2 : elements; }
 };
@@ -46,7 +46,7 @@ std::optional<BadCode> find_bad_code(const CodeFormat& format, std::span<const s
 // "element 7: the code 200 does not fit 4 bits", for codes that begin with that element.
 std::string to_string(const BadCode& bad, std::uint64_t first);
 
-// The faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".
+// Returns the faults of a scale in a file, a sentence each: "delta is nan, expected a finite number of at least 0".
 std::vector<std::string> problems_of(const Affine& affine);
 
 }  // namespace poise

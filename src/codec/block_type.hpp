@@ -1,4 +1,4 @@
-// The limit of codes. docs/limits.md lists it for users.
+// The limit of codes per tensor. docs/limits.md lists it for users.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +40,8 @@ struct BlockType {
   // harm nothing else: callers reject them first. Null: Poise does not write the type.
   void (*encode)(const BlockRows& rows, std::byte* out);
 
-  // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. Nothing: ggml defines no byte order for
-  // the type.
+  // The offsets of 16-bit numbers in a block, which big-endian files byte-swap. std::nullopt: ggml defines no byte
+  // order for the type.
   std::optional<std::span<const std::uint16_t>> swapped;
 
   // llama-quantize's choice for rows that are not whole blocks (src/llama-quant.cpp, v0.5.0): the name of a type with
@@ -49,20 +49,20 @@ struct BlockType {
   std::string_view fallback = {};
 };
 
-// By their numbers.
+// Returns all types, in the order of their numbers in GGUF.
 std::span<const BlockType> block_types();
 
-// Null if there is no such type.
+// Returns null if there is no such type.
 const BlockType* block_type_named(std::string_view name);
 const BlockType* block_type_numbered(std::uint32_t number);
 // Null: not a type of blocks. Throws bad_argument for unknown names.
 const BlockType* block_type(const StoredType& type);
 
-// The type for rows of that length: the type itself if they are whole blocks, its fallback if they are blocks of that.
-// Null: float16.
+// Returns the type for rows of that length: the type itself if they are whole blocks, its fallback if they are blocks
+// of that. Null: float16.
 const BlockType* block_type_for_rows(const BlockType& type, std::uint64_t row);
 
-// Blocks of a big-endian file, in place. Requires: type.swapped, whole blocks.
+// Swaps the bytes of blocks from a big-endian file, in place. Requires: type.swapped, whole blocks.
 void swap_blocks(const BlockType& type, std::span<std::byte> blocks);
 
 }  // namespace poise

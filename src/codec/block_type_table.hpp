@@ -59,7 +59,7 @@ inline constexpr auto kBlockTypes = [] {
   });
 }();
 
-// The index of a name in the table; its size if missing.
+// Returns the index of a name in the table; its size if missing.
 constexpr std::size_t block_type_place(std::string_view name) {
   return static_cast<std::size_t>(std::ranges::find(kBlockTypes, name, &BlockType::name) - kBlockTypes.begin());
 }

@@ -9,7 +9,7 @@
 
 namespace poise {
 
-// What determines the scale of a tensor.
+// The numbers that determine the scale of a tensor.
 struct Extremes {
   std::uint32_t largest =
       0;      // magnitude, as bits: they sort like the magnitudes, and numbers that are not finite come last
@@ -56,7 +56,7 @@ struct GroupFactor {
 QuantizationError quantize_groups_linear(std::span<const float> in, std::span<const GroupFactor> factors,
                                          int largest_code, std::byte* codes);
 
-// What is lost when numbers become others: differences in float32, squares and their sums in float64.
+// Measures the loss when numbers are replaced by others: differences in float32, squares and their sums in float64.
 QuantizationError measure_loss(const float* in, const float* decoded, std::size_t count);
 
 // Packs two codes to a byte, the even one in the low half; `out` may equal `codes`. An odd last code gets a zero as its

@@ -1,4 +1,4 @@
-// Adapter: low-rank changes of a model's matrices (LoRA), as some format's files hold them instead of a model.
+// Adapter: low-rank changes of a model's matrices (LoRA), which files of some formats hold instead of a model.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ inline constexpr std::string_view kAdapterConfig = "adapter_config";
 // describes, even in the directory of a model. Throws what open() throws.
 Model open_adapter(const std::filesystem::path& path);
 
-// What is added to one matrix. Both thin matrices hold numbers, and their ranks agree.
+// The change of one matrix. Both thin matrices hold numbers, and their ranks agree.
 struct AdaptedMatrix {
   std::string file_name;  // as the file calls the matrix, for messages
   std::string name;       // of the model's tensor, in the spelling of its family's table
   LowRank change;
 
   std::uint64_t rank() const { return change.right.shape[0]; }
-  // Of the matrix that it fits. The product of its dimensions may be more than 64 bits hold.
+  // Returns the shape of the matrix that it fits. The product of its dimensions may exceed 64 bits.
   Shape shape() const {
     Shape product{change.left.shape[0], change.right.shape[1]};
     if (change.transposed) std::swap(product[0], product[1]);
@@ -49,14 +49,14 @@ struct Adapter {
   std::vector<std::string> deviations;  // where other programs, or the file itself, differ
 };
 
-// The adapter that a file is, by its own format. Nothing: it is a model. With the model that it is to change, its names
-// are that model's, and its rows in the order of that model's; without, they stay the file's.
+// The adapter that a file is, by its own format; std::nullopt for a model. With the model that it is to change, its
+// names are that model's, and its rows in the order of that model's; without, they stay the file's.
 std::optional<Adapter> adapter_in(const Model& file, const Model* base);
 
 // For people and scripts: {"kind": "lora", "rank": 8, "alpha": 16.0, "targets": ["q_proj"], "base_model": "..."}.
 Attributes adapter_summary(const Adapter& adapter);
 
-// What verify() is to tell of a file that may be an adapter.
+// Returns the findings of verify() about a file that may be an adapter.
 std::vector<Finding> adapter_findings(const Model& file);
 
 // The thin matrices of one adapted matrix while tensors come in any order.
@@ -64,7 +64,7 @@ struct ThinMatrices {
   const Tensor* left = nullptr;   // B: [rows, rank]
   const Tensor* right = nullptr;  // A: [rank, columns]
 
-  // What keeps them from being a pair of the names that messages have for them; nothing where they are one.
+  // Returns the reason why they are not a pair, with these names in the message; std::nullopt if they are one.
   std::optional<std::string> fault(std::string_view left_name, std::string_view right_name) const;
 };
 

@@ -11,7 +11,7 @@
 
 namespace poise {
 
-// A header that ends where the old one ends is written in place: only the bytes that differ. Another one is written to
+// If the new header ends where the old one ends, writes only the bytes that differ, in place. Another one is written to
 // a new file, to which the kernel copies the data.
 class EditedBeginning : public PreparedEdit {
  public:
@@ -25,12 +25,12 @@ class EditedBeginning : public PreparedEdit {
 
  protected:
   const std::filesystem::path& path() const { return input_.path; }
-  // The file begins with other bytes than the new header.
+  // Returns true if the file begins with other bytes than the new header.
   bool changes_header() const;
 
  private:
   bool is_in_place() const;
-  // The part of the new header that is not the same in the file; empty if all of it is.
+  // Returns the part of the new header that is not the same in the file; empty if all of it is.
   std::span<const std::byte> find_changed() const;
 
   Input input_;

@@ -13,10 +13,10 @@
 
 namespace poise {
 
-// The first fault's message, with the number of others. Requires: there is a fault.
+// Returns the first fault's message, with the number of others. Requires: there is a fault.
 std::string summary_of(const std::vector<Finding>& faults);
 
-// Its message is summary_of() the faults, unless it has one of its own.
+// The message is summary_of(faults), unless the caller gives another.
 class FaultyModel : public Error {
  public:
   // Requires: there is a fault.
@@ -25,7 +25,7 @@ class FaultyModel : public Error {
   FaultyModel(std::vector<Finding> faults, Model sound, ErrorKind kind = ErrorKind::invalid_file);
 
   const std::vector<Finding>& faults() const { return found_->faults; }
-  // Without the faulty tensors. Can be taken once, also from a copy.
+  // Moves out the model without the faulty tensors. Call it once, also for copies of the error.
   Model take_sound() { return std::move(found_->sound); }
 
  private:
@@ -42,7 +42,7 @@ class Faults {
   // `kinds`: of the errors that are faults.
   explicit Faults(std::vector<ErrorKind> kinds = {ErrorKind::invalid_file}) : kinds_(std::move(kinds)) {}
 
-  // False if the step throws an error of these kinds; adds the fault. `tensor`: the one it is about, if it is.
+  // Returns false if the step throws an error of these kinds; adds the fault. `tensor`: the one it is about, if it is.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     try {
@@ -56,9 +56,9 @@ class Faults {
   }
 
   bool empty() const { return found_.empty(); }
-  // The last fault says so: the rest of the file need not be looked at.
+  // Returns true at the limit of faults, after which readers stop. The last fault states that.
   bool are_enough() const;
-  // All of them. Requires: there is one.
+  // Returns an error that sums up all faults. Requires: there is one.
   Error summary() const;
   FaultyModel with(Model sound) &&;
 
@@ -75,8 +75,8 @@ class TensorFaults {
  public:
   explicit TensorFaults(Model& model) : model_(model) {}
 
-  // False if the step throws invalid_file; adds the fault, of that tensor. Throws a FaultyModel when there are too
-  // many.
+  // Returns false if the step throws invalid_file; adds the fault, of that tensor. Throws a FaultyModel when there are
+  // too many.
   template <typename Step>
   bool attempt(Step&& step, std::string_view tensor = {}) {
     const bool is_sound = faults_.attempt(std::forward<Step>(step), tensor);

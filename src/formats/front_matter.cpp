@@ -20,7 +20,7 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
-// The lines between the first line "---" and the next one.
+// Returns the lines between the first line "---" and the next one.
 std::vector<std::string_view> front_matter_lines(std::string_view readme) {
   std::vector<std::string_view> lines;
   if (readme.starts_with("\xef\xbb\xbf")) readme.remove_prefix(3);  // a byte order mark
@@ -40,7 +40,7 @@ std::vector<std::string_view> front_matter_lines(std::string_view readme) {
 
 bool is_null(std::string_view text) { return text == "~" || text == "null" || text == "Null" || text == "NULL"; }
 
-// The quoted text at the front, without what follows it.
+// Returns the quoted text at the front, without what follows it.
 std::string unquote(std::string_view text) {
   const char quote = text.front();
   std::string result;
@@ -70,7 +70,7 @@ using Lines = std::vector<std::string_view>;
 
 bool is_indented(std::string_view line) { return line.starts_with(' ') || trim(line).empty(); }
 
-// The text of a block ("|" keeps its lines, ">" joins them); a line without indentation ends it.
+// Returns the text of a block ("|" keeps its lines, ">" joins them); a line without indentation ends it.
 std::string block(const Lines& lines, std::size_t first, char between) {
   std::string text;
   for (std::size_t i = first; i < lines.size() && is_indented(lines[i]); ++i) {
@@ -81,7 +81,7 @@ std::string block(const Lines& lines, std::size_t first, char between) {
   return text;
 }
 
-// The items of "[a, b]", which may continue on further lines. Without its end there are none.
+// Returns the items of "[a, b]", which may continue on further lines. Without its end there are none.
 std::vector<std::string> flow_items(std::string_view text, const Lines& lines, std::size_t next) {
   std::vector<std::string> items;
   std::string item;
@@ -113,7 +113,7 @@ std::vector<std::string> flow_items(std::string_view text, const Lines& lines, s
   }
 }
 
-// The items of the lines "- a". Maps among them are left out.
+// Returns the items of the lines "- a". Maps among them are left out.
 std::vector<std::string> block_items(const Lines& lines, std::size_t next) {
   std::vector<std::string> items;
   for (; next < lines.size(); ++next) {
@@ -132,7 +132,7 @@ std::vector<std::string> block_items(const Lines& lines, std::size_t next) {
   return items;
 }
 
-// The text after the colon on a line with this key; nothing for other lines.
+// Returns the text after the colon on a line with this key; std::nullopt for other lines.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
   if (line.starts_with('"') || line.starts_with('\'')) {
     const std::size_t end = line.find(line.front(), 1);

@@ -11,15 +11,15 @@ namespace poise {
 
 inline constexpr std::string_view kModelCard = "README.md";
 
-// The beginning of the model card in the directory that the model was read from, with the front matter. Empty: there is
-// none, or it is not UTF-8. Throws io.
+// Returns the beginning of the model card in the directory that the model was read from, with the front matter. Empty:
+// there is none, or it is not UTF-8. Throws io.
 std::string read_model_card(const Model& model);
 
-// The values of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of a block,
-// or the items of a list that are not maps. None when there is no such key, or null.
+// Returns the values of a top-level key between the two "---" lines of a README: a plain or quoted scalar, the text of
+// a block, or the items of a list that are not maps. None when there is no such key, or null.
 std::vector<std::string> front_matter_values(std::string_view readme, std::string_view key);
 
-// The first of them; empty: none.
+// Returns the first of them; empty: none.
 std::string front_matter_value(std::string_view readme, std::string_view key);
 
 }  // namespace poise

@@ -15,7 +15,7 @@ class ImportanceMatrix {
  public:
   virtual ~ImportanceMatrix() = default;
 
-  // The weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws
+  // Returns the weights for a tensor of a model of that type, by its name in Poise; null if the file has none. Throws
   // invalid_file unless there are `columns`, or that many for each of the `matrices` stacked in a tensor.
   virtual std::shared_ptr<const std::vector<float>> weights(std::string_view tensor, std::string_view model_type,
                                                             std::size_t columns, std::size_t matrices = 1) const = 0;

@@ -23,13 +23,13 @@ struct Input {
   bool has_folder = true;  // false: memory, whose name is not a path. No other file belongs to it
 };
 
-// The first bytes of an input, at most `count`; empty for a directory.
+// Returns the first bytes of an input, at most `count`; empty for a directory.
 std::vector<std::byte> first_bytes(const Input& input, std::size_t count);
 
-// Nothing for a file that is not a container. Looks at a few bytes.
+// Returns std::nullopt for a file that is not a container. Looks at a few bytes.
 inline std::optional<ContainerKind> container_of(const Input& input) { return container_kind(input.source); }
 
-// Empty for a container that cannot be read: opening it reports why.
+// Returns empty for a container that cannot be read: opening it reports why.
 MemberNames member_names(const Input& input, ContainerKind kind);
 
 // Files that people open by mistake, and their errors, for inputs that no reader accepts.
@@ -46,8 +46,8 @@ void refuse_non_model(const Error& error, std::span<const SourcePtr> opened);
 // Weights together with the directory that they are in.
 
 // A file of weights with the config.json, the tokenizer and the other files next to it. `format`: of that file. A shard
-// stands for all of its index. Nothing if there is no config.json, for an adapter, and for a format that directories do
-// not have. Throws what open() throws for a directory.
+// stands for all of its index. std::nullopt if there is no config.json, for an adapter, and for a format that
+// directories do not have. Throws what open() throws for a directory.
 std::optional<Model> open_with_directory(const std::filesystem::path& weights, std::string_view format,
                                          const ReadOptions& options);
 

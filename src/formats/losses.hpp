@@ -21,10 +21,10 @@ class Losses {
   }
   // "alt cannot hold 4 attributes (a, b, c, d)"; nothing without names.
   void note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of = {});
-  // A sentence of its own.
+  // Adds a whole sentence.
   void say(std::string sentence) { sentences_.push_back(std::move(sentence)); }
 
-  // For formats without them.
+  // For formats that lack these parts.
   void note_card(const Card& card);  // except model_type
   void note_vocabulary(const Model& model, std::string_view instead);
   void note_other_config_keys(const Model& model);
@@ -40,10 +40,10 @@ class Losses {
 // the model and its tensors, one sentence each.
 std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
 
-// What metadata_losses() reports, without the beginnings of its sentences: "the card".
+// Returns the losses that metadata_losses() reports, without the beginnings of its sentences: "the card".
 std::vector<std::string> lost_metadata(const Model& model);
 
-// The fields of the card that have a value, except model_type.
+// Returns the fields of the card that have a value, except model_type.
 std::vector<std::string> card_fields(const Card& card);
 
 // Errors about what formats cannot hold. `format` begins the sentence: "alt".

@@ -63,7 +63,7 @@ std::string name_of(const Model& model, std::string_view key) {
   return fmt::format("{}: attribute {}", model.origin.path.string(), key);
 }
 
-// The first number in a value that JSON cannot represent.
+// Returns the first number in a value that JSON cannot represent.
 std::optional<double> number_beyond_json(const Value& value) {
   if (const auto* number = value.get_if<double>(); number != nullptr && !std::isfinite(*number)) return *number;
   const auto first_in = [](const auto& items, const auto& value_of) -> std::optional<double> {
@@ -82,7 +82,7 @@ std::optional<double> number_beyond_json(const Value& value) {
   return key ? key : first_in(*pairs, second);
 }
 
-// Takes the JSON object of a text attribute from the model; nothing if it is missing.
+// Takes the JSON object of a text attribute from the model; std::nullopt if it is missing.
 std::optional<Attributes> take_json(Model& model, std::string_view key) {
   const std::string* text = json_text(model, key);
   if (text == nullptr) return std::nullopt;
@@ -232,7 +232,7 @@ std::string encode_text(std::string_view text) {
   return hex;
 }
 
-// Nothing for a broken text.
+// Returns std::nullopt for a broken text.
 std::optional<std::string> decode_text(std::string_view text) {
   if (!text.starts_with('\0')) return std::string(text);
   if (text.size() % 2 == 0) return std::nullopt;

@@ -16,7 +16,7 @@ namespace poise {
 // Every value as text: JSON text unless it is text already.
 Attributes text_attributes(const Attributes& attributes);
 
-// A vocabulary that a model's attributes describe in GGUF's terms. Nothing if the model has its own, or none.
+// A vocabulary that a model's attributes describe in GGUF's terms. std::nullopt if the model has its own, or none.
 struct DescribedVocabulary {
   std::optional<Vocabulary> made;
   Attributes attributes;  // the model's, without those of the vocabulary
@@ -24,7 +24,7 @@ struct DescribedVocabulary {
 };
 DescribedVocabulary described_vocabulary(const Model& model);
 
-// The model's attributes as text, and then Poise's three for what the model has, or its attributes describe.
+// Returns the model's attributes as text, and then Poise's three for what the model has, or its attributes describe.
 Attributes text_attributes(const Model& model);
 
 // How text_attributes() changes attributes other than texts, as a sentence. Empty if all are texts.
@@ -33,7 +33,7 @@ std::string text_loss(const Attributes& attributes, std::string_view format);
 // A value as JSON text. NaN and infinities, which JSON lacks, as in Python: "NaN", "-Infinity".
 std::string json_text(const Value& value);
 
-// The items of a JSON array; nothing for another text.
+// Returns the items of a JSON array; std::nullopt for another text.
 std::optional<Value> parse_json_list(std::string_view text);
 
 // "a, b become JSON text", the end of a sentence about these attributes; includes what happens to numbers that JSON
@@ -49,7 +49,7 @@ Attributes metadata_attributes(const Model& model);
 // Only "poise.config", as JSON. Throws unsupported if JSON cannot hold it, or readers would reject it.
 std::string config_text(const Model& model);
 
-// Only "poise.card", as JSON; nothing for an empty card.
+// Only "poise.card", as JSON; std::nullopt for an empty card.
 std::optional<std::string> card_text(const Card& card);
 // The inverse: takes it out of model.attributes. Throws invalid_file.
 std::optional<Card> take_card_text(Model& model);

@@ -26,7 +26,7 @@ enum class State : std::uint8_t {
   type,    // of numpy.dtype
 };
 
-// What may be called, as pickles of checkpoints do; other expected names are only named.
+// The functions that pickles of checkpoints may call; other expected names may only be named.
 struct CallRule {
   std::string_view name;
   State state = State::none;
@@ -222,7 +222,7 @@ bool is_fields(const Pickle& pickle, Id state) {
   return pickle.kind(state) == Kind::dict || called_name(pickle, state) == "collections.OrderedDict";
 }
 
-// Checks one call after the other.
+// Checks the calls of a pickle, one after the other.
 class CallCheck {
  public:
   CallCheck(const Pickle& pickle, const std::string& path) : pickle_(pickle), path_(path) {}
@@ -235,7 +235,7 @@ class CallCheck {
   }
 
  private:
-  // Each problem once, at its first place, up to a number that is enough for a verdict.
+  // Reports each problem once, at its first place, up to a limit.
   void report(Id id, std::string problem) {
     constexpr std::size_t kMostProblems = 100;
     if (problems_.size() < kMostProblems && problems_.insert(problem).second)
@@ -275,7 +275,8 @@ class CallCheck {
     const Id first = arguments.empty() ? pickle::kNone : arguments[0];
     const std::string first_name = canonical_global(pickle_, first);
     if (name == kRebuildType) {
-      // What the function itself gets is only in a tuple: it must call nothing.
+      // The arguments of the function itself are only in a tuple, so they are not checked as a call: the function must
+      // not call any of them.
       if (find_rule(first_name) == nullptr || !first_name.starts_with(kRebuilds))
         return "with a function to call that does not rebuild a tensor";
     } else if (name == "collections.defaultdict") {

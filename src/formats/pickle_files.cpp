@@ -32,7 +32,7 @@ constexpr std::uint64_t kMostUnpromised = 64 << 20;  // bytes of a pickle in a f
 constexpr std::array<std::string_view, 14> kPromises = {".npy",    ".npz", ".bin",    ".pt",   ".pth", ".ckpt", ".pkl",
                                                         ".pickle", ".pk",  ".joblib", ".dill", ".p",   ".th",   ".sav"};
 
-// Begins of files in which those loaders, or people, find others that Poise does not see.
+// How files begin in which those loaders, or people, find other files that Poise does not look into.
 struct Packed {
   std::string_view begin;
   std::string_view what;
@@ -106,7 +106,7 @@ bool has_calls(const Pickle& pickle) {
   return false;
 }
 
-// True for names that Python can import: others are text that begins like a pickle.
+// Returns true for names that Python can import: others are text that begins like a pickle.
 bool is_dotted_name(std::string_view name) {
   bool at_begin = true;
   for (const char c : name) {

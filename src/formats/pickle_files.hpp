@@ -34,12 +34,12 @@ struct PickleFile {
   std::optional<std::uint64_t> header = {};  // Finding::offset of those
 };
 
-// Errors for what the pickles at the begin of a file would have Python do besides making what checkpoints consist of
-// (unsafe_steps), and where they cannot be followed to their end.
+// Reports as errors the steps of the pickles at the beginning of a file that do more than make the objects of
+// checkpoints (unsafe_steps), and where they cannot be followed to their end.
 //
-// A file that is called like one of PyTorch's or pickle's is taken for a pickle if it begins like one, or names or
-// calls anything; other files only if they end as a pickle, or make a call, by names that Python can import. So text,
-// images and raw weights are silent. Throws io.
+// A file with an extension of PyTorch's or pickle's is treated as a pickle if it begins like one, or names or calls
+// anything; other files only if they end as a pickle, or make a call, by names that Python can import. So text, images
+// and raw weights are silent. Throws io.
 std::vector<Finding> check_pickles(const PickleFile& file);
 
 // The same for bytes that certainly are pickles, and nothing else: the data of an object array of NumPy.
@@ -50,25 +50,26 @@ std::vector<Finding> check_members(const ZipArchive& archive, FunctionRef<bool(s
 
 // The calls in a pickle: those that Python may make, and those that change a tensor after it was made.
 
-// The full name of the function that a call calls; empty for other objects, and where a pickle calls what it has made
-// itself.
+// Returns the full name of the function that a call calls; empty for other objects, and where a pickle calls what it
+// has made itself.
 std::string called_name(const pickle::Pickle& pickle, pickle::Id id);
 
-// An error for each call that is not among those of ordinary checkpoints, though its function may be named: an object
-// that the pickle makes is called, or a type; a function that calls its argument gets one that torch's weights_only
-// does not call; an object gets items or a state that its class does not take; a type of NumPy gets a state under which
-// NumPy takes bytes for addresses.
+// Returns an error for each call that is not among those of ordinary checkpoints, though its function may be named: an
+// object that the pickle makes is called, or a type; a function that calls its argument gets one that torch's
+// weights_only does not call; an object gets items or a state that its class does not take; a type of NumPy gets a
+// state under which NumPy takes bytes for addresses.
 std::vector<Finding> unsafe_calls(const pickle::Pickle& pickle, const std::string& path);
 
 // unexpected_globals() and unsafe_calls().
 std::vector<Finding> unsafe_steps(const pickle::Pickle& pickle, const std::string& path);
 
-// Why a tensor that a call makes is another one in PyTorch than its arguments say: steps of the pickle set elements,
-// its data or a hook of it afterwards. Nothing if they do not. Requires: the function is expected and makes tensors.
+// Returns why a tensor that a call makes is another one in PyTorch than its arguments say: steps of the pickle set
+// elements, its data or a hook of it afterwards. std::nullopt if they do not. Requires: the function is expected and
+// makes tensors.
 std::optional<std::string> change_of_tensor(const pickle::Pickle& pickle, pickle::Id id);
 
-// True if the call gives a tensor attributes of its own (Megatron's "tensor_model_parallel", say), which are no part of
-// its numbers.
+// Returns true if the call gives a tensor attributes of its own (Megatron's "tensor_model_parallel", say), which are
+// not part of its numbers.
 bool has_attributes(const pickle::Pickle& pickle, pickle::Id id);
 
 }  // namespace poise::pytorch

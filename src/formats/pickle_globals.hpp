@@ -16,25 +16,25 @@ namespace poise::pytorch {
 // "torch.FloatStorage"
 std::string full_name(const pickle::Global& global);
 
-// The element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. Nothing for other names, and
-// for types that Poise lacks.
+// Returns the element type of "torch.FloatStorage" or "torch.float16". Untyped storages are u8. std::nullopt for other
+// names, and for types that Poise lacks.
 std::optional<DType> storage_dtype(std::string_view name);
 std::optional<DType> named_dtype(std::string_view name);
-// The names for writing; empty for types that no version of PyTorch loads from typed storages.
+// Returns the names for writing; empty for types that no version of PyTorch loads from typed storages.
 std::string_view storage_name(DType dtype);
 
 // Without Python 2's name of the module builtins, which pickles of protocol 2 have.
 std::string canonical_name(std::string_view name);
 
-// True for names that checkpoints usually need: harmless to import, and, as far as unsafe_calls() lets them be called,
-// to call. SECURITY.md compares them with those of torch.load(weights_only=True).
+// Returns true for names that checkpoints usually need: harmless to import, and, as far as unsafe_calls() lets them be
+// called, to call. SECURITY.md compares them with those of torch.load(weights_only=True).
 bool is_expected(std::string_view name);
 
-// What a function or class that is_expected() rejects does, for people: "runs commands", "imports modules", ...; empty
-// if unknown.
+// Returns the effect of a function or class that is_expected() rejects, for people: "runs commands", "imports modules",
+// ...; empty if unknown.
 std::string_view danger_of(std::string_view name);
 
-// An error for each name in a pickle that is_expected() rejects, up to 100, and one for all others.
+// Returns an error for each name in a pickle that is_expected() rejects, up to 100, and one for all others.
 std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std::string& path);
 
 }  // namespace poise::pytorch

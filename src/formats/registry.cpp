@@ -33,7 +33,7 @@
 namespace poise {
 namespace {
 
-// One row for each format. If several share an extension, the first counts.
+// One row for each format. If several share an extension, the first is used.
 constexpr std::array kFormats = std::to_array<const Format*>({
     &kHuggingFace,
     &kAltV2,
@@ -114,7 +114,8 @@ Model read_sound_rest(const Format& format, const Input& input, const ReadOption
   }
 }
 
-// The format of the extension of a file that begins like none: the one that it ends like, else the first. Null: none.
+// Returns the format of the extension of a file that begins like none: the one that it ends like, else the first. Null:
+// none.
 const Format* named_by_extension(const Input& input, const std::string& extension) {
   const Format* first = nullptr;
   for (const Format* format : kFormats) {
@@ -335,7 +336,7 @@ const Format* recognise(const Input& input, std::span<const Format* const> among
   for (const Format* format : among) {
     if (format->container == container && (format->holds == nullptr || holds(format->holds))) return format;
   }
-  // Only then directories in archives: an archive of another format may hold the names of one, too.
+  // Directories in archives come last, because an archive of another format may contain the names of one, too.
   for (const Format* format : among) {
     if (input.source && format->holds_in_archive != nullptr && holds(format->holds_in_archive)) return format;
   }

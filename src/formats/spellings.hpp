@@ -18,21 +18,21 @@ struct Spelling {
   Text text;
 };
 
-// The type with that spelling.
+// Returns the type with that spelling.
 template <typename Text, std::size_t kRows>
 std::optional<DType> dtype_spelled(const std::array<Spelling<Text>, kRows>& table, const Text& text) {
   const auto row = std::ranges::find(table, text, &Spelling<Text>::text);
   return row == table.end() ? std::nullopt : std::optional(row->dtype);
 }
 
-// The spelling of a type; nothing if the format does not hold it.
+// Returns the spelling of a type; std::nullopt if the format does not hold it.
 template <typename Text, std::size_t kRows>
 std::optional<Text> spelling_in(const std::array<Spelling<Text>, kRows>& table, DType dtype) {
   const auto row = std::ranges::find(table, dtype, &Spelling<Text>::dtype);
   return row == table.end() ? std::nullopt : std::optional(row->text);
 }
 
-// The kind of a metadata value, for people: "integer", "text", "array[3]".
+// Returns the kind of a metadata value, for people: "integer", "text", "array[3]".
 
 std::string type_name(const Value& value);
 

@@ -32,8 +32,8 @@ constexpr std::uint64_t kLeastHoleBytes = 4096;  // holes are made of whole bloc
 constexpr int kAttempts = 16;
 constexpr std::uint64_t kWritebackBytes = 32 << 20;
 
-// True where the file system copies by sharing extents, or on its server. Elsewhere copy_file_range() goes page by
-// page, which is slower than reading and writing.
+// Returns true where the file system copies by sharing extents, or on its server. Elsewhere copy_file_range() goes page
+// by page, which is slower than reading and writing.
 bool shares_extents(const FileDescriptor& fd) {
   constexpr std::array<std::uint32_t, 6> kSharing = {BTRFS_SUPER_MAGIC, XFS_SUPER_MAGIC,  0xca451a4e /* bcachefs */,
                                                      NFS_SUPER_MAGIC,   CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC};
@@ -47,14 +47,14 @@ bool shares_extents(const FileDescriptor& fd) {
       .with({.kind = Remedy::Kind::overwrite});
 }
 
-// True for /dev/stdout and the like, wherever they lead now.
+// Returns true for /dev/stdout and the like, whatever they lead to.
 bool is_system_link(const std::filesystem::path& link) {
   std::error_code ignored;
   const std::filesystem::path directory = std::filesystem::weakly_canonical(directory_of(link), ignored);
   return directory == "/dev" || directory == "/dev/fd" || directory.string().starts_with("/proc/");
 }
 
-// Throws where a file cannot replace what is there.
+// Throws bad_argument where a file cannot replace the existing entry.
 void require_file(const struct stat& status, const std::filesystem::path& target) {
   if (S_ISDIR(status.st_mode)) throw Error(ErrorKind::bad_argument, "the output is a directory", target.string());
   if (S_ISLNK(status.st_mode)) {  // replaces the link, not its target
@@ -69,7 +69,7 @@ void require_file(const struct stat& status, const std::filesystem::path& target
   }
 }
 
-// The file to replace, whose mode and owner stay; nothing for a new file, or where a link is replaced.
+// Returns the file to replace, whose mode and owner stay; std::nullopt for a new file, or where a link is replaced.
 std::optional<struct stat> replaced_file(const std::filesystem::path& target, bool overwrite) {
   if (!target.has_filename()) throw Error(ErrorKind::bad_argument, "the output has no file name", target.string());
   struct stat status {};
@@ -124,7 +124,7 @@ void remove_left(const std::filesystem::path& finished) {
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
 }
 
-// False when no hidden name is free.
+// Returns false when no hidden name is free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
   std::filesystem::path hidden = finished_name(target);
   ::flock(fd.get(), LOCK_EX | LOCK_NB);  // until the file is closed
@@ -200,7 +200,7 @@ void AtomicFile::write_through(std::span<const std::byte> bytes) {
 void AtomicFile::start_writeback(std::uint64_t written) {
   unwritten_ += written;
   if (unwritten_ < kWritebackBytes) return;
-  // Only a hint: fsync() decides.
+  // A hint to the system: flush() calls fsync() for certainty.
   ::sync_file_range(fd_.get(), static_cast<off64_t>(handed_over_), static_cast<off64_t>(unwritten_),
                     SYNC_FILE_RANGE_WRITE);
   handed_over_ += unwritten_;

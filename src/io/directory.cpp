@@ -36,7 +36,7 @@ DirectoryPtr open_directory(const std::filesystem::path& path, int flags) {
   return open_directory_at(AT_FDCWD, path.c_str(), flags);
 }
 
-// Null at the end, and on an error, which is in errno.
+// Returns null at the end, and on an error, which is in errno.
 const dirent* next_entry(DIR* directory) {
   for (;;) {
     errno = 0;

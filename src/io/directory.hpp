@@ -23,8 +23,8 @@ void remove_directory(const std::filesystem::path& path) noexcept;
 
 // Names of files that other files give.
 
-// True for the name of a file inside a directory: not empty, not "." or "..", and without separators (of Windows, too)
-// and zero bytes. A path from a stranger's file must not lead elsewhere.
+// Returns true for the name of a file inside a directory: not empty, not "." or "..", and without separators (of
+// Windows, too) and zero bytes. A path from a stranger's file must not lead elsewhere.
 inline bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;

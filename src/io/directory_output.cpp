@@ -68,7 +68,7 @@ bool add_files_of_folder(const fs::path& directory, const std::string& name, std
   return !entries.empty();
 }
 
-// The directory to replace, or nothing.
+// Returns the directory to replace; std::nullopt if there is none.
 std::optional<Found> replaced(const fs::path& target, bool overwrite,
                               const DirectoryOutput::RefusalToReplace& refusal_to_replace,
                               const std::vector<fs::path>& inputs) {

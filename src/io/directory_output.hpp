@@ -27,8 +27,8 @@ class DirectoryOutput final : public SavedOutput {
   // Why a directory of files with these names, sorted, must not be replaced; empty if it may be.
   using RefusalToReplace = std::function<std::string(const std::vector<std::string>& names)>;
 
-  // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence on what commit() will
-  // replace; empty for nothing.
+  // Throws the bad_argument that the constructor would throw. Creates nothing. Returns a sentence that names the files
+  // that commit() will replace; empty if there are none.
   static std::string require_possible(const std::filesystem::path& path, bool overwrite,
                                       const RefusalToReplace& refusal_to_replace,
                                       const std::vector<std::filesystem::path>& inputs);

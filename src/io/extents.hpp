@@ -17,8 +17,8 @@ struct Extent {
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
 
-// The first two extents, by their beginnings, that overlap without being equal. Fastest when extents come in that
-// order. Requires: none is empty.
+// Returns the first two extents, by their beginnings, that overlap without being equal. Fastest when extents come in
+// that order. Requires: none is empty.
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents);
 
 // Bytes [begin, end) of a file.
@@ -28,7 +28,7 @@ struct FileRange {
   friend auto operator<=>(const FileRange&, const FileRange&) = default;
 };
 
-// The ranges from 0 to the end of the last range that no range covers, in order. Ranges may overlap.
+// Returns the ranges from 0 to the end of the last range that no range covers, in order. Ranges may overlap.
 std::vector<FileRange> gaps_between(std::vector<FileRange> ranges);
 
 }  // namespace poise

@@ -87,7 +87,7 @@ Written next_written(const Source& source, std::uint64_t offset) {
 
 namespace {
 
-// File systems on which files take as much space as was written.
+// File systems on which a file takes as much space as its bytes.
 constexpr std::array<std::uint32_t, 4> kPlain = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC};
 
 }  // namespace

@@ -53,8 +53,8 @@ class FileDescriptor {
 
 // Sources of open files.
 
-// The first `size` bytes of a file, mapped if possible, else read. Requires: the file has them, and they do not change.
-// Throws io.
+// Returns the first `size` bytes of a file, mapped if possible, else read. Requires: the file has them, and they do not
+// change. Throws io.
 SourcePtr source_of(const FileDescriptor& file, std::string name, std::uint64_t size);
 
 // Reads and writes a range of an open file; continues after interrupted and short calls.
@@ -111,9 +111,9 @@ struct Written {
   std::uint64_t end = 0;
 };
 
-// The first run of bytes from `offset` on that are not in a hole; an empty run at the source's end if there is none.
-// Where holes are unknown (a source without a descriptor, or a file system that does not report them), all bytes from
-// `offset` on. Requires: offset <= size().
+// Returns the first run of bytes from `offset` on that are not in a hole; an empty run at the source's end if there is
+// none. Where holes are unknown (a source without a descriptor, or a file system that does not report them), all bytes
+// from `offset` on. Requires: offset <= size().
 Written next_written(const Source& source, std::uint64_t offset);
 
 // free_space: how much a file system can still hold.
@@ -123,8 +123,8 @@ struct FreeSpace {
   bool shares_copies = false;  // copies between its files may share blocks
 };
 
-// For the file system on which a file at this path would be. Nothing where that is not known, or where data may take
-// less space than its size (file systems that compress, or are remote). Never too small.
+// For the file system on which a file at this path would be. std::nullopt where that is not known, or where data may
+// take less space than its size (file systems that compress, or are remote). Never too small.
 std::optional<FreeSpace> free_space(const std::filesystem::path& path);
 
 }  // namespace poise

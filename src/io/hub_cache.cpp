@@ -51,7 +51,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-// The folder of a repository that has this path in its folder `part`; empty for other paths.
+// Returns the folder of a repository that has this path in its folder `part`; empty for other paths.
 fs::path repository_with(const fs::path& path, std::string_view part) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
@@ -73,7 +73,7 @@ struct RepositoryName {
   std::string file;  // in its snapshot; empty: all of it
 };
 
-// Nothing for a text that can only be a path.
+// Returns std::nullopt for a text that can only be a path.
 std::optional<RepositoryName> parse_repository_name(std::string_view text) {
   const std::size_t slash = text.find('/');
   if (slash == std::string_view::npos)
@@ -90,7 +90,7 @@ fs::path folder_of(const fs::path& cache, const std::string& name) {
   return cache / fmt::format("{}{}{}{}", kModels, name.substr(0, slash), kDivider, name.substr(slash + 1));
 }
 
-// The commit in refs/main; empty if there is none.
+// Returns the commit in refs/main; empty if there is none.
 std::string main_commit(const fs::path& repository) {
   constexpr std::uint64_t kMostBytes = 200;
   const fs::path ref = repository / "refs" / "main";

@@ -19,13 +19,13 @@ namespace poise {
 // huggingface_hub looks for it. Empty if the environment has none of them.
 std::filesystem::path hub_cache_path();
 
-// True for a folder "models--ORG--NAME" with snapshots or blobs.
+// Returns true for a folder "models--ORG--NAME" with snapshots or blobs.
 bool is_hub_repository(const std::filesystem::path& path);
-// True for a folder with such folders.
+// Returns true for a folder with such folders.
 bool is_hub_cache(const std::filesystem::path& path);
-// The repository whose snapshot this folder is, wherever links lead to it; empty for other paths.
+// Returns the repository whose snapshot this folder is, wherever links lead to it; empty for other paths.
 std::filesystem::path repository_of_snapshot(const std::filesystem::path& path);
-// The blob that this file is, or that it is a link to; empty for other paths.
+// Returns the blob that this file is, or that it is a link to; empty for other paths.
 std::filesystem::path hub_blob(const std::filesystem::path& path);
 
 // "ORG/NAME" of "models--ORG--NAME". Requires: the folder of a repository.
@@ -37,8 +37,8 @@ BlobName blob_name_kind(std::string_view name);
 
 // A path as it is if something is there. Else a model of the cache: "ORG/NAME" and "NAME" are the snapshot of its
 // branch main, or its only snapshot, "ORG/NAME/FILE" a file in it. A text that can only be a path stays as it is.
-// Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; says where it
-// looked.
+// Throws not_found for "ORG/NAME" that is neither, and for a repository without that snapshot or file; the error names
+// the places where it looked.
 std::string path_of_model(const std::string& named);
 
 }  // namespace poise

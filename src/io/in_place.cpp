@@ -30,7 +30,7 @@ constexpr std::size_t kHeadBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 
 constexpr std::uint64_t kChunkBytes = 1 << 20;
 
-// Empty when the name is too long for another one next to it.
+// Returns empty when the name is too long for another one next to it.
 fs::path undo_file(const fs::path& path) {
   try {
     return undo_name(path);
@@ -78,7 +78,7 @@ class Undo {
     length_ = length;
   }
 
-  // True when each byte of the file is an old or a new one, and the file has some of either.
+  // Returns true when each byte of the file is an old or a new one, and the file has some of either.
   bool is_mixture(const Source& file) const {
     bool all_old = true;
     bool all_new = true;
@@ -110,7 +110,7 @@ class Undo {
     return bytes;
   }
 
-  // Calls take(bytes before it, bytes) for one chunk at a time, until it returns false.
+  // Calls take(offset, bytes) for one chunk at a time, until it returns false.
   template <typename Take>
   void for_each_chunk(const Take& take) const {
     for (std::uint64_t done = 0; done < length_; done += kChunkBytes) {

@@ -20,7 +20,7 @@ namespace poise {
 // Requires: the range is inside the file, and a FileLock holds it.
 void replace_in_place(const std::filesystem::path& path, std::uint64_t offset, std::span<const std::byte> bytes);
 
-// True after an interrupted replacement left some old and some new bytes. Waits for a running replacement.
+// Returns true after an interrupted replacement left some old and some new bytes. Waits for a running replacement.
 bool is_interrupted(const std::filesystem::path& path);
 
 // Throws invalid_file if an edit of the file was interrupted. Sources in memory pass. `format` begins the message.

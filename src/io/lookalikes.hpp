@@ -1,4 +1,4 @@
-// Files that people mistake for models, and their errors: a Git LFS pointer, an HTML page, an archive.
+// Files that people mistake for models, and the errors that name them: a Git LFS pointer, an HTML page, an archive.
 #pragma once
 
 #include <span>
@@ -21,7 +21,8 @@ std::span<const Lookalike> lookalikes();
 // files may begin so, too. Requires: the reader of the expected format has rejected the source.
 void refuse_lookalike(const Source& source);
 
-// True if the first 512 bytes are the header of a tar archive as Python's tarfile reads it, whatever else they are.
+// Returns true if the first 512 bytes are the header of a tar archive as Python's tarfile reads it, whatever else they
+// are.
 bool is_tar_archive(const Source& source);
 
 // Among the sources that a reader has opened, the one whose content an error is about, or null.

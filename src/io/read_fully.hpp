@@ -25,7 +25,7 @@ inline void read_fully(BlobStream& stream, std::span<std::byte> out) {
 
 // WholeBlob: all bytes of a blob, contiguous in memory.
 
-// For what is needed as a whole and stored compressed: indices, words of codes, files in archives.
+// Returns the limit of compressed data that readers need as a whole: indices, words of codes, files in archives.
 inline constexpr std::uint64_t max_decoded_bytes(std::uint64_t stored_bytes) { return (16 << 20) + 16 * stored_bytes; }
 
 // Borrows the bytes, or copies them where they cannot be borrowed. Throws what reading them throws.

@@ -36,10 +36,11 @@ class Sink {
   void copy(const Source& source, std::uint64_t offset, std::uint64_t length);
 
   std::uint64_t position() const { return position_; }
-  // How many of the written bytes are padding.
+  // Returns how many of the written bytes are padding.
   std::uint64_t padding() const { return padding_; }
 
-  // The bytes for reading, while the file is being written; null if they cannot be read. Lives as long as the Output.
+  // Returns the bytes for reading, while the file is being written; null if they cannot be read. Lives as long as the
+  // Output.
   virtual ReadableSink* readable() { return nullptr; }
 
  protected:
@@ -57,7 +58,7 @@ class Sink {
 class ReadableSink : public Sink {
  public:
   ReadableSink* readable() final { return this; }
-  // The bytes so far. Throws io.
+  // Returns the bytes so far. Throws io.
   virtual SourcePtr written() = 0;
 };
 
@@ -65,13 +66,13 @@ class Output {
  public:
   virtual ~Output() = default;
   virtual Sink& main() = 0;
-  // The main file under another name in the same directory, for saves that name all of their files. Requires: a plain
-  // file name; main() is not called.
+  // Returns the main file under another name in the same directory, for saves that name all of their files. Requires: a
+  // plain file name; main() is not called.
   virtual Sink& main_named(const std::string& name) = 0;
   // Another file of the same save, next to the main one; any file in a directory that is saved. Requires: a plain file
   // name, asked for once.
   virtual Sink& sibling(const std::string& name) = 0;
-  // The name of the main file; siblings derive theirs from it.
+  // Returns the name of the main file; siblings derive theirs from it.
   virtual std::string name() const = 0;
 };
 
@@ -80,11 +81,11 @@ class SavedOutput : public Output {
  public:
   // Bytes so far, in all files.
   virtual std::uint64_t bytes() const = 0;
-  // How many of those are padding.
+  // Returns how many of those are padding.
   virtual std::uint64_t padding() const = 0;
-  // The result of commit(): the main file first, then its siblings, or the directory alone.
+  // Returns the result of commit(): the main file first, then its siblings, or the directory alone.
   virtual std::vector<std::filesystem::path> paths() const = 0;
-  // A sentence on what commit() replaces besides a file of the output's name; empty for nothing.
+  // Returns a sentence that names the files that commit() replaces besides the output itself; empty if there are none.
   virtual std::string replaces() const { return {}; }
   // Makes everything durable, then lets it appear.
   virtual void commit() = 0;
@@ -121,7 +122,7 @@ class FileOutput final : public SavedOutput {
   std::unique_ptr<Files> files_;
 };
 
-// Counts bytes and discards them.
+// A Sink that counts bytes and discards them.
 class CountingSink final : public Sink {
  protected:
   void do_write(std::span<const std::byte>) override {}

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// All bytes from the descriptor's position to its end. Errors call the source by `name`. Throws io.
+// Returns all bytes from the descriptor's position to its end. Errors call the source by `name`. Throws io.
 SourcePtr read_stream(int descriptor, const std::string& name);
 
 // One file that goes to a stream.

@@ -1,4 +1,4 @@
-// Attributes and items of objects.
+// Looks up attributes and items of objects, with Jinja's rules.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -20,7 +20,7 @@ Method method_of(const Object& of, std::string_view name) {
   return nullptr;
 }
 
-// True for methods that change a list or dictionary; the sandbox refuses them.
+// Returns true for methods that change a list or dictionary; the sandbox refuses them.
 bool changes(const Object& of, std::string_view name) {
   static constexpr std::array<std::string_view, 8> kOfLists = {"append", "clear", "pop",    "reverse",
                                                                "insert", "sort",  "extend", "remove"};
@@ -29,7 +29,7 @@ bool changes(const Object& of, std::string_view name) {
   return of.is<DictPtr>() && std::ranges::find(kOfDicts, name) != kOfDicts.end();
 }
 
-// The name in Jinja's error messages.
+// Returns the name in Jinja's error messages.
 std::string described(const Object& of) { return of.is_none() ? "None" : type_name(of) + " object"; }
 
 std::optional<Object> number_attribute(const Object& of, std::string_view name) {
@@ -82,7 +82,7 @@ Object missing_attribute(const Object& of, std::string_view name) {
   return undefined(fmt::format("'{}' has no attribute '{}'", described(of), name));
 }
 
-// Looks up as a subscript; nothing if there is no such item.
+// Looks up as a subscript; std::nullopt if there is no such item.
 std::optional<Object> subscripted(Budget& budget, const Object& of, const Object& key) {
   if (of.is_undefined()) fail_undefined(of);
   if (const auto* dict = of.get_if<DictPtr>()) {

@@ -41,7 +41,7 @@ class Budget {
     if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
     steps_ += count;
   }
-  // Called before values of that size are made.
+  // Call it before making values of that size.
   void charge(std::uint64_t bytes) {
     if (bytes > limits_.bytes - bytes_) throw Failure(FailureKind::limit, "the template makes too many values");
     bytes_ += bytes;

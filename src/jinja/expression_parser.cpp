@@ -333,7 +333,7 @@ ExpressionPtr ExpressionParser::subscript(ExpressionPtr of) {
   return finished(std::move(access));
 }
 
-// The content of the brackets: an expression or a slice.
+// Returns the content of the brackets: an expression or a slice.
 ExpressionPtr ExpressionParser::subscribed() {
   Expression slice = node(ExpressionKind::slice);
   if (in_.skip_symbol(":")) {

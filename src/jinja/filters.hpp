@@ -14,11 +14,11 @@ const Filters& sequence_filters();
 const Filters& number_filters();
 const Filters& choosing_filters();  // map, select and their like
 
-// Null if unknown.
+// Returns null if unknown.
 Method filter_of(std::string_view name);
 
 using Test = bool (*)(Interpreter& in, const Object& value, Parameters& parameters);
-// Null if unknown.
+// Returns null if unknown.
 Test test_of(std::string_view name);
 
 // An attribute argument of a filter: "a.b.0", 2. In lower case where case does not count.

@@ -36,7 +36,7 @@ Object make_range(Interpreter&, Parameters& given) {
   return range;
 }
 
-// The entries of dict(mapping, name=value, ...).
+// Returns the entries of dict(mapping, name=value, ...).
 Dict dict_from(Interpreter& in, Parameters& given) {
   Dict dict;
   if (given.has_positional()) {
@@ -57,7 +57,7 @@ Dict dict_from(Interpreter& in, Parameters& given) {
   return dict;
 }
 
-// dict, which Python has as a type.
+// The function dict(), which is a type in Python.
 class DictType final : public Thing {
  public:
   std::string type() const override { return "type"; }

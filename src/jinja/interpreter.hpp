@@ -44,7 +44,7 @@ class Parameters {
   // Only by name.
   std::optional<Object> keyword(std::string_view name);
 
-  // The remaining arguments.
+  // Returns the remaining arguments.
   std::vector<Object> positional();
   Keywords keywords();
   bool has_positional() const { return next_ < positional_.size(); }
@@ -69,7 +69,7 @@ struct Scope {
 };
 using ScopePtr = std::shared_ptr<Scope>;
 
-// How a body ended.
+// The way in which a body ended.
 enum class Flow : unsigned char { on, end_loop, next_item };
 
 class Interpreter {
@@ -82,19 +82,19 @@ class Interpreter {
 
   Budget& budget() { return budget_; }
   std::tm now() const { return now_(); }
-  // Of the last computation.
+  // Returns the line of the last computation.
   std::size_t line() const { return line_; }
 
-  // A scope with the functions of every template.
+  // Returns a scope with the functions of every template.
   ScopePtr globals();
   // Throws where scopes nest too deeply.
   ScopePtr inside(const ScopePtr& scope);
-  // The scope in which a body runs.
+  // Returns the scope in which a body runs.
   ScopePtr inside(const ScopePtr& scope, const Body& body);
 
   Object evaluate(const Expression& expression, const ScopePtr& scope);
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
-  // The output of a body.
+  // Returns the output of a body.
   Text text_of(const Body& body, const ScopePtr& scope);
   // Runs a loop over items; a recursive loop calls it with others.
   Flow loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);

@@ -1,6 +1,6 @@
-// A source is data with tags between: {{ an expression }}, {% a statement %}, {# a comment #}. A minus inside a tag's
-// bracket removes all white space on its side. A plus keeps what is removed by default: the line break after a
-// statement or comment, and the white space before one that is first on its line.
+// A template's source is data with tags between them: {{ an expression }}, {% a statement %}, {# a comment #}. A minus
+// inside a tag's bracket removes all white space on its side. A plus keeps what is removed by default: the line break
+// after a statement or comment, and the white space before one that is first on its line.
 #include "jinja/lexer.hpp"
 
 #include <algorithm>

@@ -101,7 +101,7 @@ class TokenStream {
 
 // Decodes Python's string literals.
 
-// Appends the decoded text between the quotes. Returns what is wrong with it; empty if nothing.
+// Appends the decoded text between the quotes. Returns the problem; empty if there is none.
 std::string unescape(std::string_view text, std::string& out);
 
 }  // namespace poise::jinja

@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 16> kEscaping = {
     "capitalize", "center", "expandtabs", "ljust", "lower", "lstrip",   "partition", "replace",
     "rjust",      "rstrip", "rpartition", "strip", "title", "swapcase", "upper",     "zfill"};
-// These do with their arguments what they want.
+// Methods that need more than escaped arguments: they escape some arguments, or return several texts.
 constexpr std::array<std::string_view, 6> kOthers = {"format", "format_map", "join", "rsplit", "split", "splitlines"};
 
 template <typename Names>

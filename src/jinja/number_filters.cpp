@@ -14,7 +14,7 @@
 namespace poise::jinja {
 namespace {
 
-// Removes single underscores between digits; nothing for other texts.
+// Removes single underscores between digits; std::nullopt for other texts.
 std::optional<std::string> digits_from(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -107,7 +107,7 @@ class Thing {
   virtual bool is_callable() const { return true; }
   virtual Object call(Interpreter& in, Parameters& parameters) = 0;
   virtual std::optional<Object> attribute(Interpreter& in, std::string_view name);
-  // The length as an iterable; nothing if it has none.
+  // Returns the length as an iterable; std::nullopt if it has none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
   virtual void require_usable() const {}  // see below
 };
@@ -145,7 +145,7 @@ class Object {
   bool is() const {
     return std::holds_alternative<Kept>(storage_);
   }
-  // Null if it is not a text.
+  // Returns null if it is not a text.
   const Text* text() const {
     const TextPtr* const found = get_if<TextPtr>();
     return found == nullptr ? nullptr : found->get();
@@ -182,14 +182,14 @@ Object from_value(Budget& budget, const Value& value, bool is_input);
 
 std::string type_name(const Object& object);  // "str", "NoneType", ...
 bool is_true(const Object& object);
-// Python's ==.
+// Compares as Compares as Python's ==.
 bool are_equal(Budget& budget, const Object& left, const Object& right);
 bool is_same(const Object& left, const Object& right);  // Python's is
-// Python's <. Throws for types without an order.
+// Compares as Compares as Python's <. Throws for types without an order.
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");
-// Python's len(); nothing if it has none.
+// Python's len(); std::nullopt if it has none.
 std::optional<std::size_t> length_of(const Object& object);
-// The items of a loop over it. Throws if it is not iterable.
+// Returns the items of a loop over it. Throws if it is not iterable.
 std::vector<Object> items_of(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
 // Throws for types that cannot be keys.
@@ -198,7 +198,7 @@ void require_hash(const Object& object);
 // Throws for a number that from_value() could not take.
 void require_usable(const Object& object);
 
-// Python's str() and repr(). Input stays marked.
+// Converts as Converts as Python's str() and repr(). Input stays marked.
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);

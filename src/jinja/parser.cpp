@@ -46,7 +46,7 @@ class StatementParser {
     return body;
   }
 
-  // The body of a statement, after its opening tag.
+  // Returns the body of a statement, after its opening tag.
   Body body(Ends ends) {
     in_.skip_symbol(":");
     in_.expect(TokenKind::block_end, "'%}'");
@@ -103,7 +103,7 @@ class StatementParser {
     in_.refuse(fmt::format("there is no statement '{}'", name));
   }
 
-  // In a loop, its own variable stays what it is.
+  // A loop must not assign to its own variable `loop`.
   void require_not_loop(const Expression& target) const {
     if (in_loops_ == 0) return;
     if (target.kind == ExpressionKind::name && target.name == "loop")

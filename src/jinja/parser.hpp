@@ -26,7 +26,7 @@ class ExpressionParser {
   enum class Items { any, without_condition, targets };
   // One expression, or a tuple of several, separated by commas. `end`: a name that ends it.
   ExpressionPtr tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
-  // The target of an assignment or a loop.
+  // Returns the target of an assignment or a loop.
   ExpressionPtr target(bool with_members, std::string_view end = {});
   // "name(...) | name" after a block's name. Null operand: the block's text. Null if there is none.
   ExpressionPtr filters_of_block(bool begins);

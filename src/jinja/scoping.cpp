@@ -42,7 +42,7 @@ class ScopeSearch {
   static void load(Level& level, Name name) {
     if (!is_known(&level, name)) level.refs.emplace(name, Start::outer);
   }
-  // What only a branch sets is not the scope's own from the beginning.
+  // A name that only a branch sets is not the scope's own from the beginning.
   static void store(Level& level, Name name) {
     if (level.refs.contains(name)) return;
     level.refs.emplace(name, level.branches > 0 || is_known(level.parent, name) ? Start::outer : Start::unset);
@@ -196,7 +196,7 @@ bool uses(const Statement& macro, std::string_view name) { return Search(name).i
 
 namespace {
 
-// jinja2's compiler calls what is in a condition soft. Blocks in it that have their own names are not.
+// jinja2's compiler calls code inside a condition soft, except for blocks with names of their own.
 enum class Place { soft, hard };
 
 void look(const Body& body, Place place);

@@ -66,7 +66,7 @@ std::string cased(char32_t code, Case how) {
 
 bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_title(code); }
 
-// True where a capital sigma becomes a final one: at the end of a word.
+// Returns true where a capital sigma becomes a final one: at the end of a word.
 bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
   const auto ignorable = [](char32_t code) {
     const auto kind = category(code);

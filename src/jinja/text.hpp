@@ -22,7 +22,7 @@ struct Text {
   std::string_view view() const { return bytes; }
 };
 
-// All of it is input.
+// Makes a text that is all input.
 Text marked(std::string text);
 
 void append(Text& to, const Text& from);
@@ -34,7 +34,7 @@ void append(Text& to, std::string_view bytes, bool is_input = false);
 Text part(const Text& text, std::size_t begin, std::size_t end);
 bool is_input(const Text& text, std::size_t at);
 
-// The beginning of each character, then the end of the text.
+// Returns the beginning of each character, then the end of the text.
 std::vector<std::size_t> characters(std::string_view text);
 std::size_t count_characters(std::string_view text);
 bool is_ascii(std::string_view text);

@@ -7,7 +7,7 @@
 namespace poise::jinja {
 namespace {
 
-// The begin and end of each run of characters other than white space.
+// Returns the begin and end of each run of characters other than white space.
 std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text) {
   std::vector<std::pair<std::size_t, std::size_t>> words;
   bool in_word = false;
@@ -26,7 +26,7 @@ std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text)
   return words;
 }
 
-// The positions of a separator at which a text is split.
+// Returns the positions of a separator at which a text is split.
 std::vector<std::size_t> places_of(std::string_view text, std::string_view separator, std::size_t most,
                                    bool from_right) {
   std::vector<std::size_t> places;

@@ -33,7 +33,7 @@ Window window_of(const Text& text, Parameters& given) {
           static_cast<std::size_t>(start), false};
 }
 
-// The index of the character where `part` is found, or -1.
+// Returns the index of the character where `part` is found, or -1.
 std::int64_t place_of(Interpreter& in, const Object& self, Parameters& given, bool is_last) {
   const Text& text = text_self(self);
   in.budget().step(text.size() / 16);
@@ -300,7 +300,7 @@ Object expandtabs(Interpreter& in, const Object& self, Parameters& given) {
   return out;
 }
 
-// True when it holds for all characters, and there are any.
+// Returns true when it holds for all characters, and there are any.
 template <bool (*kIs)(char32_t)>
 Object all_are(Interpreter& in, const Object& self, Parameters& given) {
   given.finish();

@@ -85,7 +85,7 @@ class Function final : public Thing {
 
 using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
 
-// Null if the type lacks the method.
+// Returns null if the type lacks the method.
 Method text_method(std::string_view name);
 Method text_question(std::string_view name);
 // That method of markup, as markupsafe has it.
@@ -99,7 +99,7 @@ Object dict_from_keys(Interpreter& in, const Object& self, Parameters& given);
 // Adds namespace(), dict(), range(), cycler(), joiner() and the others.
 void add_functions(Interpreter& in, Scope& globals);
 
-// What filters and methods of texts share.
+// Functions that filters and methods of texts share.
 
 enum class Sides { left, right, both };
 // Removes the characters of a set at its sides; null: white space.

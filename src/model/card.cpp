@@ -28,7 +28,7 @@ class Fields {
     return true;
   }
 
-  // Exactly `digits` digits.
+  // Parses exactly `digits` digits.
   std::optional<int> take_number(std::size_t digits) {
     const std::string_view text = rest_.substr(0, digits);
     if (text.size() != digits || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
@@ -61,7 +61,7 @@ bool take_day(Fields& fields) {
                     .ok();
 }
 
-// "HH:MM", "HH:MM:SS" with or without a fraction, and "Z", "+HH:MM" or nothing.
+// Parses "HH:MM" or "HH:MM:SS", perhaps with a fraction, and perhaps "Z" or "+HH:MM".
 bool take_time(Fields& fields) {
   if (!fields.take_two(23) || !fields.take_any(":") || !fields.take_two(59)) return false;
   if (fields.take_any(":")) {

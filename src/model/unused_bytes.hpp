@@ -1,4 +1,4 @@
-// Bytes of a file that no tensor refers to: padding, and what an audit reports because no reader looks at it.
+// Bytes of a file that no tensor refers to: padding, and bytes that an audit reports because no reader looks at them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// The ranges of one file that a model's parts take, in the model's order.
+// Returns the ranges of one file that a model's parts take, in the model's order.
 std::vector<FileRange> ranges_of_parts(const Model& model, const Source& source);
 
 // Adds a warning for each gap before or between the `known` ranges of a file that is longer than padding, or is padding

@@ -6,7 +6,7 @@
 
 namespace poise {
 
-// What a cast did to the values so far.
+// Counts of the values that a cast changed so far.
 struct CastStats {
   std::uint64_t values = 0;
   std::uint64_t to_zero = 0;       // became zero, and were not before

@@ -22,7 +22,7 @@ float decode_nan(bool negative, std::uint32_t mantissa, FloatFormat format) {
 
 float decode_e8m0(std::uint32_t code) { return code == 0xff ? kNan : std::ldexp(1.0F, static_cast<int>(code) - 127); }
 
-// A 16-bit format with IEEE specials, from the bits of a double: rounded once, ties to even.
+// Returns a 16-bit format with IEEE specials, from the bits of a double: rounded once, ties to even.
 std::uint16_t encode_16(double value, FloatFormat format) {
   constexpr int kMantissaBits = 52;
   constexpr int kBias = 1023;

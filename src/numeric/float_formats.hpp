@@ -27,7 +27,7 @@ struct FloatFormat {
 // Requires: f16, bf16, f8_e4m3, f8_e5m2, f8_e4m3fnuz, f8_e5m2fnuz or f4_e2m1.
 FloatFormat float_format(DType dtype);
 
-// The number that a code means; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
+// Returns the number that a code means; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
 float decode_float(DType dtype, std::uint32_t code);
 
 // The same for f16, quickly.
@@ -35,13 +35,13 @@ float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;
 
-// The nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
+// Returns the nearest f16 or bf16, ties to even; NaN stays NaN, overflow becomes infinity.
 std::uint16_t encode_f16(double value);
 std::uint16_t encode_bf16(double value);
 
 // float32 numbers as people write them.
 
-// The double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
+// Returns the double whose shortest spelling is the float's: 1e-05, not 9.999999747378752e-06.
 inline double shortest(float value) { return parse_double(fmt::format("{}", value)).value(); }
 
 }  // namespace poise

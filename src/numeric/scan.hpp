@@ -1,4 +1,4 @@
-// scan: finds values that a trustworthy file does not hold.
+// scan: finds values that indicate a damaged file.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Sums of a thin matrix's rows with weights: what a product of two thin matrices adds to the rows of a third. A vector
-// loop, chosen at run time for the processor.
+// Sums of a thin matrix's rows with weights: the change that a product of two thin matrices adds to the rows of a
+// third. A vector loop, chosen at run time for the processor.
 #pragma once
 
 #include <cstddef>

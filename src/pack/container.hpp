@@ -23,25 +23,25 @@ class Container {
   virtual ~Container() = default;
 
   ContainerKind kind() const { return kind_; }
-  // What a message calls a member: "model/config.json", in an archive "model.zip: config.json".
+  // Returns the name of a member in messages: "model/config.json", in an archive "model.zip: config.json".
   virtual std::filesystem::path path(std::string_view name = {}) const { return name.empty() ? path_ : path_ / name; }
-  // The file that has its bytes.
+  // Returns the file that has its bytes.
   virtual std::filesystem::path file_of(std::string_view name) const = 0;
 
   // Of a directory, the entries of the folder itself; of an archive, all files in it and below, from the folder on.
   // Throws io.
   virtual MemberNames names(std::string_view folder = {}) const = 0;
-  // True for a file or anything else of that name; false if it cannot be known.
+  // Returns true for a file or anything else of that name; false if it cannot be known.
   virtual bool has(std::string_view name) const = 0;
   virtual bool has_file(std::string_view name) const = 0;
   // Stored members are parts of the archive; deflated ones are decoded. Throws not_found, io, and unsupported for more
   // than 1 GiB of a deflated member, and for more of all together than max_decoded_bytes() of the archive.
   virtual SourcePtr open(std::string_view name) const = 0;
 
-  // A folder of it: names are from there on.
+  // Returns a folder of the container; its names are relative to the folder.
   virtual std::unique_ptr<const Container> folder(const std::string& name) const = 0;
 
-  // How many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
+  // Returns how many members have checksums, and those whose bytes do not match. Reads all bytes. Throws io.
   virtual std::size_t checksums() const { return 0; }
   virtual std::vector<Finding> check() const { return {}; }
 
@@ -53,7 +53,7 @@ class Container {
   std::filesystem::path path_;
 };
 
-// Nothing for a file that is not a container. Null is a directory. Looks at a few bytes.
+// Returns std::nullopt for a file that is not a container. Null is a directory. Looks at a few bytes.
 std::optional<ContainerKind> container_kind(const SourcePtr& source);
 
 // `io`: how files of a directory are opened. Throws invalid_file, unsupported, io. Requires: the kind of that source.

@@ -1,3 +1,4 @@
+// Decodes deflate (RFC 1951) with zlib, as a stream.
 #include "pack/zip.hpp"
 
 #include <zlib.h>

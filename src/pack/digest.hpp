@@ -20,10 +20,10 @@ class Hasher {
 
 std::unique_ptr<Hasher> make_sha256();
 std::unique_ptr<Hasher> make_xxh3();
-// The name that git gives to a file of that many bytes: the SHA-1 of "blob SIZE", a zero byte and its bytes.
+// Returns the name that git gives to a file of that many bytes: the SHA-1 of "blob SIZE", a zero byte and its bytes.
 std::unique_ptr<Hasher> make_git_sha1(std::uint64_t size);
 
-// The SHA-256 of all bytes.
+// Returns the SHA-256 of all bytes.
 std::string sha256_hex(std::span<const std::byte> bytes);
 std::uint64_t xxh3_64(std::span<const std::byte> bytes);
 
@@ -41,7 +41,7 @@ class Crc32 final : public Hasher {
 
 // CRC-32C (Castagnoli), for zTensor 1.x digests.
 
-// The checksum of bytes followed by `bytes`, where `before` is the checksum of the former (0 for none).
+// Returns the checksum of bytes followed by `bytes`, where `before` is the checksum of the former (0 for none).
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 std::unique_ptr<Hasher> make_crc32c();

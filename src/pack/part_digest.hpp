@@ -20,22 +20,23 @@ namespace poise {
 // "sha256", "crc32c", "xxh3"; empty for `none` and `unknown`.
 std::string_view digest_name(DigestAlgorithm algorithm);
 
-// The algorithm that a digest's text begins with; `unknown` for others.
+// Returns the algorithm that a digest's text begins with; `unknown` for others.
 DigestAlgorithm digest_algorithm(std::string_view text);
 
-// Neither `none` nor `unknown`.
+// Returns true for all but `none` and `unknown`.
 bool is_computable(DigestAlgorithm algorithm);
 
-// True when the digest of a part with this blob covers the blob's bytes; false when it covers their stored form.
+// Returns true when the digest of a part with this blob covers the blob's bytes; false when it covers their stored
+// form.
 bool covers_content(const Blob& blob, const Digest& digest);
 
-// The bytes that the digest of a part with this blob covers: the blob, or its stored form.
+// Returns the bytes that the digest of a part with this blob covers: the blob, or its stored form.
 BlobPtr digested_blob(const BlobPtr& blob, const Digest& digest);
 
-// Null for `none`. Throws internal for `unknown`.
+// Returns null for `none`. Throws internal for `unknown`.
 std::unique_ptr<Hasher> make_hasher(DigestAlgorithm algorithm);
 
-// How Poise writes digests of an algorithm: what is before the digits, and the sixteen digits.
+// How Poise writes digests of an algorithm: the text before the digits, and the alphabet of sixteen digits.
 struct DigestSpelling {
   std::string_view begin;
   std::string_view digits;
@@ -52,10 +53,10 @@ constexpr DigestSpelling digest_spelling(DigestAlgorithm algorithm) {
   return {":", kLower};
 }
 
-// The text, as Poise writes it, of the digits that a hasher of that algorithm gives.
+// Returns the text, as Poise writes it, of the digits that a hasher of that algorithm gives.
 std::string digest_text(DigestAlgorithm algorithm, std::string digits);
 
-// True when two texts spell the same digest, in upper or lower case.
+// Returns true when two texts spell the same digest, in upper or lower case.
 bool same_digest(std::string_view a, std::string_view b);
 
 // Checks a digest that a file gives for a blob, while a scan shows the blob's bytes.
@@ -64,11 +65,11 @@ class DigestClaim {
   // Requires: is_computable() for its algorithm.
   DigestClaim(const BlobPtr& blob, Digest digest);
 
-  // True if wrong() needs the scan's SHA-256 of the blob.
+  // Returns true if wrong() needs the scan's SHA-256 of the blob.
   bool needs_sha256() const { return !stored_ && digest_.algorithm == DigestAlgorithm::sha256; }
   void see(std::span<const std::byte> bytes);
-  // "the digest is xxh3:..., the file says xxh3:..."; nothing if they are equal. Computes a digest of the stored form
-  // of a compressed blob here: throws what reading that throws. Called once. Requires: see() saw all bytes.
+  // "the digest is xxh3:..., the file states xxh3:..."; std::nullopt if they are equal. Computes a digest of the stored
+  // form of a compressed blob here: throws what reading that throws. Called once. Requires: see() saw all bytes.
   std::optional<std::string> wrong(std::string sha256);
 
  private:

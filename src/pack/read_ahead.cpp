@@ -18,8 +18,8 @@ using ChunkBuffer = std::unique_ptr<std::byte[]>;
 
 }  // namespace
 
-// Decoded chunks of all blobs, and who makes the next one. The reader of the current blob decodes it by itself, or the
-// next ones while a thread has begun the current one; threads decode the next ones.
+// The decoded chunks of all blobs, and the threads that make the next ones. The reader of the current blob decodes it
+// by itself, or the next ones while a thread has begun the current one; threads decode the next ones.
 class ReadAhead::Window {
  public:
   Window(const std::vector<const Blob*>& blobs, std::size_t threads, const Limits& limits)
@@ -54,7 +54,7 @@ class ReadAhead::Window {
     return true;
   }
 
-  // The next bytes of an item that has begun; none at its end.
+  // Returns the next bytes of an item that has begun; none at its end.
   std::size_t read(std::size_t index, std::span<std::byte> out) {
     std::unique_lock lock(mutex_);
     Item& item = items_[index];
@@ -106,10 +106,10 @@ class ReadAhead::Window {
     bool dropped = false;  // nobody will read it
   };
 
-  // Each with the lock.
+  // Requires for each: the caller holds the lock.
   bool is_done(const Item& item) const { return item.ended || item.failure || item.dropped; }
 
-  // The first item from that one on that waits for somebody, if there is room for its chunk.
+  // Returns the first item from `from` on that no thread decodes, if there is room for its chunk.
   Item* next_item(std::size_t from) {
     if (chunks_ >= most_chunks_ || stops_) return nullptr;
     std::size_t unfinished = 0;
@@ -135,7 +135,7 @@ class ReadAhead::Window {
                       [&](const Item& item) { return !is_done(item); }));
   }
 
-  // A thread stays with an item while there is room.
+  // The loop of a thread, which stays with an item while there is room.
   void run() {
     std::unique_lock lock(mutex_);
     while (Item* item = next_item(current_ + 1)) {

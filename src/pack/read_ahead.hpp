@@ -17,7 +17,8 @@ namespace poise {
 
 class ReadAhead {
  public:
-  // The blobs of items, in their order: ReadAhead(of(tensors, [](const Tensor* tensor) -> const Blob& { ... })).
+  // Returns the blobs of items, in their order: ReadAhead(of(tensors, [](const Tensor* tensor) -> const Blob& { ...
+  // })).
   template <typename Items, typename BlobOf>
   static std::vector<const Blob*> of(const Items& items, const BlobOf& blob_of) {
     std::vector<const Blob*> blobs;

@@ -29,8 +29,8 @@ class Visitor {
   virtual void see(std::span<const std::byte> bytes) = 0;
   // The end. `sha256`: of all bytes, 64 lower-case digits; empty unless the visit asks for it.
   virtual void end(std::string sha256) = 0;
-  // Reading or end() threw; nothing is called after this. What this throws ends the scan; `cancelled` ends the scan
-  // without a call.
+  // Called when reading or end() threw; it is the last call. An error that it throws ends the scan. `cancelled` ends
+  // the scan without this call.
   virtual void fail(const Error& error) { throw Error(error); }
 };
 
@@ -54,9 +54,9 @@ class Scan {
 
   // Starts reading on all threads and returns. Called once.
   void start();
-  // Started, and neither finished nor failed.
+  // Returns true if it has started, and neither finished nor failed.
   bool busy() const { return busy_ > 0 && !failed_; }
-  // finish() will throw.
+  // Returns true if True if finish() will throw.
   bool failed() const { return failed_; }
   // Waits for the end; the calling thread helps. Throws the error that ended the scan.
   void finish();

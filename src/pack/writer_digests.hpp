@@ -31,7 +31,7 @@ class WriterDigests {
   Hasher* begin(Sink* sink);
   // Ends the part. Returns the number of its digest, counted from 0. Throws io. Requires: begin() was called.
   std::size_t end();
-  // The texts of the digests by their numbers, empty for DigestAlgorithm::none. Throws io. Called last.
+  // Returns the texts of the digests by their numbers, empty for DigestAlgorithm::none. Throws io. Called last.
   std::vector<std::string> finish();
 
  private:

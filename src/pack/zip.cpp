@@ -1,3 +1,5 @@
+// Reads zip archives, and refuses those that two readers could read differently. zip.hpp has the layout. Source:
+// APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 to 4.5.
 #include "pack/zip.hpp"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ constexpr std::uint16_t kHasDescriptor = 8;
 constexpr std::uint16_t kEncrypted = 1 | 1 << 6 | 1 << 13;  // the last two: strongly, and the directory, too
 constexpr std::uint16_t kPatch = 1 << 5;
 
-// Where the central directory is.
+// The place of the central directory (APPNOTE.TXT, 4.3.12).
 struct Directory {
   std::uint64_t begin = 0;
   std::uint64_t bytes = 0;
@@ -36,7 +38,7 @@ struct Directory {
   std::uint64_t end_record = 0;  // the first record after it
 };
 
-// The end record.
+// The end of central directory record (APPNOTE.TXT, 4.3.16).
 struct EndRecord {
   std::uint64_t at = 0;
   std::uint16_t disk = 0;
@@ -115,7 +117,7 @@ class Reader {
     return size - tail + end;
   }
 
-  // Signatures in the bytes of members are of no importance: an archive may hold another one.
+  // Signatures in the bytes of members are allowed: an archive may hold another archive.
   void require_one_end(std::uint64_t directory) const {
     for (const std::uint64_t at : other_ends_) {
       if (at >= directory)
@@ -255,7 +257,7 @@ class Reader {
     if (!is_zip_name(name)) list.fail("name", fmt::format("\"{}\" leads out of the archive", name), at);
   }
 
-  // Names are the same that lead to one file when the archive is unpacked.
+  // Two names are the same if they lead to one file when the archive is unpacked.
   void require_distinct(const std::vector<ZipMember>& members, const std::vector<std::uint64_t>& entries) const {
     std::unordered_map<std::string_view, std::size_t> seen;
     seen.reserve(members.size());

@@ -33,10 +33,10 @@ struct ZipMember {
   bool deflated = false;
 };
 
-// True for names that a member may have: paths that stay inside the folder.
+// Returns true for names that a member may have: paths that stay inside the folder.
 bool is_zip_name(std::string_view name);
 
-// The name without the components "." and without empty ones; one slash at its end stays.
+// Returns the name without the components "." and without empty ones; one slash at its end stays.
 std::string plain_zip_name(std::string_view name);
 
 // A validated archive: every byte of the file belongs to one member, the directory or its end; no two members have the
@@ -49,13 +49,13 @@ class ZipArchive {
   const SourcePtr& source() const { return source_; }
   const std::vector<ZipMember>& members() const { return members_; }  // in the directory's order
   const ZipMember* find(std::string_view name) const;                 // or null
-  // The decoded bytes after the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
+  // Returns the decoded bytes after the first `skip`: in place where they are stored. Requires: skip <= member.bytes.
   BlobPtr blob(const ZipMember& member, std::uint64_t skip = 0) const;
-  // All of its bytes, decoded if deflated, under that name; empty: the archive's. Throws unsupported for more than
-  // `most` bytes.
+  // Returns all of its bytes, decoded if deflated, under that name; empty: the archive's. Throws unsupported for more
+  // than `most` bytes.
   SourcePtr open(const ZipMember& member, std::uint64_t most, const std::string& name = {}) const;
 
-  // The members whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
+  // Returns the members whose bytes do not match the CRC-32 in the directory. Reads all bytes. Throws io.
   std::vector<Finding> check_crc32() const;
 
  private:
@@ -104,11 +104,11 @@ namespace poise {
 // The stream must decode to exactly the size and the CRC-32 that its container gives: more, less, a broken stream or
 // bytes after its end are errors. Memory: the decoder's window.
 
-// The largest output of that many deflated bytes: at most 1032 each.
+// Returns the largest output of that many deflated bytes: at most 1032 each.
 std::uint64_t most_inflated_bytes(std::uint64_t deflated_bytes);
 
-// The bytes of a deflated stream after the first `skip`. The stream must decode to `size` bytes with that CRC-32,
-// checked by whoever reads to its end. Requires: skip <= size, size <= most_inflated_bytes(place.length).
+// Returns the bytes of a deflated stream after the first `skip`. The stream must decode to `size` bytes with that
+// CRC-32, checked by whoever reads to its end. Requires: skip <= size, size <= most_inflated_bytes(place.length).
 BlobPtr make_deflated_blob(StoredRange place, std::uint64_t size, std::uint32_t crc32, std::uint64_t skip = 0);
 
 }  // namespace poise

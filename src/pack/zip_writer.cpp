@@ -1,3 +1,4 @@
+// Writes zip archives; zip.hpp has the layout. Source: APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 to 4.5.
 #include "pack/zip_writer.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Compresses and decodes zstd frames (RFC 8878) with libzstd, as a stream.
 #include "pack/zstd.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int kMaxWindowLog = 27;                      // 128 MiB: what every decoder accepts by default
 constexpr std::uint64_t kMinBlockBytes = 4;            // a block has 4 bytes or more ...
-constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // ... and decodes to at most so many (RFC 8878)
+constexpr std::uint64_t kMaxBlockContent = 128 << 10;  // ... and decodes to at most this many bytes (RFC 8878)
 constexpr std::size_t kInputBytes = 256 << 10;
 constexpr std::uint64_t kParallelBytes = 8 << 20;  // below this a blob is compressed by one thread
 
@@ -120,7 +121,7 @@ class ZstdStream final : public BlobStream {
   bool ended_ = false;
 };
 
-// Never allocates more than the stored bytes can decode to.
+// Returns the largest size that the stored bytes can decode to: bounds allocations.
 std::uint64_t largest_content(const StoredRange& place) {
   return place.length > UINT64_MAX / kMaxBlockContent - 1 ? UINT64_MAX
                                                           : (place.length / kMinBlockBytes + 1) * kMaxBlockContent;
@@ -169,7 +170,7 @@ class ZstdBlob final : public Blob {
   mutable std::unique_ptr<ZstdStream> last_;
 };
 
-// Nothing when it exceeds `most`.
+// Returns std::nullopt when it exceeds `most`.
 std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64_t most) {
   Decoder decoder(place);
   std::vector<std::byte> chunk(kInputBytes);
@@ -184,7 +185,7 @@ std::optional<std::uint64_t> count_decoded(const StoredRange& place, std::uint64
 
 }  // namespace
 
-// Counts a few times at most, for any number of limits.
+// Counts a few times at most, however many limits callers ask about.
 class ZstdSize {
  public:
   explicit ZstdSize(StoredRange place) : place_(std::move(place)) {}

@@ -1,3 +1,5 @@
+// Reads and writes zt.zstd-seekable/1, frames of zstd with a seek table; zstd.hpp has the layout. Source:
+// contrib/seekable_format of github.com/facebook/zstd, "Zstandard Seekable Format".
 #include "pack/zstd.hpp"
 
 #include <zstd.h>
@@ -48,11 +50,11 @@ class SeekTable {
   }
 
   const std::vector<Frame>& frames() const { return frames_; }
-  // What the table says of a frame's content, if it does.
+  // Returns the checksum of a frame's content, if the table has checksums.
   std::optional<std::uint32_t> checksum(std::size_t frame) const {
     return checksums_.empty() ? std::nullopt : std::optional(checksums_[frame]);
   }
-  // The content of every frame but the last; 1 if none has content.
+  // Returns the content of every frame but the last; 1 if none has content.
   std::uint32_t frame_bytes() const { return frames_.empty() ? 1 : std::max(1U, frames_[0].content); }
 
  private:
@@ -136,7 +138,7 @@ class FrameCache {
     return cache;
   }
 
-  // A unique number for a blob.
+  // Returns a unique number for a blob.
   std::uint64_t new_blob() { return next_blob_++; }
 
   void forget(std::uint64_t blob) {

@@ -12,7 +12,7 @@
 namespace poise {
 namespace {
 
-// The character at the front. Such texts sort by bytes as by code points.
+// Returns the character at the front. Such texts sort by bytes as by code points.
 std::string_view first_character(std::string_view text) {
   return text.substr(0, std::max<std::size_t>(1, character_length(text)));
 }

@@ -18,8 +18,8 @@
 namespace poise {
 namespace {
 
-// Sets of characters that PCRE2 interprets differently or does not know: as [:name:], as \p{name}, or as a letter.
-// Oniguruma ignores case, spaces, "_" and "-" in names.
+// Sets of characters that PCRE2 interprets differently or lacks: as [:name:], as \p{name}, or as a letter. Oniguruma
+// ignores case, spaces, "_" and "-" in names.
 struct SetRow {
   std::string_view name;
   std::string_view contents;  // of a class
@@ -84,7 +84,7 @@ constexpr std::array kSets = std::to_array<SetRow>({
     {"xdigit", kHexadecimal},
 });
 
-// A name in the spelling of kSets.
+// Returns a name in the spelling of kSets.
 std::string plain_name(std::string_view name) {
   std::string plain;
   for (const char c : name) {
@@ -93,8 +93,8 @@ std::string plain_name(std::string_view name) {
   return plain;
 }
 
-// True when PCRE2 has a script of this name. A bare name also matches characters that several scripts share, which
-// Oniguruma's does not.
+// Returns true when PCRE2 has a script of this name. A bare name also matches characters that several scripts share,
+// which Oniguruma's does not.
 bool is_script(std::string_view name) {
   if (name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz _-") != std::string_view::npos)
     return false;
@@ -187,7 +187,7 @@ class Translator {
     std::size_t length = 0;  // of its name in the expression
   };
 
-  // The set at the current position, if PCRE2 interprets its name differently.
+  // Returns the set at the current position, if PCRE2 interprets its name differently.
   std::optional<Set> set() const {
     if (rest_.starts_with("[:")) {
       const std::size_t end = rest_.find(":]");

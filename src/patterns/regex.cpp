@@ -22,14 +22,14 @@ namespace {
 
 constexpr std::size_t kMaxExpressionBytes = 64 << 10;
 constexpr std::uint32_t kMatchLimit = 5'000'000;  // backtracking steps from one place
-// The same for expressions that PCRE2 does not make machine code of, because they are too large: it takes up to 20
-// microseconds for such a step.
+// The limit for expressions that PCRE2 interprets because they are too large for machine code: such a step takes up to
+// 20 microseconds.
 constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
 constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
 constexpr std::size_t kSearchesPerLook = 16;      // between checks of the time
-// The time for one text: no real expression comes near.
+// The time limit for one text, far above that of real expressions.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
 

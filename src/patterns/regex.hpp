@@ -1,5 +1,6 @@
-// Regular expressions of files, run by PCRE2 with bounds on time and memory. They are translated from Oniguruma's
-// syntax (oniguruma.cpp), which tokenizer.json has; Python's differs where names of modules have nothing.
+// Regular expressions from files, run by PCRE2 with bounds on time and memory. They are translated from Oniguruma's
+// syntax (oniguruma.cpp), which tokenizer.json uses. Python's syntax, which quantization_config uses, differs only in
+// constructs that names of modules do not need.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +35,8 @@ class RegexMatcher {
   void allow(std::size_t bytes);
   // Requires: well-formed UTF-8 that lives until the last match is found.
   void begin(std::string_view text);
-  // The next match; false at the end. An empty match never follows directly after another match. Throws unsupported
-  // when searches take longer than any real expression does.
+  // Returns the next match; false at the end. An empty match never follows directly after another match. Throws
+  // unsupported when searches take longer than any real expression does.
   bool next(std::size_t& begin, std::size_t& end);
 
  private:
@@ -47,8 +48,8 @@ class RegexMatcher {
 
 // Translates regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json uses, to PCRE2's.
 //
-// It rewrites what means something else in PCRE2: \s, \w, \b, \h, \uHHHH, the intersection && in classes, {n,m}+, and ^
-// and $, which match at the ends of lines.
+// It rewrites constructs that mean something else in PCRE2: \s, \w, \b, \h, \uHHHH, the intersection && in classes,
+// {n,m}+, and ^ and $, which match at the ends of lines.
 
 // Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
 std::string pcre2_syntax(std::string_view expression);

@@ -1,3 +1,6 @@
+// Reads CBOR (RFC 8949): an item is a head, and what its major type asks for. The upper three bits of a head's first
+// byte are the major type, the lower five the argument, or the length of the argument that follows big-endian (24 to
+// 27: 1, 2, 4, 8 bytes; 31: an indefinite length, up to a break).
 #include "syntax/cbor.hpp"
 
 #include <algorithm>
@@ -33,7 +36,7 @@ std::string_view to_string(Kind kind) {
   return "nothing";
 }
 
-// A key from the file, made safe for a message.
+// Returns a key from the file, made safe for a message.
 std::string printable(std::string_view key) {
   constexpr std::size_t kLongest = 100;
   std::string text = shortened(key, kLongest);
@@ -42,7 +45,7 @@ std::string printable(std::string_view key) {
   return text;
 }
 
-// The bytes that the shortest head for this argument takes.
+// Returns the bytes that the shortest head for this argument takes.
 std::size_t shortest_head(std::uint64_t argument) {
   if (argument < 24) return 1;
   if (argument <= UINT8_MAX) return 2;
@@ -50,7 +53,8 @@ std::size_t shortest_head(std::uint64_t argument) {
   return argument <= UINT32_MAX ? 5 : 9;
 }
 
-// By the upper three bits of an item's first byte; the last are simple values and floats.
+// The kinds by the upper three bits of an item's first byte (RFC 8949, section 3.1); the last are simple values and
+// floats.
 constexpr std::array kMajorTypes = {Kind::unsigned_integer,
                                     Kind::negative_integer,
                                     Kind::bytes,

@@ -26,7 +26,7 @@ namespace poise::cbor {
 
 enum class Rules {
   lenient,  // any well-formed item but simple values that mean nothing; long heads, indefinite lengths and any key
-            // order; tags are read through
+            // order; tags are skipped
   deterministic,  // RFC 8949 section 4.2.1 is enforced, and there are no tags
 };
 
@@ -46,7 +46,8 @@ enum class Kind : std::uint8_t {
   end
 };
 
-// One head, in two registers: a large manifest has two million. Single bytes in it would be put together in memory.
+// One head, which fits two registers: a large manifest has two million heads, and members of single bytes would be
+// assembled in memory.
 class Item {
  public:
   explicit Item(Kind kind, std::uint64_t argument = 0, bool indefinite = false)
@@ -54,7 +55,7 @@ class Item {
 
   Kind kind() const { return static_cast<Kind>(kind_ & 0xffU); }
   bool indefinite() const { return (kind_ & kIndefinite) != 0; }
-  // The number, the count, the tag, the length of a string; -1 - n for a negative integer n, the bits of a
+  // Returns the number, the count, the tag, the length of a string; -1 - n for a negative integer n, the bits of a
   // floating-point number.
   std::uint64_t argument() const { return argument_; }
 
@@ -67,7 +68,7 @@ class Item {
 class Map;
 class Array;
 
-// Whether a map rejects repeated keys. Deterministic encoding always checks that keys ascend.
+// Decides who rejects repeated keys of a map. Deterministic encoding always checks that keys ascend.
 enum class Keys : std::uint8_t { unique, checked_by_caller };
 
 class Cursor {
@@ -76,7 +77,7 @@ class Cursor {
   // bytes outlive the cursor.
   Cursor(std::span<const std::byte> bytes, std::uint64_t offset, std::string path, std::string context, Rules rules);
 
-  // The next item, which must be of that kind. Text lives as long as the cursor.
+  // Returns the next item, which must be of that kind. Text lives as long as the cursor.
   std::uint64_t u64();
   std::string_view text();
   Map map(Keys keys = Keys::unique);
@@ -91,7 +92,7 @@ class Cursor {
   // Throws when bytes are left.
   void finish() const;
 
-  // Where the next item begins, in the file.
+  // Returns the offset in the file where the next item begins.
   std::uint64_t position() const { return offset_ + at_; }
   std::uint64_t bytes_left() const { return bytes_.size() - at_; }
 
@@ -124,7 +125,7 @@ class Cursor {
   Value map_value(const Item& item);
   void charge(bool affordable) const;
   void pass(const Item& item);
-  // Of bytes and text. Requires: the item was read last.
+  // Returns the content of bytes and text. Requires: the item was read last.
   std::string_view string_content(const Item& item);
   std::string_view last_string(const Item& item) const;  // for a definite string
   std::string_view join_pieces(const Item& item);        // for an indefinite one
@@ -180,15 +181,15 @@ class Map {
 
   // Reads the next key. The value must have been read before.
   bool next();
-  // Empty when the key is not text.
+  // Returns empty when the key is not text.
   std::string_view key() const { return key_; }
   bool has_text_key() const { return text_key_; }
-  // Whether the key is this literal. With its known size, memcmp() becomes a few instructions; == calls it.
+  // Returns true if the key is this literal. With its known size, memcmp() becomes a few instructions; == calls it.
   template <std::size_t kSize>
   bool is(const char (&name)[kSize]) const {
     return key_.size() == kSize - 1 && std::memcmp(key_.data(), name, kSize - 1) == 0;
   }
-  // The key. Requires: it is not text.
+  // Returns the key. Requires: it is not text.
   const Value& other_key() const { return other_->key; }
   std::uint64_t key_position() const { return key_position_; }
   // Remaining entries; 0 if the file does not give their number.
@@ -249,10 +250,10 @@ class Encoder {
   std::string bytes_;
 };
 
-// A value in core deterministic encoding.
+// Returns a value in core deterministic encoding.
 std::string encode(const Value& value);
 
-// True when `a` comes before `b` among a map's text keys in that order.
+// Returns true when `a` comes before `b` among a map's text keys in that order.
 bool key_before(std::string_view a, std::string_view b, KeyOrder order);
 
 // Writes a number in its shortest float form to the front of `out`; returns how many bytes that is.

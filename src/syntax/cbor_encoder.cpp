@@ -1,3 +1,4 @@
+// Writes CBOR in core deterministic encoding (RFC 8949, section 4.2.1).
 #include "syntax/cbor.hpp"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ void store_big_endian(Number number, std::byte* to) {
     to[i] = static_cast<std::byte>(number & 0xffU);
 }
 
-// The bits of the half that equals `number` exactly, if there is one. Not called with NaN.
+// Returns the bits of the half that equals `number` exactly, if there is one. Not called with NaN.
 std::optional<std::uint16_t> exact_half(float number) {
   const auto bits = std::bit_cast<std::uint32_t>(number);
   const auto sign = static_cast<std::uint16_t>(bits >> 16U & 0x8000U);

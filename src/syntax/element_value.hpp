@@ -1,4 +1,4 @@
-// An element of a tensor as a plain value, for the scalars that checkpoints hold among their settings.
+// Converts an element of a tensor to a plain value: checkpoints keep scalars among their settings.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace poise {
 
-// A number, a boolean, or [real, imaginary] for complex numbers. Nothing for types without single elements of whole
-// bytes, and where `bytes` are not those of one element.
+// Returns a number, a boolean, or [real, imaginary] for complex numbers. std::nullopt for types without single elements
+// of whole bytes, and where `bytes` are not those of one element.
 std::optional<Value> element_value(DType dtype, std::span<const std::byte> bytes);
 
-// value_number: a value as a number, whichever kind of number it is.
+// value_number: converts a value of any kind of number to double.
 
-// Integers above 2^53 are rounded. Nothing where the value is absent or has another kind.
+// Integers above 2^53 are rounded. std::nullopt where the value is absent or has another kind.
 inline std::optional<double> number(const Value* value) {
   if (value == nullptr) return std::nullopt;
   if (const auto* real = value->get_if<double>()) return *real;

@@ -1,6 +1,6 @@
 // Reads JSON text, within bounds for hostile input. json_writer.cpp writes it.
 //
-// simdjson finds the tokens and checks UTF-8. JsonParser walks them in order, so that it knows their positions.
+// simdjson finds the tokens and checks UTF-8. JsonParser walks them in order and so has their positions.
 #include "syntax/json.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ namespace {
 
 namespace ondemand = simdjson::ondemand;
 
-// On first use simdjson selects instructions for this processor, and ends the program if memory runs out. So it does
-// that before main().
+// On first use simdjson selects instructions for this processor, and ends the program if memory runs out. This forces
+// that use before main().
 [[maybe_unused]] const bool kHasChosen = simdjson::validate_utf8("", 0);
 
 // Text from a file, made safe for an error message: short, and without terminal controls.
@@ -49,7 +49,7 @@ std::string excerpt(std::string_view text) {
 constexpr std::uint64_t kLargeTextBytes = 8 << 20;
 constexpr std::uint64_t kLeastBytesPerItem = 4;
 
-// A message for simdjson's error.
+// Returns a message for simdjson's error.
 std::string_view problem_of(simdjson::error_code code) {
   switch (code) {
     case simdjson::CAPACITY: return "the text is too long";
@@ -128,7 +128,7 @@ class JsonParser {
     return offset_ + static_cast<std::uint64_t>(place - text_.data());
   }
 
-  // The next token.
+  // Returns the next token.
   const char* here() const {
     const char* place = nullptr;
     return document_->current_location().get(place) == simdjson::SUCCESS ? std::min<const char*>(place, end()) : end();
@@ -200,7 +200,7 @@ class JsonParser {
     return rest.data();
   }
 
-  // The text between a value's first character and the next token.
+  // Returns the text between a value's first character and the next token.
   static std::string_view token_of(ondemand::value& value) { return value.raw_json_token(); }
   std::string_view token_of(ondemand::document& document) const {
     std::string_view token;
@@ -241,7 +241,7 @@ class JsonParser {
     fail(problem, token.data());
   }
 
-  // The first quote or escape from `at` on.
+  // Returns the first quote or escape from `at` on.
   static std::size_t plain_end(std::string_view text, std::size_t at) {
     while (at < text.size() && text[at] != '"' && text[at] != '\\') ++at;
     return at;
@@ -331,7 +331,7 @@ class JsonParser {
 
   Value tree(JsonValue& met) { return value(source_of(met), met.token_, met.depth_); }
 
-  // Checks a value that nobody asked for, and keeps nothing.
+  // Checks a value that the caller did not ask for, and discards it.
   void pass(JsonValue& met) {
     if (met.source_ == nullptr) return;
     const ValueBudget before = budget_;
@@ -352,7 +352,7 @@ class JsonParser {
     return levels_[depth];
   }
 
-  // The key of a member, valid while the text is parsed.
+  // Returns the key of a member, valid while the text is parsed.
   std::string_view key(ondemand::field& field, const char* begin) const {
     const auto rest = text_.substr(static_cast<std::size_t>(begin - text_.data()));
     const std::size_t end = plain_end(rest, 1);
@@ -361,7 +361,7 @@ class JsonParser {
     return key;
   }
 
-  // The items of a level, in no more memory than they need.
+  // Returns the items of a level, in no more memory than they need.
   template <typename Item>
   static std::vector<Item> taken(std::vector<Item>& items) {
     constexpr std::size_t kMany = 1024;

@@ -1,4 +1,4 @@
-// JSON texts with their own budget, and those that are too large for one value.
+// Parses JSON texts with a budget of the caller's, and walks texts that are too large for one value.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,8 @@ namespace poise {
 // Numbers of JSON texts (RFC 8259, section 6).
 
 // An integer that 64 bits hold, with or without a sign, stays an integer; others become double, where what is too small
-// becomes 0. Nothing, with the problem, for a token that is not a number and for one beyond double precision.
+// becomes 0. Returns std::nullopt, with the problem, for a token that is not a number and for one beyond double
+// precision.
 std::optional<Value> parse_json_number(std::string_view token, std::string_view& problem);
 
 // JsonText: the memory of a JSON text while it is parsed.
@@ -34,7 +35,7 @@ class JsonText {
 
   std::string_view text() const { return {bytes_.get(), size_}; }
 
-  // Frees the memory before a position, in large steps. For walks whose caller keeps nothing of that.
+  // Frees the memory before a position, in large steps. For walks whose caller keeps no view of it.
   void release_before(std::size_t place);
 
  private:
@@ -49,7 +50,7 @@ class JsonText {
   std::size_t released_ = 0;
 };
 
-// As poise::parse_json(), which uses the default budget.
+// poise::parse_json() with a budget of the caller's.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
 
 // Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
@@ -64,18 +65,18 @@ class JsonValue {
   using TakeMember = FunctionRef<void(std::string_view key, JsonValue& value)>;
   using TakeItem = FunctionRef<void(JsonValue& value)>;
 
-  // Of the value, or of a member's key, in the file.
+  // Returns the offset in the file of the value, or of a member's key.
   std::uint64_t position() const { return position_; }
 
-  // Nothing, or false, for a value of another kind. Text is valid until the end of the walk.
+  // Each returns std::nullopt, or false, for a value of another kind. Text is valid until the end of the walk.
   std::optional<std::string_view> text();
   std::optional<std::uint64_t> unsigned_integer();
   bool items(TakeItem take);
   // Rejects repeated keys.
   bool members(TakeMember take);
-  // The same, but `take` detects repeated keys.
+  // As members(), but `take` detects repeated keys.
   bool members_unchecked(TakeMember take);
-  // The whole value.
+  // Returns the whole value.
   Value tree();
 
  private:

@@ -21,7 +21,7 @@ std::string hex(const Value::Bytes& bytes) {
   return text;
 }
 
-// The shortest digits that read as the same number; always with a point or an exponent, unlike an integer.
+// Returns the shortest digits that read as the same number; always with a point or an exponent, unlike an integer.
 std::string number_text(double number) {
   std::array<char, 32> buffer;
   const double size = std::abs(number);
@@ -33,7 +33,7 @@ std::string number_text(double number) {
   return plain && text.find('.') == std::string::npos ? text + ".0" : text;
 }
 
-// The length of the prefix that needs no escape.
+// Returns the length of the prefix that needs no escape.
 std::size_t plain_length(std::string_view text) {
   std::size_t length = 0;
   while (length < text.size()) {

@@ -39,7 +39,7 @@ class JsonWriter {
   }
   void end_array() { end(']'); }
 
-  // The key of the next value. Requires: the innermost container is an object.
+  // Writes the key of the next value. Requires: the innermost container is an object.
   void key(std::string_view name);
 
   // Writes bytes in hexadecimal, and U+FFFD for each byte of invalid UTF-8.

@@ -1,3 +1,5 @@
+// Reads MessagePack: the first byte of an item gives its kind; msgpack.hpp describes items. Source: the
+// specification at github.com/msgpack/msgpack, "Formats".
 #include "syntax/msgpack.hpp"
 
 #include <bit>

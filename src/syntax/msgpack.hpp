@@ -23,7 +23,7 @@ namespace poise::msgpack {
 
 enum class Kind : std::uint8_t { nil, boolean, natural, negative, real, text, bytes, array, map, extension };
 
-// "a map".
+// Returns the kind as messages name it: The kind as messages name it: "a map".
 std::string_view to_string(Kind kind);
 
 // The head of an item.
@@ -39,7 +39,7 @@ struct Item {
 
 // Reads heads in the order of the file: after a container's head come its items. Passes over the content of text, bytes
 // and extensions without reading it. Throws invalid_file "context: field: problem" for an item that does not fit the
-// range, a count of more items than bytes are left, and a byte that begins no item.
+// range, a count of more items than bytes are left, and a byte with which no item begins.
 class Reader {
  public:
   // Requires: the range outlives the reader.
@@ -76,10 +76,10 @@ class Tree {
 
   std::size_t size() const { return nodes_.size(); }
   const Item& operator[](Index item) const { return nodes_[item].item; }
-  // The number after the item and all that is inside it. The items of a container are those from item + 1 on:
+  // Returns the number after the item and all that is inside it. The items of a container are those from item + 1 on:
   // for (Index i = item + 1; i < after(item); i = after(i)).
   Index after(Index item) const { return item + nodes_[item].items; }
-  // The value of a map's key; nothing if it is absent. Requires: a map.
+  // Returns the value of a map's key; std::nullopt if it is absent. Requires: a map.
   std::optional<Index> find(Index map, std::string_view key) const;
 
   // Throws invalid_file for text that is not UTF-8. Requires: text.
@@ -87,7 +87,8 @@ class Tree {
   // An item with all that is inside it; `extension` gives the values of extensions. Charges the budget.
   Value value(Index item, FunctionRef<Value(const Item&)> extension);
 
-  // Of the tree, of values, and of what a reader makes of both. charge() throws unsupported where it does not suffice.
+  // Returns the budget of the tree, of values, and of what a reader makes from both. charge() throws unsupported when
+  // it is used up.
   ValueBudget& budget() { return budget_; }
   void charge(bool affordable, std::uint64_t offset) const;
 
@@ -100,7 +101,7 @@ class Tree {
     std::size_t items = 1;  // itself, and all inside
   };
 
-  // What leads to an item: the key of a map, or its number.
+  // A step on the path to an item: the key of a map, or its number in an array.
   struct Step {
     std::optional<std::string> key = {};
     std::uint64_t number = 0;

@@ -1,3 +1,5 @@
+// Runs the steps of a pickle without Python: each step is a byte (pickle_steps.hpp) with an argument, and works on a
+// stack and a memo. Source: Lib/pickletools.py of CPython, and Modules/_pickle.c where both differ.
 #include "syntax/pickle.hpp"
 
 #include <algorithm>
@@ -19,7 +21,7 @@ constexpr unsigned kNewestProtocol = 5;
 
 }  // namespace
 
-// Takes the steps one after the other.
+// Runs the steps one after the other.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin)

@@ -1,9 +1,9 @@
-// pickle: what Python's pickles say, without Python.
+// pickle: reads Python's pickles without Python (Lib/pickletools.py of CPython describes the format).
 //
 // A pickle is a program for a small stack machine. Most of its steps build plain data: numbers, texts, lists, dicts.
 // Two of them name a function or a class of any module (a "global") and call it: this is how pickles run code when
 // Python loads them. Here nothing is imported and nothing is called: a global stays a name, and a call is an object
-// that says what would be called with what. The caller decides which of them mean something to it.
+// that records the function and its arguments. The caller decides which of them it understands.
 //
 // Protocols 0 to 5. Objects are numbered in the order in which they are made; several may hold the same one, and an
 // object may hold itself.
@@ -47,9 +47,9 @@ struct Global {
   std::string_view name;
 };
 
-// What a call would make, and what the pickle would do to it.
+// The object that a call would make, and the changes that the pickle would apply to it.
 struct Call {
-  // How: function(*arguments), or class.__new__(class, *arguments, **keywords), which calls no __init__.
+  // function(*arguments), or class.__new__(class, *arguments, **keywords), which does not call __init__.
   enum class How : std::uint8_t { called, made_new };
   How how = How::called;
   Id function = kNone;
@@ -66,10 +66,10 @@ class Pickle {
   // Bytes of the program, up to and with its last step.
   std::uint64_t size() const { return size_; }
 
-  // How many there are: numbers from 0 on.
+  // Returns how many there are: numbers from 0 on.
   std::size_t objects() const { return nodes_.size(); }
   Kind kind(Id id) const { return nodes_[id].kind; }
-  // Where the step is that made it, in the file.
+  // Returns the offset in the file of the step that made it.
   std::uint64_t offset(Id id) const { return begin_ + nodes_[id].at; }
 
   // Each requires that kind.
@@ -80,12 +80,13 @@ class Pickle {
   std::span<const Id> items(Id id) const;  // of a tuple, list or set; of a dict key, value, ...
   const Call& call(Id id) const { return calls_[nodes_[id].first]; }
   Global global(Id id) const;
-  // True if steps after the call changed a list, set or dict that it got: it saw something else.
+  // Returns true if steps after the call changed a list, set or dict among its arguments: the function saw other
+  // contents.
   bool is_changed_after(Id container, Id call) const;
   Id persistent(Id id) const { return static_cast<Id>(nodes_[id].first); }
 
-  // The first text that is no Unicode for a surrogate without its other half, as Python's texts may have: these are
-  // bytes here, as Python's UTF-8 with "surrogatepass" has them. Nothing if there is none.
+  // Returns the first text with half a surrogate pair, which Python's texts may have although it is not Unicode: such
+  // texts are bytes here, as Python's UTF-8 with "surrogatepass" has them. std::nullopt if there is none.
   std::optional<Id> lone_surrogate() const { return lone_surrogate_; }
 
   // One of each name that the pickle has, in order.
@@ -94,9 +95,9 @@ class Pickle {
  private:
   friend class Builder;
   friend class Machine;
-  // Of Node::first, where a text is not at a place of the pickle.
+  // Marks Node::first of a text that is not in the pickle itself.
   static constexpr std::uint64_t kMade = std::uint64_t{1} << 63;
-  // What `first` and `second` are depends on the kind: a number; a place in another list; a place and a length.
+  // The kind decides the meaning of `first` and `second`: a number; a place in another list; a place and a length.
   struct Node {
     std::uint64_t first = 0;
     std::uint32_t second = 0;
@@ -108,7 +109,7 @@ class Pickle {
   std::uint64_t begin_ = 0;
   std::deque<Node> nodes_;  // grows without a copy of all
   std::vector<Id> tuples_;  // what tuples hold, one after the other
-  // What a list, set or dict holds, and the place of the last step that changed it.
+  // The contents of a list, set or dict, and the place of the last step that changed it.
   struct List {
     std::vector<Id> items;
     std::uint32_t changed_at = 0;
@@ -124,8 +125,8 @@ class Pickle {
 
 // Runs the program that `bytes` begin with. Errors show `name` as the path; `begin` is the place of the bytes in that
 // file. Throws invalid_file, with the offset of the step at which Python stops, too; unsupported where Python may go on
-// and this does not: at steps that Python's versions take differently, that change what is not seen here, or whose
-// objects take more memory than the bytes justify. Requires: the bytes outlive what this returns.
+// and this does not: at steps that Python's versions run differently, that change objects outside of the pickle, or
+// whose objects take more memory than the bytes justify. Requires: the bytes outlive what this returns.
 Pickle run(std::span<const std::byte> bytes, const std::string& name, std::uint64_t begin = 0);
 
 // The objects up to the end, or up to the first step that run() would throw for; Python has run what comes before it.
@@ -146,19 +147,20 @@ struct LineInteger {
   std::string bytes;                  // of a wide one: two's complement, lowest first; empty for more than 64 digits
 };
 
-// int(text, base): blanks around it, a sign, single underscores between digits; base 0 takes 0x, 0o and 0b, too. What
-// follows a NUL does not count, as in C. Absent if Python refuses the text. Requires: base is 10 or 0.
+// int(text, base): blanks around it, a sign, single underscores between digits; base 0 takes 0x, 0o and 0b, too.
+// Ignores everything from a NUL on, as C does. Absent if Python refuses the text. Requires: base is 10 or 0.
 std::optional<LineInteger> parse_line_integer(std::string_view text, unsigned base);
 
-// True for 017, which Python's C code before 3.14 reads as 15, later code as 17, and its Python code not at all.
+// Returns true for 017, which Python's C code before 3.14 reads as 15, later code as 17, and its Python code not at
+// all.
 bool is_ambiguous_integer(std::string_view text);
 
 // float(text): also " 1_0.5 ", "+Infinity", "nan". Too large a number is infinite, one too small is zero. Absent if
 // Python refuses the text.
 std::optional<double> parse_line_real(std::string_view text);
 
-// The bytes between the quotes of a STRING step: \n \x41 \101 and the other escapes of bytes; an unknown escape stays
-// as it is. Absent if an escape is cut off.
+// Returns the bytes between the quotes of a STRING step: \n \x41 \101 and the other escapes of bytes; an unknown escape
+// stays as it is. Absent if an escape is cut off.
 std::optional<std::string> decode_line_string(std::string_view text);
 
 // UTF-8 for the Latin-1 of a UNICODE step, with \u1234 and \U00012345. A backslash takes the character after it along,

@@ -12,11 +12,11 @@
 namespace poise::pickle {
 namespace {
 
-// What objects take of the memory that a pickle may ask for.
+// The memory with which objects are charged.
 constexpr std::uint64_t kListBytes = sizeof(std::vector<Id>) + 32;
 constexpr std::uint64_t kCallBytes = sizeof(Call) + 176;  // with what is made of one, such as a tensor
 
-// True if only surrogates, which UTF-8 would encode as ED A0 80 to ED BF BF, are wrong.
+// Returns true if only surrogates, which UTF-8 would encode as ED A0 80 to ED BF BF, are wrong.
 bool is_utf8_but_for_surrogates(std::string text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   for (std::size_t at = 0; at + 2 < text.size(); ++at) {
@@ -162,7 +162,7 @@ void Builder::stop_at(Id target, std::string_view what, std::string_view expecte
   program_.fail(fmt::format("{}: expected {}", what, expected));
 }
 
-// BUILD does nothing then, whatever the object is.
+// Returns true if BUILD has no effect with this state, whatever the object is.
 bool Builder::is_empty_state(Id state) const {
   const auto is_empty = [&](Id part) {
     return part == kNone || (result_.kind(part) == Kind::dict && result_.items(part).empty());
@@ -182,7 +182,7 @@ void Builder::set_state(Id target, Id state) {
   call.state = state;
 }
 
-// Without items, Python looks at no object.
+// Without items, Python does not look at the target.
 void Builder::extend(Id target, Kind kind, const std::vector<Id>& items, std::string_view what) {
   program_.charge(items.size() * sizeof(Id));
   if (items.empty()) return;

@@ -44,7 +44,8 @@ class Builder {
   Id tuple(const std::vector<Id>& items);
 
   Id global(std::string_view module, std::string_view name);
-  // A number for a global that both sides have agreed on: nobody has.
+  // A global by its code in the extension registry of the reading program (copyreg), which Poise does not have: it gets
+  // the name copyreg.extension followed by the code.
   Id extension(std::uint32_t code);
   Id persistent(Id key) { return make(Kind::persistent, key); }
   void set_keywords(Id call, std::vector<Id> pairs);

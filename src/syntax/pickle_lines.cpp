@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kBlanks = " \t\n\v\f\r";
 constexpr std::string_view kDigits = "0123456789";
 
-// The value of a hexadecimal digit, or 16.
+// Returns the value of a hexadecimal digit, or 16.
 unsigned digit_value(char digit) {
   if (digit >= '0' && digit <= '9') return static_cast<unsigned>(digit - '0');
   const char lower = static_cast<char>(digit | 0x20);
@@ -45,7 +45,7 @@ std::optional<std::string> without_underscores(std::string_view text) {
   return plain;
 }
 
-// The base that a prefix names, with the prefix removed.
+// Returns the base that a prefix names, with the prefix removed.
 unsigned remove_base(std::string_view& digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   const char letter = static_cast<char>(digits[1] | 0x20);
@@ -81,7 +81,7 @@ std::string wide_bytes(std::string_view digits, unsigned base, bool is_negative)
   return bytes;
 }
 
-// The power of ten of the first digit that is not zero, without the exponent; absent for zero.
+// Returns the power of ten of the first digit that is not zero, without the exponent; absent for zero.
 std::optional<long> leading_power(std::string_view digits) {
   const std::size_t point = std::min(digits.find('.'), digits.size());
   const std::size_t first = digits.find_first_not_of("0.");

@@ -22,7 +22,7 @@ class Program {
 
   std::span<const std::byte> bytes() const { return bytes_; }
   std::size_t position() const { return position_; }
-  // Where the current step is.
+  // Returns the offset of the current step.
   std::size_t step_at() const { return step_at_; }
 
   Step next_step();
@@ -32,7 +32,7 @@ class Program {
   // Python code fails; a frame in another one is refused by some, too. Throws unsupported for both.
   void begin_frame(std::uint64_t length);
 
-  // What follows a step. `what` names it in errors.
+  // Returns the `length` bytes that follow a step. `what` names them in errors.
   std::span<const std::byte> raw(std::uint64_t length, std::string_view what);
   template <typename T>
   T number(std::string_view what) {
@@ -43,7 +43,7 @@ class Program {
   bool has_lines(std::size_t count) const;
   // A signed number that is a length.
   std::uint64_t length(std::string_view what);
-  // True if a step wants bytes beyond the end.
+  // Returns true if a step needs bytes beyond the end.
   bool has_run_out() const { return has_run_out_; }
 
   // Throws unsupported where objects take more memory than the bytes justify.

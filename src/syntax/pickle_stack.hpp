@@ -1,4 +1,4 @@
-// The stack of a pickle's machine with its marks, and its memo: objects that later steps take by a number.
+// The stack of a pickle's machine with its marks, and its memo: objects that later steps fetch by a number.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace poise::pickle {
 
-// Throws what Program throws where a step takes what is not there.
+// Throws what Program throws when a step uses an object that does not exist.
 class Stack {
  public:
   // Requires: the program outlives this.
@@ -26,13 +26,13 @@ class Stack {
   std::vector<Id> take(std::size_t count);
 
   void push_mark();
-  // Takes what is above the last mark, and the mark.
+  // Removes and returns the objects above the last mark, and removes the mark.
   std::vector<Id> take_marked(std::string_view what);
   void drop_marked(std::string_view what);
 
   void put(std::uint64_t key);  // the top, into the memo
   void push_memo(std::uint64_t key);
-  // How many keys the memo has: the key of the next MEMOIZE.
+  // Returns how many keys the memo has: the key of the next MEMOIZE.
   std::uint64_t memo_size() const { return memo_.size() + far_memo_.size(); }
 
  private:
@@ -43,7 +43,7 @@ class Stack {
   Program& program_;
   std::vector<Id> stack_;
   std::vector<std::size_t> marks_;  // how high the stack was
-  // A key is in one of them: those that follow each other from 0 on, and those beyond memo_.size().
+  // Keys that follow each other from 0 on are in memo_, larger ones in far_memo_.
   std::vector<Id> memo_;
   std::unordered_map<std::uint64_t, Id> far_memo_;
 };

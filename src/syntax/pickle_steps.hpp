@@ -1,4 +1,4 @@
-// The steps of a pickle: a byte each, before what it is about (Lib/pickletools.py of CPython describes them).
+// The steps of a pickle: one byte each, followed by their argument (Lib/pickletools.py of CPython describes them).
 #pragma once
 
 #include <cstdint>

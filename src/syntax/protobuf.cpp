@@ -1,3 +1,5 @@
+// Reads and writes protocol buffer messages; protobuf.hpp describes the encoding. Source:
+// https://protobuf.dev/programming-guides/encoding.
 #include "syntax/protobuf.hpp"
 
 #include <array>

@@ -18,7 +18,7 @@ namespace poise::protobuf {
 // Walks the fields of one message: while (message.next()) { switch (message.number()) ... }. Skips a field whose value
 // is not asked for. Reads nothing outside [begin, end).
 //
-// Throws invalid_file "context: field: problem", at the offset of the field or of what is wrong in it: for a value of
+// Throws invalid_file "context: field: problem", at the offset of the field or of the wrong byte in it: for a value of
 // another wire type than asked for, one that does not fit the message, a varint of more than 64 bits and a tag that no
 // field has.
 class Message {
@@ -36,22 +36,22 @@ class Message {
   // Moves to the next field. False at the end of the message.
   bool next();
 
-  // Of the field that next() found.
+  // Returns the number of the field that next() found.
   std::uint64_t number() const { return number_; }
-  // The offset of its tag; before the first next(), of the message.
+  // Returns the offset of its tag; before the first next(), of the message.
   std::uint64_t start() const { return start_; }
 
-  // The value of the field; `field` is its name in errors. Requires: next() returned true, and the value has not been
-  // taken yet.
+  // Returns the value of the field; `field` is its name in errors. Requires: next() returned true, and the value has
+  // not been taken yet.
   std::uint64_t integer(std::string_view field);
   bool boolean(std::string_view field) { return integer(field) != 0; }
   float f32(std::string_view field);
   // Valid until the next call.
   std::string_view text(std::string_view field);
-  // Where its bytes are: of text, bytes and packed fields.
+  // Where the bytes of text, bytes and packed fields are.
   Place place(std::string_view field);
-  // Takes the place of a repeated field of numbers of this wire type, packed (wire type 2) or each by itself: where it
-  // is. A number by itself is a packed field of one.
+  // Returns where a repeated field of numbers of this wire type is, packed (wire type 2) or each by itself. A number by
+  // itself is a packed field of one.
   Place packed(std::string_view field, Wire wire);
   // Calls take(value) for the integers of a repeated field, packed or one by itself.
   void integers(std::string_view field, FunctionRef<void(std::uint64_t)> take);
@@ -82,7 +82,7 @@ class MessageWriter {
  public:
   void integer(std::uint64_t number, std::uint64_t value);
   void boolean(std::uint64_t number, bool value) { integer(number, value ? 1 : 0); }
-  // Of a field of 32 bits whose value may be negative.
+  // Appends a field of 32 bits whose value may be negative.
   void signed_integer(std::uint64_t number, std::int32_t value) {
     integer(number, static_cast<std::uint64_t>(std::int64_t{value}));
   }

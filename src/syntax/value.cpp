@@ -4,7 +4,7 @@
 
 namespace poise {
 
-// Here, once, and not in every file that holds one: a copy of all kinds is a page of code.
+// Defined here once, because a copy of all kinds is a page of code in every file that makes one.
 Attributes::Attributes(const Attributes&) = default;
 Attributes::Attributes(Attributes&&) noexcept = default;
 Attributes& Attributes::operator=(const Attributes&) = default;

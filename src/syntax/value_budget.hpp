@@ -1,4 +1,4 @@
-// What the values of one text may cost in memory: some bytes of text can ask for many times their number.
+// Bounds the memory of the values of one text: a few bytes of text can ask for many times as much memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// The limits of data that describe themselves. docs/limits.md tells users of them.
+// The limits of self-describing data. docs/limits.md lists them for users.
 
 // Nesting.
 inline constexpr std::size_t kMaxNesting = 64;           // JSON, and CBOR
@@ -25,14 +25,15 @@ class ValueBudget {
  public:
   explicit ValueBudget(std::uint64_t text_bytes) : left_(max_value_bytes(text_bytes)) {}
 
-  // For so many values whatever they are.
+  // Returns a budget for this many values of any kind.
   static ValueBudget for_values(std::uint64_t values) {
     ValueBudget budget(0);
     budget.left_ = values * kValueBytes;
     return budget;
   }
 
-  // False when there is nothing left for one more value: the list or map that holds it has room to grow.
+  // Returns false when the budget has no room for one more value, including the growth of the list or map that holds
+  // it.
   bool take_value() { return take(kValueBytes); }
   // The same for a key that comes to `keys` others of its map: a few of them cost nothing.
   bool take_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }
@@ -54,7 +55,7 @@ class ValueBudget {
   std::uint64_t left_;
 };
 
-// What a value takes of a budget when it is read again.
+// Returns the cost in a budget of reading this value again.
 std::uint64_t reading_cost(const Value& value);
 
 }  // namespace poise

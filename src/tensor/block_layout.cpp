@@ -43,8 +43,8 @@ TensorLayout layout_of(const NamedLayout& row) {
   throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}: {}", tensor.name, tensor.layout.name(), problem));
 }
 
-// The bytes of a tensor of that shape, where `neighbours` elements form a row or column. Nothing when they do not fill
-// whole blocks, or on overflow.
+// Returns the bytes of a tensor of that shape, where `neighbours` elements form a row or column. std::nullopt when they
+// do not fill whole blocks, or on overflow.
 std::optional<std::uint64_t> block_bytes(const BlockType& type, const Shape& shape, std::uint64_t neighbours) {
   if (shape.empty() || neighbours % type.elements != 0) return std::nullopt;
   const auto elements = element_count(shape);

@@ -1,5 +1,5 @@
-// Tensors of ggml's blocks: one part "data" of u8. Each row, or each column of a matrix, is a run of whole blocks of a
-// type of codec/block_type.hpp.
+// Tensors of ggml's blocks: one part "data" of u8. Each row, or each column of a matrix, is a run of whole blocks
+// (codec/block_type.hpp).
 //
 // zTensor 2 and Poise name those of rows `gguf.<type>/1`; those of columns are `poise.<type>.columns/1`. The shape
 // counts elements.
@@ -22,11 +22,11 @@ enum class BlocksAlong : std::uint8_t { rows, columns };
 // Requires: a row of block_types().
 TensorLayout block_layout(const BlockType& type, BlocksAlong along = BlocksAlong::rows);
 
-// Null for other layouts.
+// Returns null for other layouts.
 const BlockType* block_type(const TensorLayout& layout);
 BlocksAlong blocks_along(const TensorLayout& layout);  // rows for other layouts
 
-// Nothing for names of other layouts.
+// Returns std::nullopt for names of other layouts.
 std::optional<TensorLayout> block_layout_named(std::string_view name);
 
 // Throws invalid_file (without path) naming tensor and part where the part is missing, not the only one, not u8, or of

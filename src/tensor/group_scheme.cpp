@@ -47,7 +47,7 @@ class SchemeReader {
     poise::fail(tensor_, scheme_.words, what, problem);
   }
 
-  // The attribute `key` of `map`, which the tensor calls `in`: "" or "packing: ".
+  // Returns the attribute `key` of `map`, which the tensor calls `in`: "" or "packing: ".
   template <typename T>
   const T& get(const Attributes& map, std::string_view in, std::string_view key, std::string_view expected) const {
     const Value* value = map.find(key);
@@ -173,7 +173,8 @@ class SchemeReader {
            fmt::format("{} does not divide the {} codes along axis {}", scheme_.group_size, along, scheme_.axis));
     }
     if (scheme_.group_size != 0) return;
-    // The profile's prose gives one scale to every index along the axis, its formula to every code; the size decides.
+    // The profile's prose gives one scale to each index along the axis, but its formula one to each code: the size of
+    // the scales decides.
     const Part* scales = tensor_.part("scales");
     if (scales == nullptr) fail("scales", "the part is missing");
     const bool one_per_code =

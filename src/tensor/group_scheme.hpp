@@ -58,19 +58,21 @@ void check_group_parts(const Tensor& tensor);
 
 // Without a scheme where the type of a part is unknown.
 TensorLayout group_layout(std::optional<GroupScheme> scheme);
-// Null for other layouts, and where the scheme is unknown because a part's type is.
+// Returns null for other layouts, and where the scheme is unknown because a part's type is.
 const GroupScheme* group_scheme(const TensorLayout& layout);
 
-// True when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one shape.
+// Returns true when equal bytes of codes mean equal numbers in both schemes. Requires: both belong to tensors of one
+// shape.
 bool same_meaning(GroupScheme a, GroupScheme b);
 
-// True for the attributes that read_group_scheme() reads.
+// Returns true for the attributes that read_group_scheme() reads.
 bool spells_group_scheme(std::string_view attribute);
 
 // The attributes of zt.quant_group/1 for codes as other formats store them.
 
 // Of codes of 8 bits, one a byte, with floating-point scales: `group_size` codes along `axis` share one; 0: all codes
-// with the same index along it. `zero`: the zero point of all codes; nothing if the part zeros has one for each group.
+// with the same index along it. `zero`: the zero point of all codes; std::nullopt if the part zeros has one for each
+// group.
 inline Attributes byte_code_attributes(std::uint64_t group_size, std::uint64_t axis, std::optional<std::int64_t> zero) {
   return {{"bits", 8},
           {"group_size", group_size},

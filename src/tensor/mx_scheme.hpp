@@ -23,10 +23,10 @@ struct MxScheme {
   friend bool operator==(const MxScheme&, const MxScheme&) = default;
 };
 
-// Null for other layouts.
+// Returns null for other layouts.
 inline const MxScheme* mx_scheme(const TensorLayout& layout) { return layout.scheme<MxScheme>(); }
 TensorLayout mx_layout(const MxScheme& scheme);
-// The attributes that spell it.
+// Returns the attributes that spell it.
 Attributes mx_attributes(const MxScheme& scheme);
 
 // Reads the scheme from a tensor's attributes. Throws invalid_file (without path) naming tensor and attribute when they
@@ -37,7 +37,7 @@ TensorLayout read_mx_scheme(const Tensor& tensor);
 // size; accepts elements of an unknown type. Looks at no data. Requires: mx_scheme(tensor.layout) is not null.
 void check_mx_parts(const Tensor& tensor);
 
-// True for the attributes that read_mx_scheme() reads.
+// Returns true for the attributes that read_mx_scheme() reads.
 bool spells_mx_scheme(std::string_view attribute);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-// part_types: what the types of a tensor's parts tell without reading them.
+// part_types: checks of a tensor's parts by their types, without reading their bytes.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace poise {
 
-// True when Poise knows the type of every part.
+// Returns true when Poise knows the type of every part.
 inline bool has_known_types(const Tensor& tensor) {
   return std::ranges::none_of(tensor.parts, [](const Part& part) { return part.dtype == DType::unknown; });
 }
 
-// found_value: an attribute in a message that says what else was expected.
+// found_value: an attribute in a message about an unexpected value.
 
 // "nothing", or the value as JSON, at most a hundred bytes of it.
 std::string found_value(const Value* value);

@@ -21,7 +21,7 @@ struct TokenKind {
 
 const TokenKind& token_kind(VocabularyKind kind);
 
-// The row of that name.
+// Returns the row of that name.
 const TokenKind* find_token_kind(std::string_view name);
 
 inline std::string_view kind_name(VocabularyKind kind) { return token_kind(kind).name; }

@@ -1,4 +1,5 @@
-// What decoders of blocks share, once for each kind of processor: sixteen bytes as one value, and codes times scales.
+// Functions that decoders of blocks share, compiled once for each kind of processor: sixteen bytes as one value, and
+// codes times scales.
 #if defined(POISE_BLOCK_CODES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_CODES
 #undef POISE_BLOCK_CODES

@@ -18,21 +18,21 @@ constexpr std::size_t kGroup = 32;  // numbers that share a scale
 
 HWY_INLINE float Iq4Middle(std::size_t i) { return 0.5F * static_cast<float>(kIq4Numbers[i] + kIq4Numbers[i + 1]); }
 
-// The nearest number of the book; of two equally near, the greater.
+// Returns the nearest number of the book; of two equally near, the greater.
 HWY_INLINE Numbers NearestIq4(Numbers x) {
   auto nearest = Set(kIq4Numbers[0]);
   for (std::size_t i = 0; i < 15; ++i)
     nearest = hn::IfThenElse(hn::Ge(x, Set(Iq4Middle(i))), Set(kIq4Numbers[i + 1]), nearest);
   return nearest;
 }
-// The code of that number.
+// Returns the code of that number.
 HWY_INLINE Codes Iq4Code(Numbers x) {
   auto code = Zero();
   for (std::size_t i = 0; i < 15; ++i) code = hn::Add(code, hn::IfThenElseZero(hn::Ge(x, Set(Iq4Middle(i))), Set(1)));
   return hn::ConvertTo(Integers(), code);
 }
 
-// The best scale, by least squares, of sixteen near the one that gives the peak the last code.
+// Returns the best scale, by least squares, of sixteen near the one that gives the peak the last code.
 HWY_INLINE Numbers FindIq4Scale(const float* x, const float* weights) {
   constexpr int kTries = 7;
   const auto lowest = static_cast<float>(kIq4Numbers[0]);

@@ -109,7 +109,7 @@ HWY_INLINE float LargestMagnitude(const float* x) {
   return hn::GetLane(hn::MaxOfLanes(Floats(), largest));
 }
 
-// The number of largest magnitude, the first of several; 0, not -0, if all are 0.
+// Returns the number of largest magnitude, the first of several; 0, not -0, if all are 0.
 HWY_INLINE float PeakOf(const float* x) {
   auto least = Zero();
   auto greatest = Zero();

@@ -27,7 +27,7 @@ HWY_INLINE void EncodeTernary(const BlockRows& rows, std::byte* out, Store store
   });
 }
 
-// The base 3 digits of kDigits elements, from the first on, `apart` from each other, as a byte: their fraction.
+// Returns the base 3 digits of kDigits elements, from the first on, `apart` from each other, as a byte: their fraction.
 template <int kDigits, typename Code>
 HWY_INLINE Codes Digits(std::size_t first, std::size_t apart, Code code) {
   auto digits = code(first);

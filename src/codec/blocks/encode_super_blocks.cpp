@@ -78,7 +78,7 @@ class RangeGroups {
     Put(min, mins_, group);
     lost_[group] = !hn::AllFalse(Floats(), hn::Eq(scale, Zero()));
   }
-  // The nearest code now; the search's code if the scale has become 0.
+  // Returns the nearest code now; the search's code if the scale has become 0.
   HWY_INLINE Codes code(std::size_t i) const {
     const std::size_t group = i / kSize;
     const auto x = At(x_, i);
@@ -258,7 +258,7 @@ class SymmetricGroups {
   HWY_INLINE const float* scales() const { return scales_; }
 
   HWY_INLINE void use(std::size_t group, Numbers scale) { Put(scale, scales_, group); }
-  // The nearest code now; the search's code if the scale has become 0.
+  // Returns the nearest code now; the search's code if the scale has become 0.
   HWY_INLINE Codes code(std::size_t i) const {
     const auto scale = At(scales_, i / kSize);
     const auto code = hn::Add(RoundAndClamp(hn::Div(At(x_, i), scale), -kLargest, kLargest - 1), SetCode(kLargest));

@@ -1,5 +1,5 @@
-// What encoders of blocks share, once for each kind of processor: a block in each lane of a vector. Each lane does what
-// ggml does with one block, operation by operation, so that results are equal bit by bit.
+// Functions that encoders of blocks share, compiled once for each kind of processor: a block in each lane of a vector.
+// Each lane does what ggml does with one block, operation by operation, so that results are equal bit by bit.
 #if defined(POISE_BLOCK_LANES) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_BLOCK_LANES
 #undef POISE_BLOCK_LANES
@@ -158,7 +158,7 @@ class RowMeans {
 
  private:
   static constexpr std::size_t kAtOnce =
-      2 * kMaxLanes;  // a vector of blocks of rows of one block, and those of the vector before
+      2 * kMaxLanes;  // a vector of blocks from rows of one block each, and the vector before it
 
   // The steps of a sum are sequential; those of several rows overlap.
   HWY_INLINE void advance(std::size_t row) {

@@ -32,7 +32,7 @@ struct SymmetricScale {
   }
 };
 
-// The best scale, by least squares, of nineteen near the one that gives the peak the last code.
+// Returns the best scale, by least squares, of nineteen near the one that gives the peak the last code.
 template <std::size_t kSize, int kLargest>
 HWY_INLINE SymmetricScale FindSymmetricScale(const float* x, const float* weights) {
   const Peak peak(kSize, [x](std::size_t i) HWY_ATTR { return At(x, i); });

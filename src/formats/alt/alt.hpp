@@ -1,4 +1,4 @@
-// Reads both versions of ALT.
+// Reads both versions of ALT (docs/formats/alt.md).
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ Model read_v1(const Input& input, const ReadOptions& options);
 // tokens.
 void set_vocab_size(Model& model);
 
-// Writes both versions of ALT.
+// Writes both versions of ALT (docs/formats/alt.md).
 
 void write_v2(const Model& model, Output& output, const WriteOptions& options);
 void write_v1(const Model& model, Output& output, const WriteOptions& options);
 
-// The files that these would write. Throw the same errors.
+// Returns the plans of the files that these would write. Throw the same errors.
 FilePlan plan_v2(const Model& model, const WriteOptions& options);
 FilePlan plan_v1(const Model& model, const WriteOptions& options);
 
-// What the written file loses, one sentence each.
+// Returns the losses of the written file, one sentence each.
 std::vector<std::string> losses_v2(const Model& model, const WriteOptions& options);
 std::vector<std::string> losses_v1(const Model& model, const WriteOptions& options);
 

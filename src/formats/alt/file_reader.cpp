@@ -52,7 +52,7 @@ OpenSection FileReader::open_section(Section section) {
     bytes_.fail("section_marker", fmt::format("expected 0x{:x}, found 0x{:x}", info(section).marker, marker),
                 open.begin);
   open.size = count64("section_size");
-  // By every rule it is at most the number of bytes from here to the end of the file.
+  // Whatever a section_size counts, it is at most the number of bytes from here to the end of the file.
   const std::uint64_t left = file_bytes_ - open.begin;
   if (static_cast<std::uint64_t>(open.size) > left) {
     bytes_.fail(
@@ -127,7 +127,7 @@ void FileReader::rewind(const Mark& mark) {
 
 namespace {
 
-// Keeps the position.
+// Does not move the reader.
 bool at_end_marker(ByteReader& bytes) {
   const std::uint64_t here = bytes.position();
   const std::int32_t low = bytes.i32("end marker");
@@ -136,7 +136,7 @@ bool at_end_marker(ByteReader& bytes) {
   return low == kEndMarker && high == 0;
 }
 
-// The section that begins here. Keeps the position.
+// Returns the section that begins here. Does not move the reader.
 std::size_t section_here(FileReader& reader, std::span<const Section> order, std::size_t next) {
   ByteReader& bytes = reader.bytes();
   reader.require_marker();

@@ -32,13 +32,13 @@ class FileReader {
 
   ByteReader& bytes() { return bytes_; }
 
-  // Length and text. Fails for invalid UTF-8 and for a NUL.
+  // Reads a length and that text. Fails for invalid UTF-8 and for a NUL.
   std::string text(std::string_view field);
-  // A text whose length has been read.
+  // Reads a text whose length has been read.
   std::string text(std::int32_t length, std::string_view field);
-  // A byte that is 0 or 1.
+  // Reads a byte that must be 0 or 1.
   bool flag(std::string_view field);
-  // A number that cannot be negative.
+  // Reads a number that must not be negative.
   std::int32_t count32(std::string_view field);
   std::int64_t count64(std::string_view field);
 
@@ -47,7 +47,7 @@ class FileReader {
   // After the last field: checks section_size against what was read, and skips the padding. `unsaid`: bytes that some
   // writers do not count in section_size, or 0.
   void close_section(const OpenSection& section, std::uint64_t unsaid = 0);
-  // Fails unless a section or the end marker begins here. Keeps the position.
+  // Fails unless a section or the end marker begins here. Does not move the reader.
   void require_marker();
 
   // Adds a warning about a difference from the canonical form.

@@ -7,7 +7,7 @@
 namespace poise::alt {
 namespace {
 
-// By code.
+// Token types by their code.
 using TypesByCode = std::array<TokenType, kMostTypeCode + 1>;
 // "Token Types" of version 2's specification; user_defined, which has no number there, comes last.
 constexpr TypesByCode kCanonicalTypes = {TokenType::normal,  TokenType::byte,   TokenType::control,
@@ -21,7 +21,7 @@ const TypesByCode& types_of(TypeNumbering numbering) {
   return numbering == TypeNumbering::canonical ? kCanonicalTypes : kAltCTypes;
 }
 
-// The numbering that gives the token at `id` the type that it must have.
+// Returns the numbering that gives the token at `id` the type that it must have.
 std::optional<TypeNumbering> vote(const Vocabulary& vocabulary, std::size_t id, TokenType type) {
   const std::int32_t code = type_code(TypeNumbering::canonical, vocabulary.type(id));
   if (code == type_code(TypeNumbering::canonical, type)) return TypeNumbering::canonical;

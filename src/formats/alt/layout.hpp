@@ -57,7 +57,7 @@ inline constexpr std::array kCodes = {
 // Each is decided independently, while the section that it concerns is read. A reading counts only if the section then
 // fits exactly: every field valid, section_size right by one of the rules, and a marker after the padding.
 
-// What a section_size counts.
+// The bytes that a section_size counts.
 enum class SizeRule : std::uint8_t {
   whole,       // canonical: marker, size, fields and padding
   no_padding,  // marker, size and fields
@@ -88,7 +88,7 @@ struct Dialect {
   TypeNumbering types = TypeNumbering::canonical;
 };
 
-// The program that writes such files, or nothing.
+// Returns the name of the program that writes such files; empty for the canonical form.
 std::string_view name(const Dialect& dialect);
 
 // Codes are 0 to 8 in each numbering.

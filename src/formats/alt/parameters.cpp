@@ -48,7 +48,7 @@ bool is_usual(const Config& config) {
          config.rope_theta > 0;
 }
 
-// The canonical order, unless only the other one makes sense.
+// Returns the canonical order, unless only the other one makes sense.
 ParameterOrder find_order(const Tail& tail) {
   Config canonical;
   Config alt_c;
@@ -57,7 +57,7 @@ ParameterOrder find_order(const Tail& tail) {
   return !is_usual(canonical) && is_usual(alt_c) ? ParameterOrder::alt_c : ParameterOrder::canonical;
 }
 
-// The order that a reader finds. Requires: the last four fields have been written.
+// Returns the order that a reader finds. Requires: the last four fields have been written.
 ParameterOrder order_of(const SectionWriter& section) {
   const std::span<const std::byte> fields = section.fields().bytes();
   Tail tail;

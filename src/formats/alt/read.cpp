@@ -115,7 +115,7 @@ Model read_v1(const Input& input, const ReadOptions&) {
   });
   if (model.vocabulary && parameters) model.vocabulary->max_length = parameters->context_length;
   if (parameters) compare_data_type(reader, *parameters, model);
-  // Version 1 has no such field; a model without an output matrix uses the embedding.
+  // Version 1 does not store tie_word_embeddings; a model without an output matrix uses the embedding.
   if (model.config)
     model.config->tie_word_embeddings = model.size() > 0 && model.find(family_of(model).output) == nullptr;
   set_vocab_size(model);

@@ -30,7 +30,8 @@ void require_held_config(const Model& model);
 // the section's values.
 void require_order(const SectionWriter& section, const Config& config, ParameterOrder order);
 
-// Nothing when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last field.
+// Returns std::nullopt when the section holds zeros. Requires: the reader is past section_size. Leaves it past the last
+// field.
 std::optional<Config> read_parameters_v2(FileReader& reader);
 
 // Version 1 stores the model type here, and the longest sequence.
@@ -43,20 +44,20 @@ struct ParametersV1 {
 };
 ParametersV1 read_parameters_v1(FileReader& reader);
 
-// The data_type of version 1's section: float16 when most elements are.
+// Returns the data_type of version 1's section: float16 when most elements are.
 std::int32_t prevailing_type(const Model& model);
 
 // The tokenizer sections of both versions of ALT.
 
-// Reads the section to its end, padding included. Requires: the reader is past section_size. Nothing when the section
-// has no tokens and no ids: a model without vocabulary.
+// Reads the section to its end, padding included. Requires: the reader is past section_size. std::nullopt when the
+// section has no tokens and no ids: a model without vocabulary.
 std::optional<Vocabulary> read_tokenizer_v2(FileReader& reader, const OpenSection& section);
 std::optional<Vocabulary> read_tokenizer_v1(FileReader& reader, const OpenSection& section);
 
-// The type of a token of version 1, which stores none, by its text and its vocabulary's ids.
+// Returns the type of a token of version 1, which stores none, by its text and its vocabulary's ids.
 TokenType type_from_text(const Vocabulary& vocabulary, std::string_view text, std::int32_t id);
 
-// The score that is written for a token. Throws unsupported for NaN, which readers reject.
+// Returns the score that is written for a token. Throws unsupported for NaN, which readers reject.
 float written_score(const Vocabulary& vocabulary, std::size_t id);
 
 // The tensors sections of both versions of ALT: metadata, then data, tensor by tensor. Skips data without reading it.
@@ -70,7 +71,7 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 //
 // Names are Hugging Face's for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 
-// The numbers are those of the file.
+// The values are the codes of component_type in the file.
 enum class Component : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
 enum class LayerPart : std::int32_t {
   other = -1,
@@ -104,7 +105,7 @@ struct TensorRole {
 
 TensorRole role_from_name(std::string_view name);
 
-// The tensors in canonical order; then those with other names, in file order.
+// Returns the tensors in canonical order; then those with other names, in file order.
 std::vector<const Tensor*> in_canonical_order(const Model& model);
 
 // Hints: four numbers with which an ALT v2 file repeats information in a tensor's name.
@@ -119,13 +120,14 @@ struct Hints {
 
 constexpr std::int32_t kFirstOtherBlock = -4;
 
-// The hints for a name. `other_block` is the block_index of a tensor outside the layers that has no number of its own.
+// Returns the hints for a name. `other_block` is the block_index of a tensor outside the layers that has no number of
+// its own.
 Hints hints_from_role(const TensorRole& role, std::int32_t other_block);
 
-// True for the tensors that `unique_count` counts, outside the layers.
+// Returns true for the tensors that `unique_count` counts, outside the layers.
 bool is_unique(const TensorRole& role);
 
-// How many layers, and how many tensors outside them, the names imply.
+// The counts of layers and of tensors outside them that the names imply.
 struct BlockCounts {
   std::int64_t blocks = 0;
   std::int64_t unique = 0;

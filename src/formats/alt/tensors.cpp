@@ -118,7 +118,7 @@ class TensorsReader {
     }
   }
 
-  // One warning for all that are elsewhere.
+  // Warns once about all tensors that are not in canonical order.
   void compare_order() {
     const std::vector<const Tensor*> order = in_canonical_order(model_);
     std::size_t i = 0;

@@ -143,7 +143,7 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
     read_token(reader, vocabulary, reading.record, id);
   }
   ++progress;
-  // Only now: readings that understand every token report this.
+  // This comes after the tokens, so that only readings that understand every token warn.
   if (vocabulary.max_length < 0)
     bytes.fail("seq_len", fmt::format("expected 0 or more, found {}", vocabulary.max_length), seq_len_at);
   warn_of_reading(reader, reading, begin);

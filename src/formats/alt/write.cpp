@@ -36,7 +36,7 @@
 namespace poise::alt {
 namespace {
 
-// The data_type code of a tensor. Throws unsupported with remedies.
+// Returns the data_type code of a tensor. Throws unsupported with remedies.
 std::int32_t data_type(const Tensor& tensor) {
   const bool affine = tensor.layout == Layout::affine;
   if (tensor.layout != Layout::dense && !affine) refuse_tensor("alt", tensor);
@@ -277,11 +277,11 @@ void TensorsSection::write(Sink& sink, const SectionWriter& counts, const Progre
   sink.pad_to(kAlignment);
 }
 
-// What the ALT formats leave out of a model, as sentences.
+// Lists what the ALT formats leave out of a model, as sentences.
 
 namespace {
 
-// safetensors files name their framework with it: nothing about the model.
+// safetensors files name their framework with this key; it does not describe the model.
 constexpr std::string_view kFramework = "format";
 
 void note_attributes(const Model& model, Losses& losses) {
@@ -342,7 +342,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(vocabulary.files.find(kSpecialTokensMap) != nullptr, std::string(kSpecialTokensMap));
 }
 
-// True when the card has the value of this key of config.json.
+// Returns true when the card has the value of this key of config.json.
 bool is_on_card(const Model& model, std::string_view key) {
   const Value* value = model.config_json.find(key);
   if (value == nullptr) return false;

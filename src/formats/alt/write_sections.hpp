@@ -60,7 +60,7 @@ class TensorsSection {
   // Dimensions of all tensors.
   std::uint64_t shape_count() const { return dimensions_; }
 
-  // Of the whole section.
+  // Returns the size of the whole section.
   std::uint64_t bytes(const SectionWriter& counts) const;
 
   void write(Sink& sink, const SectionWriter& counts, const Progress& progress) const;
@@ -102,7 +102,7 @@ struct TokenField {
   void (*write)(SectionWriter& out, const Token& token);
 };
 
-// What differs between the writers' files.
+// The differences between the files of the three writers.
 struct WrittenForm {
   int version = 2;
   bool general = true;               // has a general section
@@ -129,7 +129,7 @@ class FileWriter {
   // Makes all sections except the tensors'. Throws unsupported, naming section and field, for what they cannot hold.
   FileWriter(const Model& model, const WrittenForm& form);
 
-  // Of the whole file. alt.c's dialect has no tensors.
+  // Returns the size of the whole file. alt.c's dialect has no tensors.
   std::uint64_t bytes(const std::optional<Tensors>& tensors) const;
   void write(Sink& sink, const std::optional<Tensors>& tensors, const Progress& progress) const;
 
@@ -152,7 +152,7 @@ bool is_for_alt_c(const WriteOptions& options);
 // and empty or repeated tokens.
 void write_alt_c(const Model& model, Sink& sink);
 
-// The empty texts of the general section: written as "unknown", since the C reader rejects empty texts.
+// Returns the empty texts of the general section: written as "unknown", since the C reader rejects empty texts.
 std::vector<std::string> unknown_to_alt_c(const Card& card);
 
 }  // namespace poise::alt

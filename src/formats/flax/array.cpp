@@ -1,3 +1,5 @@
+// Reads arrays as flax/serialization.py packs them: an extension of type 1, whose content is MessagePack again: [shape,
+// name of the element type, bytes]; arrays above 1 GiB are a map of chunks. flax.hpp has both forms.
 #include "formats/flax/flax.hpp"
 
 #include <array>

@@ -1,3 +1,6 @@
+// Reads flax_model.msgpack: one MessagePack item, nested maps with text keys whose leaves are arrays; the keys on the
+// way to an array are its name. flax.hpp has the form of arrays. Source: flax/serialization.py of
+// github.com/google/flax.
 #include "formats/registry.hpp"
 
 #include <unordered_set>
@@ -46,7 +49,7 @@ class FileReader {
  private:
   enum class Holds : char { no_array, arrays, is_array };
 
-  // What each item holds. From the last one on, so that those inside come first.
+  // Finds the items that hold arrays, from the last item on, so that inner items come first.
   void find_arrays() {
     holds_.resize(tree_.size(), Holds::no_array);
     for (Tree::Index i = tree_.size(); i-- > 0;) {
@@ -60,7 +63,7 @@ class FileReader {
     }
   }
 
-  // The value of "params" if only this key has arrays, in a map: their names need no prefix.
+  // Returns the value of "params" if only this key has arrays, in a map: their names need no prefix.
   std::optional<Tree::Index> only_parameters() const {
     if (tree_[Tree::kRoot].kind != Kind::map || holds_[Tree::kRoot] != Holds::arrays) return std::nullopt;
     const auto parameters = tree_.find(Tree::kRoot, kParameters);

@@ -14,7 +14,7 @@
 
 namespace poise::flax {
 
-// True for a map with an array among its first items.
+// Returns true for a map with an array among its first items.
 bool is_flax(const Input& input);
 
 Model read(const Input& input, const ReadOptions& options);
@@ -37,7 +37,7 @@ struct Array {
   std::uint64_t begin = 0;  // of the elements, in the file
   std::uint64_t bytes = 0;
 
-  // Nothing: Poise has no such type.
+  // std::nullopt: Poise has no such type.
   std::optional<DType> dtype() const;
   std::string why_no_number() const;
 };

@@ -1,3 +1,5 @@
+// Reads the header of a GGUF file; header.hpp has the layout. Source: the GGUF specification of
+// github.com/ggml-org/ggml, and ggml/src/gguf.cpp of llama.cpp for the rest.
 #include "formats/gguf/header.hpp"
 
 #include <algorithm>

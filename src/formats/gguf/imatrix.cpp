@@ -1,3 +1,4 @@
+// Reads importance matrices of llama-imatrix, as GGUF or in the older format; gguf.hpp has both forms.
 #include "formats/gguf/gguf.hpp"
 
 #include <algorithm>

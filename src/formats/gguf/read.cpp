@@ -1,3 +1,6 @@
+// Reads a GGUF file: its header (header.hpp), the metadata as card, configuration and vocabulary, and the tensors. The
+// name of a file that is one of several ends in -00001-of-00003.gguf. Source: the GGUF specification of
+// github.com/ggml-org/ggml.
 #include "formats/gguf/gguf.hpp"
 
 #include <algorithm>

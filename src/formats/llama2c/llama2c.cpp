@@ -1,3 +1,5 @@
+// Reads the header of a file of llama2.c, and lists its arrays. llama2c.hpp has the layout. Source: export.py of
+// github.com/karpathy/llama2.c (legacy_export(), version1_export(), version2_export()).
 #include "formats/registry.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +22,7 @@ std::int64_t read_size(ByteReader& reader, std::string_view field, std::int64_t 
   return size;
 }
 
-// Without knowing, in versions 1 and 2, whether there is an output matrix.
+// Reads the seven numbers. In versions 1 and 2 their signs do not show whether there is an output matrix.
 Config read_config(ByteReader& reader, bool sign_tells) {
   const std::uint64_t at = reader.position();
   Config config;

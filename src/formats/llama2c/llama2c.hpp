@@ -42,7 +42,7 @@ struct Header {
 // Throws invalid_file; unsupported for unknown versions. The reader is then at the end of the numbers.
 Header read_header(ByteReader& reader);
 
-// The bytes of the whole file; nothing for 2^64 and more.
+// Returns the bytes of the whole file; std::nullopt for 2^64 and more.
 std::optional<std::uint64_t> file_size(const Header& header);
 
 // A file of version 0 has no magic: the numbers must describe a model of exactly its size.

@@ -1,3 +1,5 @@
+// Reads weights and tokenizer.bin of llama2.c; llama2c.hpp has both layouts. Source: export.py and tokenizer.py of
+// github.com/karpathy/llama2.c.
 #include <cmath>
 #include <string>
 

@@ -1,3 +1,5 @@
+// Reads and writes the header of an .npy array. array.hpp has the layout. Source: numpy/lib/format.py of NumPy, "Format
+// Version 1.0" to "3.0".
 #include "formats/numpy/array.hpp"
 
 #include <algorithm>
@@ -153,7 +155,7 @@ class Literal {
   std::size_t position_ = 0;
 };
 
-// Without its first letter, if that is a byte order. NumPy takes all but ">" for that of the machine, which is
+// Removes the first letter if it is a byte order. NumPy treats all but ">" as the order of the machine, which is
 // little-endian wherever Poise runs; it writes "<", and "|" for single bytes.
 std::string_view without_order(std::string_view descr) {
   return !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos ? descr.substr(1) : descr;
@@ -302,7 +304,7 @@ namespace {
 
 enum class Elements : std::uint8_t { plain, objects, unknown };
 
-// Of a type without fields: "<f4", "|O8". NumPy takes more words than those that it writes ("object", "f4,O").
+// Of a type without fields: "<f4", "|O8". NumPy accepts more words than it writes ("object", "f4,O").
 Elements elements_of_word(std::string_view word) {
   if (!word.empty() && std::string_view("<>|=").find(word[0]) != std::string_view::npos) word.remove_prefix(1);
   if (word.empty()) return Elements::unknown;

@@ -51,22 +51,22 @@ struct Header {
 // Leaves the reader at the elements. Throws invalid_file.
 Header read_header(ByteReader& reader);
 
-// Nothing for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
+// Returns std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
 std::optional<DType> dtype_of(const Header& header);
-// The reason, in a few words.
+// Returns the reason why Poise does not hold the type, in a few words.
 std::string why_no_number(const Header& header);
 
-// The tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their number does
-// not fit the shape. Requires: the header's dtype_of().
+// Returns the tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their
+// number does not fit the shape. Requires: the header's dtype_of().
 Tensor make_tensor(std::string name, const Header& header, BlobPtr data);
 
-// The header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does not
-// hold, naming the tensor and the `format`.
+// Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does
+// not hold, naming the tensor and the `format`.
 ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
 // Texts in NumPy's arrays; they become attributes.
 
-// One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. Nothing for
+// One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. std::nullopt for
 // other arrays, for more than a megabyte, and for invalid Unicode or a number of elements that does not fit the shape.
 std::optional<Value> texts_of(const Header& header, const Blob& data);
 

@@ -37,7 +37,7 @@ struct ArrayMember {
   std::uint64_t data = 0;  // bytes before its elements
 };
 
-// Includes the header, and usually more.
+// Inflates the beginning of a member: the header, and usually more.
 SourcePtr inflated_start(const ZipArchive& archive, const ZipMember& member) {
   constexpr std::uint64_t kUsual = 16 << 10;
   constexpr std::uint64_t kMost = (1 << 20) + 12;

@@ -1,3 +1,5 @@
+// Reads a NodeProto and its AttributeProtos: the tensors in them, and descriptions of inputs and outputs. Source:
+// onnx/onnx.proto of github.com/onnx/onnx.
 #include "formats/onnx/node.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +43,7 @@ std::uint64_t count_of(const TensorProto& proto, const Source& source) {
   return bytes / sizeof(float);
 }
 
-// The value of a constant that is not a tensor. Nothing if it has none.
+// Returns the value of a constant that is not a tensor. std::nullopt if it has none.
 std::optional<TensorProto> constant_of(Message attribute, const Source& source) {
   TensorProto proto;
   proto.at = attribute.start();

@@ -27,14 +27,14 @@ struct Node {
 // have the name of its output. Throws invalid_file.
 Node read_node(const Message& message, const Source& source);
 
-// What an ONNX model tells of its inputs, its outputs and itself, as values.
+// Converts an ONNX model's descriptions of its inputs, outputs and itself to values.
 
 class ValueReader {
  public:
   using Message = protobuf::Message;
 
-  // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; what is not a tensor has its kind as
-  // the type.
+  // A ValueInfoProto: {"name": "x", "type": "FLOAT", "shape": ["batch", 3, null]}; other values have their kind as the
+  // type.
   Value value_info(Message message);
   // A StringStringEntryProto.
   Attributes::Entry entry(Message message);

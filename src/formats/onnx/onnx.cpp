@@ -1,3 +1,10 @@
+// Reads an ONNX model, a ModelProto in protocol buffers. The fields read here:
+//
+//   ModelProto   1 to 6 ir_version to doc_string   7 graph   8 opset_import   14 metadata_props   25 functions
+//   GraphProto   1 node (repeated)   2 name   5 initializer (repeated)   10 doc_string   11 input   12 output
+//                15 sparse_initializer
+//
+// Source: onnx/onnx.proto of github.com/onnx/onnx (docs/formats/onnx.md).
 #include "formats/registry.hpp"
 
 #include <algorithm>
@@ -19,7 +26,7 @@ constexpr std::uint64_t kGraph = 7;  // of ModelProto
 // Entries in the order in which their keys come.
 class EntryList {
  public:
-  // False when there is one with the key: it stays.
+  // Returns false when there is one with the key: it stays.
   bool add(Attributes::Entry entry) {
     if (!keys_.insert(entry.first).second) return false;
     entries_.push_back(std::move(entry));
@@ -87,7 +94,7 @@ class Reader {
     model_.warnings.push_back({Severity::warning, std::move(what), source_->name(), at});
   }
 
-  // Nothing is lost of a function without tensors, as of nodes.
+  // A function without tensors loses nothing, as nodes do.
   void leave_out_function(Message function) {
     std::string name;
     bool has_tensors = false;
@@ -135,7 +142,7 @@ class Reader {
            source_->name(), first_body_});
   }
 
-  // Of nodes only the tensors of constants are read.
+  // Reads the tensors of a node if it is a constant.
   void add_node(const Message& message) {
     const Node node = read_node(message, *source_);
     if (bodies_ == 0 && !node.graphs.empty()) first_body_ = node.graphs.front();

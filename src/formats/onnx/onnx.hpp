@@ -5,7 +5,7 @@
 
 namespace poise::onnx {
 
-// Is this a ModelProto with a graph? Looks at the fields of the outermost message.
+// Returns true if this is a ModelProto with a graph. Looks at the fields of the outermost message.
 bool is_model(const Source& source);
 
 Model read(const Input& input, const ReadOptions& options);

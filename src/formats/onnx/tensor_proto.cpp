@@ -1,3 +1,10 @@
+// Reads a TensorProto:
+//
+//   1 dims   2 data_type   4 float_data   5 int32_data   6 string_data   7 int64_data   8 name   9 raw_data
+//   10 double_data   11 uint64_data   13 external_data ({"location", "offset", "length"})   14 data_location
+//
+// and a SparseTensorProto (1 values, 2 indices, 3 dims). The elements are in one of the data fields, packed or raw, or
+// in a file next to the model. Source: onnx/onnx.proto of github.com/onnx/onnx.
 #include "formats/onnx/tensor_proto.hpp"
 
 #include <algorithm>
@@ -23,7 +30,7 @@ namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
 
-// The bytes of runs of a source, one by one.
+// Walks the bytes of runs of a source, one by one.
 class Walk {
  public:
   Walk(const Source& source, const Places& places) : source_(&source), places_(&places) {}
@@ -32,7 +39,7 @@ class Walk {
   // Where the next byte is. Requires: !at_end().
   std::uint64_t place() const { return buffer_at_ + position_; }
   std::uint8_t next() { return std::to_integer<std::uint8_t>(buffer_[position_++]); }
-  // The next byte begins a run.
+  // Returns true if the next byte begins a run.
   bool at_begin() const { return position_ == 0 && buffer_begins_; }
 
  private:
@@ -294,7 +301,7 @@ BlobPtr elements_of(const TensorProto& proto, const ElementType& type, const Sou
   return make_memory_blob({}, source->name());
 }
 
-// A relative path of plain names; it may begin with "./".
+// Returns true for a relative path of plain names; it may begin with "./".
 bool is_inside(std::string_view path) {
   if (path.starts_with("./")) path.remove_prefix(2);
   for (std::size_t begin = 0; begin <= path.size();) {

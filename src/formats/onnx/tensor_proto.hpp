@@ -24,18 +24,18 @@ namespace poise::onnx {
 
 using Places = std::vector<protobuf::Message::Place>;
 
-// How many integers are in these runs of a source. Reads them. Throws invalid_file for a run that ends inside an
-// integer.
+// Returns how many integers are in these runs of a source. Reads them. Throws invalid_file for a run that ends inside
+// an integer.
 std::uint64_t count_integers(const Source& source, const Places& places);
 
-// What the elements are.
+// The type of the elements.
 struct Integers {
   unsigned bytes = 0;  // of one: 1, 2, 4 or 8
   bool is_signed = false;
 };
 
-// The integers one after the other, decoded as they are read. Reading throws invalid_file, naming the tensor, where one
-// does not fit. Requires: `count` is what count_integers() returns.
+// Returns the integers one after the other, decoded as they are read. Reading throws invalid_file, naming the tensor,
+// where one does not fit. Requires: `count` is what count_integers() returns.
 BlobPtr make_integer_list_blob(SourcePtr source, Places places, std::uint64_t count, Integers integers,
                                std::string tensor);
 
@@ -147,7 +147,7 @@ class ExternalFiles {
 // Requires: the type is not kText.
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files);
 
-// Of a tensor of texts: a text, or a list of them. Nothing where they are too many, or no UTF-8.
+// Of a tensor of texts: a text, or a list of them. std::nullopt if they are too many, or not UTF-8.
 std::optional<Value> texts_of(const TensorProto& proto, const Source& source);
 
 // A SparseTensorProto of onnx.proto, as a tensor of coordinates.

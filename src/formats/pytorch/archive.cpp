@@ -1,3 +1,5 @@
+// Reads a zip archive of torch.save(): a pickle of the objects, and a member for each storage. archive.hpp has the
+// layout. Source: torch/serialization.py of PyTorch, _load(), and caffe2/serialize/inline_container.h.
 #include "formats/pytorch/archive.hpp"
 
 #include <algorithm>
@@ -17,7 +19,7 @@
 namespace poise::pytorch {
 namespace {
 
-// A pickle is in memory as a whole.
+// Returns the limit of an inflated pickle, which is in memory as a whole.
 std::uint64_t most_inflated_pickle(std::uint64_t stored_bytes) { return (std::uint64_t{8} << 20) + 2 * stored_bytes; }
 
 class ArchiveStorages final : public Storages {
@@ -55,7 +57,7 @@ class ArchiveStorages final : public Storages {
   std::unordered_map<std::string_view, BlobPtr> blobs_;
 };
 
-// The pickle of the objects, in the folder of the first member, as PyTorch looks for it.
+// Returns the pickle of the objects, in the folder of the first member, as PyTorch looks for it.
 const ZipMember& pickle_of(const ZipArchive& archive) {
   const ZipMember* found = nullptr;
   for (const ZipMember& member : archive.members()) {
@@ -83,7 +85,7 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
   return order == "big";
 }
 
-// Warns of files that nothing in the checkpoint needs.
+// Warns about members that the checkpoint does not need.
 void tell_others(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages, Rest& rest) {
   const std::string folder = root + "data/";
   for (const ZipMember& member : archive.members()) {

@@ -1,3 +1,5 @@
+// Reads the objects in the pickle of a checkpoint: finds tensors by the keys that lead to them, and converts plain data
+// to attributes. checkpoint.hpp describes the names.
 #include "formats/pytorch/checkpoint.hpp"
 
 #include <algorithm>
@@ -68,7 +70,7 @@ class Objects {
 
   bool is_tensor(Id id) const { return tensors_.is_tensor(id); }
 
-  // Anywhere inside. Visits each object once.
+  // Returns true if there are tensors anywhere inside. Visits each object once.
   bool has_tensors(Id id, std::size_t depth) {
     enum : char { unknown, looking, no, yes };
     if (id >= tensors_below_.size()) tensors_below_.resize(std::max<std::size_t>(id + 1, tensors_below_.size() * 2));
@@ -340,8 +342,8 @@ constexpr std::array kScalars = std::to_array<Spelling<std::string_view>>({
 Values::Values(const pickle::Pickle& pickle, const std::string& path)
     : pickle_(pickle), path_(path), budget_(pickle.size()) {}
 
-// key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. Nothing for others, and
-// for lists that the pickle changes after the call.
+// key, value, ... of an argument: a dict, or a list of pairs as Python 2 stores an OrderedDict. std::nullopt for
+// others, and for lists that the pickle changes after the call.
 std::optional<std::vector<Id>> Values::argument_pairs(Id id, std::size_t place) const {
   const std::span<const Id> arguments = pickle_.items(pickle_.call(id).arguments);
   if (arguments.size() <= place) return std::vector<Id>();

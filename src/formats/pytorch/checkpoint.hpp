@@ -20,7 +20,7 @@
 
 namespace poise::pytorch {
 
-// What was read besides tensors.
+// The content besides the tensors.
 struct Rest {
   Attributes attributes;
   std::vector<Finding> findings;
@@ -47,14 +47,15 @@ class Values {
     pickle::Id key;
     pickle::Id value;
   };
-  // Of a dict, OrderedDict, defaultdict or Counter; nothing for other objects, and for those that are made in no way
-  // that is known here.
+  // Of a dict, OrderedDict, defaultdict or Counter; std::nullopt for other objects, and for those that are made in an
+  // unknown way.
   std::optional<std::vector<Pair>> mapping(pickle::Id id) const;
 
-  // What an object without a meaning here is, for people: "an object of a.Class"; nothing for others.
+  // Returns a description for people of an object that has no meaning here: "an object of a.Class"; std::nullopt for
+  // others.
   std::optional<std::string> inert_name(pickle::Id id) const;
 
-  // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. Nothing, with the reason, for
+  // Numbers, texts, lists, dicts, and sizes, types and scalars of PyTorch and NumPy. std::nullopt, with the reason, for
   // others. Throws invalid_file if they nest too deeply, unsupported if they take more memory than the pickle
   // justifies.
   std::optional<Value> convert(pickle::Id id, std::string& why);

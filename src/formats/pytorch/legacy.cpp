@@ -1,3 +1,5 @@
+// Reads a file of torch.save() from before version 1.6: five pickles, then the storages. pytorch.hpp has the layout.
+// Source: torch/serialization.py of PyTorch, _legacy_load().
 #include "formats/pytorch/pytorch.hpp"
 
 #include <algorithm>
@@ -28,7 +30,7 @@ class Front {
  public:
   explicit Front(const SourcePtr& source) : source_(source) {}
 
-  // The pickle at a place. Valid while this lives.
+  // Returns the pickle at a place. Valid while this lives.
   Pickle run(std::uint64_t at) {
     if (source_->mapped()) return pickle::run(source_->bytes().subspan(at), source_->name(), at);
     for (std::uint64_t length = 1 << 20;; length *= 4) {
@@ -103,7 +105,8 @@ class LegacyStorages final : public Storages {
     std::uint64_t bytes;
   };
 
-  // Other persistent objects are classes with their source code; nothing needs them.
+  // Returns true if the key names a storage. Other persistent objects are classes with their source code, which no
+  // tensor needs.
   static bool names_storage(const Pickle& objects, Id key) {
     return objects.kind(key) != Kind::tuple || objects.items(key).empty() ||
            objects.kind(objects.items(key)[0]) != Kind::text || objects.text(objects.items(key)[0]) != "module";
@@ -173,7 +176,7 @@ struct LegacyPickles {
   Pickle keys;
 };
 
-// torch.load() takes such a file for a tar archive, which is what its oldest files are.
+// torch.load() reads such a file as a tar archive, the form of its oldest files.
 constexpr std::string_view kIsTar =
     "pytorch: the first 512 bytes are the header of a tar archive, too: torch.load() runs other pickles than those at "
     "the beginning";

@@ -18,7 +18,7 @@ std::vector<std::string> losses(const Model& model, const WriteOptions& options)
 //                    a list of the storages' keys
 //   for each key     i64 count of elements, then their bytes
 
-// True if the first bytes of a file are those of the magic number, in a pickle of any protocol.
+// Returns true if the first bytes of a file are those of the magic number, in a pickle of any protocol.
 bool has_legacy_magic(std::string_view start);
 inline constexpr std::size_t kMagicWithin = 32;
 

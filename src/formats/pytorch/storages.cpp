@@ -1,3 +1,5 @@
+// Reads the persistent objects that name storages: ("storage", class, key, place, elements), and in old files a sixth
+// item, a view of another storage. Source: torch/serialization.py of PyTorch, persistent_load().
 #include "formats/pytorch/storages.hpp"
 
 #include <fmt/format.h>

@@ -27,7 +27,7 @@ StorageName storage_name(const pickle::Pickle& pickle, pickle::Id id, const std:
 
 struct Storages {
   virtual ~Storages() = default;
-  // All bytes of a storage. Throws invalid_file (without path) if it is missing, or has another size.
+  // Returns all bytes of a storage. Throws invalid_file (without path) if it is missing, or has another size.
   virtual BlobPtr find(const StorageName& name) = 0;
   // Numbers in them are big-endian.
   virtual bool big_endian() const { return false; }

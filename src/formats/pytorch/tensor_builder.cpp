@@ -1,3 +1,6 @@
+// Builds tensors from the calls in a pickle: the functions _rebuild_tensor_v2(storage, offset, size, stride, ...),
+// _rebuild_parameter(data, ...), _rebuild_sparse_tensor(layout, parts), _rebuild_qtensor(...) and others. Source:
+// torch/_utils.py of PyTorch.
 #include "formats/pytorch/tensor_builder.hpp"
 
 #include <algorithm>

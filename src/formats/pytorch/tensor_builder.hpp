@@ -21,7 +21,7 @@ class TensorBuilder {
   TensorBuilder(const pickle::Pickle& pickle, const std::string& path, Storages& storages)
       : pickle_(pickle), path_(path), storages_(storages) {}
 
-  // True if this object would be a tensor of any kind.
+  // Returns true if this object would be a tensor of any kind.
   bool is_tensor(pickle::Id id) const;
 
   // Dense tensors; sparse ones, as coordinates or compressed rows; quantized ones with one scale, or one for each index
@@ -65,7 +65,8 @@ class TensorBuilder {
   Tensor dense_part(std::string name, pickle::Id id);
   Tensor sparse(std::string name, const Making& making);
   Tensor quantized(std::string name, const Making& making);
-  // What codes mean: scale, zero point and, for several, their axis; and what unsigned codes add to a zero point.
+  // The meaning of codes: scale, zero point and, for several, their axis; and the number that unsigned codes add to a
+  // zero point.
   struct Quantizer {
     std::span<const pickle::Id> parameters;
     std::int64_t zero = 0;

@@ -105,7 +105,7 @@ class WrittenStorages {
   }
 
   std::size_t key(std::size_t tensor) const { return keys_[tensor]; }
-  // The first tensor of each storage.
+  // Returns the first tensor of each storage.
   const std::vector<const Tensor*>& first() const { return first_; }
   std::uint64_t bytes() const {
     std::uint64_t sum = 0;

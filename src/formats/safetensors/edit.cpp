@@ -61,7 +61,7 @@ MetadataPlace find_metadata(const std::string& header, const std::string& path) 
   return place;
 }
 
-// The new keys.
+// Returns the new keys.
 std::vector<std::string> apply(Attributes& metadata, const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
   std::set<std::string_view> seen;

@@ -1,4 +1,5 @@
-// Reads the header, and checks that tensors fill the rest.
+// Reads a safetensors file: the JSON header, and checks that the tensors fill the rest exactly. safetensors.hpp has the
+// layout. Source: README.md of github.com/huggingface/safetensors, "Format", and its tensor.rs for the rest.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -90,7 +91,7 @@ class Entries {
       for (const Entry& entry : block) visit(entry);
     }
   }
-  // The same, and removes them.
+  // As for_each(), and removes the entries.
   template <typename Take>
   void take_each(const Take& take) {
     for (auto& block : blocks_) {

@@ -51,7 +51,8 @@ class SafetensorsFile {
   std::uint64_t tensor_bytes_ = 0;
 };
 
-// What such files lose of a model's tensors, and of attributes that are written as their metadata; one sentence each.
+// Lists the losses of such files: of a model's tensors, and of attributes that are written as their metadata; one
+// sentence each.
 std::vector<std::string> safetensors_losses(const Model& model, const Attributes& attributes);
 
 }  // namespace poise
@@ -71,7 +72,8 @@ struct ElementType {
   unsigned bits() const { return is_known() ? info(dtype).bits : own_bits; }
 };
 
-// The library does not say in which order three bytes hold four elements of six bits: these are carried.
+// The library does not specify the order in which three bytes hold four elements of six bits: such tensors are only
+// carried.
 inline constexpr std::array kElementTypes = std::to_array<ElementType>({
     {"F64", DType::f64},
     {"F32", DType::f32},
@@ -118,17 +120,17 @@ inline const ElementType* type_of(DType dtype) {
 // The tensors fill the rest exactly: no holes, no overlaps, nothing after the last one.
 
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of its own reader
-inline constexpr std::uint64_t kSizeBytes = 8;                 // of the header's length
+inline constexpr std::uint64_t kSizeBytes = 8;                 // the bytes of N, the header's length
 inline constexpr std::uint64_t kAlignment = 8;                 // of the data: that of the widest elements
 inline constexpr std::string_view kMetadata = "__metadata__";
 
-// The library reads white space before the object, with which writers align it.
+// Writers put white space before the object to align it, which the library accepts.
 inline constexpr std::string_view kWhiteSpace = " \t\n\r";
 
 // With elements smaller than a byte, the last byte must be full.
 inline bool fills_whole_bytes(unsigned bits, std::uint64_t elements) { return elements % 8 * bits % 8 == 0; }
 
-// The bytes of elements that fill whole bytes; nothing on overflow.
+// Returns the bytes of elements that fill whole bytes; nothing on overflow.
 inline std::optional<std::uint64_t> bytes_of(unsigned bits, std::uint64_t elements) {
   const auto whole = checked_mul(elements / 8, bits);
   return whole ? checked_add(*whole, (elements % 8 * bits + 7) / 8) : std::nullopt;

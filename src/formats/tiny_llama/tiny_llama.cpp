@@ -1,3 +1,4 @@
+// Reads and writes Tiny Llama weight files. tiny_llama.hpp has the layout. Source: docs/formats/tiny-llama.md.
 #include "formats/registry.hpp"
 
 #include <array>

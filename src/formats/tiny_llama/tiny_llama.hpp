@@ -25,7 +25,7 @@ inline constexpr std::uint64_t kHeaderBytes = 36;
 // Bytes before an array's values.
 inline std::uint64_t dimension_bytes(const Shape& shape) { return shape.size() * sizeof(std::uint64_t); }
 
-// The exact size of the file; nothing if it does not fit 64 bits. Requires: a checked configuration.
+// Returns the exact size of the file; std::nullopt if it does not fit 64 bits. Requires: a checked configuration.
 std::optional<std::uint64_t> file_size(const Config& config);
 
 // Reads a Tiny Llama weight file.

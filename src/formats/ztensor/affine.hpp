@@ -16,8 +16,8 @@ inline constexpr std::string_view kAffineLayout = "poise.affine/1";
 // take a pass over the data.
 Tensor to_stored_affine(const Tensor& tensor);
 
-// The tensor with a scale of the largest encoded size instead of its own, which may take a pass over the elements.
-// Other tensors are returned unchanged.
+// Returns the tensor with a scale of the largest encoded size instead of its own, which may take a pass over the
+// elements. Other tensors are returned unchanged.
 Tensor with_longest_scale(Tensor tensor);
 
 // Converts a tensor with the attribute back; leaves others alone. Throws invalid_file (without path) when the

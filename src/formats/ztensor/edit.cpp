@@ -94,7 +94,7 @@ Value value_for(const std::string& key, const Value& given, bool is_list) {
                      shortened(*text, kMostShown)));
 }
 
-// The new keys. `lists`: the keys whose values are lists.
+// Returns the new keys. `lists`: the keys whose values are lists.
 std::vector<std::string> apply(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
                                const AttributeChanges& changes) {
   if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
@@ -122,7 +122,7 @@ struct EditedManifest {
   std::vector<std::string> added;
 };
 
-// The manifest in `range` with new attributes.
+// Returns the manifest in `range` with new attributes.
 EditedManifest edited_manifest(const Input& input, const ManifestRange& range, cbor::Rules rules,
                                const AttributeChanges& changes) {
   const auto order = rules == cbor::Rules::deterministic ? cbor::KeyOrder::by_encoding : cbor::KeyOrder::by_text;

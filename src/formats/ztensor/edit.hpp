@@ -18,11 +18,11 @@ std::unique_ptr<PreparedEdit> edit_version_2(const Input& input, const Attribute
 
 // The root attributes of a zTensor file, key by key.
 
-// The keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws what reading them
-// throws.
+// Returns the keys of the manifest in `range`, with CBOR's types: "text", "integer", "array[3]". Throws what reading
+// them throws.
 std::vector<MetadataKey> list_keys(const Source& source, const ManifestRange& range, cbor::Rules rules);
 
-// The checks of verify for zTensor files besides the tensors: bytes that belong to nothing, and unknown features.
+// Audits zTensor files besides their tensors: finds bytes that no part uses, and unknown features.
 
 std::vector<Finding> audit_version_1(const Input& input, const Model& model);
 std::vector<Finding> audit_version_2(const Input& input, const Model& model);

@@ -1,4 +1,4 @@
-// Objects: what a file of any version of zTensor stores of one tensor.
+// Objects: the description of one tensor that a zTensor file of any version stores.
 #pragma once
 
 #include <array>
@@ -56,10 +56,10 @@ Shape parse_shape(cbor::Cursor& in);
 // Text that names a type, a layout, an encoding or a digest: short, since it may be kept for every part.
 std::string_view parse_type_name(cbor::Cursor& in);
 
-// A digest of no bytes, of the usual length; empty for DigestAlgorithm::none.
+// Returns a digest of no bytes, of the usual length; empty for DigestAlgorithm::none.
 std::string digest_of_nothing(DigestAlgorithm algorithm);
 
-// The cost of a manifest with these attributes in its reader's budget. Tensors are StoredTensor or Tensor.
+// Returns the cost of a manifest with these attributes in its reader's budget. Tensors are StoredTensor or Tensor.
 template <typename Tensors>
 std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors) {
   std::uint64_t cost = reading_cost(attributes);
@@ -68,10 +68,10 @@ std::uint64_t manifest_cost(const Attributes& attributes, const Tensors& tensors
   return cost;
 }
 
-// The part of an extent. Requires: the tensor has it.
+// Returns the part of an extent. Requires: the tensor has it.
 const Part& part_at(const Tensor& tensor, const Extent& extent);
 
-// A tensor's name, cut if it is too long for a message.
+// Returns a tensor's name, cut if it is too long for a message.
 std::string short_name(std::string_view name);
 
 // ManifestBytes: the bytes of a manifest in memory, borrowed from a mapped file or copied.
@@ -99,7 +99,7 @@ class ManifestBytes {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // Everything before a position has been read: its mapped pages may leave memory, and can still be read.
+  // Releases the mapped pages before a position, which has been read. They can still be read.
   void done_before(std::uint64_t position) {
     if (!source_.mapped() || position - done_ < kPieceBytes) return;
     source_.done_with(done_, position - done_);
@@ -214,7 +214,7 @@ inline constexpr std::array kSpellings2 = {
     Spelling<StorageType>{DType::boolean, StorageType{"u8", "bool"}},
 };
 
-// The type of `storage` with that logical type.
+// Returns the type of `storage` with that logical type.
 inline std::optional<DType> dtype_from_storage(std::string_view storage, std::string_view logical) {
   return dtype_spelled(kSpellings2, StorageType{storage, logical});
 }

@@ -52,10 +52,10 @@ void from_stored1(Tensor& tensor, std::string_view layout, Sizes1 sizes);
 // Where a file's manifest begins, which is where its blobs end. Throws invalid_file if there is none.
 std::uint64_t manifest_begin1(const Source& source);
 
-// The manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
+// Returns the manifest of a 1.1 or 1.2 file. Throws invalid_file; unsupported for older files.
 ManifestRange find_manifest1(const Source& source);
 
-// The same for 0.1, which calls its manifest index.
+// Returns the manifest of a 0.1 file, which calls it index.
 ManifestRange find_index0(const Source& source);
 
 // A 0.1 file's objects. Requires: the source begins with kMagic0.

@@ -278,7 +278,7 @@ bool sniff(const Input& input) {
   return magic == kMagic1 || magic == kMagic0;
 }
 
-// True if the footer of 1.x is there.
+// Returns true if the footer of 1.x is there.
 bool ends_alike(const Input& input) {
   const std::uint64_t size = input.source->size();
   if (size < 2 * kMagicBytes) return false;

@@ -178,7 +178,7 @@ class ModelBuilder1::Impl {
     }
   }
 
-  // The decoded bytes of a component, if the shape alone implies them.
+  // Returns the decoded bytes of a component, if the shape alone implies them.
   std::optional<std::uint64_t> exact_size(const Tensor& tensor, const Component& component) const {
     if (component.dtype == DType::unknown) return std::nullopt;
     if (kind_ == Layout::dense && component.role == "data") return packed_bytes(component.dtype, elements_);
@@ -250,7 +250,7 @@ class ModelBuilder1::Impl {
   // it shares.
   std::vector<std::uint64_t> beginnings_;
   TensorFaults faults_{model_};
-  // Of the current tensor:
+  // These belong to the current tensor.
   std::string_view layout_;
   Layout kind_ = Layout::dense;
   std::uint64_t elements_ = 0;

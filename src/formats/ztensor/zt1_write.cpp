@@ -40,7 +40,7 @@ std::string_view spelling(const Tensor& tensor, const Part& part) {
   refuse_tensor("zTensor 1.1", tensor);
 }
 
-// What the manifest says of a part.
+// The manifest's description of a part.
 struct StoredComponent {
   std::string role;
   std::string dtype;
@@ -77,7 +77,7 @@ class ComponentWriter {
     return component;
   }
 
-  // The digests' texts in the order in which the parts were written.
+  // Returns the digests' texts in the order in which the parts were written.
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:

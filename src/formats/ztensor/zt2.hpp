@@ -59,10 +59,10 @@ ManifestRange find_manifest2(const Source& source);
 // Throws invalid_file naming the key and its offset for a manifest that breaks a rule.
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener = nullptr);
 
-// The algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
+// Returns the algorithm of a part's or shard's digest. Version 2 defines xxh3 and sha256; others are `unknown`.
 DigestAlgorithm digest_algorithm2(std::string_view text);
 
-// The file of a shard: "model-00001.zt" next to "model.zt".
+// Returns the file of a shard: "model-00001.zt" next to "model.zt".
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard);
 
 // Checks the rules of version 2's layouts for a tensor of known sizes and types; accepts unknown layouts and logical
@@ -96,10 +96,10 @@ void from_stored2(Tensor& tensor, std::string_view layout);
 // Version 2's role of a part of a tensor.
 std::string_view stored_role2(const Tensor& tensor, const Part& part);
 
-// The digest that identifies the content of a model in any file: of the deterministic CBOR value ["zt.content/1",
-// {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Uses the parts' digests of the file, or
-// xxh3 for parts without one; the result is sha256 if all of those are, else xxh3. Throws unsupported when version 2
-// cannot hold the model, and what reading the parts throws.
+// Returns the digest that identifies the content of a model in any file: of the deterministic CBOR value
+// ["zt.content/1", {name: {shape, layout, attributes?, parts: {role: {dtype, type?, digest}}}}]. Uses the parts'
+// digests of the file, or xxh3 for parts without one; the result is sha256 if all of those are, else xxh3. Throws
+// unsupported when version 2 cannot hold the model, and what reading the parts throws.
 std::string content_digest2(const Model& model);
 
 void write_zt2(const Model& model, Output& output, const WriteOptions& options);
@@ -145,7 +145,7 @@ WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage
 
 // The manifest and footers of a zTensor 2 file that is being written.
 
-// After the blobs. Throws unsupported for a manifest that readers refuse.
+// Writes the manifest and the footer after the blobs. Throws unsupported for a manifest that readers refuse.
 void write_manifest(Sink& sink, std::uint64_t alignment, const Attributes& attributes,
                     const std::vector<StoredTensor>& tensors, const WrittenBlobs& blobs);
 

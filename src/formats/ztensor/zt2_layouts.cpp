@@ -168,7 +168,7 @@ struct Identifier {
 constexpr std::array kIdentifiers = {Identifier{&layouts::sparse_csr, kCsr}, Identifier{&layouts::sparse_coo, kCoo},
                                      Identifier{&layouts::groups, kQuantGroup}};
 
-// Null for names of blocks, of affine codes, and of unknown layouts.
+// Returns null for names of blocks, of affine codes, and of unknown layouts.
 const LayoutType* layout_with_id(std::string_view id) {
   const auto* const renamed = std::ranges::find(kIdentifiers, id, &Identifier::id);
   if (renamed != kIdentifiers.end()) return renamed->type;

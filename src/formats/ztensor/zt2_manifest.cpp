@@ -64,7 +64,7 @@ std::string hex_of(std::string_view bytes) {
   return text;
 }
 
-// The hexadecimal XXH3-64 of a manifest; its mapped pages may leave memory.
+// Returns the hexadecimal XXH3-64 of a manifest; its mapped pages may leave memory.
 std::string hash_of(const Source& source, const ManifestRange& range) {
   constexpr std::size_t kPiece = 256 << 10;
   ManifestBytes manifest(source, range);

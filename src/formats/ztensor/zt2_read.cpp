@@ -54,7 +54,7 @@ class Heaps {
     for_each([&](Heap& heap) { heap.rank = rank++; });
   }
 
-  // Null if the table lacks the name.
+  // Returns null if the table lacks the name.
   Heap* find(std::string_view shard) {
     const auto found = heaps_.find(shard);
     return found == heaps_.end() ? nullptr : &found->second;

@@ -64,15 +64,15 @@ void require_holdable(const StoredTensor& tensor) {
   require_attributes(tensor.attributes);
 }
 
-// The sparse profiles are stricter than other formats: columns in order, no repeated cell. What breaks the rules of the
-// format that it was read from is refused, not sorted.
+// The sparse profiles are stricter than other formats: columns in order, no repeated cell. A tensor that breaks the
+// rules of its original format is refused, not sorted.
 StoredTensor stored_tensor(const Tensor& tensor) {
   if (tensor.layout == Layout::sparse_csr) return to_stored2(with_ascending_columns(tensor));
   if (tensor.layout == Layout::sparse_coo) validate_sparse(tensor, sparse_rules(tensor));
   return to_stored2(tensor);
 }
 
-// The model's tensors by name, converted by `store`.
+// Returns the model's tensors by name, converted by `store`.
 template <typename Store>
 std::vector<StoredTensor> stored_tensors(const Model& model, Store&& store) {
   std::vector<StoredTensor> tensors;

@@ -35,7 +35,7 @@ class ShardWriter {
     write_magic(output_.main());
   }
 
-  // The sink for the next blob, which will take that many bytes or, compressed, fewer.
+  // Returns the sink for the next blob, which will take that many bytes or, compressed, fewer.
   Sink& sink_for(std::uint64_t bytes, std::uint64_t alignment) {
     if (!shard_size_) return output_.main();
     if (hashing_) {
@@ -46,7 +46,7 @@ class ShardWriter {
     return *hashing_;
   }
 
-  // The name of the current shard; empty for the main file.
+  // Returns the name of the current shard; empty for the main file.
   std::string shard() const { return hashing_ ? shards_.back().name : std::string(); }
 
   std::vector<Shard> finish() {
@@ -145,7 +145,7 @@ class BlobWriter {
 
   void skip(const std::string& name, const Blob& blob) { meter_.advance(blob.size(), name); }
 
-  // The texts of the digests by number, empty for none.
+  // Returns the texts of the digests by number, empty for none.
   std::vector<std::string> finish() { return digests_.finish(); }
 
  private:

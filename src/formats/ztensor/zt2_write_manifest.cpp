@@ -146,7 +146,7 @@ std::string computed_digest(const Blob& blob) {
   return digest_text(DigestAlgorithm::xxh3, hasher->finish());
 }
 
-// The file's digest of the decoded bytes of a part that is written as it was read.
+// Returns the file's digest of the decoded bytes of a part that is written as it was read.
 std::optional<Digest> known_digest(const StoredPart& part) {
   const bool known = part.digest && !part.digest->over_stored && part.digest->algorithm != DigestAlgorithm::none;
   return known ? part.digest : std::nullopt;

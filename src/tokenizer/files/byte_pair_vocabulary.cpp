@@ -1,3 +1,4 @@
+// Reads Tiny Llama's vocab.txt and merges.txt; files.hpp has the forms. Source: docs/formats/tiny-llama.md.
 #include "tokenizer/files/files.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class Lines {
 
   std::size_t count() const { return static_cast<std::size_t>(std::ranges::count(text_, '\n')) + 1; }
 
-  // The next line that is not empty, without its end; false at the end.
+  // Returns the next line that is not empty, without its end; false at the end.
   bool next(std::string_view& line) {
     while (end_ < text_.size()) {
       begin_ = end_;

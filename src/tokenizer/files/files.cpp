@@ -60,7 +60,7 @@ class Files {
     return text_of(*source);
   }
 
-  // Empty if the file is missing.
+  // Returns empty if the file is missing.
   JsonFile object(std::string_view name) const {
     const std::string path = (directory_ / name).string();
     if (!has(name)) return {path};
@@ -69,8 +69,8 @@ class Files {
     return {path, std::move(value).take<Attributes>()};
   }
 
-  // The tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has no
-  // rows.
+  // Returns the tokens that the files next to a vocabulary of `size` tokens list, without those for which the model has
+  // no rows.
   Value::Array listed(const JsonFile& config, const std::vector<std::string>& special, std::size_t size) {
     Value::Array tokens = listed_tokens(config, object("added_tokens.json"), special);
     const auto has_row = [&](const Value& token) { return listed_id(token) < std::max<std::uint64_t>(rows_, size); };
@@ -212,7 +212,7 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
     {"vocab.json", "vocab.json", vocab_and_merges},
 });
 
-// How many tokens the model of the directory has, by its config.json, if that has vocab_size.
+// Returns how many tokens the model of the directory has, by its config.json, if that has vocab_size.
 std::optional<std::size_t> rows_of_model(const Files& files) {
   const JsonFile config = files.object("config.json");
   const auto number = [](const Attributes& object) {
@@ -264,8 +264,8 @@ std::vector<std::string> tokenizer_file_names() {
 
 namespace {
 
-// True for a tokenizer.model that is a list of OpenAI's tiktoken, as Llama 3 has it: "IQ== 0" a line, a token in base64
-// and its rank.
+// Returns true for a tokenizer.model that is a list of OpenAI's tiktoken, as Llama 3 has it: "IQ== 0" a line, a token
+// in base64 and its rank.
 bool is_tiktoken(const Source& source) {
   constexpr std::uint64_t kMostBytes = 1024;
   const std::string start = read_text(source, std::min(source.size(), kMostBytes));
@@ -280,7 +280,7 @@ bool is_tiktoken(const Source& source) {
 std::optional<DirectoryVocabulary> read_first_row(Files files) {
   const auto* row = std::ranges::find_if(kFileKinds, [&](const FileKind& of) {
     if (!files.has(of.name)) return false;
-    // A tokenizer.json next to it says the same and more.
+    // A tokenizer.json next to it has the same tokens and more settings.
     return of.read != sentencepiece || !files.has("tokenizer.json") || !is_tiktoken(*files.open(of.name));
   });
   if (row == kFileKinds.end()) return std::nullopt;

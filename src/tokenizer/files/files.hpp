@@ -1,5 +1,5 @@
 // Tokenizer files of a directory, found by their names: a row for each kind in files.cpp. If there are several, the
-// first row counts.
+// first row is used.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ inline constexpr std::array<std::string_view, 11> kTokenizerFiles = {
 // Names of templates in its folder additional_chat_templates: "additional_chat_templates/rag.jinja". Sorted.
 std::vector<std::string> additional_templates(const Container& directory);
 
-// The names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
+// Returns the names that the rows begin with: "tokenizer.model", "tokenizer.json", ...
 std::vector<std::string> tokenizer_file_names();
 
 struct DirectoryVocabulary {
@@ -38,8 +38,8 @@ struct DirectoryVocabulary {
   std::vector<std::string> left_out = {};  // texts of listed tokens for which the model has no rows
 };
 
-// Nothing if the directory has none of them. `rows`: how many tokens the model has; drops tokens listed outside the
-// vocabulary with ids from there on. Throws what opening and reading the files throws.
+// Returns std::nullopt if the directory has none of them. `rows`: how many tokens the model has; drops tokens listed
+// outside the vocabulary with ids from there on. Throws what opening and reading the files throws.
 std::optional<DirectoryVocabulary> read_tokenizer_files(const Container& directory, const OpenFile& open,
                                                         std::uint64_t rows);
 
@@ -56,7 +56,7 @@ struct TokenizerClass {
   std::string_view bos;         // if no file names one; "": none
 };
 
-// Null for a class without a row.
+// Returns null for a class without a row.
 const TokenizerClass* find_tokenizer_class(std::string_view name);
 
 // Mistral's tekken.json as a Vocabulary.

@@ -1,3 +1,5 @@
+// Reads Mistral's tekken.json; files.hpp has the form. Source: src/mistral_common/tokens/tokenizers/tekken.py of
+// github.com/mistralai/mistral-common.
 #include "tokenizer/files/files.hpp"
 
 #include <algorithm>

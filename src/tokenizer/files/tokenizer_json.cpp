@@ -1,3 +1,5 @@
+// Reads Hugging Face's tokenizer.json, and vocab.json with merges.txt; files.hpp has the forms. Source: tokenizers/src
+// of github.com/huggingface/tokenizers.
 #include "tokenizer/files/files.hpp"
 
 #include <algorithm>
@@ -165,7 +167,8 @@ class TokenizerJsonReader {
       fail("model.merges: expected a list", value.position());
   }
 
-  // The bytes of the file from a value on, which bound the lists that follow it. Untouched memory costs nothing.
+  // Returns the bytes of the file from a value on, which bound the lists that follow it. Untouched memory costs
+  // nothing.
   std::size_t bytes_left(const JsonValue& value) const {
     return text_->text().size() - static_cast<std::size_t>(value.position());
   }
@@ -246,7 +249,7 @@ class TokenizerJsonReader {
     merges.emplace_back(*left, *right);
   }
 
-  // Old files do not say which model theirs is.
+  // Old files do not have the model's type.
   void settle_type() {
     const Value* type = model_.find("type");
     if (type != nullptr && type->get_if<std::nullptr_t>() == nullptr) return;

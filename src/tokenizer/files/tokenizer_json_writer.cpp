@@ -243,7 +243,7 @@ constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_token", &Vo
 constexpr std::array kFlags =
     std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
 
-// The file for a vocabulary that was read without one.
+// Returns the file for a vocabulary that was read without one.
 Attributes made_config(const Vocabulary& vocabulary) {
   const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
   Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
@@ -294,7 +294,7 @@ class KeptConfig {
  private:
   bool is_sentencepiece() const { return vocabulary_.kind != VocabularyKind::pipeline; }
 
-  // True when a reader of the file would find the vocabulary's value.
+  // Returns true when a reader of the file would find the vocabulary's value.
   bool is_true(const std::string& key, const Value& value) const {
     for (const NamedToken& token : kNamedTokens) {
       if (key != token.key) continue;
@@ -308,7 +308,7 @@ class KeptConfig {
     return key != kAddedDecoder || lists_added_tokens(value);
   }
 
-  // True when a reader without the file would miss the vocabulary's value.
+  // Returns true when a reader without the file would miss the vocabulary's value.
   bool is_needed(const std::string& key, const Value& value) const {
     for (const auto& [name, usual] : kFlags) {
       if (key == name) return is_sentencepiece() && flag(&value, usual) != usual;
@@ -319,7 +319,7 @@ class KeptConfig {
     return key == "chat_template" || (key == kAddedDecoder && is_sentencepiece());
   }
 
-  // True when other files identify the token.
+  // Returns true when other files identify the token.
   bool is_stored_elsewhere(const NamedToken& token) const {
     const std::int32_t id = vocabulary_.*token.id;
     if (id < 0) return true;

@@ -21,7 +21,7 @@ Attributes tokenizer_config_of(const Vocabulary& vocabulary);
 // Clears Vocabulary::tokenizer_config if the file written without it has the same content.
 void drop_usual_config(Vocabulary& vocabulary);
 
-// The part of Vocabulary::tokenizer_config that neither the vocabulary's tokens nor the file written without it
+// Returns the part of Vocabulary::tokenizer_config that neither the vocabulary's tokens nor the file written without it
 // contain.
 Attributes config_beside_tokens(const Vocabulary& vocabulary);
 

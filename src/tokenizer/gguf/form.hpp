@@ -25,7 +25,7 @@ struct GgufForm {
 GgufForm gguf_form(const Vocabulary& vocabulary, const std::string& general_name = {});
 
 // Converts a vocabulary of tokenizer.json with the form "llama" to SentencePiece's BPE, for formats of tokens and
-// scores: without added tokens and special tokens around a text. Nothing for all others.
+// scores: without added tokens and special tokens around a text. std::nullopt for all others.
 std::optional<Vocabulary> sentencepiece_form(const Vocabulary& vocabulary);
 
 }  // namespace poise
@@ -74,10 +74,10 @@ std::string form_word_piece(Forming& of);
 std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts);
 
-// The steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
+// Returns the steps, in order, of a part of tokenizer.json, which may be a Sequence with the list `list`.
 std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::string_view list);
 
-// The text of a step's pattern of this kind ("String", "Regex"); nothing for another kind.
+// Returns the text of a step's pattern of this kind ("String", "Regex"); std::nullopt for another kind.
 std::optional<std::string> pattern_of(const Fields& step, std::string_view kind);
 
 // Steps of a decoder for check_decoder(): the type, and the fields that change texts.
@@ -96,7 +96,7 @@ namespace poise {
 // itself names empty tokens: they stay.
 std::vector<std::size_t> name_repeated_tokens(std::vector<std::string>& tokens);
 
-// The sentence about them. Requires: `ids` is not empty.
+// Returns the sentence about them. Requires: `ids` is not empty.
 std::string describe_repeated_tokens(const std::vector<std::size_t>& ids);
 
 }  // namespace poise

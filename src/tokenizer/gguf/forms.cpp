@@ -169,7 +169,7 @@ std::string spelled(std::string_view expression) {
   return text;
 }
 
-// The expressions that the steps cut by; nothing if no row has such a step.
+// Returns the expressions that the steps cut by; std::nullopt if no row has such a step.
 std::optional<std::vector<std::string>> expressions_of(const std::vector<Fields>& cuts) {
   const std::string gpt2(find_gguf_pre_tokenizer(kGpt2Row)->expressions.front());
   std::vector<std::string> expressions;

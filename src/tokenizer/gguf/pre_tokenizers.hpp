@@ -15,10 +15,10 @@ struct GgufPreTokenizer {
   bool byte_level = true;   // else U+2581 for spaces, and bytes as <0x00>
 };
 
-// All rows. Of several equivalent ones, the first has the name to write.
+// Returns all rows. The first of several equivalent rows has the name to write.
 std::span<const GgufPreTokenizer> gguf_pre_tokenizers();
 
-// Null for unknown names.
+// Returns null for unknown names.
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
 
 }  // namespace poise

@@ -39,7 +39,7 @@ const std::string* text_in(const Attributes& map, std::string_view key) {
 
 Attributes named(std::string_view name, const Value& text) { return {{"name", name}, {"template", text}}; }
 
-// The template in the keys: a text or a list.
+// Returns the template in the keys: a text or a list.
 Value template_in(const Attributes& keys) {
   const Value* usual = keys.find(kGgufChatTemplate);
   Value::Array list;
@@ -52,7 +52,7 @@ Value template_in(const Attributes& keys) {
   return usual == nullptr ? Value() : *usual;
 }
 
-// The keys that hold templates.
+// Returns the keys that hold templates.
 Attributes template_keys(std::span<const Attributes::Entry> metadata) {
   Attributes keys;
   for (const auto& [key, value] : metadata) {
@@ -63,7 +63,7 @@ Attributes template_keys(std::span<const Attributes::Entry> metadata) {
   return keys;
 }
 
-// The JSON object in the text of a key; empty if missing.
+// Returns the JSON object in the text of a key; empty if missing.
 Attributes object_in(std::span<const Attributes::Entry> metadata, std::string_view key, const std::string& path) {
   const auto found = std::ranges::find(metadata, key, &Attributes::Entry::first);
   const auto* json = found == metadata.end() ? nullptr : found->second.get_if<std::string>();

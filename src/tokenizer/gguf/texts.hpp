@@ -19,11 +19,11 @@ inline constexpr std::string_view kGgufTokenizerFiles = "poise.tokenizer_files";
 // names, with "_" for everything but letters and digits, and the array of these names.
 Attributes gguf_chat_template(const Value& chat_template);
 
-// The text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if gguf_chat_template()
-// loses some of it. Empty: nothing.
+// Returns the text of kGgufTokenizerConfig: the keys of tokenizer_config.json, and the chat template if
+// gguf_chat_template() loses some of it. Empty if there is none.
 std::string gguf_tokenizer_config(const Value& chat_template, const Attributes& tokenizer_config);
 
-// The text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
+// Returns the text of kGgufTokenizerFiles: Vocabulary::files as JSON. Empty if there are none.
 std::string gguf_tokenizer_files(const Attributes& files);
 
 // The inverse.
@@ -36,7 +36,7 @@ struct GgufTexts {
 // files with other names.
 GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path);
 
-// True for the keys that gguf_texts() reads.
+// Returns true for the keys that gguf_texts() reads.
 bool is_gguf_text_key(std::string_view key);
 
 }  // namespace poise

@@ -40,31 +40,32 @@ struct GgufTokenizer {
   Attributes files = {};             // Vocabulary::files
 };
 
-// The facts in a model's attributes, which hold a GGUF file's metadata if it makes no vocabulary. Nothing without them.
-// Throws invalid_file for wrong types.
+// Returns the facts in a model's attributes, which hold a GGUF file's metadata if it makes no vocabulary. std::nullopt
+// without them. Throws invalid_file for wrong types.
 std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
-// True for attributes that gguf_tokenizer() reads, and for the longest sequence, which files of Poise store with them.
+// Returns true for attributes that gguf_tokenizer() reads, and for the longest sequence, which files of Poise store
+// with them.
 bool is_gguf_tokenizer_key(std::string_view key);
 
-// The ids of special tokens that llama.cpp takes for a vocabulary of that algorithm ("llama", ...) and pre-tokenizer
-// whose file names none. -1: none.
+// Returns the ids of special tokens that llama.cpp takes for a vocabulary of that algorithm ("llama", ...) and
+// pre-tokenizer whose file names none. -1: none.
 SpecialIds find_default_gguf_ids(std::string_view model, std::string_view pre);
 
-// True when llama.cpp finds the texts of such tokens anywhere in a prompt: control, user-defined and unknown tokens. No
-// type counts as normal.
+// Returns true when llama.cpp finds the texts of such tokens anywhere in a prompt: control, user-defined and unknown
+// tokens. A token without a type is normal.
 bool gguf_finds(std::optional<TokenType> type);
 
-// True when such a token consumes the white space to its right. GGUF does not store it; `general_name` decides: most of
-// Phi-3's tokens do.
+// Returns true when such a token consumes the white space to its right. GGUF does not store it; `general_name` decides:
+// most of Phi-3's tokens do.
 bool gguf_takes_space(std::string_view text, const std::string& general_name);
 
-// The tokens of a vocabulary for which gguf_finds() is true, as tokenizer.json lists "added_tokens". `general_name`:
-// see above.
+// Returns the tokens of a vocabulary for which gguf_finds() is true, as tokenizer.json lists "added_tokens".
+// `general_name`: see above.
 Value::Array gguf_added_tokens(const Vocabulary& vocabulary, const std::string& general_name);
 
-// The vocabulary of a model: its own, or what its attributes describe. Nothing without either.
+// Returns the vocabulary of a model: its own, or what its attributes describe. std::nullopt without either.
 std::optional<Vocabulary> vocabulary_of(const Model& model);
 
 // Throws unsupported for an unknown algorithm or pre-tokenizer, naming it; invalid_file for lists of different lengths,

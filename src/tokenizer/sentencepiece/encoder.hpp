@@ -56,7 +56,7 @@ class SentencePieceEncoder : public SentencePieceScheme {
   // Cuts a normalized, non-empty text.
   virtual void cut(std::string_view normalized, Output& output) const = 0;
 
-  // The tokens of texts: normal, unused and user-defined ones.
+  // Returns the tokens of texts: normal, unused and user-defined ones.
   const TokenIndex& pieces() const { return pieces_; }
   static bool is_piece(TokenType type) {
     return type == TokenType::normal || type == TokenType::unused || type == TokenType::user_defined;

@@ -1,3 +1,5 @@
+// Reads and writes tokenizer.model, a protocol buffer message; model.hpp lists the fields. Source:
+// src/sentencepiece_model.proto of github.com/google/sentencepiece.
 #include "tokenizer/sentencepiece/model.hpp"
 
 #include <algorithm>

@@ -28,8 +28,8 @@ namespace poise {
 // empty or repeated piece, missing byte pieces); unsupported for word and character models.
 Vocabulary read_sentencepiece(const Source& source);
 
-// The file of a vocabulary. Its normalizer is identity, whatever the vocabulary has; SentencePiece rejects the file
-// where read_sentencepiece() does. Requires: a kind of SentencePiece.
+// Returns the file of a vocabulary. Its normalizer is identity, whatever the vocabulary has; SentencePiece rejects the
+// file where read_sentencepiece() does. Requires: a kind of SentencePiece.
 std::string write_sentencepiece(const Vocabulary& vocabulary);
 
 }  // namespace poise

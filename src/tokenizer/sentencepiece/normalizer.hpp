@@ -49,7 +49,7 @@ void prepend_to_first(Vocabulary& vocabulary);  // "prepend_scheme"
 // Requires: a charsmap that is not empty.
 void set_denormalizer(Vocabulary& vocabulary, const NormalizerRules& rules);
 
-// True for rules besides the fields of Vocabulary and the charsmap.
+// Returns true for rules besides the fields of Vocabulary and the charsmap.
 bool has_space_rules(const NormalizerRules& rules);
 
 class SentencePieceNormalizer {

@@ -56,7 +56,7 @@ bool decode(std::string_view text, std::string& bytes) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     auto code = static_cast<char32_t>(static_cast<unsigned char>(text[at]));
     if (code >= 0x80) {
-      // Two bytes: all of the alphabet is below U+0800.
+      // All characters of the alphabet are below U+0800, so they have at most two bytes.
       if (code < 0xC2 || code >= 0xE0 || ++at == text.size()) return false;
       const auto trail = static_cast<unsigned char>(text[at]);
       if ((trail & 0xC0) != 0x80) return false;

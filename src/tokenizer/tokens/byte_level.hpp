@@ -13,13 +13,13 @@ namespace poise::byte_level {
 // The bytes as characters.
 void append(std::string& text, std::string_view bytes);
 
-// The byte that a character stands for, or -1.
+// Returns the byte that a character stands for, or -1.
 int byte_of(char32_t code);
 
 // Replaces `bytes` by the bytes that a text stands for; false if it is not in the alphabet, or invalid UTF-8.
 bool decode(std::string_view text, std::string& bytes);
 
-// The length in UTF-8 of the character for a byte.
+// Returns the length in UTF-8 of the character for a byte.
 inline std::size_t character_bytes(char byte) { return byte >= 0x21 && byte <= 0x7E ? 1 : 2; }
 
 }  // namespace poise::byte_level
@@ -43,7 +43,7 @@ inline std::optional<std::uint8_t> byte_of_piece(std::string_view text) {
 
 std::string to_base64(std::string_view bytes);
 
-// Nothing for invalid base64.
+// Returns std::nullopt for invalid base64.
 std::optional<std::string> base64_decoded(std::string_view text);
 
 }  // namespace poise

@@ -35,7 +35,7 @@ const std::string* text_of(const Attributes& files, std::string_view name) {
   return value == nullptr ? nullptr : value->get_if<std::string>();
 }
 
-// Nothing if the text is not a JSON object.
+// Returns std::nullopt if the text is not a JSON object.
 std::optional<Attributes> object_of(const std::string& text, std::string_view name) {
   try {
     Value value = parse_json(text, std::string(name));
@@ -76,7 +76,7 @@ class KeptFiles {
  private:
   void add(std::string_view name, std::string text) { files_.push_back({std::string(name), std::move(text)}); }
 
-  // The kept file, if it has the same keys and values. Its template does not count if there are files of templates.
+  // Returns the kept file, if it has the same keys and values. Its template is ignored if there are files of templates.
   std::string config_text() const {
     const std::string* text = text_of(vocabulary_.files, kTokenizerConfig);
     const auto kept = text == nullptr ? std::nullopt : object_of(*text, kTokenizerConfig);

@@ -15,7 +15,7 @@ struct JsonFile {
   Attributes object = {};
 };
 
-// The text by which a file names a token: "<s>", or {"content": "<s>", ...}. Null for other values.
+// Returns the text by which a file names a token: "<s>", or {"content": "<s>", ...}. Null for other values.
 const std::string* named_text(const Value& value);
 
 // tokenizer_config.json, completed with special tokens from special_tokens_map.json.
@@ -31,7 +31,7 @@ std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& s
 // added_tokens.json with one id.
 Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const std::vector<std::string>& special);
 
-// The id of an item of that list.
+// Returns the id of an item of that list.
 std::uint64_t listed_id(const Value& token);
 const std::string& listed_text(const Value& token);
 
@@ -41,7 +41,7 @@ const std::string& listed_text(const Value& token);
 // id for which is_dense() is false.
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path);
 
-// True when a file with `tokens` tokens justifies the memory for ids below `size`.
+// Returns true when a file with `tokens` tokens justifies the memory for ids below `size`.
 bool is_dense(std::uint64_t size, std::uint64_t tokens);
 
 }  // namespace poise

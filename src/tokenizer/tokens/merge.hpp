@@ -25,7 +25,7 @@ class EncodingStop {
   EncodingStop(const EncodingStop&) = delete;
   EncodingStop& operator=(const EncodingStop&) = delete;
 
-  // Throws cancelled if the thread was told to stop.
+  // Throws cancelled if the thread was asked to stop.
   static void check() {
     const std::stop_token* const stop = current();
     if (stop != nullptr && stop->stop_requested())
@@ -48,8 +48,8 @@ struct Symbol {
 };
 
 // Merges `symbols`, which are contiguous in one text, and returns the remaining ones. `priority(left, right)` is a
-// number, larger is better, or nothing when the two do not merge; of equal pairs the leftmost goes first. At most O(n
-// log n) calls.
+// number, larger is better, or std::nullopt when the two do not merge; of equal pairs the leftmost goes first. At most
+// O(n log n) calls.
 template <typename Priority>
 std::vector<std::string_view> merge_symbols(std::vector<Symbol> symbols, Priority&& priority) {
   constexpr std::size_t kNone = SIZE_MAX;

@@ -22,7 +22,7 @@ class TokenBoundaries {
   enum class Of { characters, bytes };
   explicit TokenBoundaries(Of of) : of_(of), pairs_((std::size_t{1} << kLogBits) / 64) {}
 
-  // True when a token is spelled in the alphabet. "a" is in both.
+  // Returns true when a token is spelled in the alphabet. "a" is in both.
   static bool is_spelled_in_bytes(std::string_view token);
 
   // Ignores invalid UTF-8, and text outside the alphabet: no text can contain such a token.
@@ -87,7 +87,7 @@ class TokenBoundaries {
 
   void add_characters(std::string_view token);
   void add_bytes(std::string_view token);
-  // True when a token spans the end of one character and the beginning of the next.
+  // Returns true when a token spans the end of one character and the beginning of the next.
   bool reaches(std::string_view left, std::string_view right) const;
 
   template <typename Visit>

@@ -23,13 +23,13 @@ class TokenTexts {
  public:
   explicit TokenTexts(const Vocabulary& vocabulary);
 
-  // The index of the vocabulary. Null if there is none, or tokens were added since.
+  // Returns the index of the vocabulary. Null if there is none, or tokens were added since.
   static const std::shared_ptr<const TokenTexts>& of(const Vocabulary& vocabulary) { return vocabulary.index_.texts; }
   static void give(Vocabulary& vocabulary, std::shared_ptr<const TokenTexts> texts) {
     vocabulary.index_.texts = std::move(texts);
   }
 
-  // The first token with that text. Requires: the vocabulary, or a copy.
+  // Returns the first token with that text. Requires: the vocabulary, or a copy.
   std::optional<TokenId> find(const Vocabulary& vocabulary, std::string_view text) const;
   // The same for many texts; -1 if missing.
   void find_many(const Vocabulary& vocabulary, std::span<const std::string_view> texts, std::span<TokenId> ids) const;
@@ -66,7 +66,7 @@ class TokenIndex {
     own_.insert(vocabulary_.text(static_cast<std::size_t>(id)), static_cast<std::uint32_t>(id), text_at());
   }
 
-  // The first token with that text.
+  // Returns the first token with that text.
   std::optional<TokenId> find(std::string_view text) const {
     if (texts_) {
       const auto found = texts_->find(vocabulary_, text);
@@ -77,12 +77,12 @@ class TokenIndex {
   }
   // The same for many texts; -1 if missing.
   void find_many(std::span<const std::string_view> texts, std::span<TokenId> ids) const;
-  // How many of the texts are certainly not tokens. The others are tokens almost certainly: see
+  // Returns how many of the texts are certainly not tokens. The others are tokens almost certainly: see
   // TokenTexts::guess_many().
   std::size_t count_missing(std::span<const std::string_view> texts) const;
 
   bool is_shown(TokenId id) const { return hidden_.empty() || !hidden_[static_cast<std::size_t>(id)]; }
-  // True when that token is found by its text.
+  // Returns true when that token is found by its text.
   bool finds(TokenId id) const {
     if (texts_ && !passed_[static_cast<std::size_t>(id)]) return true;
     return find(vocabulary_.text(static_cast<std::size_t>(id))) == id;
@@ -112,7 +112,7 @@ class PrefixTrie {
   // shared prefixes. Requires: value >= 0.
   void add(std::string_view text, std::int32_t value);
 
-  // The child node for one byte, or kNone.
+  // Returns the child node for one byte, or kNone.
   Node step(Node node, char byte) const {
     if (node == kRoot) return first_[static_cast<unsigned char>(byte)];
     const std::uint64_t key = key_of(node, byte);
@@ -126,7 +126,7 @@ class PrefixTrie {
     for (std::size_t i = 0; i < text.size() && node != kNone; ++i) node = step(node, text[i]);
     return node;
   }
-  // The value of the text that ends there, or -1.
+  // Returns the value of the text that ends there, or -1.
   std::int32_t value(Node node) const { return values_[node]; }
 
   // Calls visit(length, value) for each text that is a prefix of `text`, the shortest first.

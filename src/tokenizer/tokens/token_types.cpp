@@ -97,7 +97,7 @@ Attributes generation_config(const Model& model) {
   }
 }
 
-// transformers samples only if it is told to.
+// transformers samples only if do_sample is true.
 Attributes make_generation_config(const Attributes& attributes) {
   Attributes generation;
   for (const SamplingKey& row : kSamplingKeys) {

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// Nothing for other numbers.
+// Returns std::nullopt for other numbers.
 std::optional<TokenType> numbered_token_type(std::uint64_t number);
 
 // BOS, EOS and padding are control tokens.
@@ -45,7 +45,7 @@ std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tok
 // generation_config.json, stored in the model as a map or as text; else empty.
 Attributes generation_config(const Model& model);
 
-// The keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
+// Returns the keys "general.sampling.*" of a GGUF file in the form of a generation_config.json; empty if it has none.
 Attributes make_generation_config(const Attributes& attributes);
 
 // TokenDisplay: how a token appears in text, by its type.

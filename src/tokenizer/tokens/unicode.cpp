@@ -20,7 +20,8 @@ utf8proc_category_t category(char32_t code) { return utf8proc_category(static_ca
 
 bool is_between(char32_t code, char32_t first, char32_t last) { return code >= first && code <= last; }
 
-// True for most frequent characters that no normal form changes and that never combine with the character before.
+// Returns true for most frequent characters that no normal form changes and that never combine with the character
+// before.
 bool is_inert(char32_t code, Form form) {
   if (code < 0x80 || is_between(code, 0x3400, 0x4DBF) || is_between(code, 0x4E00, 0x9FFF)) return true;
   if (form != Form::nfc) return false;

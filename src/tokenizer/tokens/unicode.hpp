@@ -49,14 +49,14 @@ bool is_other(char32_t code);            // Cc, Cf, Co
 bool is_word(char32_t code);             // a letter, mark, decimal number, connector or joiner: \w
 bool is_ideograph(char32_t code);        // of the blocks that BERT counts as Chinese
 
-// The lower case of each character, independent of its neighbours.
+// Returns the lower case of each character, independent of its neighbours.
 std::string lower_case(std::string_view text);
 
 enum class Form { nfc, nfd, nfkc, nfkd };
 // O(n log n).
 std::string normal_form(std::string_view text, Form form);
 
-// The bytes of the first grapheme cluster. Requires: text is not empty.
+// Returns the bytes of the first grapheme cluster. Requires: text is not empty.
 std::size_t grapheme_length(std::string_view text);
 
 }  // namespace poise::unicode
@@ -65,8 +65,8 @@ namespace poise {
 
 // Runs of one script, as SentencePiece cuts text for training: tokenizer.json's pre-tokenizer UnicodeScripts.
 
-// A regular expression that matches the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters without
-// a script belong to the run before them; without one, nothing matches them.
+// Returns a regular expression that matches the runs. Hiragana, Katakana and U+30FC count as Han. Spaces and characters
+// without a script belong to the run before them; without one, nothing matches them.
 std::string script_runs();
 
 }  // namespace poise
