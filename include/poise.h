@@ -9,15 +9,15 @@
 //     write files also POISE_IO.
 //  3. NULL. A pointer must not be NULL unless its call defines what NULL means; POISE_BAD_ARGUMENT names the parameter.
 //     Free functions take NULL.
-//  4. Ownership. What a call makes through a pointer to a handle (poise_model **) belongs to the caller and has a free
-//     function. So do poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
-//  5. Lifetimes. What is borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
-//     poise_text, poise_bytes, dims) is valid until the model is freed; what a callback receives, until it returns;
-//     what a session, batch or stream lends, until the next call with it that is not const. Sessions, batches,
-//     tokenizers and writers keep what they need of a model and may outlive it.
+//  4. Ownership. A handle that a call makes (poise_model **) belongs to the caller and has a free function. So do
+//     poise_string and poise_tokens. Everything else that comes out of Poise is borrowed.
+//  5. Lifetimes. Objects borrowed from a model (const poise_tensor *, const poise_part *, const poise_attributes *,
+//     poise_text, poise_bytes, dims) are valid until the model is freed; arguments of a callback, until it returns;
+//     objects borrowed from a session, batch or stream, until the next call with it that is not const. Sessions,
+//     batches, tokenizers and writers keep what they need of a model and may outlive it.
 //  6. Structs. Those whose first field is `size` may grow at their end. The caller begins with the initializer of the
-//     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. What Poise fills in ends where
-//     the caller's struct ends, and fields that an older library does not know become 0. What the caller fills in may
+//     struct's name, which sets `size`: poise_tensor_info info = POISE_TENSOR_INFO_INIT. Poise fills in fields up to
+//     the end of the caller's struct, and sets fields to 0 that an older library does not know. The caller's struct may
 //     be longer than the library knows, if the rest is 0. POISE_BAD_ARGUMENT for a size that no version has, and for
 //     `reserved` that is not 0. In a callback, `size` says how much there is. All other structs stay as they are:
 //     poise_error, poise_text, poise_string, poise_bytes, poise_tokens, poise_merge, poise_affine, poise_keep,
@@ -291,8 +291,8 @@ typedef struct poise_model_info {
   { sizeof(poise_model_info), {NULL, 0}, {NULL, 0}, 0, 0, 0, 0, 0 }
 
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error);
-// What a reader accepted although the format's canonical form looks different, by index from 0. POISE_NOT_FOUND past
-// the last.
+// A warning of the reader: a difference from the format's canonical form that it accepted, by index from 0.
+// POISE_NOT_FOUND past the last.
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error);
 
 // Three maps: who made the model ("author", "license", ...); its configuration, with all keys of its config.json and
@@ -838,7 +838,7 @@ poise_status poise_session_feed(poise_session* session, const int32_t* tokens, s
 poise_status poise_session_logits(const poise_session* session, const float** logits, size_t* count,
                                   poise_error* error);
 
-// What these are computed from: the hidden state of the last token fed, after the final norm, borrowed until the
+// The hidden state from which the logits are computed: of the last token fed, after the final norm, borrowed until the
 // session changes. POISE_BAD_ARGUMENT before the first token, and after poise_session_load until something is fed.
 poise_status poise_session_hidden_state(const poise_session* session, const float** state, size_t* count,
                                         poise_error* error);

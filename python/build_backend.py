@@ -79,7 +79,7 @@ def wheel_file():
 
 
 def package_files(package):
-    """What a wheel has of the package: (name in it, path)."""
+    """The files of the package in a wheel: [(name in it, path)]."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
     names = ("py.typed", f"_poise{suffix}")
     wanted = [path for path in sorted(package.iterdir()) if path.suffix in (".py", ".pyi") or path.name in names]

@@ -45,7 +45,7 @@ class BlobStream {
   virtual ~BlobStream() = default;
   // Fills `out` from the current position; returns less only at the end.
   virtual std::size_t read(std::span<std::byte> out) = 0;
-  // The best size of a read: a multiple of 16, so that elements stay whole.
+  // Returns the best size of a read: a multiple of 16, so that elements stay whole.
   virtual std::size_t best_read() const { return 256 << 10; }
 };
 
@@ -55,7 +55,7 @@ class Blob {
 
   virtual std::uint64_t size() const = 0;
 
-  // Borrows all bytes; nothing if they are compressed, computed, or not mapped. Valid while this
+  // Borrows all bytes; std::nullopt if they are compressed, computed, or not mapped. Valid while this
   // lives.
   virtual std::optional<std::span<const std::byte>> map() const { return std::nullopt; }
 
@@ -63,28 +63,28 @@ class Blob {
   // compressed or digested blob is broken) or unsupported (an unknown encoding).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
-  // A stream over the whole blob: the only cheap way to read compressed blobs that cannot seek.
+  // Returns a stream over the whole blob: the only cheap way to read compressed blobs that cannot seek.
   virtual std::unique_ptr<BlobStream> stream() const;
 
-  // True when read() at any offset costs about as much as its bytes, so that many threads may share the work.
+  // Returns true when read() at any offset costs about as much as its bytes, so that many threads may share the work.
   virtual bool seekable() const { return true; }
 
-  // The size of units that are computed together: reads at multiples of it compute nothing twice.
+  // Returns the size of units that are computed together: reads at multiples of it compute nothing twice.
   virtual std::uint64_t grain() const { return 1; }
 
-  // Where a source holds these bytes, contiguous, so that the kernel can copy them. Nothing for decoded and computed
-  // bytes.
+  // Returns the place of these bytes in a source, if they are contiguous, so that the kernel can copy them.
+  // std::nullopt for decoded and computed bytes.
   virtual std::optional<StoredRange> raw() const { return std::nullopt; }
 
-  // The bytes of a file behind this blob: a place for messages, and an identity for readers of shared bytes. Nothing
-  // for computed bytes.
+  // Returns the bytes of a file behind this blob: a place for messages, and an identity for readers of shared bytes.
+  // std::nullopt for computed bytes.
   virtual std::optional<Stored> stored() const;  // default: raw()
 
-  // Where a source holds the number that decoded byte `offset` belongs to, for messages: its first byte. Nothing if
-  // unknown, as for compressed bytes. Requires: offset < size().
+  // For messages: the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if unknown,
+  // as for compressed bytes. Requires: offset < size().
   virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw()
 
-  // False when the bytes cannot be decoded: size() is then a file's claim about an unknown encoding.
+  // Returns false when the bytes cannot be decoded: size() is then a file's claim about an unknown encoding.
   virtual bool decodable() const { return true; }
 
  protected:
@@ -109,7 +109,7 @@ BlobPtr make_opaque_blob(Stored stored, std::uint64_t size, std::string reason);
 // Bytes whose file is missing: reading them throws not_found.
 BlobPtr make_missing_blob(std::uint64_t size, std::string reason);
 
-// A copy of all decoded bytes.
+// Returns a copy of all decoded bytes.
 std::vector<std::byte> read_all(const Blob& blob);
 
 }  // namespace poise

@@ -97,7 +97,7 @@ struct MergedMatrices {
   std::size_t matrices = 0;
 };
 
-// What a conversion will do, from headers alone.
+// The plan of a conversion, from headers alone.
 struct Plan {
   std::string format;                  // to be written
   std::filesystem::path output;        // the file that will open the model, or the directory; empty without a path
@@ -105,7 +105,8 @@ struct Plan {
   std::vector<std::string> skipped;    // names of those that only and skip leave out
   std::vector<Finding> warnings;       // about the input
   std::vector<std::string> losses;     // what the output's format cannot hold
-  // Of all files. Nothing if it depends on the tensors' bytes (compression, sparse layouts) or on the ends of shards.
+  // The size of all files. std::nullopt if it depends on the tensors' bytes (compression, sparse layouts) or on the
+  // ends of shards.
   std::optional<std::uint64_t> bytes_out;
   bool exact = true;  // false: bytes_out is an upper bound; equal parts are stored once
   DecodedTensors decoded;

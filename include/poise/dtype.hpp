@@ -30,7 +30,7 @@ const DTypeInfo& info(DType dtype);
 // "f32"; "unknown" for DType::unknown.
 std::string_view to_string(DType dtype);
 
-// The type with that name ("f16"), if there is one.
+// Returns the type with that name ("f16"), if there is one.
 std::optional<DType> dtype_from_name(std::string_view name);
 
 bool is_floating(DType dtype);

@@ -44,11 +44,11 @@ class Embedder {
   Embedder(Embedder&&) noexcept;
   Embedder& operator=(Embedder&&) noexcept;
 
-  // The numbers of a vector.
+  // Returns the count of numbers in a vector.
   std::size_t size() const;
 
-  // The vectors of texts, [texts.size(), size()], row by row. Texts get the special tokens of the vocabulary, as
-  // Tokenizer::encode_with_special() puts them around. `progress` counts tokens instead of bytes. Throws unsupported
+  // Returns the vectors of texts, [texts.size(), size()], row by row. Texts get the special tokens of the vocabulary,
+  // as Tokenizer::encode_with_special() puts them around. `progress` counts tokens instead of bytes. Throws unsupported
   // without a vocabulary, and for hidden states that are not finite; bad_argument for a text without tokens and for one
   // that is longer than the context; cancelled.
   std::vector<float> embed(std::span<const std::string> texts, const Progress& progress = {},

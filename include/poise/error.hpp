@@ -25,8 +25,8 @@ enum class ErrorKind {
 
 std::string_view to_string(ErrorKind kind);
 
-// What the caller may do about a failure, if the library knows. Messages omit it: each program has its own words for
-// it.
+// A remedy that the caller may try, if the library has one. Messages omit it, because each program has its own words
+// for it.
 struct Remedy {
   enum class Kind : std::uint8_t {
     overwrite,   // WriteOptions::overwrite

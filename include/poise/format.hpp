@@ -68,7 +68,7 @@ struct FormatInfo {
 };
 std::span<const FormatInfo> formats();
 
-// The writable format with a path's extension: "model.alt" -> "alt".
+// Returns the writable format with a path's extension: "model.alt" -> "alt".
 std::optional<std::string_view> format_from_extension(const std::filesystem::path& path);
 
 }  // namespace poise

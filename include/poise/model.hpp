@@ -307,7 +307,7 @@ class Model : public ModelHeader {
 
   // nullptr when absent; O(1).
   const Tensor* find(std::string_view name) const;
-  // The tensors with another name in the file that they were read from, which is this one. O(size()).
+  // Returns the tensors with another name in the file that they were read from, which is this one. O(size()).
   std::vector<const Tensor*> find_in_file(std::string_view file_name) const;
 
  private:
@@ -316,10 +316,10 @@ class Model : public ModelHeader {
   std::shared_ptr<TextTable> by_name_;  // null: no tensors. Not shared, but its type may be incomplete here
 };
 
-// The hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.
+// Returns the hyperparameters in config.json's terms: {"model_type": "mistral", "hidden_size": 4096, ...}.
 Attributes config_to_attributes(const Config& config, const std::string& model_type);
-// The complete configuration of a model: config.json with all its keys, then the defaults of missing hyperparameters.
-// Empty when the model has neither.
+// Returns the complete configuration of a model: config.json with all its keys, then the defaults of missing
+// hyperparameters. Empty when the model has neither.
 Attributes whole_config(const Model& model);
 Attributes card_to_attributes(const Card& card);
 

@@ -32,7 +32,7 @@ struct TokenLogProbability {
   TokenId token = -1;
   double log_probability = 0;
 };
-// The best `count` of them for a model's scores, without sampling options; of equal ones the lower id first.
+// Returns the best `count` of them for a model's scores, without sampling options; of equal ones the lower id first.
 std::vector<TokenLogProbability> top_log_probabilities(std::span<const float> logits, std::size_t count);
 // Of one token. Requires: the scores have it.
 double log_probability(std::span<const float> logits, TokenId token);
@@ -65,7 +65,7 @@ class Sampler {
   // (rejection sampling). A guess that no draft has drawn does not change which random numbers are used. Requires: a
   // guess that was drawn has a random stream of its own.
   TokenId sample(std::span<const float> logits, const Guess& guess);
-  // A sampler in the same state that draws other random numbers: takes its seed from this one's.
+  // Returns a sampler in the same state that draws other random numbers: takes its seed from this one's.
   Sampler branch();
 
  private:

@@ -108,7 +108,7 @@ class Session {
   std::size_t context() const;          // the maximum number of positions
   std::size_t position() const;         // tokens fed so far
 
-  // All tokens that were fed. Valid until the next non-const call.
+  // Returns all tokens that were fed. Valid until the next non-const call.
   std::span<const TokenId> tokens() const;
 
   // Drops all tokens.
@@ -118,7 +118,7 @@ class Session {
   // tokens that layers with a window no longer have. Throws bad_argument beyond position().
   void truncate(std::size_t position);
 
-  // An independent session with the same tokens and scores, on the same weights. Copies the cache.
+  // Returns an independent session with the same tokens and scores, on the same weights. Copies the cache.
   Session fork() const;
 
   // Writes the tokens, their keys and values, and the scores of the next token to a zTensor file (docs/chat.md), with a
@@ -138,21 +138,22 @@ class Session {
   // too.
   void feed(std::span<const TokenId> tokens, const std::stop_token& stop = {}, const Progress& progress = {});
 
-  // The scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the first
-  // token.
+  // Returns the scores of the next token, by id. Valid until the next non-const call. Throws bad_argument before the
+  // first token.
   std::span<const float> logits() const;
 
-  // The next token, as the sampler chooses it. It is not fed, but pending until something is. Throws bad_argument
-  // before the first token, and what Sampler throws.
+  // Returns the next token, as the sampler chooses it. It is not fed, but pending until something is. Throws
+  // bad_argument before the first token, and what Sampler throws.
   TokenId sample(Sampler& sampler);
   // Since the session began, or was forked.
   DraftCounts draft_counts() const;
-  // The token that was generated last, which generate(text) feeds first; nothing if something was fed since.
+  // Returns the token that was generated last, which generate(text) feeds first; std::nullopt if something was fed
+  // since.
   std::optional<TokenId> pending() const;
 
-  // The hidden state that the scores of the next token are computed from: [weights' hidden_size()], of the last token
-  // fed, after the final norm. Valid until the next non-const call. Throws bad_argument before the first token, and
-  // after load() until something is fed.
+  // Returns the hidden state that the scores of the next token are computed from: [weights' hidden_size()], of the last
+  // token fed, after the final norm. Valid until the next non-const call. Throws bad_argument before the first token,
+  // and after load() until something is fed.
   std::span<const float> hidden_state() const;
 
   // Starts over, feeds all tokens, and returns the hidden state of each: [tokens.size(), hidden_size()], row by row. As
@@ -189,8 +190,8 @@ class Session {
   std::string continue_text(std::string_view text, const GenerateOptions& options,
                             const std::function<bool(std::string_view)>& on_text);
 
-  // What save() writes and load() reads. The former borrows keys and values; the latter calls `confirm`, which may
-  // throw, before it changes anything.
+  // Returns the session as a model, which save() writes and load() reads. The former borrows keys and values; the
+  // latter calls `confirm`, which may throw, before it changes anything.
   Model snapshot() const;
   void restore(const Model& model, const std::function<void()>& confirm);
 

@@ -30,18 +30,19 @@ class Source {
   // Takes over `bytes`; Errors show `name` as the path.
   static std::shared_ptr<const Source> from_memory(std::vector<std::byte> bytes, std::string name);
 
-  // The given path, or the name of a memory source.
+  // Returns the given path, or the name of a memory source.
   const std::string& name() const { return name_; }
   std::uint64_t size() const { return size_; }
 
-  // All bytes, if they can be borrowed: never for IoMode::read. Empty for an empty source. Valid while this lives.
+  // Returns all bytes, if they can be borrowed: never for IoMode::read. Empty for an empty source. Valid while this
+  // lives.
   virtual bool mapped() const = 0;
   virtual std::span<const std::byte> bytes() const = 0;
 
   // Copies `out.size()` bytes from `offset`. Throws io; internal when the range is outside [0, size()).
   virtual void read(std::uint64_t offset, std::span<std::byte> out) const = 0;
 
-  // The file's descriptor for kernel copies, or -1.
+  // Returns the file's descriptor for kernel copies, or -1.
   virtual int descriptor() const { return -1; }
 
   // Hints to the kernel that [offset, offset + length) is needed soon, or no more. Never fails.

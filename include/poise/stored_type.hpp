@@ -27,7 +27,7 @@ struct Groups {
   friend bool operator==(const Groups&, const Groups&) = default;
 };
 
-// True for sizes that groups can have: whole 32-bit words of codes, up to 2^20 codes. Requires: bits is 4 or 8.
+// Returns true for sizes that groups can have: whole 32-bit words of codes, up to 2^20 codes. Requires: bits is 4 or 8.
 bool is_group_size(const Groups& groups);
 
 struct StoredType {

@@ -24,10 +24,10 @@ namespace poise {
 // The length of each dimension, the outermost first.
 using Shape = std::vector<std::uint64_t>;
 
-// The number of elements; 1 for rank 0; nothing when the product overflows 64 bits.
+// Returns the number of elements; 1 for rank 0; std::nullopt when the product overflows 64 bits.
 std::optional<std::uint64_t> element_count(const Shape& shape);
 
-// The bytes of that many elements packed densely, the last byte filled up; nothing on overflow.
+// Returns the bytes of that many elements packed densely, the last byte filled up; nothing on overflow.
 std::optional<std::uint64_t> packed_bytes(DType dtype, std::uint64_t elements);
 
 // "[32000, 4096]"
@@ -53,7 +53,7 @@ struct Part {
   BlobPtr blob;               // not null
   std::optional<Digest> digest = {};
 
-  // The type's name in the file.
+  // Returns the type's name in the file.
   std::string_view type_name() const { return spelling.empty() ? to_string(dtype) : std::string_view(spelling); }
   // Poise's name of the type, or the file's if Poise does not know it.
   std::string_view shown_type() const { return dtype == DType::unknown ? type_name() : to_string(dtype); }
@@ -92,7 +92,7 @@ class TensorLayout {
   // Internal: a layout with its own scheme, such as the bits and sizes of groups. Users call read_layout(). Copies
   // share the scheme, which is empty where name and shape describe the layout completely.
   static TensorLayout described(std::string_view name, std::any scheme, Layout kind = Layout::other);
-  // A layout that is listed and carried, not interpreted.
+  // Returns a layout that is listed and carried, not interpreted.
   static TensorLayout other(std::string name);
 
   Layout kind() const { return kind_; }
@@ -100,7 +100,7 @@ class TensorLayout {
   // "dense", "sparse_csr", ...; for Layout::other the file's name.
   std::string_view name() const;
 
-  // Null for other kinds.
+  // Returns null for other kinds.
   const AffineSource* affine() const;
   // Internal: the scheme given to described(). Null for schemes of another type, and for layouts without one.
   template <typename Scheme>
@@ -132,7 +132,7 @@ struct Tensor {
   std::string_view name_in_file() const { return file_name ? std::string_view(*file_name) : std::string_view(name); }
 
   const Part* part(std::string_view role) const;  // nullptr when absent
-  // The part with that role; throws not_found naming tensor and role.
+  // Returns the part with that role; throws not_found naming tensor and role.
   const Part& require(std::string_view role) const;
 
   // Elements of the logical shape. Requires: the product fits, which every reader checks.
@@ -141,13 +141,13 @@ struct Tensor {
   std::uint64_t size_bytes() const;
 };
 
-// The layout of that name, read from the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
+// Returns the layout of that name, read from the tensor's attributes and parts: "dense", "sparse_csr", "sparse_coo",
 // "quantized_group" (with attributes of zTensor 1.1 or of zt.quant_group/1), "zt.mx/1", "gguf.<type>/1",
 // "poise.<type>.columns/1", "poise.codebook/1" and its like, or another, which is only carried. Throws invalid_file
 // (without path) naming tensor and attribute when these describe no scheme.
 TensorLayout read_layout(const Tensor& tensor, std::string_view name);
 
-// A dense tensor.
+// Returns a dense tensor.
 Tensor make_dense(std::string name, Shape shape, DType dtype, BlobPtr data);
 
 std::shared_ptr<const AffineSource> make_affine(Affine affine, std::optional<std::uint64_t> position = std::nullopt);

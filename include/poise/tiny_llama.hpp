@@ -37,8 +37,8 @@ struct ModelConfig {
 };
 
 // Thrown by the document's loader for a file that is missing, has another magic number, version, configuration or
-// dimensions, is too short or too long, or cannot be read. kind(), path() and offset() tell which and where; the
-// message names layer, matrix, what was expected and what was found.
+// dimensions, is too short or too long, or cannot be read. kind(), path() and offset() identify the fault and its
+// place; the message names layer, matrix, what was expected and what was found.
 class FileIOException : public Error {
  public:
   explicit FileIOException(const Error& cause) : Error(cause.kind(), cause.message(), cause.path(), cause.offset()) {}
@@ -50,7 +50,7 @@ class TinyLlamaModel {
   // time. Throws bad_argument for an invalid configuration: a size below 1, heads that do not divide the
   // dimension.
   explicit TinyLlamaModel(const ModelConfig& config = {});
-  // The model in a file, with any configuration. Throws FileIOException.
+  // Returns the model in a file, with any configuration. Throws FileIOException.
   static TinyLlamaModel from_file(const std::filesystem::path& path);
   ~TinyLlamaModel();
   TinyLlamaModel(TinyLlamaModel&&) noexcept;
@@ -78,7 +78,7 @@ class TinyLlamaModel {
   std::vector<TokenId> generate(std::span<const TokenId> prompt, std::size_t max_tokens = 100,
                                 const SamplingOptions& sampling = {});
 
-  // The weights as a Model.
+  // Returns the weights as a Model.
   const Model& model() const;
 
  private:

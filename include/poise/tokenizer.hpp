@@ -23,9 +23,9 @@ namespace poise {
 
 class TextDecoder;
 
-// The vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some of them;
-// of a directory with a config.json the tokens that its model has (vocab_size). Nothing if there are none. Throws io,
-// and invalid_file and unsupported for a file that is invalid or has unknown features.
+// Returns the vocabulary in tokenizer files: one file (tokenizer.json, tokenizer.model, ...), or a directory with some
+// of them; of a directory with a config.json the tokens that its model has (vocab_size). std::nullopt if there are
+// none. Throws io, and invalid_file and unsupported for a file that is invalid or has unknown features.
 std::optional<Vocabulary> read_vocabulary(const std::filesystem::path& path, IoMode io = IoMode::map);
 
 using TokenId = std::int32_t;
@@ -47,24 +47,25 @@ class Tokenizer {
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
 
-  // The ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for normalizers of SentencePiece
-  // that a vocabulary names but lacks, for a character without a token when there are neither byte tokens nor an
-  // unknown token, and for a regular expression of the vocabulary that takes too long on this text.
+  // Returns the ids of a text, without BOS or EOS. O(n log n) in its bytes. Throws unsupported for normalizers of
+  // SentencePiece that a vocabulary names but lacks, for a character without a token when there are neither byte tokens
+  // nor an unknown token, and for a regular expression of the vocabulary that takes too long on this text.
   std::vector<TokenId> encode(std::string_view text) const;
   // The same with the special tokens around it: those of the vocabulary's post-processor, else BOS in front if the
   // vocabulary has it.
   std::vector<TokenId> encode_with_special(std::string_view text) const;
 
-  // The ids of a chat template's text. Finds special tokens where the template spells them, also if the vocabulary
-  // lists no added tokens, and never in bytes from a message. Puts none around the text: the template spells them
+  // Returns the ids of a chat template's text. Finds special tokens where the template spells them, also if the
+  // vocabulary lists no added tokens, and never in bytes from a message. Puts none around the text: the template spells
+  // them
   // all.
   std::vector<TokenId> encode(const ChatText& text) const;
 
-  // The text of ids; valid UTF-8 if the vocabulary is. Removes the space that encode() puts in front. Throws
+  // Returns the text of ids; valid UTF-8 if the vocabulary is. Removes the space that encode() puts in front. Throws
   // bad_argument for an id outside the vocabulary.
   std::string decode(std::span<const TokenId> tokens, SpecialTokens special = SpecialTokens::hidden) const;
 
-  // A token in the vocabulary's spelling. Throws bad_argument for an id outside the vocabulary.
+  // Returns a token in the vocabulary's spelling. Throws bad_argument for an id outside the vocabulary.
   std::string_view piece(TokenId token) const;
 
   const Vocabulary& vocabulary() const;
@@ -84,9 +85,10 @@ class TextStream {
   TextStream(TextStream&&) noexcept;
   TextStream& operator=(TextStream&&) noexcept;
 
-  // The text that is certain after this token; may be empty. Throws bad_argument for an id outside the vocabulary.
+  // Returns the text that is certain after this token; may be empty. Throws bad_argument for an id outside the
+  // vocabulary.
   std::string add(TokenId token);
-  // The bytes held back so far. The stream then starts over.
+  // Returns the bytes held back so far. The stream then starts over.
   std::string finish();
 
  private:

@@ -24,17 +24,17 @@
 
 namespace poise {
 
-// All elements in row-major order, decoded: bf16, codes with scales, and sparse tensors. Throws unsupported, naming the
-// tensor and its storage, for integers, booleans, complex numbers and layouts that are not decoded, and for a finite
-// number that float32 cannot hold; and what reading the blobs throws.
+// Returns all elements in row-major order, decoded: bf16, codes with scales, and sparse tensors. Throws unsupported,
+// naming the tensor and its storage, for integers, booleans, complex numbers and layouts that are not decoded, and for
+// a finite number that float32 cannot hold; and what reading the blobs throws.
 std::vector<float> values(const Tensor& tensor);
 
 // Elements [first, first + out.size()). Throws what values() throws; bad_argument when the tensor has fewer. Each call
 // reads a sparse tensor again: take as many at once as fit.
 void read_values(const Tensor& tensor, std::uint64_t first, std::span<float> out);
 
-// A dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when their number does not
-// fit the shape.
+// Returns a dense f32 tensor that owns its elements, given in row-major order. Throws bad_argument when their number
+// does not fit the shape.
 Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elements);
 
 // The same elements as codes in memory, computed now as a conversion would. Throws bad_argument for a type without
@@ -43,8 +43,8 @@ Tensor make_tensor(std::string name, Shape shape, const std::vector<float>& elem
 // reading the blobs throws.
 Tensor quantized(const Tensor& tensor, const StoredType& type, const Progress& progress = {});
 
-// A tensor of ggml's blocks from another program, row after row. type: its name, "q4_k". Throws bad_argument for
-// another type, for rows that are not whole blocks, and for a number of bytes that does not fit the shape.
+// Returns a tensor of ggml's blocks from another program, row after row. type: its name, "q4_k". Throws bad_argument
+// for another type, for rows that are not whole blocks, and for a number of bytes that does not fit the shape.
 Tensor make_block_tensor(std::string name, Shape shape, std::string_view type, std::vector<std::byte> blocks);
 
 }  // namespace poise

@@ -1,4 +1,4 @@
-"""What goes wrong: poise.Error, and a class for each kind of failure."""
+"""Errors: poise.Error, and a class for each kind of failure."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class Model(collections.abc.Mapping[str, Tensor]):
 
     @property
     def warnings(self) -> list[Finding]:
-        """What is unusual about the file."""
+        """Findings about a file that was read although it is unusual."""
         return [Finding(*finding) for finding in self._core.warnings]
 
     @property

@@ -263,7 +263,7 @@ def plan(
     verify: bool = True,
     io: str | None = None,
 ) -> Plan:
-    """What save() or convert() will write and lose, with the same options: from headers alone, before a byte is
+    """Plans what save() or convert() will write and lose with the same options, from headers alone, before a byte is
     written.
 
     model: a Model, a path, or a dict of arrays.
@@ -311,8 +311,8 @@ def hash(model: Model | Path | Arrays, *, progress: Progress = None) -> ModelHas
 def diff(
     a: Model | Path | Arrays, b: Model | Path | Arrays, *, verify: bool = True, progress: Progress = None
 ) -> DiffReport:
-    """What differs: metadata, shapes, values, across formats. a, b: Models, paths, or dicts of arrays. verify: check
-    the files' digests on the way."""
+    """Compares two models across formats: metadata, shapes, values. a, b: Models, paths, or dicts of arrays. verify:
+    check the files' digests on the way."""
     left, right = _opened(a), _opened(b)
     with watched(progress, "diff") as callback:
         report = _poise.diff(left._core, right._core, verify, callback)

@@ -14,8 +14,8 @@ _BYTES_PER_ID = 4  # for progress
 
 
 class PerplexityResult(typing.NamedTuple):
-    """What perplexity() measures. Names ending in _error: the standard error, as if tokens were independent of each
-    other; NaN for a single token. What compares with another model is None without one."""
+    """The results of perplexity(). Names ending in _error: the standard error, as if tokens were independent of each
+    other; NaN for a single token. Comparisons with another model are None without one."""
 
     texts: int
     tokens: int  #: that were predicted: all but the first of each text

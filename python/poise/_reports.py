@@ -1,4 +1,4 @@
-"""What operations on whole files report."""
+"""Reports of operations on whole files."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Short:
 
 @dataclass(frozen=True, repr=False)
 class ConvertReport(_Short):
-    """What a conversion wrote and lost."""
+    """The report of a conversion: what it wrote and lost."""
 
     format: str
     #: the file that opens the model, by the name that it got, then the others of its model; or the directory; none for
@@ -95,7 +95,7 @@ class PlannedTensor:
 
 @dataclass(frozen=True, repr=False)
 class Plan(_Short):
-    """What a conversion will do, from headers alone."""
+    """The plan of a conversion, from headers alone."""
 
     format: str
     tensors: list[PlannedTensor]

@@ -19,7 +19,7 @@ Ids = typing.Iterable[typing.SupportsIndex]
 
 
 class Weights:
-    """What sessions of one model share; loaded once, constant and thread-safe."""
+    """The weights that sessions of one model share; loaded once, constant and thread-safe."""
 
     __slots__ = ("_core",)
 
@@ -148,7 +148,7 @@ class Session:
         return _floats(self._core.logits())
 
     def hidden_state(self) -> numpy.typing.NDArray[numpy.float32]:
-        """What logits() are computed from: the hidden state of the last token fed, after the final norm: a float32
+        """The hidden state from which logits() are computed: of the last token fed, after the final norm, a float32
         array [hidden_size] of its own. BadArgumentError before the first token, and after load() until something is
         fed."""
         return _floats(self._core.hidden_state())
@@ -273,7 +273,7 @@ def _tokens(generator: _poise.Generator) -> typing.Iterator[int]:
 
 
 class Answer(typing.NamedTuple):
-    """What generate_batch() makes of a prompt."""
+    """The continuation of a prompt by generate_batch()."""
 
     text: str  # of the continuation alone; empty where the model has no vocabulary
     tokens: list[int]  # with the end-of-text token, where that ended it

@@ -1,4 +1,4 @@
-"""What arguments may be, for type checkers."""
+"""Types of arguments, for type checkers."""
 
 from __future__ import annotations
 

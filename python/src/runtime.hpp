@@ -1,4 +1,4 @@
-// What tokenizers, sessions and batches of the extension share.
+// Declarations that tokenizers, sessions and batches of the extension share.
 #pragma once
 
 #include <memory>

@@ -27,7 +27,8 @@ void Session::load(const std::filesystem::path& path) {
                 fault->path.empty() ? path.string() : fault->path, fault->offset);
   };
   refuse_first(Severity::error);
-  // What save() writes has no warnings either. Last: a number that is not finite is one, and restore() names it.
+  // save() writes files without warnings, so a warning is an error. This comes last, because a number that is not
+  // finite is a warning, too, and restore() names it.
   restore(model, [&] { refuse_first(Severity::warning); });
 }
 

@@ -1,5 +1,5 @@
-// What every C call needs: turns exceptions into a status and the caller's poise_error, and C++ values into C ones;
-// checks the options that a caller has filled in.
+// Helpers of every C call: they turn exceptions into a status and the caller's poise_error, and C++ values into C ones,
+// and check the options that a caller has filled in.
 #pragma once
 
 #include <algorithm>
@@ -50,7 +50,7 @@ poise_status guard(poise_error* error, Action&& action) noexcept {
 [[noreturn]] void refuse(std::string message);   // bad_argument
 [[noreturn]] void no_such(std::string message);  // not_found
 
-// The object that a pointer points to. Throws bad_argument naming the parameter when it is NULL.
+// Returns the object that a pointer points to. Throws bad_argument naming the parameter when it is NULL.
 template <typename T>
 T& at(T* pointer, const char* parameter) {
   if (pointer == nullptr) refuse(fmt::format("{} is NULL", parameter));
@@ -85,7 +85,8 @@ inline constexpr std::size_t kFirstSize<poise_generate_options> = offsetof(poise
 template <>
 inline constexpr std::size_t kFirstSize<poise_session_info> = offsetof(poise_session_info, hidden_size);
 
-// The size that a caller gives for a struct: at least its first size, and at most what is possible.
+// Returns the size that a caller gives for a struct: at least its first size, and at most the size that this library
+// has.
 template <typename Struct>
 std::size_t checked_size(const Struct& given) {
   static_assert(std::is_trivially_copyable_v<Struct> && offsetof(Struct, size) == 0);
@@ -95,8 +96,8 @@ std::size_t checked_size(const Struct& given) {
       fmt::format("the size of a struct is {}, expected {}; begin with its initializer", given.size, sizeof(Struct)));
 }
 
-// The struct that the caller has filled in. Fields that an older program lacks come from `usual`. Fields of a newer
-// program that are unknown here must be zero, and so must reserved ones.
+// Returns the struct that the caller has filled in. Fields that an older program lacks come from `usual`. Fields of a
+// newer program that are unknown here must be zero, and so must reserved ones.
 template <typename Struct>
 Struct taken(const Struct& given, const Struct& usual) {
   const std::size_t size = checked_size(given);
@@ -134,7 +135,7 @@ Progress progress_from(const poise_progress& progress);
 // These two accept NULL: nothing is set, nothing is known.
 void set_storage(const poise_storage* storage, WriteOptions& options);
 Card card_from(const poise_card* card);
-// Reads vocab.txt and merges.txt; nothing when both are NULL.
+// Reads vocab.txt and merges.txt; std::nullopt when both are NULL.
 std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges);
 
 poise_dtype c_dtype(DType dtype);
@@ -144,9 +145,9 @@ DType dtype_from(poise_dtype dtype);
 // Borrows the texts.
 poise_finding c_finding(const Finding& finding);
 
-// What sessions and batches take from C programs and give to them: texts, tokens, options and reasons.
+// Conversions between C and C++ for sessions and batches: texts, tokens, options and reasons.
 
-// What poise_tokens_free() frees. Throws bad_alloc.
+// Copies tokens to memory that poise_tokens_free() frees. Throws bad_alloc.
 poise_tokens give_tokens(std::span<const TokenId> tokens);
 std::string_view input_text(const char* text, std::size_t size);
 
@@ -231,7 +232,7 @@ inline const Attributes& attributes_at(const poise_attributes* attributes) {
   return *reinterpret_cast<const Attributes*>(&at(attributes, "attributes"));
 }
 
-// The tensor of a handle.
+// Returns the tensor of a handle.
 inline const Tensor& tensor_at(const poise_tensor* tensor) {
   const poise_tensor& handle = at(tensor, "tensor");
   return handle.model->model.tensors()[handle.index];

@@ -12,7 +12,7 @@ namespace poise::cli {
 // "--dtype f32 converts it, --skip 'a' leaves it out"; empty without remedies. Tensors' names are not escaped.
 std::string advice(const std::vector<Remedy>& remedies);
 
-// The error's text, then the advice.
+// Returns the error's text, then the advice.
 std::string with_advice(const Error& error);
 
 // Runs a command's work on one path. Adds the path to errors of files that name none.

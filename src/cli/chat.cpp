@@ -168,7 +168,7 @@ class Chat {
     if (history_) history_->append(text);
   }
 
-  // What the last word of a command may become: a command, a setting, or a file.
+  // Returns the completions of a command's last word: a command, a setting, or a file.
   std::optional<std::vector<std::string>> complete(std::string_view line) const {
     if (!line.starts_with('/') || line.starts_with("//")) return std::nullopt;
     std::vector<std::string> words;
@@ -211,8 +211,8 @@ class Chat {
     return is_over_;
   }
 
-  // A message continues after a line that ends with a backslash, and between triple quotation marks. Nothing if it is
-  // given up; the end of an input without a terminal ends it.
+  // A message continues after a line that ends with a backslash, and between triple quotation marks. std::nullopt if
+  // the user gives it up; the end of an input without a terminal ends it.
   std::optional<std::string> whole_message(std::string text) {
     constexpr std::string_view kQuotes = "\"\"\"";
     if (text.starts_with(kQuotes)) {

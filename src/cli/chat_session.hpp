@@ -29,15 +29,15 @@ class ChatSession {
   Answer ask(const std::string& message, const GenerateOptions& options, const std::stop_token& stop,
              const std::function<void(std::string_view)>& on_text);
 
-  // Asks the last question again, and replaces its answer. Nothing without a question.
+  // Asks the last question again, and replaces its answer. std::nullopt without a question.
   std::optional<Answer> ask_again(const GenerateOptions& options, const std::stop_token& stop,
                                   const std::function<void(std::string_view)>& on_text);
 
   // Drops everything except the system's message.
   void reset();
-  // Drops the last question and its answer, and returns the question as JSON has it; nothing if there is none.
+  // Drops the last question and its answer, and returns the question as JSON has it; std::nullopt if there is none.
   std::optional<Value> undo();
-  // The system's message; empty if there is none, or if it is not a text.
+  // Returns the system's message; empty if there is none, or if it is not a text.
   std::string system() const;
   // Replaces it; an empty text removes it.
   void set_system(const std::string& text);

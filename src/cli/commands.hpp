@@ -40,7 +40,7 @@ void add_embed(CLI::App& app);
 void add_tokenize(CLI::App& app);
 void add_help(CLI::App& app);
 
-// What `poise convert` prints of a conversion and of a plan.
+// The reports of `poise convert` about a conversion and a plan.
 
 // Warnings, losses and decoded codes, on standard error.
 void print_notes(const ConvertReport& report);
@@ -55,14 +55,14 @@ void print_report_json(const ConvertReport& report, const std::string& input);
 void print_plan(const Plan& plan, const std::string& input, const ConvertOptions& options, bool quiet);
 void print_plan_json(const Plan& plan, const std::string& input, const ConvertOptions& options);
 
-// What `poise inspect --json` prints.
+// The objects that `poise inspect --json` prints.
 
 // Prints the model opened at `path`, and the metadata keys of its file if given. Throws what finding the scale of an
 // affine tensor throws.
 void print_inspection_json(const Model& model, const std::string& path,
                            const std::optional<std::vector<MetadataKey>>& keys);
 
-// The sizes of a vocabulary, without its tokens.
+// Returns the sizes of a vocabulary, without its tokens.
 Attributes vocabulary_json(const Vocabulary& vocabulary);
 
 // "... (at 0x40)"
@@ -108,8 +108,8 @@ struct PromptsSummary {
 };
 
 // Reads a JSON object from each line and writes one for each, in the same order, or goes on where the same command was
-// interrupted. Throws invalid_file, with the line, for what is not such an object; bad_argument for an output that is
-// an input, that exists, or that another command began.
+// interrupted. Throws invalid_file, with the line, for other objects; bad_argument for an output that is an input, that
+// exists, or that another command began.
 PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,
                            const GenerateOptions& generate);

@@ -38,8 +38,8 @@ void add_template_option(CLI::App& command, std::string& given);
 Attributes make_message(std::string_view role, std::string_view content);
 // Reads the file, or standard input; or makes a conversation of the prompt.
 Conversation read_conversation(const ConversationOptions& options);
-// The model's template if `given` is empty, else a built-in one by its name, else the file's. Throws with advice if
-// there is none.
+// Returns the model's template if `given` is empty, else a built-in one by its name, else the file's. Throws with
+// advice if there is none.
 ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer, bool has_tools);
 // If `given` is a built-in template, makes the end of its answers end the texts that the model generates: a token of
 // the model, or else a stop text. A note on standard error names special tokens that the vocabulary lacks. Call it

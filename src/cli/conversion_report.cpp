@@ -143,7 +143,7 @@ Value::Array attributes_of(const std::vector<MergedMatrices>& merged) {
   return rows;
 }
 
-// The type in which a tensor will be stored. Sparse tensors are only found when they are written.
+// Returns the type in which a tensor will be stored. Sparse tensors are only found when they are written.
 std::string planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
   return tensor.bytes_out || !options.sparse ? tensor.to
                                              : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));

@@ -45,7 +45,7 @@ struct ConvertArguments {
 
 bool writes_stream(const ConvertArguments& options) { return options.output == "-"; }
 
-// The format to write. Throws bad_argument where neither --to nor the output's name gives it.
+// Returns the format to write. Throws bad_argument where neither --to nor the output's name gives it.
 std::string_view target_format(const ConvertArguments& options) {
   if (!options.convert.format.empty()) return format_by_name(options.convert.format).info.name;
   if (writes_stream(options))
@@ -107,7 +107,7 @@ void run_conversion(ConvertArguments& options) {
   if (!quiet && !writes_stream(options)) print_conversion(report, options.input, options.convert, options.table);
 }
 
-// What the library would report with its own names of options.
+// Reports in the command's terms an error that the library would report with its own names of options.
 void require_one_type(const ConvertOptions& options) {
   if (!options.dtype || (!options.quantize && options.recipe.empty())) return;
   throw Error(ErrorKind::bad_argument,
@@ -123,7 +123,7 @@ ConvertOptions::Keep parse_keep(const std::string& text) {
   return {text.substr(0, equals), *type};
 }
 
-// What the library reports, with the extension that was probably meant.
+// Reports an unknown extension as the library does, with the extension that was probably meant.
 void require_known_extension(const ConvertArguments& options) {
   const std::filesystem::path path = options.output;
   const std::string extension = path.extension().string();
@@ -153,7 +153,7 @@ void parse_quantize(const std::string& text, ConvertOptions& options) {
              : fmt::format("one of the types that `poise help convert` lists; the nearest is \"{}\"", *near));
 }
 
-// The choices of --quantize: a row for each type, with its bits and the formats that hold it.
+// Returns the choices of --quantize: a row for each type, with its bits and the formats that hold it.
 std::string quantize_types() {
   const std::string affine =
       format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::affine); });

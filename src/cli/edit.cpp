@@ -30,7 +30,7 @@ struct EditArguments {
 
 constexpr std::uint64_t kMostFileBytes = 64 << 20;
 
-// The whole of a text file, to the byte. "-": standard input.
+// Returns the whole of a text file, to the byte. "-": standard input.
 std::string read_value(const std::string& path) {
   std::string text;
   if (path == "-") {
@@ -59,7 +59,7 @@ std::pair<std::string, std::string> parse_set(const std::string& given) {
   return {given.substr(0, equals), std::move(text)};
 }
 
-// What an edit did, or would do.
+// Returns the words for the way in which an edit changed the file, or would change it.
 std::string_view action(EditReport::Way way, bool is_dry_run) {
   switch (way) {
     case EditReport::Way::appended: return is_dry_run ? "would append" : "appended";

@@ -18,7 +18,7 @@
 namespace poise::cli {
 namespace {
 
-// The columns of the terminal, up to what is easy to read.
+// Returns the columns of the terminal, up to what is easy to read.
 std::size_t columns() {
   constexpr std::size_t kLeast = 60;
   constexpr std::size_t kMost = 110;

@@ -10,19 +10,19 @@
 
 namespace poise::cli {
 
-// The layout of help: names in a column, descriptions next to them, each argument once.
+// Returns the layout of help: names in a column, descriptions next to them, each argument once.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 // "poise diff A B [OPTIONS]"
 std::string usage_line(const CLI::App& command);
 
-// The screen of the whole command, independent of what was parsed.
+// Returns the screen of the whole command, independent of what was parsed.
 std::string overview(const CLI::App& app);
 
 // Suggestions for misspelled commands and options.
 
-// The name that was probably meant: differs by at most one letter in three, apart from case and leading dashes, or
-// begins with at least three given letters. Null if none is that near. Valid as long as `names`.
+// Returns the name that was probably meant: differs by at most one letter in three, apart from case and leading dashes,
+// or begins with at least three given letters. Null if none is that near. Valid as long as `names`.
 const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given);
 
 // Throws bad_argument with a suggestion for an unknown command, or an unknown option in its place. CLI11 only reports

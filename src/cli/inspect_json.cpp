@@ -9,7 +9,7 @@
 namespace poise::cli {
 namespace {
 
-// A file's own attributes, and the scale that ALT stores next to them.
+// Returns a file's own attributes, and the scale that ALT stores next to them.
 Attributes attributes_json(const Tensor& tensor) {
   Attributes map = tensor.attributes;
   if (tensor.layout.affine() != nullptr) {

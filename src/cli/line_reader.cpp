@@ -47,7 +47,7 @@ constexpr auto kKeyBindings = std::to_array<KeyBinding>({{"\\e[1~", "ed-move-to-
                                                          {"\\e[1;5D", "ed-prev-word"},
                                                          {"^R", "em-inc-search-prev"}});
 
-// The longest beginning that all words have.
+// Returns the longest beginning that all words have.
 std::string common_beginning(const std::vector<std::string>& words) {
   std::string common = words.front();
   for (const std::string& word : words) {

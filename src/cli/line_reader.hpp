@@ -18,8 +18,8 @@ struct history;
 
 namespace poise::cli {
 
-// What may take the place of the last word of `line`, the text before the cursor; words that end with a slash go on.
-// Nothing where a tab is text.
+// The words that may replace the last word of `line`, the text before the cursor; words that end with a slash go on.
+// std::nullopt where a tab is text.
 using Completer = std::function<std::optional<std::vector<std::string>>(std::string_view line)>;
 
 class LineReader {
@@ -31,10 +31,10 @@ class LineReader {
   LineReader& operator=(const LineReader&) = delete;
 
   bool is_terminal() const { return is_terminal_; }
-  // The next line, without its end; nothing at the end of the input, and after Ctrl-C. Shows `prompt` on a terminal
-  // only.
+  // Returns the next line, without its end; std::nullopt at the end of the input, and after Ctrl-C. Shows `prompt` on a
+  // terminal only.
   std::optional<std::string> line(const std::string& prompt);
-  // True if nothing was typed before line() returned nothing.
+  // Returns true if the user typed no text before line() returned std::nullopt.
   bool was_empty() const { return was_empty_; }
   // Adds a line to the history.
   void remember(const std::string& text);
@@ -69,7 +69,7 @@ class HistoryFile {
   // directories. Keeps nothing if neither has a place, and in anything but a regular file of this user.
   HistoryFile();
 
-  // The last lines, the oldest first. A file with many more is shortened to them.
+  // Returns the last lines, the oldest first. A file with many more is shortened to them.
   std::vector<std::string> read();
   void append(const std::string& text);
 
@@ -90,7 +90,7 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  // True when Ctrl-C was pressed since the last call of this or run().
+  // Returns true when Ctrl-C was pressed since the last call of this or run().
   bool take();
 
   // Runs work with a token that Ctrl-C stops; returns whether it did.

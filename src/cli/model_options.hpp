@@ -31,7 +31,7 @@ struct ModelOptions {
   // Opens the model (open_to_compute()) and merges the adapters. Throws what open() and with_lora() throw.
   Model open_model(bool quiet) const;
 
-  // The paths given, and the files of those that are directories.
+  // Returns the paths given, and the files of those that are directories.
   std::vector<std::filesystem::path> files() const;
 };
 
@@ -48,7 +48,7 @@ void add_session_options(CLI::App& command, SessionOptions& options);
 
 // --draft
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft);
-// "lookup", or a model, which this opens; nothing if empty.
+// "lookup", or a model, which this opens; std::nullopt if empty.
 std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet);
 
 // Rejects invalid options before any work.
@@ -56,11 +56,11 @@ void check_generate_options(const GenerateOptions& options);
 
 // Models that commands read from a path, standard input or a pipe.
 
-// True for "-", which is standard input, and for pipes.
+// Returns true for "-", which is standard input, and for pipes.
 bool is_stream(const std::string& path);
 
-// The model at a path, or in a stream. Throws what open() throws, io, and bad_argument for a terminal and for a second
-// use of standard input.
+// Returns the model at a path, or in a stream. Throws what open() throws, io, and bad_argument for a terminal and for a
+// second use of standard input.
 Model open_model(const std::string& path, const ReadOptions& options);
 
 }  // namespace poise::cli

@@ -36,7 +36,7 @@ struct TokenizerFiles {
   std::string vocab;
   std::string merges;
 
-  // Nothing if they were not given.
+  // Returns std::nullopt if they were not given.
   std::optional<Vocabulary> read() const;
 };
 void add_tokenizer_options(CLI::App& command, TokenizerFiles& files);

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What all displays show of an event.
+// The figures of an event that all displays show.
 struct State {
   State(const ProgressEvent& event, Clock::duration elapsed)
       : seconds(std::chrono::duration<double>(elapsed).count()),

@@ -32,8 +32,8 @@ struct ProgressOptions {
 // --progress auto|plain|none and --quiet, described by `quiet`. Requires: `options` outlive the command.
 void add_progress_options(CLI::App& command, ProgressOptions& options, const std::string& quiet);
 
-// The display that the options ask for, which begins with `verb`; empty for none. The last copy of the returned object
-// erases the bar.
+// Returns the display that the options ask for, which begins with `verb`; empty for none. The last copy of the returned
+// object erases the bar.
 Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 // Totals of tensors, elements and bytes.

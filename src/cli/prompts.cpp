@@ -60,7 +60,7 @@ class PromptReader {
         weights_(weights),
         max_tokens_(max_tokens) {}
 
-  // The object of the next line that is not empty; nothing after the last.
+  // Returns the object of the next line that is not empty; nothing after the last.
   std::optional<Attributes> next() {
     std::string line;
     do {
@@ -219,7 +219,7 @@ class AnswerWriter {
     kept_ = line.size() + 1;
   }
 
-  // The key of the next answer. Ends before a line without an end, which a killed run leaves.
+  // Returns the key of the next answer. Ends before a line without an end, which a killed run leaves.
   std::optional<std::string> next_key() {
     std::string line;
     if (!lines_->line(line) || kept_ + line.size() >= size_) return std::nullopt;
@@ -277,7 +277,7 @@ class AnswerWriter {
   std::uint64_t kept_ = 0;  // bytes of whole lines
 };
 
-// What answers depend on, except their prompts.
+// Describes everything that answers depend on, except their prompts.
 std::string describe_run(const Weights& weights, const SessionOptions& session, const GenerateOptions& generate) {
   const SamplingOptions& sampling = generate.sampling;
   Value::Array biases;

@@ -269,7 +269,7 @@ class Run {
     print_now(to_json(answer) + "\n");
   }
 
-  // The chosen token and the best ones, by the model's own scores.
+  // Returns the chosen token and the best ones, by the model's own scores.
   Attributes log_probabilities_of(const Session& session, TokenId chosen) const {
     const auto entry = [&](TokenId token, double log_probability) {
       Attributes made = {{"id", std::uint64_t{static_cast<std::uint32_t>(token)}}, {"logprob", log_probability}};

@@ -56,7 +56,7 @@ constexpr auto kSynonyms = std::to_array<Synonym>({
     {"chat", "-m", "the argument PATH"},
 });
 
-// The edit distance: insertions, deletions, replacements, and swaps of neighbours.
+// Returns the edit distance: insertions, deletions, replacements, and swaps of neighbours.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> table(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {
@@ -78,7 +78,7 @@ std::string_view without_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
-// "; that is `poise convert ...`", "; the nearest is "verify"", or nothing. `command` is empty for commands.
+// "; that is `poise convert ...`", "; the nearest is "verify"", or "". `command` is empty for commands.
 std::string meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =
       std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });

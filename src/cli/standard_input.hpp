@@ -24,10 +24,10 @@ class Input {
 
   // Throws unsupported for more than 256 MiB.
   std::string all();
-  // The next line, without its end, as soon as it is there; false after the last one. Throws unsupported for a longer
-  // one than that.
+  // Returns the next line, without its end, as soon as it is there; false after the last one. Throws unsupported for a
+  // longer one than that.
   bool line(std::string& line);
-  // True if line() does not have to wait.
+  // Returns true if line() does not have to wait.
   bool has_line() const { return buffer_.find('\n', begin_) != std::string::npos; }
 
  private:
@@ -40,17 +40,17 @@ class Input {
   bool has_begun_ = false;
 };
 
-// The text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for more
-// than 256 MiB, and bad_argument where another option has read standard input.
+// Returns the text of a file, which may be a pipe, or of standard input for "-". Throws not_found, io, unsupported for
+// more than 256 MiB, and bad_argument where another option has read standard input.
 std::string read_text_file(const std::string& path);
 // "standard input" for "-", else the path.
 std::string name_of_text_file(const std::string& path);
 
-// The text of a prompt: without the line break that ends a file's last line, as `echo` and editors write it.
+// Returns the text of a prompt: without the line break that ends a file's last line, as `echo` and editors write it.
 std::string read_prompt_file(const std::string& path);
 
-// True if standard input is a file or a pipe, from which a text can be read without being asked for. False for a
-// terminal, and for /dev/null and other devices.
+// Returns true if standard input is a file or a pipe, from which a text can be read without being asked for. False for
+// a terminal, and for /dev/null and other devices.
 bool has_piped_input();
 
 }  // namespace poise::cli

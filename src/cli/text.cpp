@@ -17,7 +17,7 @@
 namespace poise::cli {
 namespace {
 
-// True for a continuation byte of UTF-8.
+// Returns true for a continuation byte of UTF-8.
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U; }
 
 // Terminal columns: one per code point is right for the names in tables.
@@ -25,7 +25,7 @@ std::size_t width(const std::string& text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, is_continuation));
 }
 
-// The length of a control character, or one that changes the direction of text, at the front of a text; else 0.
+// Returns the length of a control character, or one that changes the direction of text, at the front of a text; else 0.
 // Terminals act on these instead of showing them.
 std::size_t control_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };

@@ -29,7 +29,7 @@ void append_grouped(std::string& out, std::uint64_t number);
 std::string plural(std::size_t count, std::string_view noun);
 // Three significant digits; "NaN" for either sign.
 std::string short_number(double number);
-// A signal-to-noise ratio: "38.1"; "exact" for an infinite one.
+// Returns a signal-to-noise ratio: "38.1"; "exact" for an infinite one.
 std::string decibels(double ratio);
 
 // Text from a file, safe for a terminal: control characters become \xNN.
@@ -37,12 +37,13 @@ std::string printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);
 // The same with line breaks kept, for messages of several lines.
 std::string printable_lines(std::string_view text);
-// An error's message, with further lines indented by two spaces: a name with line breaks cannot imitate a message.
+// Returns an error's message, with further lines indented by two spaces: a name with line breaks cannot imitate a
+// message.
 std::string printable_message(std::string_view text);
 
-// The text cut to that many columns, one for each character.
+// Returns the text cut to that many columns, one for each character.
 std::string clipped(std::string_view text, std::size_t columns);
-// The width of the terminal at that descriptor; nothing if it is not a terminal or has no width.
+// Returns the width of the terminal at that descriptor; std::nullopt if it is not a terminal or has no width.
 std::optional<std::size_t> terminal_columns(int fd);
 
 // Writes to standard output and flushes, so that text appears at once. Throws what fmt::print() throws.
@@ -57,7 +58,7 @@ void complain(std::string_view text);
 // is faulty, as one with code in it is.
 void note(const Finding& finding);
 
-// A finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
+// Returns a finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
 std::string finding_text(const Finding& finding, const std::string& path);
 
 // Columns as wide as their widest cell. Right-aligned columns hold numbers.
@@ -81,12 +82,12 @@ class Table {
 
 class TextLines {
  public:
-  // The next text; nothing after the last one. Throws invalid_file, naming the line.
+  // Returns the next text; nothing after the last one. Throws invalid_file, naming the line.
   std::optional<std::string> next();
-  // True if next() does not have to wait.
+  // Returns true if next() does not have to wait.
   bool has_next() const { return input_.has_line(); }
 
-  // What errors call the last text: "line 3 of the input".
+  // Returns the name of the last text in errors: "line 3 of the input".
   std::string name() const;
 
  private:

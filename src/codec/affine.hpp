@@ -36,8 +36,7 @@ void unpack_codes(const CodeFormat& format, std::uint64_t first, std::span<const
 // Codes to numbers: q * delta or, for ranges, min + q * delta.
 void decode_codes(const Affine& affine, std::span<const std::int16_t> codes, std::span<float> out);
 
-// For codes that take a byte each but have four bits, the first that does not fit: its index, and the byte. Nothing for
-// other formats.
+// The first code that does not fit four bits although it takes a byte: its index, and the byte.
 struct BadCode {
   std::uint64_t element;
   std::byte byte;

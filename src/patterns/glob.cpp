@@ -49,7 +49,7 @@ std::optional<std::string_view> class_name(std::string_view set) {
   return set.substr(2, end - 2);
 }
 
-// Removes the set after a "[" from the pattern. Returns nothing, and keeps the pattern, when the set has no end.
+// Removes the set after a "[" from the pattern. Returns std::nullopt, and keeps the pattern, when the set has no end.
 std::optional<bool> take_set(std::string_view& pattern, std::string_view character) {
   std::string_view rest = pattern;
   const bool inverted = rest.starts_with('!') || rest.starts_with('^');

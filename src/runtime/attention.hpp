@@ -46,7 +46,7 @@ struct AttentionTask {
   std::size_t count;  // of query heads
 };
 
-// The positions that a token sees.
+// Returns the positions that a token sees.
 IndexRange seen_by(const AttentionToken& token, std::size_t window);
 
 // In place: a row's scores become weights, and its sink's, if any, follows them.

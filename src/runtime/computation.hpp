@@ -30,7 +30,7 @@ class Computation {
   Computation(const Computation& other);
   ~Computation() = default;
 
-  // An empty text for up to `positions` tokens.
+  // Returns an empty text for up to `positions` tokens.
   Sequence begin_sequence(std::size_t positions) const { return transformer_.begin(positions, cache_); }
 
   // Throws bad_argument for an unknown id, and for more tokens than a text has positions.

@@ -29,7 +29,7 @@ void require_finite(std::string_view name, std::span<const float> numbers, Error
                 path);
 }
 
-// What a layer caches, as tensors: codes, and their scales where the cache has any.
+// The cache of a layer, as tensors: codes, and their scales where the cache has any.
 struct CachedPart {
   std::string_view name;
   Cached what;
@@ -173,7 +173,7 @@ class Reader {
         path());
   }
 
-  // A dense tensor of this type and rank.
+  // Returns a dense tensor of this type and rank.
   const Tensor& tensor(const std::string& name, DType dtype, std::size_t rank) {
     const Tensor* found = model_.find(name);
     if (found == nullptr) fail(fmt::format("tensor {} is missing", name));

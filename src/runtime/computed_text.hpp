@@ -35,7 +35,7 @@ struct ComputedText {
   std::vector<float> hidden_state = {};  // that these are computed from; empty after from_model()
 };
 
-// True for a model that says that it is a session.
+// Returns true for a model with the attribute of a session.
 bool is_session(const Model& model);
 
 // Borrows the text's keys and values. Throws unsupported for numbers that are not finite.

@@ -143,7 +143,7 @@ class Decoder final : public Transformer {
     if (layer == layers() && weights_.norm) weights_.norm.apply(memory.kept.data(), count, memory.kept.data());
   }
 
-  // The norm of x, or x itself without a norm.
+  // Returns the norm of x, or x itself without a norm.
   static const float* normed(const Norm& norm, std::size_t count, Workspace& memory) {
     if (!norm) return memory.x.data();
     norm.apply(memory.x.data(), count, memory.normed.data());

@@ -110,8 +110,8 @@ struct DecoderWeights {
   std::vector<DecoderLayer> layers;
 };
 
-// The share of a rank, by the plan of the whole model. Throws unsupported for what does not divide among the ranks.
-// Requires: configuration and tensors have been checked; plan_of_rank() takes the plan.
+// Returns the share of a rank, by the plan of the whole model. Throws unsupported for what does not divide among the
+// ranks. Requires: configuration and tensors have been checked; plan_of_rank() takes the plan.
 DecoderWeights load_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks);
 
 }  // namespace poise

@@ -99,7 +99,7 @@ class Loader {
     return summed(prefix, plan_.o, {share.first * plan_.head_size, share.last * plan_.head_size});
   }
 
-  // The norm of each head, or of all heads together.
+  // Returns the norm of each head, or of all heads together.
   Norm head_norm(const std::string& prefix, std::string_view module) const {
     Norm result = norm(prefix, module);
     if (ranks_.count > 1 && result.weight.size() > plan_.head_size) {

@@ -38,7 +38,7 @@ class ForwardPass : public Computation {
   // on. Throws cancelled.
   void logits(std::size_t first, std::size_t count, std::vector<float>& out, const std::stop_token& stop = {});
 
-  // A text has at most that many.
+  // Returns the most positions of a text.
   std::size_t positions() const { return context_; }
 
   // Runs `work` on the threads of this pass. Throws cancelled.

@@ -18,7 +18,7 @@ namespace poise {
 
 enum class Cached : std::uint8_t { keys, values };
 
-// What a layer caches for a position: as many heads of keys as of values.
+// The cache of a layer for one position: as many heads of keys as of values.
 struct CachedHeads {
   std::size_t count = 0;
   std::size_t size = 0;
@@ -34,7 +34,7 @@ class KvCache {
   // Reserves memory for positions up to `end`. Called before put() of new positions.
   void reserve(std::size_t end);
 
-  // The first position that the layer still has; rings drop old ones.
+  // Returns the first position that the layer still has; rings drop old ones.
   std::size_t oldest(std::size_t layer) const;
   // Drops all positions; keeps the memory.
   void clear();
@@ -44,8 +44,7 @@ class KvCache {
   std::size_t width() const { return heads_.width(); }
   // Of the keys or values of a position of a layer.
   std::size_t scales() const { return heads_.count * type_->scales(heads_.size); }
-  // Makes an empty layer one that has positions [first, last), of which it drops those that do not fit; store() fills
-  // them in.
+  // Gives an empty layer the positions [first, last), except those that do not fit; store() fills them in.
   void resume(std::size_t layer, std::size_t first, std::size_t last);
 
   // key, value [width]. Throws unsupported for numbers that the type does not hold.

@@ -91,12 +91,12 @@ struct Box {
   IndexRange columns;
 };
 
-// True if the part is of stored rows.
+// Returns true if the part is of stored rows.
 bool is_of_rows(MatrixPart::Of of, Orientation orientation) {
   return (of == MatrixPart::Of::outputs) == (orientation == Orientation::out_in);
 }
 
-// The part of a matrix [rows, columns].
+// Returns the part of a matrix [rows, columns].
 Box box_of(const MatrixPart& part, Orientation orientation, std::size_t rows, std::size_t columns) {
   if (part.of == MatrixPart::Of::all) return {{0, rows}, {0, columns}};
   return is_of_rows(part.of, orientation) ? Box{part.range, {0, columns}} : Box{{0, rows}, part.range};
@@ -115,7 +115,7 @@ std::size_t column_step(const StoredRows& rows) {
   return has_half_bytes(rows) ? 2 : 1;
 }
 
-// Rows and columns of a form with so many columns.
+// Cuts rows and columns out of a form with `columns` columns.
 StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns, const Box& box) {
   const std::size_t step = column_step(form.rows);
   if (has_half_bytes(form.rows) && columns % 2 != 0)
@@ -177,7 +177,7 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
   return std::make_unique<StoredMatrix>(box.rows.size(), box.columns.size(), orientation, form, paired_rows);
 }
 
-// True if columns make outputs and are stored as rows.
+// Returns true if columns make outputs and are stored as rows.
 bool is_transposed(const Tensor& tensor, Orientation orientation) {
   return orientation == Orientation::in_out && tensor.shape.size() == 2 &&
          blocks_along(tensor.layout) == BlocksAlong::columns;

@@ -40,11 +40,11 @@ class Matrix {
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return stored_.columns; }
   Orientation orientation() const { return orientation_; }
-  // The length of x and y in y = x times the matrix.
+  // Returns the length of x and y in y = x times the matrix.
   std::size_t inputs() const { return orientation_ == Orientation::out_in ? columns() : rows(); }
   std::size_t outputs() const { return orientation_ == Orientation::out_in ? rows() : columns(); }
   const StoredRows& stored() const { return stored_; }
-  // Stored rows are heads of so many rows in pairs, while rows and outputs are in halves (views/row_order.hpp); 0: both
+  // Rows of a head whose stored rows are in pairs, while rows and outputs are in halves (views/row_order.hpp); 0: both
   // have the same order.
   std::size_t paired_rows() const { return paired_rows_; }
   // Which column of the matrix each column of stored rows is; empty: both have the same order.
@@ -71,12 +71,12 @@ class Matrix {
 
 // A tensor of rank 2 [rows, columns], or of rank 1 as one row. Types without kernels become float32 in memory. Throws
 // unsupported, naming the tensor, without floating-point elements (integers without a scale), for a part that does not
-// begin and end at multiples of part_step(), and what reading its blobs throws. Reads no bytes beside the part.
+// begin and end at multiples of part_step(), and what reading its blobs throws. Reads only the bytes of the part.
 // Requires: the tensor has the part.
 std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientation = Orientation::out_in,
                                     const MatrixPart& part = {});
 
-// The matrices [rows, columns] of a tensor of rank 3, or the same part of each.
+// Returns the matrices [rows, columns] of a tensor of rank 3, or the same part of each.
 std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,
                                                    const MatrixPart& part = {});
 
@@ -84,7 +84,7 @@ std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orienta
 // are along the outputs or inputs that the parts have.
 std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of);
 
-// All elements of a small tensor (a norm) as float32.
+// Returns all elements of a small tensor (a norm) as float32.
 std::vector<float> load_vector(const Tensor& tensor);
 
 // y [tokens, outputs] = x [tokens, inputs] times the matrix. Runs on the threads of the calling task arena. A token
@@ -116,9 +116,9 @@ struct GatedProduct {
   const Matrix* down = nullptr;
 };
 
-// y = down times combine(gate times x, up times x), with the bits that three calls give. What is between stays in the
-// cache: a block of it goes from the first products to the form for the last ones. Returns false, without products, for
-// few tokens, and where rows or columns of a matrix are stored in another order.
+// y = down times combine(gate times x, up times x), with the same bits as three calls. The intermediate results stay in
+// the cache: a block of it goes from the first products to the form for the last ones. Returns false, without products,
+// for few tokens, and where rows or columns of a matrix are stored in another order.
 bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tokens, float* y, Precision precision);
 
 // stored_form: a weight tensor in the form for kernels.
@@ -134,7 +134,7 @@ struct StoredForm {
   std::vector<std::uint32_t> column_order = {};  // which column of the tensor each is; empty: in order
 };
 
-// All elements as float32, which takes memory.
+// Returns all elements as float32, which takes memory.
 StoredForm float_form(const Tensor& tensor);
 
 // Types without kernels become float32. Throws unsupported, naming the tensor, without floating-point elements; and

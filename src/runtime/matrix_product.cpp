@@ -123,7 +123,7 @@ class Work {
   std::size_t units_of(const Matrix& matrix) const {
     return (length_of(matrix) + unit_of(matrix) - 1) / unit_of(matrix);
   }
-  // How many partial sums a matrix has: [units, outputs].
+  // Returns how many partial sums a matrix has: [units, outputs].
   std::size_t sums_of(const Matrix& matrix) const {
     return is_summed(matrix) ? units_of(matrix) * matrix.outputs() : 0;
   }

@@ -44,7 +44,7 @@ class Mean {
   double squares_ = 0;
 };
 
-// What two models predict for one token.
+// The predictions of two models for one token.
 struct Prediction {
   double log_probability = 0;
   double of_base = 0;
@@ -201,7 +201,7 @@ class Perplexity::State {
     return all;
   }
 
-  // The token that the vocabulary begins texts with.
+  // Returns the token that the vocabulary begins texts with.
   static std::optional<TokenId> first_token(const Weights& weights) {
     if (!weights.has_tokenizer()) return std::nullopt;
     const std::vector<TokenId> none = weights.tokenizer().encode_with_special("");
@@ -258,8 +258,8 @@ class Perplexity::State {
                             shown(theirs, of_base.end(), base_->weights())));
   }
 
-  // Adds the predictions of tokens, the first of which has index `place` in its text and is predicted by row `first` of
-  // the last next().
+  // Adds the predictions of tokens. The first token has index `place` in its text; row `first` of the last next()
+  // predicts it.
   void add(std::span<const TokenId> tokens, std::size_t first, std::size_t place, Sums& sums,
            const std::stop_token& stop) {
     model_.logits(first, tokens.size(), scores_.numbers(), stop);

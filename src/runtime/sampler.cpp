@@ -68,7 +68,7 @@ void Sampler::see(std::span<const TokenId> tokens) {
   }
 }
 
-// The scores after biases and penalties.
+// Returns the scores after biases and penalties.
 std::span<const float> Sampler::adjusted(std::span<const float> logits) {
   const bool has_penalty = options_.presence_penalty != 0 || options_.frequency_penalty != 0;
   if (options_.logit_bias.empty() && options_.repetition_penalty == 1 && !has_penalty) return logits;

@@ -14,7 +14,7 @@
 namespace poise {
 namespace {
 
-// Names of the five numbers, and of what changes the choice in a way that Sampler lacks, with the value that is none.
+// The keys of the five numbers, and those of methods that Sampler lacks, with the value that switches each off.
 struct SamplingKeys {
   struct Unknown {
     std::string_view key;
@@ -83,7 +83,7 @@ class DefaultsReader {
     result_.ignored.push_back(fmt::format("{} {}", key, to_json(value)));
   }
 
-  // Nothing for an absent key, null, and a value that Sampler refuses.
+  // Returns std::nullopt for an absent key, null, and a value that Sampler refuses.
   template <typename Number>
   std::optional<Number> checked(std::string_view key, Number SamplingOptions::*field) {
     const Value* const value = from_.find(key);

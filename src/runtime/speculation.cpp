@@ -238,7 +238,8 @@ class LookupDraft final : public Draft {
   }
 
  private:
-  // The place after the longest run of tokens that the text ends with, too; of equally long ones the last. 0: none.
+  // Returns the place after the longest run of tokens that the text ends with, too; of equally long ones the last. 0:
+  // none.
   static std::size_t place_after_same(std::span<const TokenId> tokens) {
     constexpr std::size_t kLeast = 2;
     constexpr std::size_t kLongest = 8;

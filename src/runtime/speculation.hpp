@@ -23,8 +23,8 @@ class Draft {
 
   virtual std::unique_ptr<Draft> copy() const = 0;
 
-  // At most `most` tokens that may follow `tokens`, as `sampler` draws them; perhaps none. Throws what the draft's
-  // computation throws.
+  // Returns at most `most` tokens that may follow `tokens`, as `sampler` draws them; perhaps none. Throws what the
+  // draft's computation throws.
   virtual std::vector<Guess> guess(std::span<const TokenId> tokens, std::size_t most, Sampler& sampler) = 0;
 
  protected:
@@ -32,9 +32,9 @@ class Draft {
   Draft(const Draft&) = default;
 };
 
-// What followed the last tokens where the text had them before.
+// Returns a draft from the text itself: the tokens that followed an earlier occurrence of the last tokens.
 std::unique_ptr<Draft> make_lookup_draft();
-// What another model says. Throws bad_argument, naming the difference, for one with another vocabulary.
+// Returns a draft from another model. Throws bad_argument, naming the difference, for one with another vocabulary.
 std::unique_ptr<Draft> make_model_draft(const Weights& weights, const SessionOptions& options);
 
 // How many tokens to guess: more after guesses that were right, fewer after wrong ones, and none for a while after
@@ -63,7 +63,7 @@ class Speculation {
   // For a copy of the text that was not computed ahead.
   Speculation(const Speculation& other);
 
-  // The next token by the scores of the text.
+  // Returns the next token by the scores of the text.
   TokenId sample(Sampler& sampler, std::span<const float> scores);
 
   // Appends the pending token to a text with room for it: from what was computed ahead, or with guesses of what

@@ -16,10 +16,10 @@ class StopTexts {
   // Throws bad_argument for an empty text.
   explicit StopTexts(std::vector<std::string> stops);
 
-  // The text that certainly precedes a stop, after this piece: holds back a suffix that may begin a stop. Empty after a
-  // stop was found.
+  // Returns the text that certainly precedes a stop, after this piece: holds back a suffix that may begin a stop. Empty
+  // after a stop was found.
   std::string add(std::string_view piece);
-  // The text held back, if it ends without a stop.
+  // Returns the text held back, if it ends without a stop.
   std::string finish();
   bool found() const { return found_; }
 
@@ -38,12 +38,12 @@ class ContinuationStream {
   ContinuationStream(const Tokenizer& tokenizer, std::span<const TokenId> before,
                      const std::vector<std::string>& stops);
 
-  // The text that is certain after this token; empty after a stop text. Throws bad_argument for an id outside the
-  // vocabulary.
+  // Returns the text that is certain after this token; empty after a stop text. Throws bad_argument for an id outside
+  // the vocabulary.
   std::string add(TokenId token) { return stops_.add(stream_.add(token)); }
-  // The text held back, if it ends without a stop text.
+  // Returns the text held back, if it ends without a stop text.
   std::string finish() { return stops_.add(stream_.finish()) + stops_.finish(); }
-  // A stop text was found.
+  // Returns true if a stop text was found.
   bool is_stopped() const { return stops_.found(); }
 
  private:

@@ -53,7 +53,7 @@ constexpr FloatForm kScaledForms[] = {{DType::f4_e2m1, Storage::codebook4},
 
 struct GroupForm {
   unsigned bits;
-  unsigned kept;    // in so many bits
+  unsigned kept;    // bits of a stored code
   Storage storage;  // with float16 scales and zero points
   Storage scaled;   // with float32 scales
   Storage by_column;
@@ -80,8 +80,8 @@ std::optional<StoredForm> affine_form(const Tensor& tensor) {
                     data.blob};
 }
 
-// What kernels with float32 scales take: scales of whole rows of vectors, one for `group` columns of `rows` rows.
-// Nothing for others.
+// The form that kernels with float32 scales read: one scale for `group` columns of `rows` rows. std::nullopt for other
+// tensors.
 struct ScaleShape {
   std::uint64_t rows = 1;
   std::uint64_t group = 0;
@@ -124,7 +124,7 @@ std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupSch
   return form && take_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
 }
 
-// The codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
+// Returns the codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
 BlobPtr codes_in(unsigned bits, const Tensor& tensor, const GroupScheme& scheme) {
   BlobPtr codes = tensor.require("packed_weight").blob;
   if (bits == scheme.bits) return codes;
@@ -143,7 +143,7 @@ const GroupForm* form_of_rows(const Tensor& tensor, const GroupScheme& scheme) {
   return form == std::end(kGroupForms) || !are_rows ? nullptr : form;
 }
 
-// Groups along columns of a matrix, to one of which each row belongs.
+// Groups along columns of a matrix; each row belongs to one group.
 std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<std::uint32_t> groups_of_rows) {
   const GroupScheme& scheme = *group_scheme(tensor.layout);
   const GroupForm* const row = form_of_rows(tensor, scheme);
@@ -154,7 +154,7 @@ std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<st
   return take_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
-// Groups along rows, or a scale a row; nothing for other schemes.
+// Groups along rows, or a scale a row; std::nullopt for other schemes.
 std::optional<StoredForm> group_form(const Tensor& tensor) {
   check_group_parts(tensor);
   const GroupScheme& scheme = *group_scheme(tensor.layout);
@@ -208,7 +208,7 @@ BlobPtr numbers_of_e2m1() {
   return make_memory_blob(std::move(numbers), "numbers of E2M1");
 }
 
-// Numbers of 4 and 8 bits; nothing for other types.
+// Numbers of 4 and 8 bits; std::nullopt for other types.
 std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
   check_block_scaled(tensor);
   const Part& data = tensor.require("data");
@@ -222,7 +222,7 @@ std::optional<StoredForm> block_scaled_form(const Tensor& tensor) {
   return form;
 }
 
-// MX numbers of four bits along rows; nothing for other tensors.
+// MX numbers of four bits along rows; std::nullopt for other tensors.
 std::optional<StoredForm> mx_form(const Tensor& tensor) {
   check_mx_parts(tensor);
   const MxScheme& scheme = *mx_scheme(tensor.layout);
@@ -249,7 +249,7 @@ std::optional<StoredForm> dense_form(const Tensor& tensor) {
   return StoredForm{{.storage = form->storage}, data.blob};
 }
 
-// Layouts that kernels take in stored form. Each returns nothing for tensors that they do not.
+// The layouts that kernels read in stored form. Each function returns std::nullopt for tensors that they cannot read.
 struct FormRow {
   const LayoutType* layout;
   std::optional<StoredForm> (*form)(const Tensor& tensor);

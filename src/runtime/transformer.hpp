@@ -69,9 +69,9 @@ struct Workspace {
 // Ranks: transformers that compute one model together, each with a share of its weights.
 //
 // A rank has whole heads of queries, keys and values, and as many of the inner numbers of each feed-forward network,
-// experts among them: rows of q, k, v, gate and up, and the columns of o and down that meet their outputs. What o and
-// down give is a part of a sum over all ranks; the first rank's has the bias. Embedding, norms, routers and the output
-// are whole in each rank, and so is the text: every rank computes the same tokens.
+// experts among them: rows of q, k, v, gate and up, and the columns of o and down that meet their outputs. The results
+// of o and down are parts of a sum over all ranks; the first rank's has the bias. Embedding, norms, routers and the
+// output are whole in each rank, and so is the text: every rank computes the same tokens.
 
 struct Ranks {
   std::size_t rank = 0;
@@ -86,7 +86,7 @@ struct Ranks {
   IndexRange share(std::size_t units) const { return {units * rank / count, units * (rank + 1) / count}; }
 };
 
-// The plan with this rank's heads. Throws unsupported if they do not divide.
+// Returns the plan with this rank's heads. Throws unsupported if they do not divide.
 DecoderPlan plan_of_rank(DecoderPlan plan, const Ranks& ranks);
 
 class Transformer {
@@ -98,16 +98,16 @@ class Transformer {
   Transformer(const Transformer&) = delete;
   Transformer& operator=(const Transformer&) = delete;
 
-  // The length of a row of logits.
+  // Returns the length of a row of logits.
   std::size_t vocabulary_size() const { return sizes_.vocabulary; }
-  // The length of a hidden state.
+  // Returns the length of a hidden state.
   std::size_t hidden_size() const { return sizes_.hidden; }
   std::size_t layers() const { return sizes_.layers; }
-  // False for a decoder that was saved without its output matrix: it has hidden states, and no scores.
+  // Returns false for a decoder that was saved without its output matrix: it has hidden states, and no scores.
   bool has_output() const { return sizes_.has_output; }
 
-  // How many of the `left` tokens of a text are computed next, at most `most`. Leaves no last one by itself, which
-  // would be summed in another order. (So are the last few, KernelInput::Form.)
+  // Returns how many of the `left` tokens of a text are computed next, at most `most`. Leaves no last one by itself,
+  // which would be summed in another order. (So are the last few, KernelInput::Form.)
   static std::size_t count_next(std::size_t left, std::size_t most = kMaxBatch) {
     return left == most + 1 ? most - 1 : std::min(most, left);
   }
@@ -117,7 +117,7 @@ class Transformer {
   // Whether a sequence of that many tokens is long.
   bool is_long(std::size_t tokens) const { return recompute_after() != 0 && tokens > recompute_after(); }
 
-  // An empty sequence for up to `context` positions, whose keys and values are stored as that type.
+  // Returns an empty sequence for up to `context` positions, whose keys and values are stored as that type.
   virtual Sequence begin(std::size_t context, CacheType cache) const = 0;
 
   // Cuts a sequence back to its first `position` tokens, so that forward() continues from there, and returns whether it
@@ -148,9 +148,9 @@ class Transformer {
   Sizes sizes_;
 };
 
-// The transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be destroyed.
-// Throws unsupported, naming what is missing or what Poise does not run, and invalid_file listing every disagreement
-// between configuration and tensors.
+// Returns the transformer for a model's architecture. Borrows the tensors' mapped bytes; the model itself may be
+// destroyed. Throws unsupported, naming what is missing or what Poise does not run, and invalid_file listing every
+// disagreement between configuration and tensors.
 // As one of several ranks it holds its share of the weights, and throws unsupported for what does not divide.
 std::unique_ptr<const Transformer> make_transformer(const Model& model, const Ranks& ranks = {});
 

@@ -36,7 +36,7 @@ void require_tokens(const Weights& weights, const GenerateOptions& options);
 // Throws unsupported for a model without an output matrix.
 void require_output(const Weights& weights);
 
-// True if a generated token ends the text.
+// Returns true if a generated token ends the text.
 bool ends_text(const Weights& weights, TokenId token, const GenerateOptions& options);
 
 // fingerprint() of the model, computed once.
@@ -45,13 +45,13 @@ std::string fingerprint_of(const Weights& weights);
 // Throws bad_argument for a layer beyond the model's last one.
 void require_layer(const Weights& weights, std::size_t layer);
 
-// The positions of a session with these options. Throws bad_argument for more than the model has.
+// Returns the positions of a session with these options. Throws bad_argument for more than the model has.
 std::size_t context_of(const Weights& weights, const SessionOptions& options);
 
 // How a session with these options keeps keys and values.
 CacheType cache_type_of(const SessionOptions& options);
 
-// The scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
+// Returns the scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.
 std::span<const float> choices(const Weights& weights, std::span<const float> logits);
 
 // A fingerprint of a model: what its tensors and its configuration are, whatever file they come from.
