@@ -300,7 +300,7 @@ def bench_zstd(bench, single):
 
 
 def bench_checked(bench, digest, path):
-    """What it costs to check the input's digests while it is converted."""
+    """Measures what checking the input's digests costs while it is converted."""
 
     def convert(*options):
         return run([bench.poise, "convert", path, "-o", bench.fresh("checked.safetensors"), *options])[0]

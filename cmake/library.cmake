@@ -2,7 +2,7 @@
 # with each version.
 set(POISE_SOVERSION 1)
 
-# What libpoise is, static or shared, however often it is linked.
+# The parts of libpoise, static or shared, however often it is linked.
 function(poise_library target)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME poise VERSION ${PROJECT_VERSION} SOVERSION ${POISE_SOVERSION}
     LINKER_LANGUAGE CXX)

@@ -1,4 +1,4 @@
-# What ships is compiled several files at a time, which takes two fifths less processor time than a file at a time:
+# Shipped sources are compiled several files at a time, which takes two fifths less processor time than one at a time:
 # headers and templates are taken apart once for all of them. The preset dev keeps one file a unit, so that an edit
 # rebuilds that file alone.
 

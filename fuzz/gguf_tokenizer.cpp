@@ -40,7 +40,7 @@ Value with_reals(const Value& value) {
   return numbers;
 }
 
-// Nothing for any other text.
+// std::nullopt for any other text.
 std::optional<std::vector<std::byte>> file_of(std::string_view json) {
   Value value;
   try {

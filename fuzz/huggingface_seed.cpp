@@ -76,7 +76,7 @@ std::string hex_of(std::string_view text) {
   return digits;
 }
 
-// The tensor of a line; nothing if it is none, or takes more than `most` bytes.
+// The tensor of a line; std::nullopt if it has none, or takes more than `most` bytes.
 std::optional<Tensor> listed_tensor(std::string_view line, std::uint64_t most) {
   const auto words = words_of(line);
   const auto dtype = words.size() < 3 ? std::nullopt : dtype_from_name(words[1]);

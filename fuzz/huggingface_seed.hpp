@@ -14,7 +14,7 @@ namespace poise::fuzz {
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded);
 
 // model.safetensors with the tensors of a list, one a line: "NAME TYPE HEX LENGTH..." is a tensor of that type (f16)
-// with these dimensions, whose elements repeat the bytes of HEX. Leaves out lines that are no tensors, and those that
+// with these dimensions, whose elements repeat the bytes of HEX. Leaves out lines that are not tensors, and those that
 // go beyond 64 KiB.
 void write_listed_weights(const std::filesystem::path& directory, std::string_view list);
 

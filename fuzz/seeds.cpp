@@ -400,7 +400,7 @@ void write_gguf_tokenizer_seeds(SeedWriter& seeds) {
 "scores":[0,-1,-2,-3,-4,0,0]
 "merges":["a b"]
 "token_type":[2,1,1,1,1,6,3])");
-  // What Poise keeps of a directory's files.
+  // The files of a directory that Poise keeps.
   seeds.seed("gguf_tokenizer", "files",
              R"({"general.architecture":"llama","tokenizer.ggml.model":"llama",
 "tokenizer.ggml.tokens":["<unk>","a"],"tokenizer.ggml.scores":[0,-1],"tokenizer.ggml.token_type":[2,1],

@@ -81,6 +81,8 @@ def python_prose(text):
             if token.type in (tokenize.COMMENT, tokenize.STRING):
                 for number, part in enumerate(token.string.split("\n")):
                     kind = "c" if token.type == tokenize.COMMENT else "s"
+                    if kind == "s":
+                        part = re.sub(r"\{[^{}\s]*\}", "{}", part)  # names in f-strings
                     prose.append((token.start[0] + number, kind, re.sub(r'^#|^[rbfuRBFU]*("""|"|\')|"""$|"$', " ", part)))
     except (tokenize.TokenError, IndentationError, SyntaxError):
         pass  # another check reports a file that is not Python

@@ -4,7 +4,7 @@
 #     scripts/install_dependencies.sh build|python|test|clang|bench|tidy ...
 set -eu
 
-# What the command and the library are made with.
+# The packages with which the command and the library are built.
 build="g++ cmake ninja-build pkg-config libcli11-dev libfmt-dev libsimdjson-dev libutf8proc-dev libpcre2-dev libzstd-dev
   zlib1g-dev libdeflate-dev libssl-dev libxxhash-dev libtbb-dev libhwy-dev libedit-dev"
 # The Python package; only its tests need numpy, torch and pytest.

@@ -1,4 +1,4 @@
-// What comments cite is in the project: a reader of the sources has nothing else.
+// Comments cite documents of the project only, since a reader of the sources has no others.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

@@ -57,7 +57,7 @@ std::set<std::string> reachable(const std::string& room) {
   return all;
 }
 
-// What each room may include, besides itself.
+// The rooms that each room may include, besides itself.
 const std::map<std::string, std::set<std::string>> kAllowed = [] {
   std::map<std::string, std::set<std::string>> allowed;
   for (const auto& [room, below] : kBelow) allowed[room] = reachable(room);

@@ -1,6 +1,6 @@
 """Generate short children's stories from a seed: text to train the example models on.
 
-A story is planned first (hero, friend, place, weather, plot) and then told in three
+A story is planned first (hero, friend, place, weather, plot) and then written in three
 paragraphs: a beginning, a problem and its solution. All names, pronouns and objects come
 from the plan, so a model that learns this text must carry them from sentence to sentence.
 

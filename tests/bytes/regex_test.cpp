@@ -23,7 +23,7 @@ std::vector<std::string> matches(std::string_view expression, std::string_view t
   return found;
 }
 
-// What Oniguruma means, by its documentation (doc/RE), where PCRE2 would mean something else.
+// The meaning in Oniguruma, by its documentation (doc/RE), of constructs that PCRE2 interprets differently.
 TEST(Regex, MeansWhatOnigurumaMeans) {
   EXPECT_THAT(matches(R"(\s)", "a\u180e\u0085\u3000"), ElementsAre("\u0085", "\u3000"));
   EXPECT_THAT(matches(R"([^\s])", "\u180e\u0085"), ElementsAre("\u180e"));

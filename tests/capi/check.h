@@ -32,7 +32,7 @@ void write_file(const char* path, const void* data, size_t size);
 poise_model* open_example(void);
 poise_model* open_converted(const char* name, const poise_convert_options* options);
 
-// What is looked up has to be there.
+// Looks up an entry that must be there.
 const poise_tensor* tensor_named(const poise_model* model, const char* name);
 poise_tensor_info info_of(const poise_tensor* tensor);
 const poise_part* first_part(const poise_tensor* tensor);

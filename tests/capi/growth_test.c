@@ -4,7 +4,7 @@
 
 #include "check.h"
 
-// What a newer header has at the end, all zero, is understood; anything else is refused.
+// Fields that a newer header has at the end are accepted if they are zero; other values are refused.
 static void understands_newer_options(void) {
   struct {
     poise_open_options known;
@@ -43,7 +43,7 @@ static void understands_newer_structs_inside_of_options(void) {
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_convert(example("nano-mistral"), scratch("x.zt"), &options, NULL, &error));
 }
 
-// What the library does not know it sets to 0; what lies after the caller's struct it does not touch.
+// The library sets fields that it does not have to 0, and does not touch bytes after the caller's struct.
 static void fills_newer_structs(void) {
   struct {
     poise_tensor_info known;

@@ -133,7 +133,7 @@ TEST(BuiltInTemplates, RefuseRolesThatTheyHaveNoPlaceFor) {
   }
 }
 
-// What is one token in the models is spelled by the template alone, so that the tokenizer finds it.
+// Only the template spells special tokens of the models, so that the tokenizer finds them.
 TEST(BuiltInTemplates, SpellSpecialTokensWithoutTextOfMessages) {
   const Tokenizer tokenizer(ascii_vocabulary(true));
   for (const BuiltInTemplate& row : built_in_templates()) {

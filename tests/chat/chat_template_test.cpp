@@ -61,7 +61,8 @@ TEST(ChatTemplate, MakesATextWithTheSpecialTokensOfTheVocabulary) {
   EXPECT_EQ(ChatTemplate(kPlain, vocabulary).render(hello()).text, "[user]Hello<end>[assistant]");
 }
 
-// What templates get in transformers: its special_tokens_map has texts only, and the names of extra_special_tokens.
+// The variables of templates in transformers: its special_tokens_map has texts only, and the names of
+// extra_special_tokens.
 TEST(ChatTemplate, KnowsTheOtherSpecialTokensByTheirTexts) {
   Vocabulary vocabulary = letters();
   vocabulary.tokenizer_config = {

@@ -1,5 +1,5 @@
-// Block types beside ggml: golden_blocks.inc holds what libggml-base.so of llama.cpp v0.5.0 makes of the numbers and
-// bytes that are made here.
+// Block types compared with ggml: golden_blocks.inc holds what libggml-base.so of llama.cpp v0.5.0 makes of the numbers
+// and bytes that are made here.
 #include "codec/block_type.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Codes of every instruction set, beside the definition: round(x / delta), in float32, ties to even.
+// Codes of every instruction set, compared with the definition: round(x / delta), in float32, ties to even.
 #include "codec/quantize_kernels.hpp"
 
 #include <gtest/gtest.h>

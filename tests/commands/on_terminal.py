@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a command whose standard error is a terminal of some columns, and tells how its bar looks there.
+"""Runs a command whose standard error is a terminal of some columns, and prints how its bar looks there.
 
     on_terminal.py COLUMNS COMMAND...
 """

@@ -42,7 +42,7 @@ class Cursor:
         return start + size
 
     def finish(self, end):
-        """What is left of a section is padding: zero, and shorter than the alignment."""
+        """The rest of a section is padding: zero, and shorter than the alignment."""
         assert 0 <= end - self.at < ALIGNMENT, f"section ends at {end}, its fields at {self.at}"
         assert not any(self.data[self.at : end])
         self.at = end

@@ -1,5 +1,5 @@
-// What users of the library write first, compiled with all warnings as errors: list a model's tensors, read numbers,
-// convert, save numbers, and let the model go on with a text.
+// The first program that users of the library write, compiled with all warnings as errors: list a model's tensors, read
+// numbers, convert, save numbers, and let the model go on with a text.
 #include <cstdio>
 #include <filesystem>
 #include <string>

@@ -1,5 +1,5 @@
-// What the keys mean: Hugging Face's documentation of the configurations of Llama, Mistral, Gemma 2, Granite, Cohere
-// and Qwen2.
+// The meaning of the keys: Hugging Face's documentation of the configurations of Llama, Mistral, Gemma 2, Granite,
+// Cohere and Qwen2.
 #include "family/config_effects.hpp"
 
 #include <gmock/gmock.h>

@@ -257,7 +257,7 @@ TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
   EXPECT_THAT(effects_not_followed(model), IsEmpty());
   model.config_json.set("quantization_config", "any");
   EXPECT_THAT(effects_not_followed(model), ElementsAre(HasSubstr("quantization_config")))
-      << "a key beside text_config counts, too";
+      << "a key next to text_config is used, too";
   EXPECT_TRUE(has_other_tensors(model));
 }
 

@@ -99,7 +99,7 @@ class Job:
         return files
 
     def describe(self):
-        """What a reader finds in a file that is edited in place."""
+        """Reads a file while it is edited in place."""
         path = self.directory / "m.zt"
         inspect = subprocess.run([self.poise, "inspect", path, "--tensors"], capture_output=True).stdout
         return [line for line in inspect.splitlines() if b"  size " not in line], subprocess.run(
@@ -177,8 +177,8 @@ def inject(job, injector, scratch, report, seed):
 
 
 def inject_together(job, injector, report):
-    """Faults of which one leads to the other. What cannot be taken back (ftruncate() or unlink() fails, too) leaves a
-    whole file."""
+    """Pairs of faults, where one leads to the other. A change that cannot be undone (ftruncate() or unlink() fails,
+    too) leaves a whole file."""
     for faults, must_succeed in TOGETHER:
         fault = ",".join(faults)
         done = job.run({"LD_PRELOAD": injector, "POISE_FAULT": fault})

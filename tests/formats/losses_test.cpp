@@ -1,4 +1,4 @@
-// What formats leave out, in sentences.
+// The sentences about what formats leave out.
 #include "formats/losses.hpp"
 
 #include <gmock/gmock.h>

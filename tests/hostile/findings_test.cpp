@@ -1,4 +1,4 @@
-// What fuzzing has found in the library, one test each. Findings in files that strangers make also lie in
+// Bugs that fuzzing found in the library, one test each. Findings in files that strangers make also lie in
 // fuzz/findings.
 #include <sys/resource.h>
 

@@ -1,5 +1,5 @@
 // Every rule of a Hugging Face directory, broken once (docs/formats/huggingface.md). The weights and the tokenizer have
-// tables of their own: here it is config.json, the index, and what the files say of each other.
+// tables of their own: here it is config.json, the index, and contradictions between files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ Texts config() {
 
 using Shapes = std::map<std::string, std::vector<std::uint64_t>>;
 
-// What config() calls for.
+// The tensors that config() requires.
 Shapes shapes() {
   const std::string layer = "model.layers.0.";
   return {{"model.embed_tokens.weight", {4, 2}},
@@ -211,7 +211,7 @@ TEST(HostileHuggingFace, Files) {
        "model.safetensors", "Git LFS pointer"},
       {"weights are not a web page", [] { return with(single(), "model.safetensors", "<!DOCTYPE html><html>"); },
        kInvalid, "model.safetensors", "HTML page"},
-      {"an index is no server's message",
+      {"an index is not a server's message",
        [] { return with(sharded(), "model.safetensors.index.json", R"({"error":"Invalid username"})"); }, kInvalid,
        "model.safetensors.index.json", "a server's message"},
       {"weights are not a pickle", [] { return with(single(), "model.safetensors", "\x80\x02}q\x01."); },
@@ -330,7 +330,7 @@ TEST(HostileHuggingFace, ConfigJson) {
   });
 }
 
-// The files beside config.json that describe a quantization.
+// The files next to config.json that describe a quantization.
 TEST(HostileHuggingFace, QuantizationFiles) {
   constexpr auto kModelOpt = "hf_quant_config.json";
   constexpr auto kOlder = "quantize_config.json";
@@ -388,8 +388,8 @@ TEST(HostileHuggingFace, LongQuantizationSettingsAreCutInWarnings) {
   EXPECT_THAT(model.warnings[1].message, testing::HasSubstr("quant_method is modelopt and gptq; config.json counts"));
 }
 
-// What cannot be run can be opened, verified and written in every format that does not need to know what it means, with
-// all its keys.
+// A model that cannot run can be opened, verified and written in every format that does not need to know what it means,
+// with all its keys.
 TEST(HostileHuggingFace, ConfigurationsThatCannotBeRunAreKept) {
   struct ConfigCase {
     const char* key;

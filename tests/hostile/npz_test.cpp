@@ -187,12 +187,12 @@ TEST(HostileNpz, Bytes) {
                                  return whole().raw("1 bytes", bytes);
                                },
                                "1 bytes", "the CRC-32 is"},
-                    VerifyCase{"other members are told",
+                    VerifyCase{"other members are reported",
                                [] {
                                  return zip_file({{"w.npy", kFloats}, {"readme.txt", "hello"}});
                                },
                                "1 signature", "readme.txt is left out: it is not an array", true},
-                    VerifyCase{"arrays of objects are told",
+                    VerifyCase{"arrays of objects are reported",
                                [] {
                                  return zip_file({{"w.npy", kFloats},
                                                   {"o.npy", array_file("{'descr': '|O', 'fortran_order': "
@@ -248,7 +248,7 @@ TEST(HostileNpz, ObjectsThatRunCodeAreErrors) {
                      },
                      kAnywhere,
                      "o.npy: Poise cannot follow a pickle to its end, as Python may: INT: a number with zeros"},
-          VerifyCase{"pickles that break off are told",
+          VerifyCase{"pickles that break off are reported",
                      [] {
                        return zip_file({{"w.npy", kFloats}, {"o.npy", objects("'|O'", "\x80\2]q")}});
                      },
@@ -266,7 +266,7 @@ TEST(HostileNpz, ObjectsThatRunCodeAreErrors) {
       });
 }
 
-// Records, times and raw bytes are no pickles.
+// Records, times and raw bytes are not pickles.
 TEST(HostileNpz, OtherElementsAreLeftOutWithAWarning) {
   for (const std::string descr : {"[('O', '<f4'), ('x', '|V3'), (('y', 'z'), ('<U2', (4,)))]", "'<M8[ns]'", "'|V2'",
                                   "'<f16'", "[('a', [('b', '>i2')], (2, 2))]"}) {

@@ -294,7 +294,7 @@ def flax_array(elements):
 
 
 def flax(count, items):
-    """An array, and a list or map of so many items."""
+    """An array, and a list or map of that many items."""
     kind = b"\xdf" if isinstance(items, dict) else b"\xdd"
     parts = b"".join(packed_text(name) + items[name] for name in items) if isinstance(items, dict) else items
     return b"\x82" + packed_text("w") + flax_array(1) + packed_text("v") + kind + struct.pack(">I", count) + parts

@@ -86,7 +86,7 @@ TEST(HostilePytorch, Steps) {
                "STACK_GLOBAL: expected texts"},
           Case{"arguments are a tuple", [] { return file_of("\x80\x02" + global("os", "system") + "}R."); },
                kUnsupported, kAnywhere, "expected a tuple of arguments"},
-          Case{"arguments are no number", [] { return file_of("\x80\x02" + global("os", "system") + "K\1R."); },
+          Case{"arguments are not a number", [] { return file_of("\x80\x02" + global("os", "system") + "K\1R."); },
                kInvalid, kAnywhere, "expected a tuple of arguments"},
           Case{"what is called is a function", [] { return file_of("\x80\x02K\1)R."); }, kInvalid, "0 bytes + 5",
                "neither a function nor a class"},
@@ -96,8 +96,8 @@ TEST(HostilePytorch, Steps) {
                "SETITEM: expected a dict"},
           Case{"an index is in its list", [] { return file_of("\x80\x02]K\1K\2s."); }, kInvalid, "0 bytes + 7",
                "index 1 of a list of 0"},
-          Case{"an index is no object", [] { return file_of("\x80\x02]" + global("a", "b") + "K\2s."); }, kUnsupported,
-               kAnywhere, "SETITEM: the index of a list"},
+          Case{"an index is not an object", [] { return file_of("\x80\x02]" + global("a", "b") + "K\2s."); },
+               kUnsupported, kAnywhere, "SETITEM: the index of a list"},
           Case{"objects are built", [] { return file_of("\x80\x02}}K\1K\2sb."); }, kUnsupported, "0 bytes + 9",
                "BUILD"},
           Case{"objects are built once", [] { return file_of("\x80\x02" + global("a", "b") + ")R}b}b."); },
@@ -573,7 +573,7 @@ TEST(HostilePytorch, TheExtensionRegistryMeansNothing) {
   EXPECT_THAT(model.warnings.at(0).message, HasSubstr("copyreg.extension 1"));
 }
 
-// verify() tells all of them, and checks the others.
+// verify() reports all of them, and checks the others.
 TEST(HostilePytorch, FaultyTensorsAreToldTogether) {
   const std::string outside = view(storage(), integer(6), integer(1), integer(1));
   const std::string odd =

@@ -28,7 +28,7 @@ std::string bytes(std::uint64_t number, const std::string& value) {
   return tag(number, kBytes) + varint(value.size()) + value;
 }
 
-// What a piece is made of, each field with a name.
+// The fields of a piece, each with a name.
 struct Piece {
   std::string text;
   int type;

@@ -290,7 +290,7 @@ TEST(HostileTokenizerFiles, Tekken) {
        "vocab: expected a list"},
       {"in the order of their ranks", tekken("\"rank\": 0", "\"rank\": 1"), kInvalid, "expected a token of rank 0"},
       {"in base64", tekken("YQ==", "Y"), kInvalid, "token_bytes in base64"},
-      {"as many as the file says", tekken("\"default_vocab_size\": 2", "\"default_vocab_size\": 9"), kInvalid,
+      {"as many as the file states", tekken("\"default_vocab_size\": 2", "\"default_vocab_size\": 9"), kInvalid,
        "default_vocab_size: 9 with 1 tokens"},
       {"no number goes on for ever",
        tekken("\"default_vocab_size\": 2", "\"default_vocab_size\": 18446744073709551615"), kInvalid,

@@ -31,7 +31,7 @@ def rendered(program, cases):
 
 
 def compare(program, cases):
-    """How many of the cases differ; tells of the first."""
+    """Returns how many of the cases differ; prints the first."""
     python = environment.make_environment()
     wrong = 0
     raised = 0
@@ -48,7 +48,7 @@ def compare(program, cases):
             print(
                 f"differs: {shown!r}\n  with {json.dumps(variables)[:300]}\n  jinja2: {theirs!r}\n  Poise:  {ours.get('text', ours)!r}"
             )
-    print(f"{len(cases)} cases, {raised} of which jinja2 refuses, {wrong} differ")
+    print(f"{len(cases)} cases, jinja2 refuses {raised}, {wrong} differ")
     return wrong
 
 

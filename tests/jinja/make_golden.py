@@ -10,7 +10,7 @@ import json
 import environment
 import expressions
 
-# What templates of published models do, in small.
+# Small versions of constructs in templates of published models.
 BY_HAND = [
     "{% for m in people %}{{ '<|' + m['name'] + '|>' }}\n{{ m.age|string }}{% endfor %}\n",
     "{%- if people[0]['name'] == 'Ann' %}\n    {%- set first = people[0].tags | join('+') -%}\n{%- else %}\n    {%- set first = '' %}\n{%- endif %}\n[{{ first }}]",
@@ -29,7 +29,7 @@ BY_HAND = [
     "{{ (people|selectattr('age', 'equalto', 25)|list)[0].name }}{{ people|map(attribute='name')|join(', ') }}",
     "{{ 'a' if none else 'b' }}{{ 'a' if false }}{{ none }}{{ missing }}{{ true }}",
     "{{ [1, 'a', none, 1.5, {'k': (1,)}, ()] }}",
-    # What jinja2's compiler refuses, whether it runs or not; conditions may ask for filters first.
+    # Templates that jinja2's compiler refuses, whether the part runs or not; conditions may ask for filters first.
     "{% if false %}{{ 1|frob }}{% endif %}{{ 2|frob if false }}{{ 3 if true else 3 is frob }}",
     "{% for i in [] %}{{ 1|frob }}{% endfor %}",
     "{% if false %}{% for i in [] %}{{ 1 is frob }}{% endfor %}{% endif %}",

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kRows = 7;
 constexpr std::size_t kColumns = 512;
 
-// How far from the product of one of so many tokens and a row the rounding of x moves it, at most: half a step of x
+// How far from the product of one of `tokens` tokens and a row the rounding of x moves it, at most: half a step of x
 // for each weight. Tiles round both to bfloat16.
 double rounding_of_x(const StoredRows& matrix, const float* x, const float* weights, std::size_t tokens = 1) {
   const KernelInput input(matrix, tokens);
@@ -116,8 +116,8 @@ TEST(Blocks, AnyColumnsOfARowAreDecoded) {
   }
 }
 
-// Every kind of processor that this one can stand in for. What is expected are float64 products of the numbers that the
-// type's decoder makes.
+// Every kind of processor that this one can stand in for. The expected numbers are float64 products of the numbers that
+// the type's decoder makes.
 class BlockProducts : public EachInstructionSet {};
 INSTANTIATE_TEST_SUITE_P(Targets, BlockProducts, every_instruction_set(), instruction_set_name);
 

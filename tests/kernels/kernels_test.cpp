@@ -488,7 +488,7 @@ TEST_P(Kernels, ProductsDoNotHideWhatIsNoNumber) {
   }
 }
 
-// What IEEE 754's binary16 says, on processors without an instruction for it, too.
+// IEEE 754's binary16, on processors without an instruction for it, too.
 TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
   const std::uint16_t halves[8] = {0x7c00, 0xfc00, 0x7e00, 0x7bff, 0x0001, 0x8400, 0x0000, 0x3c01};
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -502,7 +502,7 @@ TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
   for (std::size_t i = 0; i < 16; ++i) row[i] = halves[i % 8];
   decode_rows({.storage = Storage::f16, .data = reinterpret_cast<const std::byte*>(row), .columns = 16}, 0, 1, out);
   for (std::size_t i = 0; i < 16; ++i) expect_number(out[i], numbers[i % 8]);
-  // Scales of groups, in products of codes that are 1 with x of which one number is not 0.
+  // Scales of groups, in products of codes that are 1 with an x that has one number other than 0.
   const std::vector<std::byte> ones(128, std::byte{1});
   const std::vector<std::byte> zeros(16);
   StoredRows groups = {.storage = Storage::group8,
@@ -868,7 +868,7 @@ TEST_P(Kernels, ExponentialsDependOnWhatIsSeenAlone) {
   EXPECT_EQ(among.back(), 0.0F);
 }
 
-// What float32 rounds off of such scores is far more than exponentials hold.
+// The rounding of such scores to float32 is far larger than an exponential can represent.
 TEST_P(Kernels, ExponentialsOfHugeScoresAreNumbers) {
   const float scale = 0.0883883461F;  // of a head of 128 numbers
   for (const float huge : {3e9F, 3e10F, 7e12F, 1e30F}) {

@@ -115,7 +115,7 @@ def widening(poise, directory):
 
 
 def edges(limit):
-    """float32 around everything that rounding can go wrong at, none of which overflows."""
+    """float32 around everything that rounding can go wrong at, without overflow."""
     codes = np.arange(0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     middles = ((codes[:-1].astype(np.float64) + codes[1:]) / 2).astype(np.float32)
     wide = np.concatenate(

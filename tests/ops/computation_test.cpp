@@ -217,7 +217,7 @@ void for_each_change(const Value& value, const Value& other, const std::function
   }
 }
 
-// What load_weights() refuses as invalid is an error of verify(), what Poise does not run a finding.
+// verify() reports as an error what load_weights() refuses as invalid, and as a finding what Poise does not run.
 void expect_reported(const Model& model, const std::string& what) {
   try {
     (void)load_weights(model);

@@ -139,7 +139,7 @@ TEST_F(Convert, AnExistingOutputStaysUnlessItIsToBeReplaced) {
   EXPECT_EQ(open(input()).size(), 2U);
 }
 
-// ALT files may say such ids: verify() finds them. What is written of them opens.
+// ALT files may have such ids: verify() finds them. Files written from them open.
 TEST_F(Convert, IdsOfNoTokenAreCarried) {
   Model model = open(input());
   Vocabulary vocabulary;

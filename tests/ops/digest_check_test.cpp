@@ -131,7 +131,7 @@ TEST_F(DigestCheckTest, AreCheckedByHash) {
   }
 }
 
-// What is damaged may not be decoded far enough to have a digest, and may be read before digests are looked at.
+// A damaged part may not decode far enough to have a digest, and may be read before digests are looked at.
 TEST_F(DigestCheckTest, WhatCannotBeDecodedIsNamedToo) {
   for (const char* format : {"zt", "zt1"}) {
     const fs::path file = saved("in.zt", format, with(DigestAlgorithm::none, 3));

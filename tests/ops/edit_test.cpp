@@ -65,7 +65,7 @@ TEST(Edit, SeveralAtOnceAreAllKept) {
   fs::remove_all(directory);
 }
 
-// What a link leads to is edited, and stays what it was when the file would not open afterwards.
+// An edit changes the target of a link, and leaves it unchanged if the file would not open afterwards.
 TEST(Edit, GoesThroughLinksAndKeepsFilesReadable) {
   const fs::path directory = fs::temp_directory_path() / fmt::format("poise-edit-link-{}", ::getpid());
   fs::create_directories(directory);
@@ -123,7 +123,7 @@ TEST(Edit, LeavesNothingThatVerifyWarnsOf) {
   }
 }
 
-// What verify finds wrong afterwards, and did not before.
+// Faults that verify finds after the edit but not before.
 TEST(Edit, RefusesWhatVerifyWouldFind) {
   const support::TemporaryDirectory directory;
   const std::string config = to_json(whole_config(open(source_directory() / "examples/nano-mistral")));

@@ -1,5 +1,5 @@
-// A program may have any locale: in German numbers have a comma, in Turkish the small letter of I is not i. What Poise
-// reads and writes stays the same. localedef makes the locales (Debian's package locales has their sources).
+// A program may have any locale: in German numbers have a comma, in Turkish the small letter of I is not i. The texts
+// that Poise reads and writes stays the same. localedef makes the locales (Debian's package locales has their sources).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -67,7 +67,7 @@ TEST(MeasuredLosses, WhatIsNotReadDoesNotCount) {
   EXPECT_EQ(measured.values(), 66'000U);
 }
 
-// What makes whole rows is asked for whole rows.
+// A blob that computes whole rows is read in whole rows.
 TEST(MeasuredLosses, StreamsReadWholeGrains) {
   const Measured measured(300'000, 1000);
   const auto stream = measured.blob->stream();

@@ -234,7 +234,7 @@ TEST_F(PlanTest, TellsLossesBeforeTheFirstByte) {
   EXPECT_THAT(plan(model, "alt").losses, ElementsAre(HasSubstr("note"), HasSubstr("there is no configuration")));
 }
 
-// Only the elements tell whether a tensor has enough zeros.
+// Only the elements show whether a tensor has enough zeros.
 TEST_F(PlanTest, LeavesOpenWhatOnlyElementsTell) {
   const Model model = untouchable_model();
   ConvertOptions changes;

@@ -1,4 +1,4 @@
-// What is wrong with scales, codes and other values, in parts made here.
+// Faults of scales, codes and other values, in parts made here.
 #include "ops/verify_part.hpp"
 
 #include <gmock/gmock.h>

@@ -57,7 +57,7 @@ const std::string kTexts[] = {"",
                               "\u00e9 e\u0301 \u4f60\u597d",
                               "12 ab, 345!"};
 
-// What a tokenizer makes of the texts.
+// The ids of the texts.
 struct Answers {
   std::vector<std::vector<TokenId>> ids;
   std::vector<std::string> texts;
@@ -586,7 +586,7 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
     ++written;
     if (outcome.same()) continue;
     const std::vector<std::string> usual = usual_losses(GetParam(), *format, path);
-    // A number of attributes tells nothing about a vocabulary.
+    // The number of attributes does not describe a vocabulary.
     const auto tells = [&](const std::string& loss) {
       return std::ranges::find(usual, loss) == usual.end() &&
              (kind.vocabulary || loss.find("vocabulary") != std::string::npos);

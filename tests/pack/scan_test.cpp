@@ -46,7 +46,7 @@ class SlowBlob final : public Blob {
   mutable std::atomic<int> reads_ = 0;
 };
 
-// What visitors saw.
+// The bytes that visitors saw.
 struct Seen {
   std::vector<std::byte> bytes;
   bool whole_pieces = true;  // all but the last are a multiple of 16 bytes

@@ -26,7 +26,7 @@ std::vector<std::byte> bytes_of(std::string_view text) {
 
 void write(Sink& sink, std::string_view text) { sink.write(std::as_bytes(std::span(text))); }
 
-// What a writer does with a part whose bytes it does not change.
+// Writes a part as a writer does that does not change its bytes.
 std::size_t write_part(WriterDigests& digests, Sink& sink, const std::vector<std::byte>& bytes) {
   if (Hasher* hasher = digests.begin(&sink)) hasher->update(bytes);
   sink.write(bytes);

@@ -1,4 +1,4 @@
-"""What the tests of the Python package share. POISE_EXAMPLES: the folder examples/; POISE_COMMAND: the command
+"""Fixtures of the Python package's tests. POISE_EXAMPLES: the folder examples/; POISE_COMMAND: the command
 poise."""
 
 import os

@@ -1,4 +1,4 @@
-"""ggml's block types: tensors of GGUF files and of converted ones in numpy, and what is beside them."""
+"""ggml's block types: tensors of GGUF files and of converted ones in numpy, and what surrounds them."""
 
 import hashlib
 import importlib.util
@@ -96,7 +96,7 @@ def test_converted_tensors_are_decoded(kind, extension, command, tmp_path):
     assert np.abs(tensor.numpy() - whole).max() < 0.5 and (tensor.numpy() != whole).any()
     assert tensor.numpy("f16").dtype == np.float16
     again = tmp_path / f"again.{extension}"
-    poise.save(poise.Model({"a": tensor}), again)  # unchanged: not decoded and quantized anew
+    poise.save(poise.Model({"a": tensor}), again)  # unchanged: not decoded and quantized again
     assert bytes(poise.open(again)["a"].part_bytes()) == bytes(tensor.part_bytes())
 
 

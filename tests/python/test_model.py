@@ -1,4 +1,4 @@
-"""Models: a mapping from name to Tensor, and what is beside tensors."""
+"""Models: a mapping from name to Tensor, and their metadata."""
 
 import collections.abc
 import copy
@@ -249,7 +249,7 @@ def test_models_are_changed(nano, tmp_path):
 
 
 def test_a_changed_key_counts_wherever_it_is(tmp_path):
-    """Where objects inside of config.json say the same, and count more."""
+    """Keys that objects inside of config.json repeat, and override."""
     text = {"model_type": "gemma3_text", "hidden_size": 64, "rope_theta": 1e4}
     like = poise.Model({}, config={"model_type": "gemma3", "text_config": text})
     changed = poise.Model({}, like=like, config={"hidden_size": 32})
@@ -336,7 +336,7 @@ def test_folders_without_a_configuration(examples, nano, tmp_path):
     model = poise.open(folder)
     assert list(model) == list(nano) and model.config == {} and model.vocabulary is None
     assert "there is no config.json" in str(model.warnings[0]) and poise.verify(folder).ok
-    poise.save(nano, folder / "model.safetensors", overwrite=True)  # whose metadata say the rest
+    poise.save(nano, folder / "model.safetensors", overwrite=True)  # whose metadata have the rest
     model = poise.open(folder)
     assert model.config == nano.config and len(model.vocabulary) == 960 and model.card == nano.card
     poise.save(nano, f"{tmp_path}/shards/", shard_size="500KB")

@@ -165,7 +165,7 @@ def test_progress(nano, tmp_path):
 
 
 class Stream(io.StringIO):
-    """A stream that time passes for: each event takes so many seconds."""
+    """A stream that time passes for: each event takes that many seconds."""
 
     def __init__(self, terminal):
         super().__init__()
@@ -179,7 +179,7 @@ NotebookStream = type("OutStream", (Stream,), {"__module__": "ipykernel.iostream
 
 
 def shown(monkeypatch, stream, progress, seconds, events):
-    """What is written for events that come every so many seconds."""
+    """The output for events that come every `step` seconds."""
     now = itertools.count(0, seconds)
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(now))
     monkeypatch.setattr(sys, "stderr", stream)
@@ -213,7 +213,7 @@ def test_lines_where_there_is_no_terminal(monkeypatch):
     assert text.splitlines()[0] == "save  20% of 1.0 GB  33.3 MB/s  24 s left  tensor2" and len(text.splitlines()) == 5
     assert text.splitlines()[-1] == "save 100% of 1.0 GB  33.3 MB/s"
     assert shown(monkeypatch, Stream(True), "plain", 3, events) == text
-    assert shown(monkeypatch, Stream(False), True, 0.1, events) == "save 100% of 1.0 GB  1.0 GB/s\n"  # quick, but told
+    assert shown(monkeypatch, Stream(False), True, 0.1, events) == "save 100% of 1.0 GB  1.0 GB/s\n"  # quick, but shown
     assert shown(monkeypatch, Stream(False), True, 1, [(0, 0, "")]) == "save 100% of 0 bytes  0 bytes/s\n"
     for nothing in (None, False, "none"):
         with _progress.watched(nothing, "save") as callback:

@@ -1,4 +1,4 @@
-"""Sessions and tokenizers, beside the command and the reference that a trained model came with."""
+"""Sessions and tokenizers, compared with the command and the reference that a trained model came with."""
 
 import itertools
 import json

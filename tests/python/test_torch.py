@@ -197,7 +197,7 @@ def test_tensors_of_load_file_have_storages_of_their_own(tmp_path):
     file = io.BytesIO()
     torch.save(loaded["small"], file)
     assert len(file.getvalue()) < 10_000 and copy.deepcopy(loaded["small"]).storage().nbytes() == 24
-    with open("/proc/self/smaps") as maps:  # the file's pages, none of which is written
+    with open("/proc/self/smaps") as maps:  # the file's pages, which nobody wrote
         text = maps.read().split(str(path))[1]
     assert int(re.search(r"Private_Dirty: +(\d+)", text).group(1)) == 0
     tied = Tied()

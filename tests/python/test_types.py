@@ -1,4 +1,4 @@
-"""What type checkers and help() see of the package."""
+"""The package as type checkers and help() see it."""
 
 import inspect
 import os

@@ -1,4 +1,5 @@
-// What sessions see of a decoder's plan. That families compute the right numbers, independent_forward.py shows.
+// The parts of a decoder's plan that sessions use. That families compute the right numbers, independent_forward.py
+// shows.
 #include <algorithm>
 #include <vector>
 

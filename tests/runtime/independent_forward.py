@@ -60,7 +60,7 @@ CACHES = {"f16": 3e-3, "q8": 8e-2}  # what keys and values lose when they are st
 
 
 def targets(config, dtype):
-    """What to convert to; without configurations that ALT cannot hold."""
+    """The formats to convert to; not ALT for configurations that it cannot hold."""
     alt = dtype != "BF16" and config["model_type"] in HELD_BY_ALT
     # forms of experts: those of GGUF, what a directory makes of these, and numbers
     several = config["model_type"] == "gpt_oss"

@@ -133,7 +133,7 @@ TEST(KvCache, CodesOfEightBitsHaveAScaleForEach32NumbersOfAHead) {
   for (std::size_t i = 0; i < key.size(); ++i)
     EXPECT_NEAR(static_cast<float>(codes[i]) * scales[i / 40 * 2 + i % 40 / 32], key[i], 0.5F * 79 / 127) << i;
 
-  // What was loaded can be stored.
+  // A loaded cache can be stored again.
   KvCache other(CacheType::q8, kWide, {100});
   other.reserve(3);
   other.store(Cached::keys, 0, 2, reinterpret_cast<const std::byte*>(codes.data()), scales.data());

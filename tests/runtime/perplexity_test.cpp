@@ -35,7 +35,7 @@ std::vector<TokenId> random_text(std::size_t count, std::uint32_t seed) {
   return tokens;
 }
 
-// Longer than one computation, shorter than one, and of a single token, of which nothing is predicted. The first two
+// Longer than one computation, shorter than one, and of a single token, which has no prediction. The first two
 // leave one token more than whole blocks of scores.
 std::vector<std::vector<TokenId>> some_texts() {
   return {random_text(Transformer::kMaxBatch + 66, 1), random_text(66, 2), random_text(2, 3), random_text(1, 4)};

@@ -385,13 +385,13 @@ def random_weights(name, shape, config, random):
 
 
 def file_name(name, config):
-    """What a multimodal directory calls its text model's tensors."""
+    """The name of a text model's tensor in a multimodal directory."""
     if config.get("bare"):  # a decoder that was saved without its output
         return name.removeprefix("model.")
     return "language_model." + name if "text_config" in config else name
 
 
-# What codes of E2M1 stand for.
+# The numbers of E2M1's codes.
 E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 

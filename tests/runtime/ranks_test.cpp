@@ -31,7 +31,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What each rank gets of all.
+// The share of each rank.
 class SumAtBarrier {
  public:
   explicit SumAtBarrier(std::size_t count) : parts_(count), barrier_(static_cast<std::ptrdiff_t>(count)) {}

@@ -1,4 +1,4 @@
-// What small Mistral models compute: a second forward pass, written to be read.
+// The computation of small Mistral models: a second forward pass, written to be read.
 #pragma once
 
 #include <cstdint>

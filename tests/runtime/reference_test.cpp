@@ -103,7 +103,7 @@ TEST_P(NanoMistral, ATextGoesOn) {
     session.reset();
     session.feed(session.prompt(get<std::string>(prompt, "text")));
     EXPECT_EQ(session.generate("", {.max_tokens = count}), expected);
-    // What is fed takes the place of the last token.
+    // A fed token replaces the pending one.
     session.feed(ids(prompt, "tokens"));
     const std::size_t position = session.position();
     session.generate("and", {.max_tokens = 1});

@@ -61,7 +61,7 @@ std::vector<float> many_logits(std::size_t count, float deviation) {
   return logits;
 }
 
-// What each token's probability is by definition: the textbook's way, which sorts all of them.
+// Each token's probability by definition: the textbook's way, which sorts all of them.
 std::vector<long double> expected_probabilities(const SamplingOptions& options, const std::vector<float>& logits) {
   std::vector<std::size_t> ids(logits.size());
   std::iota(ids.begin(), ids.end(), std::size_t{0});

@@ -87,8 +87,8 @@ TEST(Session, ASlidingWindowMuchShorterThanThePrompt) {
   }
 }
 
-// More than a batch of tokens; with a window so many that the ring of keys and values comes round. No size of pieces
-// below leaves few.
+// More than a batch of tokens; with a window long enough that the ring of keys and values comes round. No size of
+// pieces below leaves few.
 std::vector<TokenId> tokens_for_window(std::int64_t window) {
   return some_tokens((window == 0 ? 1 : 2) * Transformer::kMaxBatch + 64);
 }
@@ -182,7 +182,7 @@ TEST(Session, ACacheRefusesNumbersThatItDoesNotHold) {
   EXPECT_TRUE(std::ranges::all_of(coded.logits(), [](float x) { return std::isfinite(x); }));
 }
 
-// What the documentation promises of a session without a type.
+// The promises of the documentation for a session without a type.
 TEST(Session, TheCacheIsFloat16UnlessTheSessionIsExact) {
   const Config config = small_config();
   const Model model = make_model(config, random_weights(config));
@@ -472,7 +472,7 @@ std::string error_of(const std::function<void()>& action) {
   return "no error";
 }
 
-// What is stopped leaves a prefix of the tokens, and the session goes on as if no more had been fed.
+// A stopped call leaves a prefix of the tokens, and the session goes on as if no more had been fed.
 TEST(Session, FeedingStopsWhenItIsTold) {
   Config config = small_config();
   config.max_position_embeddings = 2048;
@@ -510,7 +510,7 @@ TEST(Session, FeedingStopsWhenItIsTold) {
   }
 }
 
-// What a session that never had other tokens gives.
+// The result of a session that never had other tokens.
 std::vector<float> scores_of(const Model& model, const std::vector<TokenId>& tokens) {
   Session session(model, {.cache = CacheType::f32});
   session.feed(tokens);

@@ -43,7 +43,7 @@ std::vector<DraftOptions> drafts(const Config& config) {
   return {{}, {.most = 1}, {.most = 40}, {.model = weights_of(config, "f32", 2)}, {.model = weights_of(config)}};
 }
 
-// What a text is, and the state that it leaves, with the options and without.
+// The text, and the state of the session after it, with the options and without.
 void expect_same(const std::shared_ptr<const Weights>& weights, const SessionOptions& options,
                  const GenerateOptions& generate) {
   SessionOptions plain = options;

@@ -120,7 +120,7 @@ Tensor indexed(const Shape& shape, unsigned bits, std::uint64_t group, const std
   return tensor;
 }
 
-// Groups of so many of the columns, in an order that is the same for one seed.
+// Groups of `group` of the columns, in an order that is the same for one seed.
 std::vector<std::uint32_t> shuffled(std::size_t columns, std::size_t group, unsigned seed) {
   std::vector<std::uint32_t> index(columns);
   for (std::size_t i = 0; i < columns; ++i) index[i] = static_cast<std::uint32_t>(i / group);
@@ -184,7 +184,7 @@ TEST_P(StoredForms, OfNumbersWithScales) {
     expect_stored(block_scaled({7, 112}, dtype, {1, 16}), storage, "blocks in rows");
     expect_stored(block_scaled({3, 4, 32}, dtype, {2, 16}), storage, "several matrices");
     expect_stored(block_scaled({3, 5, 32}, dtype, {2, 16}), Storage::f32, "several matrices, short blocks");
-    expect_stored(block_scaled({7, 24}, dtype, {1, 24}), Storage::f32, "rows that are no whole vectors");
+    expect_stored(block_scaled({7, 24}, dtype, {1, 24}), Storage::f32, "rows that are not whole vectors");
     expect_stored(block_scaled({7, 48}, dtype, {1, 12}), Storage::f32, "blocks shorter than vectors");
   }
   expect_stored(block_scaled({7, 112}, DType::bf16, {1, 16}), Storage::f32, "numbers of 16 bits");
@@ -266,7 +266,7 @@ TEST_P(StoredForms, OfGroupsAlongColumns) {
       expect_stored(indexed({24, 48}, bits, 24, std::vector<std::uint32_t>(24), types, 0), storage, "one group");
     }
     expect_stored(indexed({24, 24}, bits, 8, shuffled(24, 8, 1), {DType::f16, DType::f16}, 0), Storage::f32,
-                  "rows that are no whole vectors");
+                  "rows that are not whole vectors");
   }
 }
 
@@ -276,7 +276,7 @@ TEST_P(StoredForms, OfGroupsOfTwoBits) {
   expect_stored(groups({5, 64}, 2, 16, {DType::f32, DType::f32}), Storage::scaled4, "float32");
   expect_stored(groups({3, 4, 64}, 2, 32, {DType::f16, DType::f16}), Storage::group4, "several matrices");
   expect_stored(groups({5, 48}, 2, 0, {DType::f32}, 2), Storage::scaled4, "a scale a row");
-  expect_stored(groups({4, 6}, 2, 3, {DType::f16, DType::f16}), Storage::f32, "rows that are no whole bytes");
+  expect_stored(groups({4, 6}, 2, 3, {DType::f16, DType::f16}), Storage::f32, "rows that are not whole bytes");
   expect_stored(indexed({5, 128}, 2, 32, shuffled(128, 32, 1)), Storage::group4, "in another order");
 }
 

@@ -6,7 +6,7 @@ of them. Logits of `poise run` next to those of the forward pass in NumPy.
   copies     transformers 5 ties the two unless the file has both with different numbers (PreTrainedModel.tie_weights)
   aliases    safetensors.torch.save_model() stores tensors that share memory once, under the first of their names in
              alphabetical order, and adds {OTHER NAME: THAT NAME} to __metadata__
-  adapters   PEFT adds to the side of which it adapts the module: weight + alpha / r * (B A), of an embedding transposed
+  adapters   PEFT adds to the side whose module it adapts: weight + alpha / r * (B A), of an embedding transposed
 """
 import json
 import pathlib

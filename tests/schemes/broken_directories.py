@@ -2,8 +2,9 @@
 
     broken_directories.py POISE [ONE_IN]
 
-Whatever is wrong, the command ends by itself: with an error that names something, or with a result. What it converts
-is a file that it can verify, and what it does not run is a directory of which verify reports something. With ONE_IN, tries every ONE_IN-th of the cases, for slow builds.
+Whatever is wrong, the command ends by itself: with an error that names something, or with a result. It can
+verify every file that it converts, and verify reports a finding for every directory that it does not run. With ONE_IN,
+tries every ONE_IN-th of the cases, for slow builds.
 """
 import json
 import subprocess

@@ -232,7 +232,7 @@ def run(case, directory):
     )
     report = case.tester.poise("verify", place, "--json", fails=None)
     for part in ("adapter.lora.alpha", "their ranks differ", "blk.0.attn_v.weight: lora_b is missing"):
-        require(part in report, f"verify does not tell {part}: {report}")
+        require(part in report, f"verify does not report {part}: {report}")
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ def run(case, directory):
     )
     require("f16" in json.dumps(found), "a merged matrix keeps its type")
 
-    # what does not fit is told all at once
+    # all misfits are reported at once
     adapter(
         place,
         {
@@ -429,7 +429,7 @@ def key_of(patterns, module):
 
 
 def patterns(case, directory):
-    """rank_pattern, alpha_pattern and target_modules beside Python's own regular expressions."""
+    """rank_pattern, alpha_pattern and target_modules compared with Python's own regular expressions."""
     place = directory / "patterns"
     modules = list(MATRICES)
     for ranks, alphas in (

@@ -1,4 +1,4 @@
-// MXFP4 folded and written back. What the parts are: convert_moe_packed_tensors() of transformers.
+// MXFP4 folded and written back. Source of the parts: convert_moe_packed_tensors() of transformers.
 #include "schemes/scheme.hpp"
 
 #include <gmock/gmock.h>
@@ -124,7 +124,7 @@ TEST(Mxfp4, ModulesThatADirectoryNamesItselfAreALoss) {
       "quantization_config of config.json is dropped: a conversion back does not restore its modules_to_not_convert");
 }
 
-// Formats without the layout hold the parts, in files of which the matrix is folded again.
+// Formats without the layout hold the parts; reading their files folds the matrix again.
 TEST(Mxfp4, EveryFormatKeepsTheCodes) {
   const support::TemporaryDirectory directory;
   for (const char* const name : {"safetensors", "zt", "zt1"}) {

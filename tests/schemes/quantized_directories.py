@@ -2,7 +2,7 @@
 
     quantized_directories.py POISE
 
-Each case packs codes as the description of its project has it, with loops over single codes, and tells the numbers that
+Each case packs codes as the description of its project has it, with loops over single codes, and prints the numbers that
 they mean. The command has to give the same numbers through safetensors and through both versions of zTensor, the same
 logits as from dense numbers, and an error that names matrix and part where one is missing.
 """
@@ -162,7 +162,7 @@ def gptq(bits=4, group=32, version="gptq", order=False, scale_type=np.float16, i
 
 
 def gptq_dynamic():
-    """Matrices of which some have other bits or groups: GPTQModel's `dynamic`."""
+    """Matrices with different bits or groups: GPTQModel's `dynamic`."""
     (config, usual), (_, wide), (_, coarse) = gptq(), gptq(8, 32), gptq(4, -1)
 
     def parts(name, shape):
@@ -657,7 +657,7 @@ CUT = {
 }
 
 
-# Directories that describe themselves beside config.json: the file, its content, what contradicts it.
+# Directories that describe themselves in a file next to config.json: the file, its content, what contradicts it.
 FILES = {
     "fp8-modelopt": (
         "hf_quant_config.json",
@@ -792,7 +792,7 @@ class Tester:
         return tensors, expected
 
     def check_file(self, name, quantization, parts_of, missing, exact):
-        """The same directory with its description in a file beside config.json."""
+        """The same directory with its description in a file next to config.json."""
         file, content, other = FILES[name]
         tensors, expected = self.stored(parts_of)
         path = self.make(name + "-file", None, tensors)
@@ -815,7 +815,7 @@ class Tester:
         (path / file).write_text("[1]")
         require(any(f"{file} is not read" in text for text in warnings()), f"{warnings()}")
 
-        # matrices of numbers beside a file that describes codes
+        # matrices of numbers with a file that describes codes
         numbers = {key: array.astype(np.float32) for key, array in expected.items()}
         path = self.make(name + "-file", None, numbers)
         (path / file).write_text(json.dumps(content))
@@ -1007,7 +1007,7 @@ class Tester:
             text = f"model.layers.0.self_attn.q_scale and {len(LEFT_OUT) - 1} more"
             require(any(text in found and "left out" in found for found in texts), f"{texts}")
             self.poise("run", path, "--tokens", "1,7", "-n", "1")
-            # What run refuses, verify reports.
+            # verify reports everything that run refuses.
             tensors["model.layers.0.self_attn.q_proj.strange"] = np.ones(1, np.float32)
             path = self.make("scalars", quantization, tensors)
             message = self.poise("run", path, "--tokens", "1", fails=True)
@@ -1056,7 +1056,7 @@ class Tester:
         require("matrix blocks.0.mlp: ComfyUI scaled fp8: " in message and "expected f8_e4m3" in message, message)
 
     def check_undescribed(self):
-        """Codes beside their scales are not taken for numbers."""
+        """Codes with scales are not read as numbers."""
         tensors, _ = self.stored(CASES["fp8-modelopt"][0][1])
         path = self.make("undescribed", None, tensors)
         message = self.poise("inspect", path, fails=True)
@@ -1113,7 +1113,7 @@ class Tester:
             require("q_proj" in message, f"{case}: {message}")
 
     def check_contradictions(self):
-        """What ModelOpt's description denies of the parts that are there."""
+        """Parts that contradict ModelOpt's description."""
 
         def told(case, **keys):
             quantization, parts_of = CASES[case][0]
@@ -1156,7 +1156,7 @@ class Tester:
         require("axis is 2, expected 0 or 1" in message, message)
 
     def check_widths(self):
-        """Codes of 7 and of 8 bits, four to a word either way: the targets of config_groups tell."""
+        """Codes of 7 and of 8 bits, four to a word either way: the targets of config_groups distinguish them."""
         sevens, eights = packed_integers(7, zeros="packed"), packed_integers(8, zeros="packed")
         names = [name for name in MATRICES if "mlp" in name]
         tensors, expected = self.stored(lambda name, shape: (sevens if name in names else eights)[1](name, shape))
@@ -1190,7 +1190,7 @@ class Tester:
         self.compare(self.converted(self.make("widths", unsaid, tensors)), expected, True)
 
     def check_names(self):
-        """What ignore and targets of compressed-tensors say of quantized matrices, by names and expressions."""
+        """The effect of ignore and targets of compressed-tensors on matrices, by names and expressions."""
         quantization, parts_of = packed_integers()
         tensors, expected = self.stored(parts_of)
 
@@ -1206,7 +1206,7 @@ class Tester:
 
         require(not told(["lm_head", "re:.*embed.*", "mlp", "re:mlp"], ["Linear"]), "nothing is in doubt")
         require(not told([], ["re:.*attn"], [f"re:.*{name}_proj$" for name in ("up", "down", "gate")]), "all are named")
-        require(not told([], ["LlamaAttention"]), "a class that files do not tell")
+        require(not told([], ["LlamaAttention"]), "a class that files do not name")
         for ignore, text in (
             (["lm_head", "re:.*mlp"], "ignore lists matrix model.layers.0.mlp.gate_proj and 2 more as not quantized"),
             ([VICTIM], f"ignore lists matrix {VICTIM} as not quantized"),
@@ -1270,7 +1270,7 @@ class Tester:
             path = self.make("transforms", config("weight_input", place), tensors)
             message = self.poise("inspect", path, fails=True)
             require(f"transform_config: R4: location is {place}, only weight_input" in message, message)
-        # Numbers with such a rotation: formats keep it, refuse it, or tell that others do not know it.
+        # Numbers with such a rotation: formats keep it, refuse it, or warn that others ignore it.
         path = self.make("transforms", {**config("input"), "format": "dense"}, expected)
         message = self.poise("run", path, "--tokens", "1", fails=True)
         require("quantization_config is" in message, message)

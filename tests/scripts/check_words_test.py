@@ -33,6 +33,7 @@ GOOD = [
         "int told = tell(beside); /* There is no end: cannot tell the format, and tells one type apart from others. */",
     ),
     ("a.cpp", "const char c = '\"'; int anew = 1'000; // 'so' 'many'"),
+    ("a.py", 'f"{told} and {tell(1)}"'),
     ("a.py", 'told = "besides"  # nothing happens; 3 is no longer enough'),
     ("a.py", "# What if it fails? Nothing is written. The sum of the rows of a tensor."),
     ("a.md", "`tell` is a name.\n\n    so many\n\n```\nanew\n```\n"),

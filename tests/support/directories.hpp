@@ -35,7 +35,7 @@ class TemporaryDirectory {
 void put(const std::filesystem::path& file, std::string_view bytes);
 // All bytes of a file; empty if it is missing.
 std::string contents(const std::filesystem::path& file);
-// What is in a directory, sorted.
+// The entries of a directory, sorted.
 std::vector<std::string> names_in(const std::filesystem::path& directory);
 
 }  // namespace support

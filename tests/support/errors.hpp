@@ -1,4 +1,4 @@
-// What a call throws, for tests that look at it.
+// The errors of a call, for tests that check them.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ Error error_of(Action&& action) {
   return Error(ErrorKind::internal, "nothing was thrown");
 }
 
-// What the Error that `action` throws says, with its place; empty where it throws none. An internal error fails the
+// The message and place of the Error that `action` throws; empty if it throws none. An internal error fails the
 // test.
 template <typename Action>
 std::string message_of(Action&& action) {

@@ -60,7 +60,7 @@ std::size_t differences(const std::vector<std::byte>& a, const std::vector<std::
   return count;
 }
 
-// Nothing when it is refused as a file can be.
+// std::nullopt when it is refused with an error for files.
 std::optional<Model> open_unless_refused(const std::string& file, std::string_view name) {
   try {
     return open(in_memory(file, name));
@@ -70,7 +70,7 @@ std::optional<Model> open_unless_refused(const std::string& file, std::string_vi
   }
 }
 
-// Nothing when a part cannot be decoded.
+// std::nullopt when a part cannot be decoded.
 std::optional<std::vector<std::byte>> data_unless_refused(const Model& model) {
   try {
     return all_data(model);

@@ -18,7 +18,7 @@ using support::ByteFile;
 using support::le;
 
 inline constexpr std::string_view kNowhere = "-";        // the error has no offset
-inline constexpr std::string_view kAnywhere = "*";       // after several readings, none of which is the intended one
+inline constexpr std::string_view kAnywhere = "*";       // after several readings; none is the intended one
 inline constexpr std::string_view kEndOfFile = "(end)";  // it points past the last byte
 
 struct Case {
@@ -32,7 +32,7 @@ struct Case {
 // Opens each file from memory under `name`, whose extension selects the format.
 void expect_refused(std::string_view name, std::span<const Case> cases);
 
-// What opening does not look at: verify() must report it, as an error unless `warning`.
+// Faults that opening does not see: verify() must report them, as an error unless `warning`.
 struct VerifyCase {
   std::string_view rule;
   ByteFile (*file)();
@@ -57,9 +57,9 @@ void expect_flips_show(std::string_view name, const ByteFile& file, std::span<co
 // Opening the file, and reading every part of what opens, ends in an Error of a kind that files have, or in a model.
 void expect_harmless(std::string_view name, const std::string& file);
 
-// What cannot be opened to run, verify() reports: an invalid file as an error, and what Poise does not run at least as
-// a warning. Models without a configuration or tensors, and those of families that Poise does not know, are not for
-// running. Returns whether it runs.
+// verify() reports files that cannot be opened to run: an invalid file as an error, and what Poise does not run at
+// least as a warning. Models without a configuration or tensors, and those of families that Poise does not know, are
+// not for running. Returns whether it runs.
 bool expect_run_and_verify_agree(const std::filesystem::path& path);
 
 // A directory of a Mistral of four tokens that runs, without its tokenizer: config.json and weights.

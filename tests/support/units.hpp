@@ -1,5 +1,5 @@
-// What vector code and products can use of a processor, one of them while a test runs: those that this machine has, and
-// a matrix unit's products in ordinary code on any.
+// The units of a processor that vector code and products can use, one of them while a test runs: those that this
+// machine has, and a matrix unit's products in ordinary code on any.
 #pragma once
 
 #include <cstdint>

@@ -247,7 +247,7 @@ TEST(JsonWalk, RefusesWhatTheTreeRefuses) {
   }
 }
 
-// Each list alone fits the text's budget of a million values; both do not. What is passed over is not kept.
+// Each list alone fits the text's budget of a million values; both do not. Skipped values are not kept.
 // it.
 TEST(JsonWalk, CountsTheValuesOfAllTreesTogether) {
   std::string list = "[0";

@@ -1,4 +1,4 @@
-// What is written piece by piece is what to_json() makes of the same value.
+// Writing piece by piece gives the same text as to_json() of the same value.
 #include "syntax/json_writer.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What a pickle builds, beside what Python's own pickle module wrote; tests/hostile/pytorch_test.cpp breaks its rules.
+// The objects of a pickle, compared with those that Python's own pickle module wrote; tests/hostile/pytorch_test.cpp
+// breaks its rules.
 #include "syntax/pickle.hpp"
 
 #include <array>
@@ -92,7 +93,8 @@ TEST(Pickle, AKeyOfTheMemoCountsOnce) {
   EXPECT_EQ(other.kind(other.root()), Kind::dict);
 }
 
-// What Python's readers take differently, or what they may go on after, is unsupported; elsewhere they stop, too.
+// Steps that Python's readers run differently, or after which they may go on, are unsupported; elsewhere they stop,
+// too.
 TEST(Pickle, ErrorsTellWhetherPythonStops) {
   const auto kind_of = [](const std::string& program) {
     return run_until_error(std::as_bytes(std::span(program)), "a").stop->kind();

@@ -18,7 +18,7 @@ import sys
 UNSUPPORTED = "unsupported"
 
 
-# What Python builds, without running anything.
+# The objects that Python builds, without running anything.
 class Class(type):
     def __call__(cls, *arguments, **keywords):
         return made(cls, False, cls, arguments, keywords)
@@ -59,7 +59,7 @@ class Persistent:
 
 
 class Record:
-    """What a reader does with a program: the names it looks up, and what it returns or raises."""
+    """Runs a program: the names that a reader looks up, and what it returns or raises."""
 
     def __init__(self, reader, stream):
         self.names = []
@@ -371,7 +371,7 @@ class Program:
             while len(self.stack) > 1:
                 self.stack.pop()
                 self.write(b"t", "tuple")
-        # What is remembered comes back, so that the memo shows.
+        # Objects of the memo are loaded again, so that the memo shows.
         for key in list(self.memo)[:6]:
             self.write(b"j" + key.to_bytes(4, "little"), "any")
         for _ in range(len(self.stack[-1]) - 1):

@@ -24,7 +24,7 @@ Bytes bytes(const char (&text)[kSize]) {
   return Bytes(std::string_view(text, kSize - 1));
 }
 
-// What reading says of a field of number 1, and where.
+// The error of reading a field of number 1, and its place.
 template <typename Read>
 std::pair<std::string, std::uint64_t> error_of(const Bytes& bytes, Read&& read) {
   Message message = message_in(bytes);

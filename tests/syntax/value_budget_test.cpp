@@ -1,4 +1,4 @@
-// What readers charge for values, and what writers reckon with: never less.
+// The costs of values that readers charge and that writers assume: never less.
 #include "syntax/value_budget.hpp"
 
 #include <gtest/gtest.h>

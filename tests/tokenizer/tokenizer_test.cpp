@@ -177,7 +177,7 @@ TEST(Tokenizer, AgreesWithSentencePieceOnNanoMistral) {
   compare_with_model(source_directory() / "examples/nano-mistral/tokenizer.model");
 }
 
-// What SentencePiece's own trainer makes of some texts: charsmaps are its own, too.
+// Models that SentencePiece's own trainer makes from some texts: charsmaps are its own, too.
 class Texts final : public sentencepiece::SentenceIterator {
  public:
   bool done() const override { return at_ == texts_.size(); }

@@ -1,4 +1,4 @@
-// What tests of ALT files are made of: golden files, files in memory, errors.
+// Helpers for tests of ALT files: golden files, files in memory, errors.
 #pragma once
 
 #include "support/annotated_hex.hpp"

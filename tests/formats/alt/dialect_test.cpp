@@ -170,7 +170,7 @@ TEST(AltDialects, DirtyPaddingIsTold) {
   }
 }
 
-// What looks like padding is the end of a record that another reading understands.
+// Bytes that look like padding are the end of a record that another reading understands.
 TEST(AltDialects, AReadingThatLeavesRecordsInThePaddingIsNotTaken) {
   FileBuilder builder;
   builder.tokens = {{"x", 0, 0, 0}, {"y", 0, 4, 5}};

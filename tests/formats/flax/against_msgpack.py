@@ -157,7 +157,7 @@ with tempfile.TemporaryDirectory() as directory:
     write(path / "float8.msgpack", {"w": Named(np.array([0x38, 0x40], "u1"), "float8_e4m3fn")})
     poise("convert", "--quiet", "--dtype", "f32", path / "float8.msgpack", "-o", path / "float8.npz")
     assert np.array_equal(np.load(path / "float8.npz")["w"], np.array([1, 2], "f4"))
-    # Types that Poise does not have are left out, and that is told.
+    # Types that Poise does not have are left out, with a warning.
     write(path / "other.msgpack", {"w": np.ones(3, "f4"), "v": Named(np.ones(3, "i1"), "int4")})
     report = json.loads(poise("verify", "--json", path / "other.msgpack"))["files"][0]["findings"]
     assert [finding["message"] for finding in report] == ["v is left out: its element type int4 is not known"], report

@@ -115,7 +115,7 @@ TEST_F(GgufEdit, TakesNumbersForListsOfFloats) {
             file_of({array_entry("a.list", kF32, {number(0x3f800000, 4), number(0x3dcccccd, 4)})}, tensors()).bytes());
 }
 
-// What is not changed stays to the byte, and keys keep their types.
+// Unchanged entries keep their bytes, and keys keep their types.
 TEST_F(GgufEdit, GivesTheFileThatSaysSo) {
   edit(path(), {.set = {{"general.name", "a new, longer name of the model"},
                         {"a.number", "4000000000"},

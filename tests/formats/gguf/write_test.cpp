@@ -177,7 +177,7 @@ TEST(GgufWriter, GivesEachTokenATextOfItsOwn) {
   EXPECT_EQ(reread.vocabulary->type(3), TokenType::unused);
 }
 
-// Of types that a value does not tell: each of them, and arrays of them.
+// Types that a value alone does not determine: each of them, and arrays of them.
 TEST(GgufWriter, KeepsTheTypesOfAFile) {
   const std::vector<Entry> entries = {u32_entry("general.file_type", 0),
                                       u32_entry("general.quantization_version", 2),

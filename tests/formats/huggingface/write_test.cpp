@@ -1,4 +1,4 @@
-// Hugging Face directories, written. What is in them, and what they say is lost; the command tests have the rest.
+// Writing Hugging Face directories: their contents and reported losses; the command tests have the rest.
 #include "formats/huggingface/write.hpp"
 
 #include <gmock/gmock.h>

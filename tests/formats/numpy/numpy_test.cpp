@@ -1,5 +1,5 @@
-// NumPy's files beside NumPy itself: what it writes is read, what is written it reads (against_numpy.py); and what
-// needs no NumPy.
+// NumPy's files compared with NumPy itself: what it writes is read, what is written it reads (against_numpy.py); and
+// what needs no NumPy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -115,7 +115,7 @@ with tempfile.TemporaryDirectory() as directory:
         onnx.save(model_of([tensor]), path / "half.onnx")
         poise("convert", "--quiet", "--dtype", "f32", path / "half.onnx", "-o", path / "half.npz", "--force")
         assert np.array_equal(np.load(path / "half.npz")["half"], (halves.astype("u4") << 16).view("f4"))
-    # In files beside the model: one for all, one for each.
+    # In files next to the model: one for all, one for each.
     for all_in_one in (True, False):
         model = model_of([numpy_helper.from_array(array, name) for name, array in expected.items()])
         external_data_helper.convert_model_to_external_data(

@@ -200,7 +200,7 @@ with tempfile.TemporaryDirectory() as directory:
     )
     refused = subprocess.run([POISE, "inspect", path / "channels.pt"], capture_output=True, text=True)
     assert refused.returncode == 1 and "zero_points: f32 with codes that are signed" in refused.stderr, refused
-    # What a state dict says of its modules is kept where it means something.
+    # A state dict's data about its modules are kept where they have a meaning.
     module = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     torch.save({"model": module.state_dict(), "epoch": 1}, path / "module.pt")
     inspected = json.loads(poise("inspect", "--json", path / "module.pt"))
@@ -395,7 +395,7 @@ with tempfile.TemporaryDirectory() as directory:
         assert refused.returncode == (0 if is_kept else 1), (changed.__dict__, refused)
         assert is_kept or "the pickle changes what torch._" in refused.stderr, refused
 
-    # What training saves: the states of optimizers, schedulers and random numbers, averages, options.
+    # Objects that training saves: the states of optimizers, schedulers and random numbers, averages, options.
     module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
     module[0].weight.tensor_model_parallel = True
     optimizer = torch.optim.AdamW(module.parameters(), lr=0.1)

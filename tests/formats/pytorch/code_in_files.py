@@ -162,7 +162,7 @@ def main():
         model = path / "model"
         shutil.copytree(NANO, model)
         expect_ok(model)
-        # Every call, in every place and in several protocols: named, but for ways in which the file is no model at all.
+        # Every call, in every place and in several protocols: named, except where the file is not a model at all.
         for number, name in enumerate(CALLS):
             data = program(call(name, number % 5), number % 5)
             for place, content in places(data).items():
@@ -206,7 +206,7 @@ def main():
             (model / beside).write_bytes(data)
             expect_error(model, "it names ")
             (model / beside).unlink()
-        # What Poise cannot look into, and what ends like a pickle and is none.
+        # Files that Poise cannot look into, and files that end like a pickle but are not one.
         for beside, data in {
             "model.pkl.gz": b"\x1f\x8b" + bytes(20),
             "model.joblib": zlib.compress(pickle.dumps([1])),

@@ -210,7 +210,7 @@ TEST(Zt1Older, TheyAreWrittenAsVersion1Point1) {
   EXPECT_EQ(read_all(*current.tensors().at(0).parts[0].blob), to_bytes(elements<float>({1, -2})));
 }
 
-// What a reader would refuse is not written, in either version.
+// Writers of both versions refuse tensors that a reader would refuse.
 TEST(Ztensor, ScalesThatAreNoNumbersAreRefused) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();

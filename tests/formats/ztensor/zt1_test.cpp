@@ -263,7 +263,7 @@ TEST(Zt1, WhatIsNotKnownGoesThroughVersion2AndBack) {
   EXPECT_EQ(without_digests(read(written_as_version_2(read(layout)))), layout);
 }
 
-// What is not known to one version may mean something in the other: then it has to be right.
+// A layout that one version lacks may have a meaning in the other: then its rules are checked.
 TEST(Zt1, NamesThatMeanSomethingElsewhereAreNotCarriedBlindly) {
   const auto refused = [](const auto& write) {
     try {
@@ -503,7 +503,7 @@ TEST(Zt1, BrokenManifestsAreRefused) {
               HasSubstr("at most 1073741824 are allowed"));
 }
 
-// The specification has "ZTEN1000" at both ends: where the first is damaged, the last tells the version.
+// The specification has "ZTEN1000" at both ends: where the first is damaged, the last identifies the version.
 TEST(Zt1, ADamagedHeaderIsOneOfTheVersionThatTheFooterNames) {
   const std::string manifest = map({{text("version"), text("1.1.0")}, {text("objects"), map({})}});
   const std::string rest = "TEN1000" + manifest + u64le(manifest.size());

@@ -102,7 +102,7 @@ def without(mapping, key):
 
 
 def end(distance):
-    """The place of an error: so many bytes before the end of the file."""
+    """The place of an error, in bytes before the end of the file."""
     return lambda data: len(data) - distance
 
 

@@ -50,7 +50,7 @@ class Zt2Corpus : public testing::Test {
     }
   }
 
-  // Here, for what fails in SetUpTestSuite() skips the tests.
+  // Not in SetUpTestSuite(), where a failure would skip the tests.
   void SetUp() override { ASSERT_TRUE(made_) << "zt2_corpus.py failed"; }
 
   static void TearDownTestSuite() { std::filesystem::remove_all(directory_); }

@@ -1,4 +1,4 @@
-// zTensor 2 files spelled out in tests: blobs at their offsets, a manifest, a footer, each of which can be made wrong.
+// zTensor 2 files spelled out in tests: blobs at their offsets, a manifest, a footer; a test can break each of them.
 #pragma once
 
 #include <cstdint>

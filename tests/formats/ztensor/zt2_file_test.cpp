@@ -60,7 +60,7 @@ std::string xxh3_digest(std::string_view bytes) {
 
 namespace {
 
-// What `xxhsum -H3` prints for no bytes.
+// The output of `xxhsum -H3` for an empty file.
 TEST(File2, DigestsAreThoseOfTheTool) { EXPECT_EQ(xxh3_digest(""), "xxh3:2d06800538d394c2"); }
 
 }  // namespace

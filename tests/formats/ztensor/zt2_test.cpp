@@ -469,7 +469,7 @@ TEST(Zt2, ValuesThatVerifyCallsWrongAreNotWritten) {
   check("f4_e2m1", hex("21 43"), 4097, "tensor t: data: the unused half of the last byte is not zero", {&kZtensor2});
 }
 
-// The rules are those of the profile: the bytes fill whole blocks. What the blocks mean, nothing tells.
+// The rules are those of the profile: the bytes fill whole blocks. The file does not state their meaning.
 TEST(Zt2, VerifyTellsBlocksOfAnUnknownType) {
   File2 file;
   file.blobs = {{4096, std::string(34, '\0')}};
@@ -685,7 +685,7 @@ TEST(Zt2, TensorsOfTheSameFramesShareTheirTable) {
   EXPECT_NE(model.find("a")->parts[0].blob.get(), model.find("c")->parts[0].blob.get());
 }
 
-// What cannot be decoded is not said again because the indices cannot be checked, nor for each tensor that shares it.
+// A part that cannot be decoded is reported once: not again for its indices, nor for each tensor that shares it.
 TEST(Zt2, APartThatCannotBeReadIsNamedOnce) {
   const support::TemporaryDirectory directory;
   File2 file;

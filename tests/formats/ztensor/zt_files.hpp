@@ -1,4 +1,4 @@
-// What tests of zTensor files are made of: files in memory, and what is said of those that are refused.
+// Helpers for tests of zTensor files: files in memory, and the errors of refused ones.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ inline std::string written(const Model& model, const Format& format, const Write
   return support::to_string(support::written(model, format, options));
 }
 
-// What is said of a file that does not open; empty for one that does.
+// The error of a file that does not open; empty for one that opens.
 inline std::string refusal(const std::string& file) {
   return support::message_of([&] { read(file); });
 }

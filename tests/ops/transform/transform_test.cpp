@@ -1,4 +1,4 @@
-// What --dtype, --quantize, --keep, --only and --skip make of tensors.
+// The effects of --dtype, --quantize, --keep, --only and --skip on tensors.
 #include "ops/transform/transform.hpp"
 
 #include <gmock/gmock.h>

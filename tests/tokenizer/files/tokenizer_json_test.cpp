@@ -144,7 +144,7 @@ TEST(TokenizerJson, BytesGoInFrontOfAnUnknownCharacter) {
   EXPECT_THAT(ids("true", "aéxéb"), ElementsAre(1, 3, 4, 3, 4, 0, 2));
 }
 
-// The same: a line of merges.txt that names its version is no merge, a list of two tokens always is one.
+// The same: a line of merges.txt that names its version is not a merge, a list of two tokens always is.
 TEST(TokenizerJson, AVersionAmongMergesIsPassedOver) {
   const std::vector<std::string> tokens = {"a", "b", "ab", "#version", "#versiona"};
   EXPECT_THAT(tokenizer_of(bpe(tokens, R"(["#version: 0.2", "a b"])")).encode("ab"), ElementsAre(2));

@@ -21,7 +21,7 @@ Vocabulary tokens(std::initializer_list<std::string_view> texts) {
   return vocabulary;
 }
 
-// What becomes of two tokens, by their texts.
+// The merge of two tokens, by their texts.
 struct Asked {
   std::uint32_t rank;
   std::string merged;
