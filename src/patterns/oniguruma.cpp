@@ -18,15 +18,14 @@
 namespace poise {
 namespace {
 
-// Sets of characters that PCRE2 interprets differently or lacks: as [:name:], as \p{name}, or as a letter. Oniguruma
-// ignores case, spaces, "_" and "-" in names.
+// Sets of characters that PCRE2 interprets differently or lacks: as [:name:], as \p{name}, or as a letter.
 struct SetRow {
   std::string_view name;
   std::string_view contents;  // of a class
   bool is_rest = false;       // everything except the contents
 };
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-constexpr std::string_view kLatinNumbers = R"(\xB2\xB3\xB9\xBC-\xBE)";  // part of words, too, but not in a class
+constexpr std::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xB2\xB3\xB9\xBC-\xBE)";
 constexpr std::string_view kSpace = R"(\p{White_Space})";
 constexpr std::string_view kHexadecimal = "0-9A-Fa-f";
 constexpr std::array kSets = std::to_array<SetRow>({
@@ -34,64 +33,27 @@ constexpr std::array kSets = std::to_array<SetRow>({
     {"alpha", R"(\p{Alphabetic})"},
     {"ascii", R"(\x00-\x7F)"},
     {"assigned", R"(\p{Cn})", true},
-    {"blank", R"(\t\p{Zs})"},
-    {"casedletter", R"(\p{L&})"},
-    {"closepunctuation", R"(\p{Pe})"},
+    {"blank", R"(\p{Zs}\t)"},
     {"cntrl", R"(\p{Cc})"},
-    {"connectorpunctuation", R"(\p{Pc})"},
-    {"control", R"(\p{Cc})"},
-    {"currencysymbol", R"(\p{Sc})"},
-    {"dashpunctuation", R"(\p{Pd})"},
-    {"decimalnumber", R"(\p{Nd})"},
     {"digit", R"(\p{Nd})"},
-    {"enclosingmark", R"(\p{Me})"},
-    {"finalpunctuation", R"(\p{Pf})"},
-    {"format", R"(\p{Cf})"},
     {"graph", R"(\p{White_Space}\p{Cc}\p{Cn}\p{Cs})", true},
-    {"initialpunctuation", R"(\p{Pi})"},
-    {"letter", R"(\p{L})"},
-    {"letternumber", R"(\p{Nl})"},
-    {"lineseparator", R"(\p{Zl})"},
     {"lower", R"(\p{Lowercase})"},
-    {"lowercaseletter", R"(\p{Ll})"},
-    {"mark", R"(\p{M})"},
-    {"mathsymbol", R"(\p{Sm})"},
-    {"modifierletter", R"(\p{Lm})"},
-    {"modifiersymbol", R"(\p{Sk})"},
-    {"nonspacingmark", R"(\p{Mn})"},
-    {"number", R"(\p{N})"},
-    {"openpunctuation", R"(\p{Ps})"},
-    {"other", R"(\p{C})"},
-    {"otherletter", R"(\p{Lo})"},
-    {"othernumber", R"(\p{No})"},
-    {"otherpunctuation", R"(\p{Po})"},
-    {"othersymbol", R"(\p{So})"},
-    {"paragraphseparator", R"(\p{Zp})"},
     {"print", R"(\p{Cc}\p{Cn}\p{Cs}\p{Zl}\p{Zp})", true},
-    {"privateuse", R"(\p{Co})"},
     {"punct", R"(\p{P})"},
-    {"punctuation", R"(\p{P})"},
-    {"separator", R"(\p{Z})"},
     {"space", kSpace},
-    {"spaceseparator", R"(\p{Zs})"},
-    {"spacingmark", R"(\p{Mc})"},
-    {"symbol", R"(\p{S})"},
-    {"titlecaseletter", R"(\p{Lt})"},
-    {"unassigned", R"(\p{Cn})"},
     {"upper", R"(\p{Uppercase})"},
-    {"uppercaseletter", R"(\p{Lu})"},
-    {"word", kWord},
+    {"word", kWordInClass},
     {"xdigit", kHexadecimal},
 });
 
-// Returns a name in the spelling of kSets.
-std::string plain_name(std::string_view name) {
-  std::string plain;
-  for (const char c : name) {
-    if (c != ' ' && c != '_' && c != '-') plain += to_lower_ascii(c);
-  }
-  return plain;
-}
+// Unicode's general categories, which PCRE2 has by their short names alone.
+constexpr std::string_view kCategories =
+    " casedletter=L& closepunctuation=Pe connectorpunctuation=Pc control=Cc currencysymbol=Sc dashpunctuation=Pd"
+    " decimalnumber=Nd enclosingmark=Me finalpunctuation=Pf format=Cf initialpunctuation=Pi letter=L letternumber=Nl"
+    " lineseparator=Zl lowercaseletter=Ll mark=M mathsymbol=Sm modifierletter=Lm modifiersymbol=Sk nonspacingmark=Mn"
+    " number=N openpunctuation=Ps other=C otherletter=Lo othernumber=No otherpunctuation=Po othersymbol=So"
+    " paragraphseparator=Zp privateuse=Co punctuation=P separator=Z spaceseparator=Zs spacingmark=Mc symbol=S"
+    " titlecaseletter=Lt unassigned=Cn uppercaseletter=Lu ";
 
 // Returns true when PCRE2 has a script of this name. A bare name also matches characters that several scripts share,
 // which Oniguruma's does not.
@@ -107,231 +69,202 @@ bool is_script(std::string_view name) {
   return code != nullptr;
 }
 
+struct Set {
+  std::string contents;  // of a class
+  bool negated = false;
+  std::size_t length = 0;  // of its name in the expression
+
+  // True for \p{...} alone, which is shorter and faster than a class.
+  bool is_property() const { return contents.find('}') + 1 == contents.size(); }
+  std::string property() const { return (negated ? R"(\P)" : R"(\p)") + contents.substr(2); }
+};
+
+// Oniguruma ignores case, spaces, "_" and "-" in names.
+std::optional<Set> find_named_set(std::string_view name, bool negated, std::size_t length) {
+  if (name.starts_with('^')) {
+    name.remove_prefix(1);
+    negated = !negated;
+  }
+  std::string plain;
+  for (const char c : name) {
+    if (c != ' ' && c != '_' && c != '-') plain += to_lower_ascii(c);
+  }
+  if (const auto* row = std::ranges::find(kSets, plain, &SetRow::name); row != kSets.end())
+    return Set{std::string(row->contents), negated != row->is_rest, length};
+  const std::string key = fmt::format(" {}=", plain);
+  if (const std::size_t at = kCategories.find(key); at != std::string_view::npos) {
+    const std::string_view category = kCategories.substr(at + key.size());
+    return Set{fmt::format(R"(\p{{{}}})", category.substr(0, category.find(' '))), negated, length};
+  }
+  if (is_script(name)) return Set{fmt::format(R"(\p{{sc:{}}})", name), negated, length};
+  return std::nullopt;
+}
+
+// The set at the beginning of the text, if PCRE2 interprets its name differently.
+std::optional<Set> find_set(std::string_view text) {
+  if (text.starts_with("[:")) {
+    const std::size_t end = text.find(":]");
+    if (end == std::string_view::npos) return std::nullopt;
+    auto set = find_named_set(text.substr(2, end - 2), false, end + 2);
+    if (set && set->contents == R"(\p{P})") set->contents += R"(\p{S})";
+    return set;
+  }
+  if (!text.starts_with('\\') || text.size() < 2) return std::nullopt;
+  switch (const char letter = text[1]; letter) {
+    case 's':
+    case 'S': return Set{std::string(kSpace), letter == 'S', 2};
+    case 'w':
+    case 'W': return Set{std::string(kWordInClass), letter == 'W', 2};
+    case 'h':
+    case 'H': return Set{std::string(kHexadecimal), letter == 'H', 2};
+    case 'p':
+    case 'P': {
+      const std::size_t end = text.substr(2).starts_with('{') ? text.find('}') : std::string_view::npos;
+      if (end == std::string_view::npos) return std::nullopt;
+      return find_named_set(text.substr(3, end - 3), letter == 'P', end + 1);
+    }
+    default: return std::nullopt;
+  }
+}
+
 // Translates an expression, construct by construct.
 class Translator {
  public:
   explicit Translator(std::string_view expression) : rest_(expression) {}
 
   std::string translate() {
-    while (!rest_.empty()) step();
+    while (!rest_.empty()) translate_construct();
     return std::move(out_);
   }
 
  private:
-  char take() {
-    const char c = rest_.front();
-    rest_.remove_prefix(1);
-    return c;
+  std::string_view cut(std::size_t bytes) {
+    const std::string_view front = rest_.substr(0, bytes);
+    rest_.remove_prefix(front.size());
+    return front;
   }
+  std::string_view cut_character() { return cut(std::max<std::size_t>(character_length(rest_), 1)); }
 
-  // Begins an atom that a quantifier may follow.
-  void atom() { atom_ = out_.size(); }
-
-  void step() {
-    const char c = rest_.front();
-    switch (c) {
-      case '\\': return escape(false);
-      case '[': {
-        atom();
-        out_ += char_class();
-        return;
-      }
+  void translate_construct() {
+    switch (rest_.front()) {
       case '(':
         groups_.push_back(out_.size());
-        out_ += take();
-        if (rest_.starts_with('?')) out_ += take();  // what follows it is not a quantifier
+        out_ += cut(rest_.starts_with("(?") ? 2 : 1);  // this ? is not a quantifier
         return;
       case ')':
         atom_ = groups_.empty() ? out_.size() : groups_.back();
         if (!groups_.empty()) groups_.pop_back();
-        out_ += take();
+        out_ += cut(1);
         return;
-      case '{': return interval();
+      case '{': return translate_interval();
       case '*':
       case '+':
       case '?':
-      case '|': out_ += take(); return;
+      case '|': out_ += cut(1); return;
       default: break;
     }
-    atom();
-    const std::size_t length = std::max<std::size_t>(character_length(rest_), 1);
-    out_ += rest_.substr(0, length);
-    rest_.remove_prefix(length);
+    atom_ = out_.size();
+    if (rest_.front() == '[') {
+      out_ += translate_class();
+    } else if (rest_.front() == '\\') {
+      out_ += translate_escape();
+    } else {
+      out_ += cut_character();
+    }
   }
 
   // "{n,m}+" repeats the interval; it is not possessive.
-  void interval() {
+  void translate_interval() {
     const std::size_t end = rest_.find('}');
     const std::string_view inside = end == std::string_view::npos ? std::string_view() : rest_.substr(1, end - 1);
-    const bool valid = !inside.empty() && inside.find_first_not_of("0123456789,") == std::string_view::npos;
-    if (!valid) {
-      atom();
-      out_ += R"(\{)";
-      rest_.remove_prefix(1);
+    if (inside.empty() || inside.find_first_not_of("0123456789,") != std::string_view::npos) {
+      atom_ = out_.size();
+      out_ += '\\';
+      out_ += cut(1);
       return;
     }
-    if (inside.starts_with(',')) {
-      out_ += fmt::format("{{0{}}}", inside);
-    } else {
-      out_ += rest_.substr(0, end + 1);
-    }
-    rest_.remove_prefix(end + 1);
+    out_ += fmt::format("{{{}{}}}", inside.starts_with(',') ? "0" : "", inside);
+    cut(end + 1);
     if (!rest_.starts_with('+')) return;
     out_.insert(std::min(atom_, out_.size()), "(?:");
     out_ += ')';
   }
 
-  struct Set {
-    std::string contents;  // of a class
-    bool negated = false;
-    std::size_t length = 0;  // of its name in the expression
-  };
-
-  // Returns the set at the current position, if PCRE2 interprets its name differently.
-  std::optional<Set> set() const {
-    if (rest_.starts_with("[:")) {
-      const std::size_t end = rest_.find(":]");
-      if (end == std::string_view::npos) return std::nullopt;
-      auto set = named(rest_.substr(2, end - 2), false, end + 2);
-      if (set && set->contents == R"(\p{P})") set->contents += R"(\p{S})";
-      return set;
+  // An escape outside classes.
+  std::string translate_escape() {
+    if (auto set = find_set(rest_)) {
+      cut(set->length);
+      if (set->is_property()) return set->property();
+      return fmt::format("[{}{}]", set->negated ? "^" : "", set->contents == kWordInClass ? kWord : set->contents);
     }
-    if (rest_.size() < 2) return std::nullopt;
-    switch (const char letter = rest_[1]; letter) {
-      case 's':
-      case 'S': return Set{std::string(kSpace), letter == 'S', 2};
-      case 'w':
-      case 'W': return Set{std::string(kWord), letter == 'W', 2};
-      case 'h':
-      case 'H': return Set{std::string(kHexadecimal), letter == 'H', 2};
-      case 'p':
-      case 'P': {
-        const std::size_t end = rest_.substr(2).starts_with('{') ? rest_.find('}') : std::string_view::npos;
-        if (end == std::string_view::npos) return std::nullopt;
-        return named(rest_.substr(3, end - 3), letter == 'P', end + 1);
-      }
-      default: return std::nullopt;
-    }
-  }
-
-  static std::optional<Set> named(std::string_view name, bool negated, std::size_t length) {
-    if (name.starts_with('^')) {
-      name.remove_prefix(1);
-      negated = !negated;
-    }
-    const std::string plain = plain_name(name);
-    if (const auto* row = std::ranges::find(kSets, plain, &SetRow::name); row != kSets.end())
-      return Set{std::string(row->contents), negated != row->is_rest, length};
-    if (is_script(name)) return Set{fmt::format(R"(\p{{sc:{}}})", name), negated, length};
-    return std::nullopt;
-  }
-
-  // Only \p{...} negates itself.
-  static bool is_property(std::string_view contents) {
-    return contents.starts_with(R"(\p{)") && contents.find('}') == contents.size() - 1;
-  }
-  static std::string property(const Set& set) { return (set.negated ? R"(\P)" : R"(\p)") + set.contents.substr(2); }
-
-  void escape(bool in_class) {
-    if (rest_.size() == 1) {
-      out_ += take();
-      return;
-    }
-    if (!in_class) atom();
-    if (auto set = in_class ? std::nullopt : this->set()) {
-      if (set->contents == kWord) set->contents += kLatinNumbers;
-      return replace(set->length, is_property(set->contents)
-                                      ? property(*set)
-                                      : fmt::format("[{}{}]", set->negated ? "^" : "", set->contents));
-    }
-    const char letter = rest_[1];
-    switch (letter) {
-      case 'O':
-        if (!in_class) return replace(2, "(?s:.)");
-        break;
+    switch (const char letter = rest_.size() < 2 ? '\0' : rest_[1]; letter) {
+      case 'O': cut(2); return "(?s:.)";
       case 'b':
-        if (!in_class)
-          return replace(2,
-                         fmt::format("(?:(?<=[{0}{1}])(?![{0}{1}])|(?<![{0}{1}])(?=[{0}{1}]))", kWord, kLatinNumbers));
-        break;
       case 'B':
-        if (!in_class)
-          return replace(2,
-                         fmt::format("(?:(?<=[{0}{1}])(?=[{0}{1}])|(?<![{0}{1}])(?![{0}{1}]))", kWord, kLatinNumbers));
-        break;
-      case 'Z': return replace(2, in_class ? "Z" : R"((?=\n?\z))");
-      case 'u':
-        if (rest_.size() >= 6) return replace(6, fmt::format(R"(\x{{{}}})", rest_.substr(2, 4)));
-        break;
-      default: break;
+        cut(2);
+        return fmt::format("(?:(?<=[{0}])(?{1}[{0}])|(?<![{0}])(?{2}[{0}]))", kWord, letter == 'b' ? '!' : '=',
+                           letter == 'b' ? '=' : '!');
+      case 'Z': cut(2); return R"((?=\n?\z))";
+      default: return translate_common_escape();
     }
+  }
+
+  // An escape that means the same in and outside classes.
+  std::string translate_common_escape() {
+    const char letter = rest_.size() < 2 ? '\0' : rest_[1];
+    if (letter == 'u' && rest_.size() >= 6) return fmt::format(R"(\x{{{}}})", cut(6).substr(2));
     const bool braces = (letter == 'p' || letter == 'P' || letter == 'x' || letter == 'k' || letter == 'g') &&
-                        rest_.size() > 2 && rest_[2] == '{';
-    const std::size_t end = braces ? rest_.find('}') : std::string_view::npos;
-    std::size_t length =
-        end == std::string_view::npos ? 1 + std::max<std::size_t>(character_length(rest_.substr(1)), 1) : end + 1;
-    replace(length, std::string(rest_.substr(0, length)));
+                        rest_.substr(2).starts_with('{');
+    if (const std::size_t end = rest_.find('}'); braces && end != std::string_view::npos)
+      return std::string(cut(end + 1));
+    std::string escape(cut(1));
+    if (!rest_.empty()) escape += cut_character();
+    return escape;
   }
 
-  void replace(std::size_t length, const std::string& with) {
-    rest_.remove_prefix(length);
-    out_ += with;
-  }
-
-  // Translates a class; && becomes look-aheads.
-  std::string char_class() {
+  // && becomes look-aheads, and a class in a class an alternative.
+  std::string translate_class() {
     if (++depth_ > 32) throw Error(ErrorKind::invalid_file, "classes in classes are nested too deeply");
-    take();
-    bool negated = false;
-    if (rest_.starts_with('^')) {
-      negated = true;
-      take();
-    }
+    cut(1);
+    const bool negated = rest_.starts_with('^');
+    if (negated) cut(1);
     std::vector<std::string> parts;  // joined by &&, each a class
     std::string items;
     std::vector<std::string> classes;  // unions with the items
     const auto end_part = [&] {
-      std::string part = items.empty() ? std::string() : fmt::format("[{}]", items);
-      for (const std::string& class_text : classes) part += (part.empty() ? "" : "|") + class_text;
-      if (classes.size() + (items.empty() ? 0 : 1) > 1) part = fmt::format("(?:{})", part);
-      parts.push_back(std::move(part));
+      if (!items.empty()) classes.insert(classes.begin(), fmt::format("[{}]", items));
+      const std::string part = fmt::format("{}", fmt::join(classes, "|"));
+      parts.push_back(classes.size() > 1 ? fmt::format("(?:{})", part) : part);
       items.clear();
       classes.clear();
     };
-    bool first = true;
-    while (!rest_.empty() && (first || rest_.front() != ']')) {
-      first = false;
+    for (bool first = true; !rest_.empty() && (first || rest_.front() != ']'); first = false) {
       if (rest_.starts_with("&&")) {
-        rest_.remove_prefix(2);
+        cut(2);
         end_part();
-      } else if (const auto set = rest_.front() == '[' || rest_.front() == '\\' ? this->set() : std::nullopt) {
-        rest_.remove_prefix(set->length);
-        if (is_property(set->contents)) {
-          items += property(*set);
+      } else if (const auto set = find_set(rest_)) {
+        cut(set->length);
+        if (set->is_property()) {
+          items += set->property();
         } else if (set->negated) {
           classes.push_back(fmt::format("[^{}]", set->contents));
         } else {
           items += set->contents;
         }
-      } else if (rest_.starts_with("[:")) {
-        const std::size_t end = std::min(rest_.find(":]"), rest_.size() - 2) + 2;
-        items += rest_.substr(0, end);
-        rest_.remove_prefix(end);
+      } else if (rest_.starts_with("[:")) {  // PCRE2 reports the name
+        items += cut(std::min(rest_.find(":]"), rest_.size() - 2) + 2);
       } else if (rest_.front() == '[') {
-        classes.push_back(char_class());
+        classes.push_back(translate_class());
+      } else if (rest_.starts_with(R"(\Z)")) {
+        items += cut(2).substr(1);
       } else if (rest_.front() == '\\') {
-        const std::string before = std::exchange(out_, std::string());
-        escape(true);
-        items += out_;
-        out_ = before;
+        items += translate_common_escape();
       } else {
-        const std::size_t length = std::max<std::size_t>(character_length(rest_), 1);
-        items += rest_.substr(0, length);
-        rest_.remove_prefix(length);
+        items += cut_character();
       }
     }
     if (rest_.empty()) throw Error(ErrorKind::invalid_file, "a class without an end");
-    take();
+    cut(1);
     --depth_;
     if (parts.empty() && classes.empty()) return fmt::format("[{}{}]", negated ? "^" : "", items);
     end_part();
@@ -343,7 +276,7 @@ class Translator {
 
   std::string_view rest_;
   std::string out_;
-  std::size_t atom_ = 0;             // where the last atom begins in `out_`
+  std::size_t atom_ = 0;             // where the atom before a quantifier begins in `out_`
   std::vector<std::size_t> groups_;  // the beginnings of the open ones
   std::size_t depth_ = 0;
 };
