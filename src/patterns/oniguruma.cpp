@@ -25,7 +25,7 @@ struct SetRow {
   bool is_rest = false;       // everything except the contents
 };
 constexpr std::string_view kWordInClass = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
-constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xB2\xB3\xB9\xBC-\xBE)";
+constexpr std::string_view kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xB2\xB3\xB9\xBC-\xBE)";  // \w outside a class
 constexpr std::string_view kSpace = R"(\p{White_Space})";
 constexpr std::string_view kHexadecimal = "0-9A-Fa-f";
 constexpr std::array kSets = std::to_array<SetRow>({
@@ -74,13 +74,12 @@ struct Set {
   bool negated = false;
   std::size_t length = 0;  // of its name in the expression
 
-  // True for \p{...} alone, which is shorter and faster than a class.
+  // True for \p{...} alone.
   bool is_property() const { return contents.find('}') + 1 == contents.size(); }
-  std::string property() const { return (negated ? R"(\P)" : R"(\p)") + contents.substr(2); }
 };
 
 // Oniguruma ignores case, spaces, "_" and "-" in names.
-std::optional<Set> find_named_set(std::string_view name, bool negated, std::size_t length) {
+Set find_named_set(std::string_view name, bool negated, std::size_t length) {
   if (name.starts_with('^')) {
     name.remove_prefix(1);
     negated = !negated;
@@ -96,17 +95,17 @@ std::optional<Set> find_named_set(std::string_view name, bool negated, std::size
     const std::string_view category = kCategories.substr(at + key.size());
     return Set{fmt::format(R"(\p{{{}}})", category.substr(0, category.find(' '))), negated, length};
   }
-  if (is_script(name)) return Set{fmt::format(R"(\p{{sc:{}}})", name), negated, length};
-  return std::nullopt;
+  return Set{fmt::format(R"(\p{{{}{}}})", is_script(name) ? "sc:" : "", name), negated, length};
 }
 
-// The set at the beginning of the text, if PCRE2 interprets its name differently.
+// The set of characters whose name the text begins with.
 std::optional<Set> find_set(std::string_view text) {
   if (text.starts_with("[:")) {
     const std::size_t end = text.find(":]");
     if (end == std::string_view::npos) return std::nullopt;
     auto set = find_named_set(text.substr(2, end - 2), false, end + 2);
-    if (set && set->contents == R"(\p{P})") set->contents += R"(\p{S})";
+    // Symbols are in [:punct:] and in [:^punct:].
+    if (!set.negated && set.contents == R"(\p{P})") set.contents += R"(\p{S})";
     return set;
   }
   if (!text.starts_with('\\') || text.size() < 2) return std::nullopt;
@@ -173,7 +172,7 @@ class Translator {
     }
   }
 
-  // "{n,m}+" repeats the interval; it is not possessive.
+  // "{n,m}+" and "{n}?" repeat the interval: the first is not possessive, the second not lazy.
   void translate_interval() {
     const std::size_t end = rest_.find('}');
     const std::string_view inside = end == std::string_view::npos ? std::string_view() : rest_.substr(1, end - 1);
@@ -185,17 +184,19 @@ class Translator {
     }
     out_ += fmt::format("{{{}{}}}", inside.starts_with(',') ? "0" : "", inside);
     cut(end + 1);
-    if (!rest_.starts_with('+')) return;
+    const bool exact = inside.find(',') == std::string_view::npos;
+    if (!rest_.starts_with('+') && !(exact && rest_.starts_with('?'))) return;
     out_.insert(std::min(atom_, out_.size()), "(?:");
     out_ += ')';
   }
 
   // An escape outside classes.
   std::string translate_escape() {
-    if (auto set = find_set(rest_)) {
-      cut(set->length);
-      if (set->is_property()) return set->property();
-      return fmt::format("[{}{}]", set->negated ? "^" : "", set->contents == kWordInClass ? kWord : set->contents);
+    if (const auto set = find_set(rest_)) {
+      const bool word = to_lower_ascii(cut(set->length)[1]) == 'w';
+      if (set->is_property() && !set->negated) return set->contents;
+      // PCRE2 10.42 makes \P{...}+ possessive before \P{...}, which loses matches, but not [^\p{...}]+.
+      return fmt::format("[{}{}]", set->negated ? "^" : "", word ? kWord : set->contents);
     }
     switch (const char letter = rest_.size() < 2 ? '\0' : rest_[1]; letter) {
       case 'O': cut(2); return "(?s:.)";
@@ -232,6 +233,7 @@ class Translator {
     std::string items;
     std::vector<std::string> classes;  // unions with the items
     const auto end_part = [&] {
+      if (items.empty() && classes.empty()) classes.emplace_back("(?!)");  // no character
       if (!items.empty()) classes.insert(classes.begin(), fmt::format("[{}]", items));
       const std::string part = fmt::format("{}", fmt::join(classes, "|"));
       parts.push_back(classes.size() > 1 ? fmt::format("(?:{})", part) : part);
@@ -244,15 +246,13 @@ class Translator {
         end_part();
       } else if (const auto set = find_set(rest_)) {
         cut(set->length);
-        if (set->is_property()) {
-          items += set->property();
-        } else if (set->negated) {
-          classes.push_back(fmt::format("[^{}]", set->contents));
-        } else {
+        if (!set->negated) {
           items += set->contents;
+        } else if (set->is_property()) {
+          items += R"(\P)" + set->contents.substr(2);
+        } else {
+          classes.push_back(fmt::format("[^{}]", set->contents));
         }
-      } else if (rest_.starts_with("[:")) {  // PCRE2 reports the name
-        items += cut(std::min(rest_.find(":]"), rest_.size() - 2) + 2);
       } else if (rest_.front() == '[') {
         classes.push_back(translate_class());
       } else if (rest_.starts_with(R"(\Z)")) {

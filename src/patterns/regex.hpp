@@ -49,7 +49,7 @@ class RegexMatcher {
 // Translates regular expressions from Oniguruma's syntax (Ruby's), which tokenizer.json uses, to PCRE2's.
 //
 // It rewrites constructs that mean something else in PCRE2: names of sets, \s, \w, \b, \h, \O, \Z, \uHHHH, classes in
-// classes, their intersection &&, {,m} and {n,m}+. ^ and $ match at the ends of lines by an option of PCRE2.
+// classes, their intersection &&, {,m}, {n,m}+ and {n}?. ^ and $ match at the ends of lines by an option of PCRE2.
 //
 // Throws invalid_file (without path) for classes that do not end or are nested too deeply. PCRE2 reports other errors.
 std::string pcre2_syntax(std::string_view expression);

@@ -57,6 +57,18 @@ TEST(Regex, SetsAreThoseOfOniguruma) {
   EXPECT_THAT(matches(R"(\p{L}\O)", "a\nb"), ElementsAre("a\n"));
 }
 
+// What is expected is what Oniguruma 6.9.8 itself found.
+TEST(Regex, MatchesWhatOnigurumaMatches) {
+  EXPECT_THAT(matches("a{2}?b", "abaab"), ElementsAre("b", "aab"));
+  EXPECT_THAT(matches(R"(\p{Word}+)", "x\u00b2"), ElementsAre("x"));
+  EXPECT_THAT(matches("[[:^punct:]]+", "!$\u00a2a"), ElementsAre("$\u00a2a"));
+  EXPECT_THAT(matches("[a&&]", "ab"), ElementsAre());
+  EXPECT_THAT(matches("[^a&&]", "ab"), ElementsAre("a", "b"));
+  // PCRE2 10.42 makes \P{...}+ possessive before \P{...}.
+  EXPECT_THAT(matches(R"(\P{Lu}+\P{Nd})", "1a"), ElementsAre("1a"));
+  EXPECT_THAT(matches(R"(\P{L}+\P{N})", "1a.b"), ElementsAre("1a", ".b"));
+}
+
 TEST(Regex, EmptyMatchesMoveOn) {
   EXPECT_THAT(matches(R"((?=(\d{3})+(?!\d)))", "1234567"), ElementsAre("", ""));
   EXPECT_THAT(matches("a*", "ba"), ElementsAre("", "a"));
