@@ -28,7 +28,7 @@ constexpr std::uint32_t kSlowMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKiB = 64 << 10;
 constexpr std::size_t kJitStackBytes = 64 << 20;  // at most; unused pages take no memory
 constexpr std::size_t kWindow = 64;               // places that one search tries before it checks the time
-constexpr std::size_t kSearchesPerLook = 16;      // between checks of the time
+constexpr std::size_t kSearchesPerCheck = 16;     // between checks of the time
 // The time limit for one text, far above that of real expressions.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
@@ -103,14 +103,14 @@ struct RegexMatcher::State {
     pcre2_jit_stack_assign_8(context.get(), nullptr, stack.get());
   }
 
-  [[noreturn]] void give_up(std::string_view why) const {
+  [[noreturn]] void fail_match(std::string_view why) const {
     throw Error(ErrorKind::unsupported,
                 fmt::format("{}: the regular expression cannot be matched in this text: {}", code.where, why));
   }
 
-  void look_at_clock() {
+  void check_time() {
     searches = 0;
-    if (std::chrono::steady_clock::now() > deadline) give_up("it takes too long");
+    if (std::chrono::steady_clock::now() > deadline) fail_match("it takes too long");
   }
 
   const Regex::Code& code;
@@ -145,7 +145,7 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
   for (std::size_t from = state.position;;) {
     const std::size_t last = std::min(from + kWindow, size);
     pcre2_set_offset_limit_8(state.context.get(), last);
-    if (++state.searches == kSearchesPerLook) state.look_at_clock();
+    if (++state.searches == kSearchesPerCheck) state.check_time();
     const int found = state.code.jit ? pcre2_jit_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK,
                                                          state.data.get(), state.context.get())
                                      : pcre2_match_8(state.code.code.get(), subject, size, from, PCRE2_NO_UTF_CHECK,
@@ -156,9 +156,9 @@ bool RegexMatcher::search(std::size_t& begin, std::size_t& end) {
       end = std::max(offsets[1], offsets[0]);  // \K in a look-ahead may put the end first
       return begin >= state.position;
     }
-    if (found != PCRE2_ERROR_NOMATCH) state.give_up(message_of(found));
+    if (found != PCRE2_ERROR_NOMATCH) state.fail_match(message_of(found));
     if (last == size) return false;
-    state.look_at_clock();
+    state.check_time();
     from = last;
     while (from < size && (static_cast<unsigned char>(state.text[from]) & 0xC0) == 0x80) ++from;
   }
