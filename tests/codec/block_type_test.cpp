@@ -13,13 +13,10 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "codec/blocks/half.hpp"
 #include "numeric/float_formats.hpp"
 #include "pack/digest.hpp"
 #include "support/bytes.hpp"
-#include "support/directories.hpp"
 #include "support/instruction_set.hpp"
 
 namespace poise {
@@ -163,20 +160,6 @@ TEST(BlockTypes, AreFoundByNameAndNumber) {
   EXPECT_EQ(block_type_named("f32"), nullptr);
   for (const std::uint32_t number : {0U, 1U, 4U, 5U, 24U, 28U, 30U, 31U, 36U, 38U, 43U, 0xffffffffU})
     EXPECT_EQ(block_type_numbered(number), nullptr) << number;
-}
-
-// docs/formats/gguf.md has a table of them.
-TEST(BlockTypes, HaveARowInTheDocs) {
-  const std::string page = support::contents(source_directory() / "docs/formats/gguf.md");
-  for (const BlockType& type : block_types()) {
-    const std::string row =
-        fmt::format("\n| `{}` | {} | {} | {} | ", type.name, type.number, type.elements, type.bytes);
-    const std::size_t at = page.find(row);
-    ASSERT_NE(at, std::string::npos) << "the table of block types in docs/formats/gguf.md needs a row that begins with"
-                                     << row;
-    const std::string line = page.substr(at + 1, page.find('\n', at + 1) - at - 1);
-    EXPECT_TRUE(line.ends_with(type.encode == nullptr ? "| no |" : "| yes |")) << line;
-  }
 }
 
 // tensor_type_fallback() in src/llama-quant.cpp of llama.cpp v0.5.0.

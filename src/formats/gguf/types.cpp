@@ -23,24 +23,6 @@ std::optional<std::uint64_t> stored_bytes(std::uint32_t type, std::uint64_t elem
 
 namespace {
 
-// llama_ftype, of llama.h (v0.5.0), and the type of most tensors (llama-quant.cpp). Of several with one type, the first
-// is the one that its name means to people.
-struct FileType {
-  std::uint32_t number;
-  std::string_view name;
-  std::uint32_t type;
-};
-constexpr std::array kFileTypes = std::to_array<FileType>({
-    {0, "f32", 0},       {1, "f16", 1},      {2, "q4_0", 2},      {3, "q4_1", 3},     {7, "q8_0", 8},
-    {8, "q5_0", 6},      {9, "q5_1", 7},     {10, "q2_k", 10},    {21, "q2_k_s", 10}, {12, "q3_k_m", 11},
-    {11, "q3_k_s", 11},  {13, "q3_k_l", 11}, {15, "q4_k_m", 12},  {14, "q4_k_s", 12}, {17, "q5_k_m", 13},
-    {16, "q5_k_s", 13},  {18, "q6_k", 14},   {19, "iq2_xxs", 16}, {20, "iq2_xs", 17}, {28, "iq2_s", 17},
-    {23, "iq3_xxs", 18}, {24, "iq1_s", 19},  {25, "iq4_nl", 20},  {26, "iq3_s", 21},  {22, "iq3_xs", 21},
-    {27, "iq3_m", 21},   {29, "iq2_m", 22},  {30, "iq4_xs", 23},  {31, "iq1_m", 29},  {32, "bf16", 30},
-    {36, "tq1_0", 34},   {37, "tq2_0", 35},  {38, "mxfp4", 39},   {39, "nvfp4", 40},  {40, "q1_0", 41},
-    {41, "q2_0", 42},
-});
-
 constexpr std::string_view kUnknown = "llama_ftype ";
 
 // The recipe, by the type of a tensor whose name contains that text; the first match counts.

@@ -405,26 +405,7 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
 }
 
 bool is_gguf_tokenizer_key(std::string_view key) {
-  constexpr std::array<std::string_view, 19> kKeys = {"tokenizer.ggml.model",
-                                                      "tokenizer.ggml.pre",
-                                                      "tokenizer.ggml.tokens",
-                                                      "tokenizer.ggml.scores",
-                                                      "tokenizer.ggml.token_type",
-                                                      "tokenizer.ggml.merges",
-                                                      "tokenizer.ggml.bos_token_id",
-                                                      "tokenizer.ggml.eos_token_id",
-                                                      "tokenizer.ggml.unknown_token_id",
-                                                      "tokenizer.ggml.padding_token_id",
-                                                      "tokenizer.ggml.seperator_token_id",
-                                                      "tokenizer.ggml.cls_token_id",
-                                                      "tokenizer.ggml.add_bos_token",
-                                                      "tokenizer.ggml.add_eos_token",
-                                                      "tokenizer.ggml.add_space_prefix",
-                                                      "tokenizer.ggml.precompiled_charsmap",
-                                                      "tokenizer.ggml.remove_extra_whitespaces",
-                                                      "tokenizer.ggml.normalizer.lowercase",
-                                                      "poise.longest_sequence"};
-  return is_gguf_text_key(key) || std::ranges::find(kKeys, key) != kKeys.end();
+  return is_gguf_text_key(key) || std::ranges::find(kGgufTokenizerKeys, key) != kGgufTokenizerKeys.end();
 }
 
 std::optional<Vocabulary> vocabulary_of(const Model& model) {
