@@ -38,7 +38,21 @@ llama2c::Header read_llama2c(const std::string& bytes) {
   return llama2c::read_header(reader);
 }
 
+// Each field begins where the one before it ends.
+void expect_no_gaps(std::string_view heading) {
+  const Table rows = table("llama2c", "| offset | type | field |", heading);
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+    const std::string& type = rows[i].at(1);
+    const std::map<std::string, std::uint64_t> bytes = {{"u8", 1}, {"i32", 4}, {"u32", 4}};
+    if (type.empty()) continue;  // padding
+    ASSERT_TRUE(bytes.contains(type)) << type;
+    EXPECT_EQ(count(rows[i].at(0)) + bytes.at(type), count(rows[i + 1].at(0))) << heading << " " << rows[i].at(2);
+  }
+}
+
 TEST(Llama2cPage, Headers) {
+  expect_no_gaps("## Version 0");
+  expect_no_gaps("## Versions 1 and 2");
   std::map<std::string, std::int64_t> values = {{"dim", 8},        {"hidden_dim", 12}, {"n_layers", 3}, {"n_heads", 2},
                                                 {"n_kv_heads", 1}, {"vocab_size", -5}, {"seq_len", 7},  {"version", 2},
                                                 {"shared", 0},     {"group_size", 4}};
@@ -68,7 +82,9 @@ TEST(Llama2cPage, Headers) {
   EXPECT_EQ(header2.data_begin, begin2);
   values["shared"] = 1;
   EXPECT_TRUE(read_llama2c(llama2c_header("## Versions 1 and 2", values, begin2)).config.tie_word_embeddings);
-  for (const Row& row : table("llama2c", "| key of config.json | value |")) {
+  const Table keys = table("llama2c", "| key of config.json | value |");
+  EXPECT_EQ(keys.size(), 4U);
+  for (const Row& row : keys) {
     const Value found = *config_to_attributes(header2.config, "llama").find(code(row.at(0)));
     const std::string text = code(row.at(1));
     EXPECT_EQ(found, text.empty() ? Value(std::stod(row.at(1))) : Value(text)) << row.at(0);

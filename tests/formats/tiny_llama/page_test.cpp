@@ -7,6 +7,7 @@
 
 #include "family/families.hpp"
 #include "formats/tiny_llama/tiny_llama.hpp"
+#include "model/limits.hpp"
 #include "support/bytes.hpp"
 #include "support/page_tables.hpp"
 #include "tokenizer/files/files.hpp"
@@ -37,6 +38,10 @@ TEST(TinyLlamaPage, Header) {
   EXPECT_EQ(reader.position(), tiny_llama::kHeaderBytes);
   EXPECT_EQ(code(rows[0].at(3)), fmt::format("0x{:X}", tiny_llama::kMagic));
   EXPECT_EQ(count(rows[1].at(3)), tiny_llama::kVersion);
+  const std::string most = fmt::format("1 to {},{:03}", kMaxLayers / 1000, kMaxLayers % 1000);
+  EXPECT_TRUE(rows[3].at(3).starts_with(most)) << rows[3].at(3);
+  EXPECT_TRUE(rows[4].at(3).starts_with(most)) << rows[4].at(3);
+  EXPECT_TRUE(rows[4].at(3).ends_with(most.substr(most.rfind(' ')))) << rows[4].at(3);
 }
 
 TEST(TinyLlamaPage, Arrays) {

@@ -1,8 +1,13 @@
 // The tables of docs/formats/ztensor.md compared with those of the code.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
 #include <set>
 
+#include <poise/format.hpp>
+
+#include "formats/metadata.hpp"
 #include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "model/limits.hpp"
@@ -57,18 +62,50 @@ TEST(ZtensorPage, TypesOfVersions0And1) {
   EXPECT_EQ(older, ztensor::kSpellings0.size());
 }
 
-TEST(ZtensorPage, AttributesOfGroups) {
-  std::set<std::string> listed;
-  for (const Row& row : table("ztensor", "| attribute | type | value |")) {
-    const std::string name = code(row.at(0));
-    EXPECT_TRUE(spells_group_scheme(name)) << name;
-    listed.insert(name);
+// The name that the page gives to the type of an attribute.
+std::string type_of(const Value& value) {
+  if (value.get_if<std::string>() != nullptr) return "text";
+  return value.get_if<Attributes>() != nullptr ? "map" : "integer";
+}
+
+// The attributes of a table, those of a map as "map key", and their types. `zero`: the zero point.
+std::map<std::string, std::string> group_attributes(std::optional<std::int64_t> zero) {
+  std::map<std::string, std::string> types;
+  for (const auto& [key, value] : byte_code_attributes(1, 0, zero)) {
+    types[key] = type_of(value);
+    const auto* map = value.get_if<Attributes>();
+    if (map == nullptr) continue;
+    for (const auto& [inner, item] : *map) types[key + " " + inner] = type_of(item);
   }
-  // The page requires all of them, and Poise reads a scheme that has them and no others.
-  const Attributes scheme = byte_code_attributes(1, 0, 0);
-  std::set<std::string> read;
-  for (const auto& [name, value] : scheme) read.insert(name);
-  EXPECT_EQ(listed, read);
+  return types;
+}
+
+// The page requires all of them; Poise reads a scheme with these and no others.
+TEST(ZtensorPage, AttributesOfGroups) {
+  auto expected = group_attributes(0);
+  expected.merge(group_attributes(std::nullopt));  // zero_point has value or packing
+  std::map<std::string, std::string> listed;
+  for (const Row& row : table("ztensor", "| attribute | type | value |")) {
+    const auto names = codes(row.at(0));
+    EXPECT_TRUE(spells_group_scheme(names.at(0))) << names.at(0);
+    const auto types =
+        row.at(1) == "integer or text" ? std::vector<std::string>{"integer", "text"} : std::vector{row.at(1)};
+    if (names.size() == 1) listed[names[0]] = row.at(1);
+    for (std::size_t i = 1; i < names.size(); ++i) listed[names[0] + " " + names[i]] = types.at(i - 1);
+  }
+  EXPECT_EQ(listed, expected);
+}
+
+TEST(ZtensorPage, KeysOfVocabularies) {
+  const Model model = open(source_directory() / "examples/nano-mistral");
+  const Value json = parse_json(vocabulary_json(*model.vocabulary), "poise.vocabulary");
+  std::set<std::string> expected = {"merges", "pipeline", "chat_template", "tokenizer_config", "files"};  // optional
+  for (const auto& [key, value] : *json.get_if<Attributes>()) expected.insert(key);
+  std::set<std::string> listed;
+  for (const Row& row : table("ztensor", "| key | value |", "## Poise's own metadata")) {
+    for (const std::string& key : codes(row.at(0))) listed.insert(key);
+  }
+  EXPECT_EQ(listed, expected);
 }
 
 TEST(ZtensorPage, KindsOfVocabularies) {
