@@ -107,7 +107,7 @@ std::string piece(const std::string& text, char type, float score) {
 
 void write_huggingface_weights(const std::filesystem::path& directory, bool sharded) {
   std::array<Model, kShards.size()> models;
-  const auto tensors = kMistralFamily.tensors.all(tiny_config());
+  const auto tensors = llama::kMistralFamily.tensors.all(tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) add_weight(models[sharded ? shard_of(i) : 0], tensors[i]);
   if (!sharded) return write_weights(directory / "model.safetensors", models[0]);
   for (std::size_t i = 0; i < kShards.size(); ++i) write_weights(directory / kShards[i], models[i]);
@@ -197,7 +197,7 @@ Model huggingface_model() {
   model.card.model_type = "mistral";
   model.config = tiny_config();
   model.vocabulary = read_sentencepiece(*source(bytes_of(sentencepiece_seed()), "tokenizer.model"));
-  for (const ExpectedTensor& tensor : kMistralFamily.tensors.all(tiny_config())) add_weight(model, tensor);
+  for (const ExpectedTensor& tensor : llama::kMistralFamily.tensors.all(tiny_config())) add_weight(model, tensor);
   return model;
 }
 
@@ -205,7 +205,7 @@ std::string huggingface_config() { return to_json(config_to_attributes(tiny_conf
 
 std::string huggingface_index() {
   Attributes map;
-  const auto tensors = kMistralFamily.tensors.all(tiny_config());
+  const auto tensors = llama::kMistralFamily.tensors.all(tiny_config());
   for (std::size_t i = 0; i < tensors.size(); ++i) map.set(tensors[i].name, kShards[shard_of(i)]);
   return to_json(Attributes{{"metadata", Attributes{{"total_size", 276}}}, {"weight_map", std::move(map)}}, 2);
 }

@@ -41,7 +41,7 @@ ModelConfig config_from(const Config& config) {
 }
 
 void require_sense(const Config& config) {
-  const std::vector<std::string> faults = check_config(config, kTinyLlamaFamily);
+  const std::vector<std::string> faults = check_config(config, tiny_llama::kTinyLlamaFamily);
   if (!faults.empty()) throw Error(ErrorKind::bad_argument, fmt::format("Tiny Llama: {}", fmt::join(faults, "; ")));
 }
 
@@ -80,7 +80,7 @@ Model initial_model(const ModelConfig& config) {
   model.config = config_of(config);
   require_sense(*model.config);
   std::mt19937 random;
-  for (const ExpectedTensor& tensor : kTinyLlamaFamily.tensors.all(*model.config)) {
+  for (const ExpectedTensor& tensor : tiny_llama::kTinyLlamaFamily.tensors.all(*model.config)) {
     model.add(make_dense(tensor.name, tensor.shape, DType::f32, initial_weights(tensor, random)));
   }
   return model;

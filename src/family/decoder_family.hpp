@@ -143,6 +143,8 @@ std::vector<bool> sliding_layers(const ConfigView& view,
 // Gives these layers the window and the others none. Throws invalid_file when there are such layers but no window.
 void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bool>& sliding);
 
+inline bool is_even_layer(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
+
 // A sentence for each key that is missing or not from 1 to `most`.
 struct SizeKey {
   std::string_view key;
@@ -155,5 +157,13 @@ std::int64_t size_of(const ConfigView& view, std::string_view key);  // 0 if mis
 float positive_number(const ConfigView& view, std::string_view key, float by_default);
 
 inline constexpr std::int64_t kMaxExperts = 4096;
+
+namespace axis {
+inline std::uint64_t local_experts(const ConfigView& view) {
+  return static_cast<std::uint64_t>(size_of(view, "num_local_experts"));
+}
+// Of one matrix that has both.
+inline std::uint64_t gate_and_up(const ConfigView& view) { return 2 * inner(view); }
+}  // namespace axis
 
 }  // namespace poise

@@ -7,9 +7,10 @@ namespace poise {
 namespace {
 
 constexpr std::array kFamilies = std::to_array<const Family*>(
-    {&kMistralFamily, &kMistral3Family, &kLlamaFamily, &kMixtralFamily, &kQwen2Family, &kQwen3Family, &kQwen3MoeFamily,
-     &kGemmaFamily, &kGemma2Family, &kGemma3TextFamily, &kGemma3Family, &kPhi3Family, &kOlmo2Family, &kSmolLm3Family,
-     &kGpt2Family, &kGptOssFamily, &kTinyLlamaFamily});
+    {&llama::kMistralFamily, &llama::kMistral3Family, &llama::kLlamaFamily, &mixtral::kMixtralFamily,
+     &qwen::kQwen2Family, &qwen::kQwen3Family, &qwen::kQwen3MoeFamily, &gemma::kGemmaFamily, &gemma::kGemma2Family,
+     &gemma::kGemma3TextFamily, &gemma::kGemma3Family, &phi3::kPhi3Family, &olmo2::kOlmo2Family,
+     &smollm3::kSmolLm3Family, &gpt2::kGpt2Family, &gpt_oss::kGptOssFamily, &tiny_llama::kTinyLlamaFamily});
 
 }  // namespace
 
@@ -22,7 +23,7 @@ const Family* find_family(std::string_view model_type) {
 
 const Family& family_of(std::string_view model_type) {
   const Family* family = find_family(model_type);
-  return family == nullptr ? kLlamaFamily : *family;
+  return family == nullptr ? llama::kLlamaFamily : *family;
 }
 
 const Attributes& family_keys(const Family& family, const Attributes& config_json) {

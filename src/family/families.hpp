@@ -37,48 +37,52 @@ std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool n
 // "mistral, llama and tiny_llama": all of them, for messages.
 std::string known_model_types();
 
-// Gemma, Gemma 2 and Gemma 3's language model.
+// The rows of the table. A file's namespace has its name, so that each file may use the natural names.
 
+namespace gemma {
 extern const Family kGemmaFamily;
 extern const Family kGemma2Family;
 extern const Family kGemma3TextFamily;
 extern const Family kGemma3Family;
+}  // namespace gemma
 
-// GPT-2.
-
+namespace gpt2 {
 extern const Family kGpt2Family;
+}  // namespace gpt2
 
-// gpt-oss.
-
+namespace gpt_oss {
 extern const Family kGptOssFamily;
+}  // namespace gpt_oss
 
-// Mistral, also as the text model of Mistral 3, and Llama (1, 2 and 3): one architecture with two sets of defaults.
-
+// One architecture with two sets of defaults.
+namespace llama {
 extern const Family kMistralFamily;
-extern const Family kMistral3Family;
-extern const Family kLlamaFamily;
+extern const Family kMistral3Family;  // Mistral as a text model
+extern const Family kLlamaFamily;     // 1, 2 and 3
+}  // namespace llama
 
-// Mixtral: Mistral with experts.
-
+namespace mixtral {
 extern const Family kMixtralFamily;
+}  // namespace mixtral
 
-// OLMo 2.
-
+namespace olmo2 {
 extern const Family kOlmo2Family;
+}  // namespace olmo2
 
 // Phi-3, Phi-3.5 and Phi-4.
-
+namespace phi3 {
 extern const Family kPhi3Family;
+}  // namespace phi3
 
-// Qwen2, Qwen2.5, Qwen3 and Qwen3's mixture of experts.
-
-extern const Family kQwen2Family;
+namespace qwen {
+extern const Family kQwen2Family;  // and Qwen2.5
 extern const Family kQwen3Family;
 extern const Family kQwen3MoeFamily;
+}  // namespace qwen
 
-// SmolLM3.
-
+namespace smollm3 {
 extern const Family kSmolLm3Family;
+}  // namespace smollm3
 
 // Tiny Llama (docs/formats/tiny-llama.md). Its weights:
 //
@@ -88,8 +92,9 @@ extern const Family kSmolLm3Family;
 //   output_projection.weight [D, V]
 //
 // Matrices are [in, out]: y = x W.
-
+namespace tiny_llama {
 extern const Family kTinyLlamaFamily;
+}  // namespace tiny_llama
 
 inline constexpr std::string_view kTinyLlama = "tiny_llama";  // Card::model_type
 inline constexpr float kTinyLlamaNormEps = 1e-5F;

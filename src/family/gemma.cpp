@@ -14,7 +14,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::gemma {
 namespace {
 
 constexpr std::string_view kGelu = "gelu_pytorch_tanh";
@@ -95,12 +95,10 @@ void set_gemma2(DecoderPlan& plan, const ConfigView& view, float cap, float logi
   plan.logit_cap = soft_cap(view, "final_logit_softcapping", logit_cap);
 }
 
-bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
-
 DecoderPlan plan_gemma2(const ConfigView& view) {
   DecoderPlan plan = gemma_plan(view);
   set_gemma2(plan, view, 50, 30);
-  set_windows(plan, view, sliding_layers(view, is_even));
+  set_windows(plan, view, sliding_layers(view, is_even_layer));
   return plan;
 }
 
@@ -190,4 +188,4 @@ constexpr Family kGemma3Family = decoder_family({.model_type = "gemma3",
                                                  .followed = kFollowedByGemma3,
                                                  .tensors = decoder_table(kGemma3Layer)});
 
-}  // namespace poise
+}  // namespace poise::gemma

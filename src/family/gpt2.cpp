@@ -8,7 +8,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::gpt2 {
 namespace {
 
 constexpr std::string_view kEmbedding = "transformer.wte.weight";
@@ -114,4 +114,4 @@ constexpr Family kGpt2Family = {
     .output = kDecoderOutput,
 };
 
-}  // namespace poise
+}  // namespace poise::gpt2

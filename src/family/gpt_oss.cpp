@@ -20,7 +20,7 @@
 #include "tensor/mx_scheme.hpp"
 #include "views/mx.hpp"
 
-namespace poise {
+namespace poise::gpt_oss {
 namespace {
 
 constexpr float kGain = 1.702F;
@@ -36,7 +36,6 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 bool has_biases(const ConfigView& view) { return view.keys().boolean("attention_bias").value_or(true); }
-bool is_even(const ConfigView&, std::int64_t layer) { return layer % 2 == 0; }
 
 bool is_separate(const ConfigView& view) { return view.experts == ExpertsStored::separate; }
 bool is_stacked(const ConfigView& view) { return !is_separate(view); }
@@ -73,50 +72,32 @@ DecoderPlan plan(const ConfigView& view) {
                   .down = "down_proj"};
   if (rope_scaling(view) == nullptr)
     throw Error(ErrorKind::unsupported, "there is no rope_scaling, which a gpt-oss model has", {});
-  set_windows(plan, view, sliding_layers(view, is_even));
+  set_windows(plan, view, sliding_layers(view, is_even_layer));
   for (LayerPlan& layer : plan.layers) layer.experts = true;
   return plan;
 }
 
-std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_local_experts")); }
-std::uint64_t gate_and_up(const ConfigView& view) { return 2 * axis::inner(view); }
-
 constexpr std::array kRest = std::to_array<TensorRow>({
     {"self_attn.sinks", {axis::heads}},
     {"post_attention_layernorm.weight", {axis::hidden}},
-    {"mlp.router.weight", {experts, axis::hidden}},
-    {"mlp.router.bias", {experts}},
-    {"mlp.experts.gate_up_proj", {experts, axis::hidden, gate_and_up}, is_in_out},
-    {"mlp.experts.gate_up_proj", {experts, gate_and_up, axis::hidden}, is_out_in},
-    {"mlp.experts.gate_up_proj_bias", {experts, gate_and_up}, is_stacked},
-    {"mlp.experts.down_proj", {experts, axis::inner, axis::hidden}, is_in_out},
-    {"mlp.experts.down_proj", {experts, axis::hidden, axis::inner}, is_out_in},
-    {"mlp.experts.down_proj_bias", {experts, axis::hidden}, is_stacked},
-    {"mlp.experts.*.gate_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, experts},
-    {"mlp.experts.*.gate_proj.bias", {axis::inner}, is_separate, nullptr, experts},
-    {"mlp.experts.*.up_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, experts},
-    {"mlp.experts.*.up_proj.bias", {axis::inner}, is_separate, nullptr, experts},
-    {"mlp.experts.*.down_proj.weight", {axis::hidden, axis::inner}, is_separate, nullptr, experts},
-    {"mlp.experts.*.down_proj.bias", {axis::hidden}, is_separate, nullptr, experts},
+    {"mlp.router.weight", {axis::local_experts, axis::hidden}},
+    {"mlp.router.bias", {axis::local_experts}},
+    {"mlp.experts.gate_up_proj", {axis::local_experts, axis::hidden, axis::gate_and_up}, is_in_out},
+    {"mlp.experts.gate_up_proj", {axis::local_experts, axis::gate_and_up, axis::hidden}, is_out_in},
+    {"mlp.experts.gate_up_proj_bias", {axis::local_experts, axis::gate_and_up}, is_stacked},
+    {"mlp.experts.down_proj", {axis::local_experts, axis::inner, axis::hidden}, is_in_out},
+    {"mlp.experts.down_proj", {axis::local_experts, axis::hidden, axis::inner}, is_out_in},
+    {"mlp.experts.down_proj_bias", {axis::local_experts, axis::hidden}, is_stacked},
+    {"mlp.experts.*.gate_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, axis::local_experts},
+    {"mlp.experts.*.gate_proj.bias", {axis::inner}, is_separate, nullptr, axis::local_experts},
+    {"mlp.experts.*.up_proj.weight", {axis::inner, axis::hidden}, is_separate, nullptr, axis::local_experts},
+    {"mlp.experts.*.up_proj.bias", {axis::inner}, is_separate, nullptr, axis::local_experts},
+    {"mlp.experts.*.down_proj.weight", {axis::hidden, axis::inner}, is_separate, nullptr, axis::local_experts},
+    {"mlp.experts.*.down_proj.bias", {axis::hidden}, is_separate, nullptr, axis::local_experts},
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, qkv_biases(has_biases), o_bias(has_biases), kRest);
 
 constexpr std::array kFollowed = decoder_followed({"attention_bias", "layer_types", "num_local_experts"});
-
-}  // namespace
-
-constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
-                                                 .transformers_class = "GptOssForCausalLM",
-                                                 .title = "gpt-oss",
-                                                 .read_config = read_config,
-                                                 .faults = faults,
-                                                 .plan = plan,
-                                                 .followed = kFollowed,
-                                                 .tensors = decoder_table(kLayer),
-                                                 .experts_stored = gpt_oss_experts,
-                                                 .reformed = reformed_gpt_oss});
-
-namespace {
 
 constexpr std::string_view kExperts = "mlp.experts.";
 
@@ -145,9 +126,7 @@ ExpertsStored wanted(const Model& model, const Family& family, ExpertsStored fro
   return !numbers && all_are_mxfp4(model, family) ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 
-}  // namespace
-
-ExpertsStored gpt_oss_experts(const Model& model) {
+ExpertsStored experts_stored(const Model& model) {
   const Family& family = family_of(model);
   const auto of_first_layer = [&](std::string_view name) {
     return find_weight(model, family, fmt::format("{}0.{}{}", family.tensors.layers, kExperts, name));
@@ -158,9 +137,10 @@ ExpertsStored gpt_oss_experts(const Model& model) {
   return is_mx ? ExpertsStored::stacked_out_in : ExpertsStored::stacked_in_out;
 }
 
-std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader, bool numbers) {
+// llama.cpp needs separate experts, transformers stacks.
+std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = family_of(model);
-  const ExpertsStored from = gpt_oss_experts(model);
+  const ExpertsStored from = experts_stored(model);
   const ExpertsStored to = wanted(model, family, from, reader, numbers);
   if (from == to) return text_model(model, reader, numbers);
   Reformed result{Model(model.header()), {}, {}};
@@ -184,4 +164,17 @@ std::optional<Reformed> reformed_gpt_oss(const Model& model, WeightReader reader
   return result;
 }
 
-}  // namespace poise
+}  // namespace
+
+constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
+                                                 .transformers_class = "GptOssForCausalLM",
+                                                 .title = "gpt-oss",
+                                                 .read_config = read_config,
+                                                 .faults = faults,
+                                                 .plan = plan,
+                                                 .followed = kFollowed,
+                                                 .tensors = decoder_table(kLayer),
+                                                 .experts_stored = experts_stored,
+                                                 .reformed = reformed});
+
+}  // namespace poise::gpt_oss

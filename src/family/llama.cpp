@@ -6,7 +6,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::llama {
 namespace {
 
 constexpr std::array kMistralLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kMlpRows);
@@ -53,4 +53,4 @@ constexpr Family kMistral3Family = decoder_family({.model_type = "mistral3",
                                                    .followed = kRopeObjects,
                                                    .tensors = decoder_table(kMistralLayer)});
 
-}  // namespace poise
+}  // namespace poise::llama

@@ -6,7 +6,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::mixtral {
 namespace {
 
 Config read_config(const ConfigKeys& keys) {
@@ -35,13 +35,11 @@ DecoderPlan plan(const ConfigView& view) {
   return plan;
 }
 
-std::uint64_t experts(const ConfigView& view) { return static_cast<std::uint64_t>(size_of(view, "num_local_experts")); }
-
 constexpr std::array kExpertRows = std::to_array<TensorRow>({
-    {"block_sparse_moe.gate.weight", {experts, axis::hidden}},
-    {"block_sparse_moe.experts.*.w1.weight", {axis::inner, axis::hidden}, nullptr, nullptr, experts},
-    {"block_sparse_moe.experts.*.w2.weight", {axis::hidden, axis::inner}, nullptr, nullptr, experts},
-    {"block_sparse_moe.experts.*.w3.weight", {axis::inner, axis::hidden}, nullptr, nullptr, experts},
+    {"block_sparse_moe.gate.weight", {axis::local_experts, axis::hidden}},
+    {"block_sparse_moe.experts.*.w1.weight", {axis::inner, axis::hidden}, nullptr, nullptr, axis::local_experts},
+    {"block_sparse_moe.experts.*.w2.weight", {axis::hidden, axis::inner}, nullptr, nullptr, axis::local_experts},
+    {"block_sparse_moe.experts.*.w3.weight", {axis::inner, axis::hidden}, nullptr, nullptr, axis::local_experts},
 });
 constexpr std::array kLayer = joined(kInputNorm, kAttentionRows, kPostAttentionNorm, kExpertRows);
 
@@ -58,4 +56,4 @@ constexpr Family kMixtralFamily = decoder_family({.model_type = "mixtral",
                                                   .followed = kFollowed,
                                                   .tensors = decoder_table(kLayer)});
 
-}  // namespace poise
+}  // namespace poise::mixtral

@@ -6,7 +6,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::olmo2 {
 namespace {
 
 Config read_config(const ConfigKeys& keys) {
@@ -45,4 +45,4 @@ constexpr Family kOlmo2Family = decoder_family({.model_type = "olmo2",
                                                 .followed = kFollowed,
                                                 .tensors = decoder_table(kLayer)});
 
-}  // namespace poise
+}  // namespace poise::olmo2

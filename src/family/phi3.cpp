@@ -7,7 +7,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::phi3 {
 namespace {
 
 Config read_config(const ConfigKeys& keys) {
@@ -24,14 +24,13 @@ DecoderPlan plan(const ConfigView& view) {
 }
 
 std::uint64_t queries_keys_values(const ConfigView& view) { return axis::queries(view) + 2 * axis::keys(view); }
-std::uint64_t gate_and_up(const ConfigView& view) { return 2 * axis::inner(view); }
 
 constexpr std::array kLayer = std::to_array<TensorRow>({
     {"input_layernorm.weight", {axis::hidden}},
     {"self_attn.qkv_proj.weight", {queries_keys_values, axis::hidden}},
     {"self_attn.o_proj.weight", {axis::hidden, axis::queries}},
     {"post_attention_layernorm.weight", {axis::hidden}},
-    {"mlp.gate_up_proj.weight", {gate_and_up, axis::hidden}},
+    {"mlp.gate_up_proj.weight", {axis::gate_and_up, axis::hidden}},
     {"mlp.down_proj.weight", {axis::hidden, axis::inner}},
 });
 
@@ -47,4 +46,4 @@ constexpr Family kPhi3Family = decoder_family({.model_type = "phi3",
                                                .followed = kFollowed,
                                                .tensors = decoder_table(kLayer)});
 
-}  // namespace poise
+}  // namespace poise::phi3

@@ -13,7 +13,7 @@
 #include "family/decoder_family.hpp"
 #include "model/limits.hpp"
 
-namespace poise {
+namespace poise::qwen {
 namespace {
 
 bool always(const ConfigView&) { return true; }
@@ -160,4 +160,4 @@ constexpr Family kQwen3MoeFamily = decoder_family({.model_type = "qwen3_moe",
                                                    .window_switch = "use_sliding_window",
                                                    .tensors = decoder_table(kQwen3MoeLayer)});
 
-}  // namespace poise
+}  // namespace poise::qwen

@@ -11,7 +11,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::smollm3 {
 namespace {
 
 Config read_config(const ConfigKeys& keys) {
@@ -71,4 +71,4 @@ constexpr Family kSmolLm3Family = decoder_family({.model_type = "smollm3",
                                                   .window_switch = "use_sliding_window",
                                                   .tensors = decoder_table(kLlamaLayer)});
 
-}  // namespace poise
+}  // namespace poise::smollm3

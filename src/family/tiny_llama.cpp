@@ -6,7 +6,7 @@
 
 #include "family/decoder_family.hpp"
 
-namespace poise {
+namespace poise::tiny_llama {
 namespace {
 
 constexpr std::string_view kEmbedding = "embedding.weight";
@@ -108,22 +108,6 @@ constexpr std::array<std::string_view, 1> kFollowed = {"hidden_act"};
 
 }  // namespace
 
-Config tiny_llama_config(const TinyLlamaSizes& sizes) {
-  Config config;
-  config.hidden_act = kActivation;
-  config.hidden_size = sizes.model_dim;
-  config.num_hidden_layers = sizes.layers;
-  config.num_attention_heads = sizes.heads;
-  config.num_key_value_heads = sizes.heads;
-  config.head_dim = sizes.heads > 0 ? sizes.model_dim / sizes.heads : 0;
-  config.intermediate_size = sizes.ffn_hidden_dim;
-  config.max_position_embeddings = sizes.positions;
-  config.vocab_size = sizes.vocabulary;
-  config.rms_norm_eps = kTinyLlamaNormEps;
-  config.dropout = sizes.dropout;
-  return config;
-}
-
 constexpr Family kTinyLlamaFamily = {
     .model_type = kTinyLlama,
     .title = "Tiny Llama",
@@ -138,5 +122,25 @@ constexpr Family kTinyLlamaFamily = {
     .output = kOutput,
     .end_of_text = 3,  // <eos>
 };
+
+}  // namespace poise::tiny_llama
+
+namespace poise {
+
+Config tiny_llama_config(const TinyLlamaSizes& sizes) {
+  Config config;
+  config.hidden_act = tiny_llama::kActivation;
+  config.hidden_size = sizes.model_dim;
+  config.num_hidden_layers = sizes.layers;
+  config.num_attention_heads = sizes.heads;
+  config.num_key_value_heads = sizes.heads;
+  config.head_dim = sizes.heads > 0 ? sizes.model_dim / sizes.heads : 0;
+  config.intermediate_size = sizes.ffn_hidden_dim;
+  config.max_position_embeddings = sizes.positions;
+  config.vocab_size = sizes.vocabulary;
+  config.rms_norm_eps = kTinyLlamaNormEps;
+  config.dropout = sizes.dropout;
+  return config;
+}
 
 }  // namespace poise
