@@ -16,7 +16,7 @@
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::awq {
 namespace {
 
 constexpr unsigned kBits = 4;
@@ -79,7 +79,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   if (config.boolean("zero_point").value_or(true)) return {};
   std::vector<std::string> others;
   for (const std::string& name : matrices) {
-    const Tensor matrix = fold(MatrixParts(model, name, awq), config);
+    const Tensor matrix = fold(MatrixParts(model, name, kAwq), config);
     const std::vector<float> zeros = first_numbers(matrix.require("zeros").blob);
     if (std::ranges::any_of(zeros, [](float zero) { return zero != kMiddle; })) others.push_back(name);
   }
@@ -90,7 +90,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
 
 }  // namespace
 
-const QuantizationScheme awq = {
+const QuantizationScheme kAwq = {
     .title = "AWQ",
     .method = "awq",
     .require_known = require_known,
@@ -100,4 +100,4 @@ const QuantizationScheme awq = {
     .fold = fold,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::awq

@@ -26,7 +26,7 @@
 #include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::bitsandbytes {
 namespace {
 
 constexpr std::string_view kMethod = "bitsandbytes";
@@ -213,7 +213,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
   std::vector<std::string> others;
   std::string type;  // of the first
   for (const std::string& name : matrices) {
-    const MatrixParts matrix(model, name, bitsandbytes_4bit);
+    const MatrixParts matrix(model, name, k4Bit);
     const State state(matrix);
     if (state.type() != "nf4" && state.type() != "fp4") continue;
     const LoadedBlob map(matrix.require(".weight.quant_map").require("data").blob);
@@ -234,7 +234,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig&, s
 
 }  // namespace
 
-const QuantizationScheme bitsandbytes_4bit = {
+const QuantizationScheme k4Bit = {
     .title = "bitsandbytes",
     .method = kMethod,
     .marker = ".weight.quant_map",
@@ -244,7 +244,7 @@ const QuantizationScheme bitsandbytes_4bit = {
     .fold = fold_4bit,
 };
 
-const QuantizationScheme bitsandbytes_8bit = {
+const QuantizationScheme k8Bit = {
     .title = "bitsandbytes int8",
     .method = kMethod,
     .marker = ".SCB",
@@ -253,4 +253,4 @@ const QuantizationScheme bitsandbytes_8bit = {
     .fold = fold_8bit,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::bitsandbytes

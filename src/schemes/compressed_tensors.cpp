@@ -32,7 +32,7 @@
 #include "views/computed_blob.hpp"
 #include "views/strided.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::compressed_tensors {
 namespace {
 
 constexpr std::string_view kMethod = "compressed-tensors";
@@ -511,7 +511,7 @@ std::vector<std::string> doubts_of_integers(const Model& model, const Quantizati
       std::ranges::any_of(weight_groups(config), [](const WeightGroup& group) { return is_ordered(*group.weights); });
   for (const std::string& name : matrices) {
     const bool packed = model.find(name + ".weight_packed") != nullptr;
-    const MatrixParts matrix(model, name, packed ? compressed_integers : compressed_int8);
+    const MatrixParts matrix(model, name, packed ? kIntegers : kInt8);
     const bool has_index = matrix.find(".weight_g_idx") != nullptr;
     const bool has_zeros = matrix.find(".weight_zero_point") != nullptr;
     if (!says_order && !has_index && !has_zeros) continue;
@@ -547,7 +547,7 @@ std::vector<std::string> doubts_of_integers(const Model& model, const Quantizati
 
 }  // namespace
 
-const QuantizationScheme compressed_integers = {
+const QuantizationScheme kIntegers = {
     .title = "compressed-tensors pack-quantized",
     .method = kMethod,
     .require_known = require_known,
@@ -559,7 +559,7 @@ const QuantizationScheme compressed_integers = {
     .fold = fold_packed,
 };
 
-const QuantizationScheme compressed_int8 = {
+const QuantizationScheme kInt8 = {
     .title = "compressed-tensors int-quantized",
     .method = kMethod,
     .marker = ".weight_scale",
@@ -571,7 +571,7 @@ const QuantizationScheme compressed_int8 = {
     .fold = fold_int8,
 };
 
-const QuantizationScheme compressed_floats = {
+const QuantizationScheme kFloats = {
     .title = "compressed-tensors float-quantized",
     .method = kMethod,
     .marker = ".weight_scale",
@@ -583,4 +583,4 @@ const QuantizationScheme compressed_floats = {
     .fold = fold_floats,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::compressed_tensors

@@ -24,10 +24,9 @@
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::fp8 {
 namespace {
 
-constexpr std::string_view kMixed = "MIXED_PRECISION";
 constexpr std::array<std::string_view, 3> kModelOptF8 = {"FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO"};
 constexpr std::array<std::string_view, 1> kParts = {".weight"};
 constexpr std::array<DType, 4> kCodes = {DType::f8_e4m3, DType::f8_e5m2, DType::f8_e4m3fnuz, DType::f8_e5m2fnuz};
@@ -63,119 +62,7 @@ Tensor fold_modelopt_f8(const MatrixParts& matrix, const QuantizationConfig&) {
 
 }  // namespace
 
-std::string left_out_warning(std::string_view first, std::size_t count) {
-  return fmt::format(
-      "tensor {}{} is left out: it scales what matrices are multiplied with, which Poise does not quantize", first,
-      and_more(count - 1));
-}
-
-void require_known_algorithm(const QuantizationConfig& config) {
-  constexpr std::array<std::string_view, 6> kKnown = {
-      "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "NVFP4", "W4A16_NVFP4", kMixed};
-  const auto algorithm = config.text("quant_algo");
-  if (algorithm && std::ranges::find(kKnown, *algorithm) == kKnown.end())
-    throw Error(ErrorKind::unsupported, fmt::format("quantization_config: quant_algo is {}, only {} are supported",
-                                                    *algorithm, fmt::join(kKnown, ", ")));
-}
-
-namespace {
-
-// The modules that a list names, as they are or by shell patterns.
-class ListedModules {
- public:
-  explicit ListedModules(const Value::Array& list) {
-    for (const Value& item : list) {
-      const auto* text = item.get_if<std::string>();
-      if (text == nullptr) continue;
-      if (text->find_first_of("*?[") == std::string::npos) {
-        names_.insert(*text);
-      } else {
-        patterns_.push_back(*text);
-      }
-    }
-  }
-
-  // At worst each byte of a pattern is compared with each one of a name.
-  bool takes_long(std::span<const std::string> modules) const {
-    constexpr std::uint64_t kMostComparisons = 10'000'000;
-    constexpr std::uint64_t kMostBytes = 2'000'000'000;
-    std::uint64_t pattern_bytes = 0;
-    for (const std::string_view pattern : patterns_) pattern_bytes += pattern.size();
-    std::uint64_t name_bytes = 0;
-    for (const std::string& module : modules) name_bytes += module.size();
-    return !patterns_.empty() &&
-           (modules.size() > kMostComparisons / patterns_.size() || name_bytes > kMostBytes / pattern_bytes);
-  }
-
-  bool contains(const std::string& module) const {
-    return names_.contains(module) ||
-           std::ranges::any_of(patterns_, [&](std::string_view pattern) { return glob_matches(pattern, module); });
-  }
-
- private:
-  std::unordered_set<std::string_view> names_;
-  std::vector<std::string_view> patterns_;
-};
-
-}  // namespace
-
-std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
-                                             std::span<const std::string_view> algorithms) {
-  std::vector<std::string> doubts;
-  const auto algorithm = config.text("quant_algo");
-  if (algorithm && *algorithm != kMixed && std::ranges::find(algorithms, *algorithm) == algorithms.end())
-    doubts.push_back(fmt::format(
-        "quant_algo is {}, but matrix {}{} is stored as {}: its parts count", *algorithm, matrices.front(),
-        matrices.size() == 1 ? "" : fmt::format(", with {} more,", matrices.size() - 1), algorithms.front()));
-  for (const std::string_view key : {"exclude_modules", "ignore"}) {
-    const Value* value = config.keys().find(key);
-    const auto* patterns = value == nullptr ? nullptr : value->get_if<Value::Array>();
-    if (patterns == nullptr) continue;
-    const ListedModules listed(*patterns);
-    if (listed.takes_long(matrices)) {
-      doubts.push_back(fmt::format("{} has too many patterns to compare with {} matrices", key, matrices.size()));
-      continue;
-    }
-    const std::string* first = nullptr;
-    std::size_t count = 0;
-    for (const std::string& matrix : matrices) {
-      if (!listed.contains(matrix)) continue;
-      first = first == nullptr ? &matrix : first;
-      ++count;
-    }
-    if (first == nullptr) continue;
-    doubts.push_back(
-        fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its "
-                    "parts count",
-                    key, *first, and_more(count - 1)));
-  }
-  return doubts;
-}
-
-F8Matrix::F8Matrix(const MatrixParts& matrix, std::string_view scales_ending, std::initializer_list<DType> types)
-    : weight(matrix.require(".weight")), data(matrix.data(weight, types)), scales(matrix.require(scales_ending)) {
-  matrix.require_rank(weight, 2);
-  matrix.data(scales, {DType::f32, DType::bf16, DType::f16, DType::f8_e8m0});
-}
-
-Tensor F8Matrix::scaled(std::uint64_t rows, std::uint64_t columns) const {
-  return block_scaled_tensor(weight.shape, data.dtype, data.blob, as_f32(scales), rows, columns);
-}
-
-Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending) {
-  const F8Matrix f8(matrix, scales_ending);
-  const std::uint64_t rows = f8.weight.shape[0];
-  const std::uint64_t columns = f8.weight.shape[1];
-  const Shape& shape = f8.scales.shape;
-  const bool each_row = shape == Shape{rows, 1} || (shape == Shape{rows} && rows != 1);
-  if (!each_row && f8.scales.elements() != 1)
-    matrix.fail(fmt::format("the shape of {} is {}, expected one number, or one for each of {} rows", f8.scales.name,
-                            to_string(shape), rows));
-  if (rows == 0 || columns == 0) matrix.fail(fmt::format("{} has no elements", f8.weight.name));
-  return f8.scaled(each_row ? 1 : rows, columns);
-}
-
-const QuantizationScheme fp8_inverse = {
+const QuantizationScheme kInverseScales = {
     .title = "fp8",
     .method = "fp8",
     .marker = ".weight_scale_inv",
@@ -185,7 +72,7 @@ const QuantizationScheme fp8_inverse = {
     .fold = fold_inverse,
 };
 
-const QuantizationScheme fp8_tensors = {
+const QuantizationScheme kScales = {
     .title = "fp8",
     .method = "fp8",
     .marker = ".weight_scale",
@@ -196,7 +83,7 @@ const QuantizationScheme fp8_tensors = {
 };
 
 // transformers' FbgemmFp8Config: a scale for each row.
-const QuantizationScheme fbgemm_fp8 = {
+const QuantizationScheme kFbgemm = {
     .title = "FBGEMM fp8",
     .method = "fbgemm_fp8",
     .marker = ".weight_scale",
@@ -207,7 +94,7 @@ const QuantizationScheme fbgemm_fp8 = {
 };
 
 // ComfyUI's, which no quantization_config describes. Source: convert_old_quants() in comfy/utils.py.
-const QuantizationScheme scaled_fp8 = {
+const QuantizationScheme kComfyUi = {
     .title = "ComfyUI scaled fp8",
     .method = "",
     .marker = ".scale_weight",
@@ -216,7 +103,7 @@ const QuantizationScheme scaled_fp8 = {
     .fold = [](const MatrixParts& matrix, const QuantizationConfig&) { return scaled_f8(matrix, ".scale_weight"); },
 };
 
-const QuantizationScheme modelopt_fp8 = {
+const QuantizationScheme kModelOpt = {
     .title = "ModelOpt fp8",
     .method = "modelopt",
     .require_known = require_known_algorithm,
@@ -230,4 +117,4 @@ const QuantizationScheme modelopt_fp8 = {
     .fold = fold_modelopt_f8,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::fp8

@@ -27,7 +27,7 @@
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::gptq {
 namespace {
 
 constexpr std::array<std::string_view, 3> kParts = {".scales", ".qzeros", ".g_idx"};
@@ -162,7 +162,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   std::vector<std::string> not_symmetric;
   unsigned middle = 0;  // of the first that is misnamed
   for (const std::string& name : matrices) {
-    const MatrixParts matrix(model, name, gptq);
+    const MatrixParts matrix(model, name, kGptq);
     const GroupSettings settings = settings_of(matrix, config);
     const ZeroPoints zeros = zero_points(matrix, config, settings);
     if (zeros.contradict_name && misnamed.empty()) middle = 1U << (settings.bits - 1);
@@ -235,7 +235,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
 
 }  // namespace
 
-const QuantizationScheme gptq = {
+const QuantizationScheme kGptq = {
     .title = "GPTQ",
     .method = "gptq",
     .require_known = require_known,
@@ -245,4 +245,4 @@ const QuantizationScheme gptq = {
     .fold = fold,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::gptq

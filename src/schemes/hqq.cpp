@@ -28,7 +28,7 @@
 #include "schemes/scheme.hpp"
 #include "views/computed_blob.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::hqq {
 namespace {
 
 constexpr std::array kParts = std::to_array<std::string_view>(
@@ -222,7 +222,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig&) {
 
 }  // namespace
 
-const QuantizationScheme hqq = {
+const QuantizationScheme kHqq = {
     .title = "HQQ",
     .method = "hqq",
     .marker = ".W_q",
@@ -230,4 +230,4 @@ const QuantizationScheme hqq = {
     .fold = fold,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::hqq

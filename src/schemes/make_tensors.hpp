@@ -34,13 +34,17 @@ void require_known_algorithm(const QuantizationConfig& config);
 std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, std::span<const std::string> matrices,
                                              std::span<const std::string_view> algorithms);
 
-// The same for compressed-tensors: matrices that ignore lists, or that no target of config_groups names, which its
-// library leaves as they are. Throws what ModuleList::match() throws.
+namespace compressed_tensors {
+
+// QuantizationScheme::doubts of its names: matrices that ignore lists, or that no target of config_groups names, which
+// its library leaves as they are. Throws what ModuleList::match() throws.
 std::vector<std::string> doubts_of_names(const Model& model, const QuantizationConfig& config,
                                          std::span<const std::string> matrices);
 
-// Throws invalid_file (without path) if compressed-tensors' `format` of the model and of its groups are all others.
+// Throws invalid_file (without path) if the `format` of the model and of its groups are all others.
 void require_format(const MatrixParts& matrix, const QuantizationConfig& config, std::string_view format);
+
+}  // namespace compressed_tensors
 
 // `weight` of f8 [out, in] and the tensor of its scales. Throws invalid_file (without path) for other types and ranks.
 struct F8Matrix {
@@ -58,10 +62,6 @@ struct F8Matrix {
 
 // `weight` of f8 [out, in] with scales: one number, or one for each row.
 Tensor scaled_f8(const MatrixParts& matrix, std::string_view scales_ending);
-
-// Numbers of f4_e2m1, two a byte, with a scale of f8_e4m3 for each group of 16 along rows, times a factor for the whole
-// matrix. Throws invalid_file (without path) for shapes that do not fit.
-Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides);
 
 // Builds tensors for the rows of the table.
 

@@ -16,7 +16,7 @@
 #include "schemes/make_tensors.hpp"
 #include "schemes/scheme.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::mlx {
 namespace {
 
 constexpr std::array<std::string_view, 2> kParts = {".weight", ".biases"};
@@ -113,7 +113,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
 
 }  // namespace
 
-const QuantizationScheme mlx = {
+const QuantizationScheme kMlx = {
     .title = "MLX",
     .method = "mlx",
     .require_known = require_known,
@@ -124,4 +124,4 @@ const QuantizationScheme mlx = {
     .fold = fold,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::mlx

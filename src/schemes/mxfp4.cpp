@@ -10,7 +10,7 @@
 #include "views/dense.hpp"
 #include "views/mx.hpp"
 
-namespace poise {
+namespace poise::schemes::mxfp4 {
 namespace {
 
 constexpr std::string_view kBlocks = "_blocks";
@@ -52,7 +52,7 @@ std::vector<Tensor> unfold(const Tensor& matrix) {
 
 }  // namespace
 
-const QuantizationScheme schemes::mxfp4 = {
+const QuantizationScheme kMxfp4 = {
     .title = "MXFP4",
     .method = kMethod,
     .marker = kBlocks,
@@ -63,10 +63,14 @@ const QuantizationScheme schemes::mxfp4 = {
     .usual_config = mxfp4_config,
 };
 
+}  // namespace poise::schemes::mxfp4
+
+namespace poise {
+
 Attributes mxfp4_config() {
   return {{"modules_to_not_convert",
            Value::Array{"model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"}},
-          {"quant_method", kMethod}};
+          {"quant_method", schemes::mxfp4::kMethod}};
 }
 
 }  // namespace poise

@@ -15,27 +15,18 @@
 #include "schemes/scheme.hpp"
 #include "views/cast.hpp"
 
-namespace poise::schemes {
+namespace poise::schemes::nvfp4 {
 namespace {
 
 constexpr std::uint64_t kGroup = 16;
-constexpr std::array<std::string_view, 2> kModelOpt = {".weight", ".weight_scale"};
+constexpr std::array<std::string_view, 2> kModelOptParts = {".weight", ".weight_scale"};
 constexpr std::array<std::string_view, 2> kAlgorithms = {"NVFP4", "W4A16_NVFP4"};
 constexpr std::array<DType, 1> kModelOptCodes = {DType::u8};
-constexpr std::array<std::string_view, 2> kCompressed = {".weight_packed", ".weight_scale"};
+constexpr std::array<std::string_view, 2> kCompressedParts = {".weight_packed", ".weight_scale"};
 
-Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
-  return nvfp4(matrix, ".weight", ".weight_scale_2", false);
-}
-
-Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig& config) {
-  require_format(matrix, config, "nvfp4-pack-quantized");
-  return nvfp4(matrix, ".weight_packed", ".weight_global_scale", true);
-}
-
-}  // namespace
-
-Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
+// Numbers of f4_e2m1, two a byte, with a scale of f8_e4m3 for each group of 16 along rows, times a factor for the whole
+// matrix. Throws invalid_file (without path) for shapes that do not fit.
+Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::string_view factor, bool divides) {
   const Tensor& codes = matrix.require(weight);
   const Part& data = matrix.data(codes, {DType::u8});
   matrix.require_rank(codes, 2);
@@ -62,12 +53,23 @@ Tensor nvfp4(const MatrixParts& matrix, std::string_view weight, std::string_vie
   return block_scaled_tensor({codes.shape[0], columns}, DType::f4_e2m1, data.blob, product.blob, 1, kGroup);
 }
 
-const QuantizationScheme modelopt_nvfp4 = {
+Tensor fold_modelopt(const MatrixParts& matrix, const QuantizationConfig&) {
+  return fold_parts(matrix, ".weight", ".weight_scale_2", false);
+}
+
+Tensor fold_compressed(const MatrixParts& matrix, const QuantizationConfig& config) {
+  compressed_tensors::require_format(matrix, config, "nvfp4-pack-quantized");
+  return fold_parts(matrix, ".weight_packed", ".weight_global_scale", true);
+}
+
+}  // namespace
+
+const QuantizationScheme kModelOpt = {
     .title = "ModelOpt NVFP4",
     .method = "modelopt",
     .require_known = require_known_algorithm,
     .marker = ".weight_scale_2",
-    .parts = kModelOpt,
+    .parts = kModelOptParts,
     .left_out = kNotOfWeights,
     .code_types = kModelOptCodes,
     .doubts = [](const Model&, const QuantizationConfig& config,
@@ -75,14 +77,14 @@ const QuantizationScheme modelopt_nvfp4 = {
     .fold = fold_modelopt,
 };
 
-const QuantizationScheme compressed_nvfp4 = {
+const QuantizationScheme kCompressed = {
     .title = "compressed-tensors nvfp4-pack-quantized",
     .method = "compressed-tensors",
     .marker = ".weight_global_scale",
-    .parts = kCompressed,
+    .parts = kCompressedParts,
     .left_out = kNotOfWeights,
-    .doubts = doubts_of_names,
+    .doubts = compressed_tensors::doubts_of_names,
     .fold = fold_compressed,
 };
 
-}  // namespace poise::schemes
+}  // namespace poise::schemes::nvfp4

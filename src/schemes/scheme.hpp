@@ -140,27 +140,52 @@ std::optional<std::string> drop_quantization(Attributes& config_json);
 
 }  // namespace poise
 
+// The rows of the table of schemes. A file's namespace has its name, so that each file may use the natural names.
 namespace poise::schemes {
 
-// The rows of the table of schemes.
+namespace awq {
+extern const QuantizationScheme kAwq;
+}  // namespace awq
 
-extern const QuantizationScheme gptq;
-extern const QuantizationScheme awq;
-extern const QuantizationScheme compressed_nvfp4;
-extern const QuantizationScheme compressed_integers;
-extern const QuantizationScheme compressed_int8;
-extern const QuantizationScheme compressed_floats;
-extern const QuantizationScheme fp8_inverse;
-extern const QuantizationScheme fp8_tensors;
-extern const QuantizationScheme fbgemm_fp8;
-extern const QuantizationScheme scaled_fp8;
-extern const QuantizationScheme modelopt_nvfp4;
-extern const QuantizationScheme modelopt_fp8;
-extern const QuantizationScheme bitsandbytes_4bit;
-extern const QuantizationScheme bitsandbytes_8bit;
-extern const QuantizationScheme hqq;
-extern const QuantizationScheme mlx;
-extern const QuantizationScheme mxfp4;
+namespace bitsandbytes {
+extern const QuantizationScheme k4Bit;
+extern const QuantizationScheme k8Bit;
+}  // namespace bitsandbytes
+
+namespace compressed_tensors {
+extern const QuantizationScheme kIntegers;
+extern const QuantizationScheme kInt8;
+extern const QuantizationScheme kFloats;
+}  // namespace compressed_tensors
+
+namespace fp8 {
+extern const QuantizationScheme kInverseScales;
+extern const QuantizationScheme kScales;
+extern const QuantizationScheme kFbgemm;
+extern const QuantizationScheme kComfyUi;
+extern const QuantizationScheme kModelOpt;
+}  // namespace fp8
+
+namespace gptq {
+extern const QuantizationScheme kGptq;
+}  // namespace gptq
+
+namespace hqq {
+extern const QuantizationScheme kHqq;
+}  // namespace hqq
+
+namespace mlx {
+extern const QuantizationScheme kMlx;
+}  // namespace mlx
+
+namespace mxfp4 {
+extern const QuantizationScheme kMxfp4;
+}  // namespace mxfp4
+
+namespace nvfp4 {
+extern const QuantizationScheme kModelOpt;
+extern const QuantizationScheme kCompressed;
+}  // namespace nvfp4
 
 }  // namespace poise::schemes
 

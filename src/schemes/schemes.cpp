@@ -19,10 +19,11 @@ namespace poise {
 namespace {
 
 constexpr std::array kSchemes = std::to_array<const QuantizationScheme*>(
-    {&schemes::gptq, &schemes::awq, &schemes::compressed_nvfp4, &schemes::compressed_integers,
-     &schemes::compressed_int8, &schemes::compressed_floats, &schemes::fp8_inverse, &schemes::fp8_tensors,
-     &schemes::fbgemm_fp8, &schemes::modelopt_nvfp4, &schemes::modelopt_fp8, &schemes::bitsandbytes_4bit,
-     &schemes::bitsandbytes_8bit, &schemes::hqq, &schemes::mlx, &schemes::mxfp4});
+    {&schemes::gptq::kGptq, &schemes::awq::kAwq, &schemes::nvfp4::kCompressed, &schemes::compressed_tensors::kIntegers,
+     &schemes::compressed_tensors::kInt8, &schemes::compressed_tensors::kFloats, &schemes::fp8::kInverseScales,
+     &schemes::fp8::kScales, &schemes::fp8::kFbgemm, &schemes::nvfp4::kModelOpt, &schemes::fp8::kModelOpt,
+     &schemes::bitsandbytes::k4Bit, &schemes::bitsandbytes::k8Bit, &schemes::hqq::kHqq, &schemes::mlx::kMlx,
+     &schemes::mxfp4::kMxfp4});
 
 constexpr std::size_t kMostFaults = 100;
 
@@ -312,7 +313,7 @@ std::optional<Model> with_scaled_fp8(const Model& model) {
   for (const Tensor& tensor : model.tensors()) {
     if (!is_marker(tensor)) unmarked.add(tensor);
   }
-  return Folding(unmarked, {}, {&schemes::scaled_fp8}).fold();
+  return Folding(unmarked, {}, {&schemes::fp8::kComfyUi}).fold();
 }
 
 std::optional<Model> with_folded_parts(const Model& model) {
