@@ -18,6 +18,19 @@
 #include "bytes/utf8.hpp"
 
 namespace poise {
+
+// What the library allocates. Named, unlike the rest: classes with linkage hold these.
+namespace pcre2 {
+
+template <typename T, void (*kFree)(T*)>
+struct Free {
+  void operator()(T* pointer) const { kFree(pointer); }
+};
+template <typename T, void (*kFree)(T*)>
+using Owned = std::unique_ptr<T, Free<T, kFree>>;
+
+}  // namespace pcre2
+
 namespace {
 
 constexpr std::size_t kMaxExpressionBytes = 64 << 10;
@@ -32,13 +45,6 @@ constexpr std::size_t kSearchesPerCheck = 16;     // between checks of the time
 // The time limit for one text, far above that of real expressions.
 constexpr std::chrono::milliseconds kLongest{5000};
 constexpr std::chrono::nanoseconds kLongestPerByte{2000};
-
-template <typename T, void (*kFree)(T*)>
-struct Free {
-  void operator()(T* pointer) const { kFree(pointer); }
-};
-template <typename T, void (*kFree)(T*)>
-using Owned = std::unique_ptr<T, Free<T, kFree>>;
 
 template <typename T>
 T* allocated(T* pointer) {
@@ -57,7 +63,7 @@ std::string message_of(int code) {
 }  // namespace
 
 struct Regex::Code {
-  Owned<pcre2_code_8, pcre2_code_free_8> code;
+  pcre2::Owned<pcre2_code_8, pcre2_code_free_8> code;
   bool jit = false;
   std::string where;
 };
@@ -114,9 +120,9 @@ struct RegexMatcher::State {
   }
 
   const Regex::Code& code;
-  Owned<pcre2_match_data_8, pcre2_match_data_free_8> data;
-  Owned<pcre2_match_context_8, pcre2_match_context_free_8> context;
-  Owned<pcre2_jit_stack_8, pcre2_jit_stack_free_8> stack;
+  pcre2::Owned<pcre2_match_data_8, pcre2_match_data_free_8> data;
+  pcre2::Owned<pcre2_match_context_8, pcre2_match_context_free_8> context;
+  pcre2::Owned<pcre2_jit_stack_8, pcre2_jit_stack_free_8> stack;
   std::string_view text;
   std::size_t position = 0;
   std::size_t last_end = SIZE_MAX;  // of the last match

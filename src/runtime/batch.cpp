@@ -15,25 +15,6 @@ namespace {
 // Shorter beginnings are recomputed: copying a cache or waiting for another text costs more.
 constexpr std::size_t kLeastShared = 16;
 
-struct Computed {
-  std::vector<TokenId> tokens;  // the sequence has computed the first of them
-  Sequence sequence;
-};
-
-struct BatchText : Computed {
-  BatchText(std::size_t id, Computed computed, const Weights& weights, const GenerateOptions& generate)
-      : Computed(std::move(computed)), options(generate), sampler(generate.sampling) {
-    result.id = id;
-    sampler.see(tokens);
-    if (weights.has_tokenizer()) stream.emplace(weights.tokenizer(), tokens, generate.stop);
-  }
-
-  GenerateOptions options;
-  Sampler sampler;
-  std::optional<ContinuationStream> stream;
-  BatchGenerator::Finished result;
-};
-
 std::size_t common_beginning(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
   return static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
@@ -68,6 +49,25 @@ class BatchGenerator::State : public Computation {
   }
 
  private:
+  struct Computed {
+    std::vector<TokenId> tokens;  // the sequence has computed the first of them
+    Sequence sequence;
+  };
+
+  struct BatchText : Computed {
+    BatchText(std::size_t id, Computed computed, const Weights& weights, const GenerateOptions& generate)
+        : Computed(std::move(computed)), options(generate), sampler(generate.sampling) {
+      result.id = id;
+      sampler.see(tokens);
+      if (weights.has_tokenizer()) stream.emplace(weights.tokenizer(), tokens, generate.stop);
+    }
+
+    GenerateOptions options;
+    Sampler sampler;
+    std::optional<ContinuationStream> stream;
+    BatchGenerator::Finished result;
+  };
+
   // Tokens of a text in a step.
   struct Part {
     BatchText* text;

@@ -21,9 +21,9 @@ void scale(float* x, std::size_t count, float factor) {
   for (std::size_t i = 0; i < count; ++i) x[i] *= factor;
 }
 
-class Decoder final : public Transformer {
+class PlannedTransformer final : public Transformer {
  public:
-  Decoder(DecoderPlan plan, DecoderWeights weights, Ranks ranks)
+  PlannedTransformer(DecoderPlan plan, DecoderWeights weights, Ranks ranks)
       : Transformer({.vocabulary = weights.output ? weights.output->outputs() : weights.embedding->rows(),
                      .hidden = plan.hidden,
                      .layers = weights.layers.size(),
@@ -231,7 +231,7 @@ class Decoder final : public Transformer {
 std::unique_ptr<const Transformer> make_decoder(const Model& model, const DecoderPlan& plan, const Ranks& ranks) {
   DecoderPlan of_rank = plan_of_rank(plan, ranks);
   DecoderWeights weights = load_decoder(model, plan, ranks);
-  return std::make_unique<Decoder>(std::move(of_rank), std::move(weights), ranks);
+  return std::make_unique<PlannedTransformer>(std::move(of_rank), std::move(weights), ranks);
 }
 
 }  // namespace poise

@@ -16,10 +16,9 @@
 #include "tokenizer/tokens/merge.hpp"
 
 namespace poise {
-namespace {
 
-// Scores that are kept at a time, for each model. More than one: a single token would be summed in another order.
-constexpr std::size_t kRows = 64;
+// Named, unlike the functions below: a class with linkage holds these.
+namespace perplexity {
 
 // The mean of a sample, and its variance, by Welford's algorithm.
 class Mean {
@@ -52,6 +51,25 @@ struct Prediction {
   bool same_top = false;
 };
 
+// The scores of tokens of a text, a row each.
+class Rows {
+ public:
+  explicit Rows(std::size_t width) : width_(width) {}
+  std::vector<float>& numbers() { return numbers_; }
+  std::span<const float> operator[](std::size_t i) const { return std::span(numbers_).subspan(i * width_, width_); }
+
+ private:
+  std::size_t width_;
+  std::vector<float> numbers_;
+};
+
+}  // namespace perplexity
+
+namespace {
+
+// Scores that are kept at a time, for each model. More than one: a single token would be summed in another order.
+constexpr std::size_t kRows = 64;
+
 // sum of P ln(P / Q), with the logarithms of the sums of both distributions
 double divergence(std::span<const float> p, double p_sum, std::span<const float> q, double q_sum) {
   double sum = 0;
@@ -65,22 +83,10 @@ double divergence(std::span<const float> p, double p_sum, std::span<const float>
 
 std::ptrdiff_t top(std::span<const float> scores) { return std::ranges::max_element(scores) - scores.begin(); }
 
-// The scores of tokens of a text, a row each.
-class Rows {
- public:
-  explicit Rows(std::size_t width) : width_(width) {}
-  std::vector<float>& numbers() { return numbers_; }
-  std::span<const float> operator[](std::size_t i) const { return std::span(numbers_).subspan(i * width_, width_); }
-
- private:
-  std::size_t width_;
-  std::vector<float> numbers_;
-};
-
-Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
+perplexity::Prediction predict(TokenId token, std::span<const float> scores, std::span<const float> of_base) {
   const auto at = static_cast<std::size_t>(token);
   const double sum = log_sum(scores);
-  Prediction result = {.log_probability = static_cast<double>(scores[at]) - sum};
+  perplexity::Prediction result = {.log_probability = static_cast<double>(scores[at]) - sum};
   if (of_base.empty()) return result;
   const double base_sum = log_sum(of_base);
   result.of_base = static_cast<double>(of_base[at]) - base_sum;
@@ -162,12 +168,12 @@ class Perplexity::State {
     std::size_t texts = 0;
     std::size_t windows = 0;
     std::size_t tokens = 0;
-    Mean loss;
-    Mean base_loss;
-    Mean difference;
-    Mean divergence;
+    perplexity::Mean loss;
+    perplexity::Mean base_loss;
+    perplexity::Mean difference;
+    perplexity::Mean divergence;
     double worst = 0;
-    Mean same_top;
+    perplexity::Mean same_top;
   };
 
   // Tokens of a document that are computed by themselves.
@@ -264,7 +270,7 @@ class Perplexity::State {
            const std::stop_token& stop) {
     model_.logits(first, tokens.size(), scores_.numbers(), stop);
     if (base_) base_->logits(first, tokens.size(), base_scores_.numbers(), stop);
-    std::vector<Prediction> predictions(tokens.size());
+    std::vector<perplexity::Prediction> predictions(tokens.size());
     model_.run(stop, [&] {
       tbb::parallel_for(std::size_t{0}, tokens.size(), [&](std::size_t i) {
         predictions[i] = predict(tokens[i], scores_[i], base_ ? base_scores_[i] : std::span<const float>());
@@ -274,7 +280,7 @@ class Perplexity::State {
     for (std::size_t i = 0; i < tokens.size(); ++i) add(predictions[i], tokens[i], place + i, sums);
   }
 
-  void add(const Prediction& of, TokenId token, std::size_t place, Sums& sums) const {
+  void add(const perplexity::Prediction& of, TokenId token, std::size_t place, Sums& sums) const {
     const auto require_finite = [&](std::string_view what, double value) {
       if (std::isfinite(value)) return;
       refuse_non_finite(fmt::format("text {}: {} token {}, which is {},", sums.texts + 1, what, place, token), value);
@@ -292,7 +298,7 @@ class Perplexity::State {
     sums.same_top.add(of.same_top ? 1 : 0);
   }
 
-  static Estimate finite(const std::string& what, const Mean& mean) {
+  static Estimate finite(const std::string& what, const perplexity::Mean& mean) {
     const Estimate result = mean.exponential();
     if (!std::isfinite(result.value)) refuse_non_finite(what, result.value);
     return result;
@@ -300,8 +306,8 @@ class Perplexity::State {
 
   ForwardPass model_;
   std::optional<ForwardPass> base_;
-  Rows scores_;
-  Rows base_scores_;
+  perplexity::Rows scores_;
+  perplexity::Rows base_scores_;
   Sums sums_;
 };
 

@@ -20,10 +20,10 @@
 namespace poise {
 namespace {
 
-// Codes packed in words.
-class PackedCodes {
+// Words that codes are packed in.
+class CodeWords {
  public:
-  PackedCodes(const GroupScheme& scheme, BlobPtr words, const Shape& shape)
+  CodeWords(const GroupScheme& scheme, BlobPtr words, const Shape& shape)
       : bits_(scheme.bits),
         per_word_(scheme.per_word),
         word_bytes_(info(scheme.word).bits / 8),
@@ -134,7 +134,7 @@ class GroupNumbers {
   void unpack_zeros(const Tensor& tensor) {
     Shape shape = tensor.shape;
     shape[scheme_.axis] = groups_along_;
-    const PackedCodes codes(scheme_, tensor.require("zeros").blob, shape);
+    const CodeWords codes(scheme_, tensor.require("zeros").blob, shape);
     zeros_.resize(scales_.size());
     for (std::size_t i = 0; i < zeros_.size(); ++i) zeros_[i] = static_cast<float>(codes.at(i));
   }
@@ -183,7 +183,7 @@ class GroupDecodedBlob final : public Blob {
     Decoded(const Tensor& tensor, const GroupScheme& scheme, const BlobPtr& index)
         : numbers(tensor, scheme, index), codes(scheme, tensor.require("packed_weight").blob, tensor.shape) {}
     GroupNumbers numbers;
-    PackedCodes codes;
+    CodeWords codes;
   };
 
   Tensor tensor_;

@@ -19,7 +19,7 @@
 namespace poise {
 namespace {
 
-std::vector<float> numbers_of(const Tensor& tensor) {
+std::vector<float> read_factor(const Tensor& tensor) {
   std::vector<float> numbers(static_cast<std::size_t>(tensor.elements()));
   read_fully(*dense_blob(tensor, DType::f32)->stream(), std::as_writable_bytes(std::span(numbers)));
   return numbers;
@@ -39,8 +39,8 @@ bool is_finite(float number) { return std::isfinite(number); }
 class Factors {
  public:
   explicit Factors(const LowRank& change) : rank_(static_cast<std::size_t>(change.right.shape[0])) {
-    left_ = numbers_of(change.left);
-    std::vector<float> right = numbers_of(change.right);
+    left_ = read_factor(change.left);
+    std::vector<float> right = read_factor(change.right);
     if (change.transposed) {
       std::vector<float> first = transposed(right, rank_, static_cast<std::size_t>(change.right.shape[1]));
       right = transposed(left_, static_cast<std::size_t>(change.left.shape[0]), rank_);

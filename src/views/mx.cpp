@@ -123,8 +123,6 @@ constexpr std::size_t kCodes = 16;  // bytes of a block's codes
 constexpr std::size_t kBlockBytes = kCodes + 1;
 constexpr std::size_t kBlocksAtOnce = 512;
 
-using Codes = std::array<std::byte, kCodes>;
-
 std::byte low(std::byte pair) { return pair & std::byte{15}; }
 std::byte high(std::byte pair) { return pair >> 4; }
 
@@ -189,9 +187,9 @@ class BlocksBlob final : public Blob {
   BlobPtr scales_;
 };
 
-class CodesBlob final : public Blob {
+class MxCodesBlob final : public Blob {
  public:
-  explicit CodesBlob(BlobPtr blocks) : blocks_(std::move(blocks)) {}
+  explicit MxCodesBlob(BlobPtr blocks) : blocks_(std::move(blocks)) {}
 
   std::uint64_t size() const override { return blocks_->size() / kBlockBytes * kCodes; }
   bool seekable() const override { return blocks_->seekable(); }
@@ -249,7 +247,7 @@ BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales) {
   return std::make_shared<BlocksBlob>(std::move(codes), std::move(scales));
 }
 
-BlobPtr mxfp4_codes(BlobPtr blocks) { return std::make_shared<CodesBlob>(std::move(blocks)); }
+BlobPtr mxfp4_codes(BlobPtr blocks) { return std::make_shared<MxCodesBlob>(std::move(blocks)); }
 
 BlobPtr mxfp4_scales(BlobPtr blocks) {
   const std::uint64_t count = blocks->size() / kBlockBytes;

@@ -109,10 +109,10 @@ std::string rest_of(const Model& model, const Architecture* architecture, const 
 
 // The rows of the embedding; 0: unknown, or more than a vocabulary has.
 std::uint64_t embedding_rows(const Model& model, const Architecture* architecture) {
-  constexpr std::string_view kEmbedding = "token_embd.weight";
+  constexpr std::string_view kEmbeddingName = "token_embd.weight";
   if (architecture == nullptr) return 0;
-  const auto name = canonical_name(*architecture, kEmbedding);
-  const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbedding);
+  const auto name = canonical_name(*architecture, kEmbeddingName);
+  const Tensor* embedding = model.find(name ? std::string_view(name->name) : kEmbeddingName);
   const std::uint64_t rows = embedding == nullptr || embedding->shape.empty() ? 0 : embedding->shape.front();
   return rows > kMaxTokens ? 0 : rows;
 }

@@ -11,7 +11,7 @@
 #include "io/source_range.hpp"
 #include "pack/pump.hpp"
 
-namespace poise {
+namespace poise::npy {
 namespace {
 
 bool sniff(const Input& input) {
@@ -85,16 +85,19 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
 }
 
 }  // namespace
+}  // namespace poise::npy
+
+namespace poise {
 
 const Format kNpy = {
     .info = {"npy", "a NumPy array", ".npy"},
     .extensions = {},
     .options = {},
     .holds_bf16 = false,
-    .sniff = sniff,
-    .read = read,
-    .prepare = prepare_with<plan, write, losses>,
-    .dangerous_code = dangerous_code,
+    .sniff = npy::sniff,
+    .read = npy::read,
+    .prepare = prepare_with<npy::plan, npy::write, npy::losses>,
+    .dangerous_code = npy::dangerous_code,
 };
 
 }  // namespace poise

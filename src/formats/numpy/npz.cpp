@@ -17,7 +17,7 @@
 #include "pack/zip.hpp"
 #include "pack/zip_writer.hpp"
 
-namespace poise {
+namespace poise::npz {
 namespace {
 
 constexpr std::string_view kExtension = ".npy";
@@ -227,6 +227,9 @@ std::vector<std::string> losses(const Model& model, const WriteOptions&) {
 }
 
 }  // namespace
+}  // namespace poise::npz
+
+namespace poise {
 
 const Format kNpz = {
     .info = {"npz", "a NumPy archive of arrays", ".npz"},
@@ -234,11 +237,11 @@ const Format kNpz = {
     .options = {},
     .holds_bf16 = false,
     .container = ContainerKind::zip,
-    .holds = holds,
-    .read = read,
-    .prepare = prepare_with<plan, write, losses>,
-    .audit = audit,
-    .dangerous_code = dangerous_code,
+    .holds = npz::holds,
+    .read = npz::read,
+    .prepare = prepare_with<npz::plan, npz::write, npz::losses>,
+    .audit = npz::audit,
+    .dangerous_code = npz::dangerous_code,
     .checksums = [](const Input& input, const Model&) { return ZipArchive(input.source).members().size(); },
 };
 

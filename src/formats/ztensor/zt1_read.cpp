@@ -33,10 +33,10 @@ namespace poise {
 namespace ztensor {
 namespace {
 
-constexpr std::string_view kContext = "zt 1.x: manifest";
+constexpr std::string_view kContext1 = "zt 1.x: manifest";
 constexpr std::uint64_t kMagicBytes = 8;
 constexpr std::uint64_t kSizeBytes = 8;
-constexpr std::uint64_t kLeastObjectBytes = 20;  // with its name: the keys shape, format and components
+constexpr std::uint64_t kLeastObjectBytes1 = 20;  // with its name: the keys shape, format and components
 
 ManifestRange range_before(ByteReader& reader, std::uint64_t footer) {
   reader.seek(footer);
@@ -98,9 +98,9 @@ DType resolve(std::string_view dtype, std::string_view type) {
   return named && spelling_in(kSpellings2, *named).value_or(StorageType()).storage == dtype ? *named : DType::unknown;
 }
 
-class ManifestParser {
+class ManifestParser1 {
  public:
-  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, const Model& model, ModelBuilder1& builder)
+  ManifestParser1(ManifestBytes& bytes, cbor::Cursor& in, const Model& model, ModelBuilder1& builder)
       : bytes_(bytes), in_(in), model_(model), builder_(builder) {}
 
   void parse() {
@@ -141,7 +141,7 @@ class ManifestParser {
   void parse_objects() {
     auto map = in_.map(cbor::Keys::checked_by_caller);
     builder_.reserve(static_cast<std::size_t>(
-        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes, std::uint64_t{kMaxTensors}})));
+        std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes1, std::uint64_t{kMaxTensors}})));
     Object object;
     while (map.next()) {
       if (!map.has_text_key()) in_.fail("expected a name", map.key_position());
@@ -258,9 +258,9 @@ class ManifestParser {
 void read_version_1(Model& model, const SourcePtr& source) {
   const auto [range, has_magic] = find_manifest(*source);
   ManifestBytes manifest(*source, range);
-  cbor::Cursor in(manifest.bytes(), range.begin, source->name(), std::string(kContext), cbor::Rules::lenient);
-  ModelBuilder1 builder(model, source, range.begin, std::string(kContext));
-  ManifestParser parser(manifest, in, model, builder);
+  cbor::Cursor in(manifest.bytes(), range.begin, source->name(), std::string(kContext1), cbor::Rules::lenient);
+  ModelBuilder1 builder(model, source, range.begin, std::string(kContext1));
+  ManifestParser1 parser(manifest, in, model, builder);
   parser.parse();
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
   model.origin.format = parser.format();
@@ -273,7 +273,7 @@ std::string magic_of(const Input& input) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-bool sniff(const Input& input) {
+bool sniff1(const Input& input) {
   const std::string magic = magic_of(input);
   return magic == kMagic1 || magic == kMagic0;
 }
@@ -287,7 +287,7 @@ bool ends_alike(const Input& input) {
   return last == kMagic1 || ends_like_1_0(*input.source);
 }
 
-Model read(const Input& input, const ReadOptions&) {
+Model read1(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "zt-0.1", input.source->size(), {input.path}};
   const std::string magic = magic_of(input);
@@ -308,7 +308,7 @@ Model read(const Input& input, const ReadOptions&) {
 bool is_layout_of_version_1(const LayoutType& type) { return &type != &layouts::mx && &type != &layouts::blocks; }
 
 // Version 0.1 has no attributes of a whole file.
-std::vector<MetadataKey> keys(const Input& input) {
+std::vector<MetadataKey> keys1(const Input& input) {
   if (magic_of(input) == kMagic0) return {};
   return list_keys(*input.source, find_manifest(*input.source).manifest, cbor::Rules::lenient);
 }
@@ -340,13 +340,13 @@ const Format kZtensor1 = {
     .holds_bf16 = true,
     .holds_layout = ztensor::is_layout_of_version_1,
     .holds_more_parts = true,
-    .sniff = ztensor::sniff,
+    .sniff = ztensor::sniff1,
     .ends_alike = ztensor::ends_alike,
-    .read = ztensor::read,
+    .read = ztensor::read1,
     .prepare = prepare_with<ztensor::plan_zt1, ztensor::write_zt1, ztensor::zt1_losses>,
     .audit = ztensor::audit_version_1,
     .edit = ztensor::edit_version_1,
-    .keys = ztensor::keys,
+    .keys = ztensor::keys1,
     .unknown_type_name = ztensor::spelling_of_unknown,
 };
 

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::string_view kVersion = "1.1.0";
 
-DigestAlgorithm digest_algorithm(const WriteOptions& options) {
+DigestAlgorithm digest_algorithm1(const WriteOptions& options) {
   if (options.digest != DigestAlgorithm::xxh3) return options.digest.value_or(DigestAlgorithm::sha256);
   throw Error(ErrorKind::bad_argument, "zTensor 1.1 has the digests sha256, crc32c and none, not xxh3");
 }
@@ -54,7 +54,7 @@ struct StoredComponent {
 class ComponentWriter {
  public:
   ComponentWriter(Sink& sink, const WriteOptions& options, const std::vector<BlobPtr>& blobs)
-      : sink_(sink), digests_(digest_algorithm(options)), meter_(options.progress, total_size(blobs)) {
+      : sink_(sink), digests_(digest_algorithm1(options)), meter_(options.progress, total_size(blobs)) {
     if (options.zstd_level) compressor_.emplace(*options.zstd_level);
   }
 
@@ -209,7 +209,7 @@ Tensor stored_form(const Tensor& tensor) {
 
 using Components = std::vector<std::vector<StoredComponent>>;  // by tensor and part
 
-void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
+void write_magic1(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic1))); }
 
 // The manifest and everything after it.
 void write_end(Sink& sink, const Attributes& attributes, const std::vector<Tensor>& tensors, Components components) {
@@ -243,7 +243,7 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
     tensors.push_back(stored_form(tensor));
   }
   Sink& sink = output.main();
-  write_magic(sink);
+  write_magic1(sink);
   const std::vector<BlobPtr> blobs = blobs_of(tensors);
   const ReadAhead ahead(ReadAhead::of(blobs, [](const BlobPtr& blob) -> const Blob& { return *blob; }));
   std::size_t next = 0;
@@ -265,10 +265,10 @@ void write_zt1(const Model& model, Output& output, const WriteOptions& options) 
 FilePlan plan_zt1(const Model& model, const WriteOptions& options) {
   FilePlan plan;
   const Attributes attributes = text_attributes(model);
-  const std::string digest = digest_of_nothing(digest_algorithm(options));
+  const std::string digest = digest_of_nothing(digest_algorithm1(options));
   if (options.zstd_level) require_zstd_level(*options.zstd_level);
   CountingSink sink;
-  write_magic(sink);
+  write_magic1(sink);
   std::vector<Tensor> tensors;
   Components components;
   for (const Tensor& tensor : model.tensors()) {

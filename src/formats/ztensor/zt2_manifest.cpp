@@ -27,7 +27,7 @@
 namespace poise::ztensor {
 namespace {
 
-constexpr std::uint64_t kLeastObjectBytes = 48;  // with its name: shape, layout and a part with blob and dtype
+constexpr std::uint64_t kLeastObjectBytes2 = 48;  // with its name: shape, layout and a part with blob and dtype
 
 bool is_storage_type(std::string_view name) {
   return std::ranges::any_of(kSpellings2, [&](const auto& row) { return row.text.storage == name; });
@@ -76,9 +76,9 @@ std::string hash_of(const Source& source, const ManifestRange& range) {
   return hasher->finish();
 }
 
-class ManifestParser {
+class ManifestParser2 {
  public:
-  ManifestParser(ManifestBytes& bytes, cbor::Cursor& in, ManifestListener2* listener)
+  ManifestParser2(ManifestBytes& bytes, cbor::Cursor& in, ManifestListener2* listener)
       : bytes_(bytes), in_(in), listener_(listener) {}
 
   Manifest2 parse() {
@@ -170,8 +170,9 @@ class ManifestParser {
   void parse_objects(const std::vector<Shard>& shards) {
     auto map = in_.map();
     if (listener_ != nullptr)
-      listener_->begin(shards, static_cast<std::size_t>(std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes,
-                                                                  std::uint64_t{kMaxTensors}})));
+      listener_->begin(
+          shards, static_cast<std::size_t>(
+                      std::min({map.size_hint(), in_.bytes_left() / kLeastObjectBytes2, std::uint64_t{kMaxTensors}})));
     Object object;
     for (std::size_t count = 0; map.next(); ++count) {
       begin_object(object, count, in_);
@@ -346,7 +347,7 @@ ManifestRange find_manifest2(const Source& source) {
 Manifest2 parse_manifest2(const Source& source, const ManifestRange& range, ManifestListener2* listener) {
   ManifestBytes bytes(source, range);
   cbor::Cursor in(bytes.bytes(), range.begin, source.name(), "zt 2: manifest", cbor::Rules::deterministic);
-  return ManifestParser(bytes, in, listener).parse();
+  return ManifestParser2(bytes, in, listener).parse();
 }
 
 std::filesystem::path shard_path(const std::filesystem::path& root, std::string_view shard) {

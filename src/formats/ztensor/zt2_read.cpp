@@ -28,7 +28,7 @@
 namespace poise::ztensor {
 namespace {
 
-constexpr std::string_view kContext = "zt 2: manifest";
+constexpr std::string_view kContext2 = "zt 2: manifest";
 constexpr std::string_view kOrigin2 = "zt-v2";
 
 // One file that holds parts.
@@ -158,7 +158,7 @@ class ModelBuilder final : public ManifestListener2 {
     try {
       from_stored2(tensor, object.layout);
     } catch (const Error& error) {
-      throw Error(error.kind(), fmt::format("{}: {}", kContext, error.message()), input_.source->name(),
+      throw Error(error.kind(), fmt::format("{}: {}", kContext2, error.message()), input_.source->name(),
                   object.position);
     }
     model_.add(std::move(tensor));
@@ -168,8 +168,9 @@ class ModelBuilder final : public ManifestListener2 {
 
   [[noreturn]] void fail(std::string_view object, std::string_view role, std::uint64_t position,
                          std::string_view problem) const {
-    throw Error(ErrorKind::invalid_file, fmt::format("{}: objects: {}: parts: {}: {}", kContext, object, role, problem),
-                input_.source->name(), position);
+    throw Error(ErrorKind::invalid_file,
+                fmt::format("{}: objects: {}: parts: {}: {}", kContext2, object, role, problem), input_.source->name(),
+                position);
   }
 
   Heap& place(std::string_view tensor, const Component& part) {
@@ -261,12 +262,12 @@ class ModelBuilder final : public ManifestListener2 {
   TensorFaults faults_{model_};
 };
 
-bool sniff(const Input& input) {
+bool sniff2(const Input& input) {
   const auto bytes = first_bytes(input, kMagic2.size());
   return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == kMagic2;
 }
 
-Model read(const Input& input, const ReadOptions& options) {
+Model read2(const Input& input, const ReadOptions& options) {
   Model model;
   model.origin = {input.path, std::string(kOrigin2), input.source->size(), {input.path}};
   const ManifestRange range = find_manifest2(*input.source);
@@ -282,7 +283,7 @@ Model read(const Input& input, const ReadOptions& options) {
   return model;
 }
 
-std::vector<MetadataKey> keys(const Input& input) {
+std::vector<MetadataKey> keys2(const Input& input) {
   const ManifestRange range = find_manifest2(*input.source);
   if (range.end == 0) return {};  // a data shard
   return list_keys(*input.source, range, cbor::Rules::deterministic);
@@ -302,12 +303,12 @@ const Format kZtensor2 = {
                 .shard_size = true},
     .holds_bf16 = true,
     .holds_layout = [](const LayoutType&) { return true; },  // each has an identifier
-    .sniff = ztensor::sniff,
-    .read = ztensor::read,
+    .sniff = ztensor::sniff2,
+    .read = ztensor::read2,
     .prepare = prepare_with<ztensor::plan_zt2, ztensor::write_zt2, ztensor::zt2_losses>,
     .audit = ztensor::audit_version_2,
     .edit = ztensor::edit_version_2,
-    .keys = ztensor::keys,
+    .keys = ztensor::keys2,
     .content_digest = ztensor::content_digest2,
     .origin = ztensor::kOrigin2,
 };

@@ -23,7 +23,7 @@
 namespace poise::ztensor {
 namespace {
 
-void write_magic(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic2))); }
+void write_magic2(Sink& sink) { sink.write(std::as_bytes(std::span(kMagic2))); }
 
 // The files of one save: the main one, or data shards; each shard begins when the one before is full.
 class ShardWriter {
@@ -32,7 +32,7 @@ class ShardWriter {
       : output_(output),
         shard_size_(options.shard_size),
         shard_digest_(options.digest == DigestAlgorithm::sha256 ? DigestAlgorithm::sha256 : DigestAlgorithm::xxh3) {
-    write_magic(output_.main());
+    write_magic2(output_.main());
   }
 
   // Returns the sink for the next blob, which will take that many bytes or, compressed, fewer.
@@ -64,7 +64,7 @@ class ShardWriter {
     const std::string file = shard_path(output_.name(), shard.name).string();
     hasher_ = make_hasher(shard_digest_);
     hashing_.emplace(output_.sibling(file), *hasher_);
-    write_magic(*hashing_);
+    write_magic2(*hashing_);
   }
 
   void finish_shard() {

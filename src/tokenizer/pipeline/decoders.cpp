@@ -16,7 +16,7 @@
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
-namespace poise {
+namespace poise::decoders {
 namespace {
 
 using Made = std::unique_ptr<const Decoder>;
@@ -480,12 +480,15 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 }  // namespace
+}  // namespace poise::decoders
+
+namespace poise {
 
 std::unique_ptr<const Decoder> make_decoder(const Fields& fields) {
   StepCount steps;
-  return made_of<Sequence>(std::span<const Row>(kRows), "decoders", fields, steps);
+  return made_of<decoders::Sequence>(std::span<const decoders::Row>(decoders::kRows), "decoders", fields, steps);
 }
 
-std::unique_ptr<const Decoder> spaces_between_tokens() { return std::make_unique<SpacesBetween>(); }
+std::unique_ptr<const Decoder> spaces_between_tokens() { return std::make_unique<decoders::SpacesBetween>(); }
 
 }  // namespace poise

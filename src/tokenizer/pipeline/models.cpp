@@ -7,12 +7,12 @@
 namespace poise {
 namespace {
 
-struct Row {
+struct ModelRow {
   std::string_view type;
   std::unique_ptr<const PieceModel> (*make)(const Fields& fields, const ModelContext& context);
 };
 
-constexpr std::array kRows = std::to_array<Row>({
+constexpr std::array kModels = std::to_array<ModelRow>({
     {"BPE", make_bpe},
     {"Unigram", make_unigram},
     {"WordPiece", make_word_piece},
@@ -38,7 +38,7 @@ TokenIndex tokens_of_model(const Vocabulary& vocabulary) {
 }
 
 std::unique_ptr<const PieceModel> make_piece_model(const Fields& fields, const ModelContext& context) {
-  return row_of(kRows, fields).make(fields, context);
+  return row_of(kModels, fields).make(fields, context);
 }
 
 TokenId token_named(const Fields& fields, std::string_view key, std::string_view text, const ModelContext& context) {

@@ -13,7 +13,7 @@
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
-namespace poise {
+namespace poise::normalizers {
 namespace {
 
 using Made = std::unique_ptr<const Normalizer>;
@@ -284,6 +284,9 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 }  // namespace
+}  // namespace poise::normalizers
+
+namespace poise {
 
 FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
   FrontedText fronted{std::string(text), text.empty() ? 0 : unicode::at(text, 0).bytes};
@@ -293,7 +296,8 @@ FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
   StepCount steps;
-  return made_of<Sequence>(std::span<const Row>(kRows), "normalizers", fields, steps);
+  return made_of<normalizers::Sequence>(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", fields,
+                                        steps);
 }
 
 }  // namespace poise

@@ -8,7 +8,7 @@
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/pipeline/steps.hpp"
 
-namespace poise {
+namespace poise::post_processors {
 namespace {
 
 using Made = std::unique_ptr<const PostProcessor>;
@@ -105,10 +105,14 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 }  // namespace
+}  // namespace poise::post_processors
+
+namespace poise {
 
 std::unique_ptr<const PostProcessor> make_post_processor(const Fields& fields, std::size_t vocabulary_size) {
-  Context context(vocabulary_size);
-  return made_of<Sequence>(std::span<const Row>(kRows), "processors", fields, context);
+  post_processors::Context context(vocabulary_size);
+  return made_of<post_processors::Sequence>(std::span<const post_processors::Row>(post_processors::kRows), "processors",
+                                            fields, context);
 }
 
 namespace {

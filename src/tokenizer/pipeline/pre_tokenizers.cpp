@@ -11,7 +11,7 @@
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/unicode.hpp"
 
-namespace poise {
+namespace poise::pre_tokenizers {
 namespace {
 
 using Made = std::unique_ptr<const PreTokenizer>;
@@ -431,10 +431,14 @@ constexpr std::array kRows = std::to_array<Row>({
 });
 
 }  // namespace
+}  // namespace poise::pre_tokenizers
+
+namespace poise {
 
 std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields) {
   StepCount steps;
-  return made_of<Sequence>(std::span<const Row>(kRows), "pretokenizers", fields, steps);
+  return made_of<pre_tokenizers::Sequence>(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows), "pretokenizers",
+                                           fields, steps);
 }
 
 }  // namespace poise
