@@ -2,9 +2,8 @@
 # headers and templates are taken apart once for all of them. The preset dev keeps one file a unit, so that an edit
 # rebuilds that file alone.
 
-# Sources of one folder are compiled together, at most `size` at once. Files of a version of a format ("zt1_read.cpp",
-# "zt2_read.cpp") repeat each other's names, so that each version is a group of its own. Files in `alone` repeat names of
-# their neighbours; sources that have options of their own are compiled alone in any case.
+# Sources of one folder are compiled together, at most `size` at once. Those in `alone` are not; sources that have
+# options of their own are compiled alone in any case.
 function(poise_unity target size)
   cmake_parse_arguments(UNITY "" "" "ALONE;SOURCES" ${ARGN})
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -17,12 +16,8 @@ function(poise_unity target size)
       continue()
     endif()
     cmake_path(GET source PARENT_PATH folder)
-    cmake_path(GET source STEM name)
     file(RELATIVE_PATH room ${PROJECT_SOURCE_DIR} ${folder})
     string(REPLACE / _ room ${room})
-    if(name MATCHES "^(zt[0-9])_|_(v[0-9])$")
-      string(APPEND room _${CMAKE_MATCH_1}${CMAKE_MATCH_2})
-    endif()
     math(EXPR group "0${count_${room}} / ${size}")
     math(EXPR count_${room} "0${count_${room}} + 1")
     set_property(SOURCE ${source} PROPERTY UNITY_GROUP ${room}_${group})
