@@ -102,7 +102,9 @@ std::size_t begin_section(FieldReader& reader, alt::Section section) {
   return begin + count(reader.field(rows.at(1).at(1)));
 }
 
-void end_section(FieldReader& reader, std::size_t end) {
+// `fields_end`: the offset of the padding in the file that was laid out by hand.
+void end_section(FieldReader& reader, std::size_t end, std::size_t fields_end) {
+  EXPECT_EQ(reader.position(), fields_end);
   reader.pad_to(kAlign);
   EXPECT_EQ(reader.position(), end);
 }
@@ -174,13 +176,13 @@ TEST(AltPage, AFileOfVersion2IsReadByItsTables) {
   const Attributes card = card_to_attributes(model.card);
   EXPECT_EQ(general.size(), card.size());
   for (const auto& [key, value] : card) EXPECT_EQ(Value(general.at(key)), value) << key;
-  end_section(reader, end);
+  end_section(reader, end, 0xa6);
 
   end = begin_section(reader, alt::Section::parameters);
   const auto parameters = reader.fields(table("alt", "| field | type |", "### Parameters"));
   EXPECT_EQ(parameters.size(), 13U);
   expect_config(parameters, *model.config);
-  end_section(reader, end);
+  end_section(reader, end, 0x105);
 
   end = begin_section(reader, alt::Section::tokenizer);
   const Vocabulary& vocabulary = *model.vocabulary;
@@ -197,14 +199,14 @@ TEST(AltPage, AFileOfVersion2IsReadByItsTables) {
     EXPECT_EQ(token.at("token_score"), fmt::format("{}", vocabulary.score(id)));
     EXPECT_EQ(number(token.at("token_type")), alt::type_code(alt::TypeNumbering::canonical, vocabulary.type(id)));
   }
-  end_section(reader, end);
+  end_section(reader, end, 0x19a);
 
   end = begin_section(reader, alt::Section::tensors);
   const auto counts = reader.fields(table("alt", "| field | type |", "### Tensors"));
   EXPECT_EQ(counts.at("tensor_count"), fmt::format("{}", model.size()));
   for (std::size_t i = 0; i < model.size(); ++i)
     expect_tensor(reader, table("alt", "| field of a tensor | type |", "### Tensors"), model);
-  end_section(reader, end);
+  end_section(reader, end, 0x604);
   EXPECT_EQ(reader.field("i64"), fmt::format("{}", alt::kEndMarker));
   EXPECT_TRUE(reader.at_end());
 }
@@ -221,7 +223,7 @@ TEST(AltPage, AFileOfVersion1IsReadByItsTables) {
   EXPECT_EQ(parameters.size(), 12U);
   EXPECT_EQ(parameters.at("model_type"), model.card.model_type);
   expect_config(parameters, *model.config);
-  end_section(reader, end);
+  end_section(reader, end, 0x67);
 
   end = begin_section(reader, alt::Section::tokenizer);
   auto ids = reader.fields(table("alt", "| field | type |", "### Tokenizer of version 1"));
@@ -229,14 +231,14 @@ TEST(AltPage, AFileOfVersion1IsReadByItsTables) {
   EXPECT_EQ(ids.at("eos_id"), fmt::format("{}", model.vocabulary->eos_id));
   for (std::size_t id = 0; id < model.vocabulary->size(); ++id)
     EXPECT_EQ(reader.field("text"), model.vocabulary->text(id));
-  end_section(reader, end);
+  end_section(reader, end, 0xce);
 
   end = begin_section(reader, alt::Section::tensors);
   const auto counts = reader.fields(table("alt", "| field | type |", "### Tensors of version 1"));
   EXPECT_EQ(counts.at("tensor_count"), fmt::format("{}", model.size()));
   for (std::size_t i = 0; i < model.size(); ++i)
     expect_tensor(reader, table("alt", "| field of a tensor | type |", "### Tensors of version 1"), model);
-  end_section(reader, end);
+  end_section(reader, end, 0x3fa);
   EXPECT_EQ(reader.field("i32"), fmt::format("{}", alt::kEndMarker));
   EXPECT_TRUE(reader.at_end());
 }
