@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "family/families.hpp"
 #include "formats/alt/layout.hpp"
 #include "formats/alt/sections.hpp"
 #include "model/card.hpp"
@@ -59,6 +60,18 @@ TEST(AltPage, Hints) {
     EXPECT_EQ(hints.projection_type, number(row.at(4))) << name;
     EXPECT_EQ(alt::role_from_name(name).known(), is_canonical) << name;
   }
+  EXPECT_EQ(rows.size(), order.size() + 2);  // other names, in layers and outside them
+  Config config;
+  config.hidden_size = config.intermediate_size = config.vocab_size = 8;
+  config.num_attention_heads = config.num_key_value_heads = 1;
+  config.head_dim = 8;
+  config.num_hidden_layers = 8;
+  std::set<std::string> known;
+  for (const ExpectedTensor& tensor : find_family("mistral")->tensors.all(config)) {
+    const alt::TensorRole role = alt::role_from_name(tensor.name);
+    if (role.known() && (alt::is_unique(role) || role.block == 7)) known.insert(tensor.name);
+  }
+  EXPECT_EQ(std::set(order.begin(), order.end()), known);
   // The order of the table is that of tensors in a file.
   Model model;
   for (auto name = order.rbegin(); name != order.rend(); ++name) {
