@@ -23,12 +23,10 @@ struct Cpuid {
 #endif
 };
 
-// Large pages: for tables with random access, where they save misses of the page tables, and for long lists, where they
-// save a fault for each small page.
-
+// Large pages save misses in the page tables for tables with random access, and page faults for long lists.
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-// A hint: without large pages everything works, but slower. Memory that is never written takes no page.
+// Asks for large pages. The system may refuse, which only costs speed. Memory that is never written takes no page.
 inline void advise_huge_pages(void* memory, std::size_t bytes) {
   void* front = memory;
   std::size_t left = bytes;
@@ -42,8 +40,7 @@ void advise_huge_pages(List& list) {
   advise_huge_pages(list.data(), list.capacity() * sizeof(typename List::value_type));
 }
 
-// An allocator of memory that begins with a line of the cache.
-
+// An allocator: memory begins at a cache line, and memory of 2 MiB or more asks for large pages.
 template <typename T>
 class HugePages {
  public:

@@ -121,7 +121,8 @@ int run(int argc, char** argv) {
     code = exit.code;
   }
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
-  if (std::ferror(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");  // earlier
+  // An earlier write failed, whose errno is lost.
+  if (std::ferror(stdout) != 0) throw poise::Error(poise::ErrorKind::io, "cannot write to standard output");
   return code;
 }
 
@@ -129,8 +130,8 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   allow_many_files();
-  for (const int signal : {SIGPIPE, SIGXFSZ})
-    std::signal(signal, SIG_IGN);  // a closed pipe or a full quota becomes a write error, and outputs are removed
+  // A closed pipe or the limit on file sizes becomes a write error, which removes outputs that have a temporary name.
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
   poise::cli::report_files_that_shrink();
   try {
     return run(argc, argv);
@@ -145,8 +146,8 @@ int main(int argc, char** argv) {
                        : "a system call failed: " + printable_message(error.what()));
   } catch (const std::bad_alloc&) {
     std::fputs("poise: out of memory\n", stderr);  // allocates nothing
-  } catch (const std::runtime_error& error) {      // from a library that the system refuses a resource, such as a
-                                                   // thread
+  } catch (const std::runtime_error& error) {
+    // A library could not get a resource, such as a thread.
     complain(printable_message(error.what()));
   } catch (const std::exception& error) {
     complain(printable_message(error.what()));
@@ -159,7 +160,8 @@ namespace poise::cli {
 
 namespace {
 
-// Async-signal-safe. Outputs are unnamed or complete at this point.
+// The handler of SIGBUS, which a read from a mapped file raises after the file shrank; calls only async-signal-safe
+// functions. No output has its name yet. A hidden temporary file stays where the file system needs one.
 void report(int) {
   constexpr std::string_view kMessage = "poise: a file changed while being read; --io read copes with that\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());

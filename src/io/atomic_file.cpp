@@ -115,16 +115,14 @@ bool rename_to_new(const std::filesystem::path& from, const std::filesystem::pat
   return result == 0;
 }
 
-// rename() needs a name. A finished file without a name is finished_name() for an instant before it replaces the
-// target.
-
 // Removes a finished file that an interrupted save left. A running save holds a lock on it.
 void remove_left(const std::filesystem::path& finished) {
   const FileDescriptor fd(::open(finished.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (fd && ::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(finished.c_str());
 }
 
-// Returns false when no hidden name is free.
+// Replaces the target with a finished file that has no name. rename() needs one, so the file is called finished_name()
+// for an instant. False when no hidden name is free.
 bool link_over(const FileDescriptor& fd, const std::filesystem::path& target) {
   std::filesystem::path hidden = finished_name(target);
   ::flock(fd.get(), LOCK_EX | LOCK_NB);  // until the file is closed

@@ -1,4 +1,4 @@
-// The functions in the rows of block_type.cpp. block_type.hpp has their contract.
+// The functions that the rows of block_type_table.hpp name. block_type.hpp has their contract.
 #pragma once
 
 #include <cstddef>
