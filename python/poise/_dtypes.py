@@ -80,7 +80,9 @@ def known_name(dtype: DType) -> str:
 def require_cast(source: str, target: str) -> None:
     """TypeError for types whose numbers the other one truncates: f32 in i32, i8 in u8."""
     if _RANGES[source][0] > _RANGES[target][0]:
-        raise TypeError(f"{source} would be cut in {target}; .numpy().astype() and .torch().to() cut")
+        raise TypeError(
+            f"{source} does not fit {target} without loss; .numpy().astype() and .torch().to() convert with loss"
+        )
 
 
 def fits_always(source: str, target: str) -> bool:

@@ -164,7 +164,7 @@ class Slice(_poise.Elements):
     def item(self) -> typing.Any:
         """The only element of a tensor, as a Python number."""
         if self.size != 1:
-            raise ValueError(f"item() takes one element, and there are {self.size}")
+            raise ValueError(f"item() needs a tensor with one element, and this one has {self.size}")
         return self._numbers()[0]
 
     def tolist(self) -> typing.Any:
@@ -185,7 +185,7 @@ class Slice(_poise.Elements):
 
     def _one(self) -> typing.Any:
         if self.size != 1:
-            raise TypeError(f"one element is a number, and there are {self.size}")
+            raise TypeError(f"only a tensor with one element is a number, and this one has {self.size}")
         return self.item()
 
     def __int__(self) -> int:
@@ -199,7 +199,7 @@ class Slice(_poise.Elements):
 
     def __index__(self) -> int:
         if self.shape or not (self.dtype or "").startswith(("i", "u")):
-            raise TypeError("one integer without dimensions is an index, no other tensor")
+            raise TypeError("only an integer tensor without dimensions is an index")
         return int(self.item())
 
     def __getitem__(self, key: typing.Any) -> Slice:
@@ -230,7 +230,7 @@ class Slice(_poise.Elements):
         return (self[i] for i in reversed(range(len(self))))
 
     def __contains__(self, _: object) -> bool:
-        raise TypeError("elements are not searched; .numpy() gives an array that is")
+        raise TypeError("elements do not support `in`; .numpy() returns an array that does")
 
     def __bool__(self) -> bool:
         if self.size != 1:

@@ -145,7 +145,7 @@ _HELPS = {
     "only": 'only=["{tensor}"] writes that one alone',
     "model_type": 'card={{"model_type": "{value}"}} sets it',
     "convert": "poise.convert() makes it a {value} file",
-    "force": "force=True changes it all the same",
+    "force": "force=True changes it anyway",
     "lora": 'poise.convert() of the base model with lora="{value}" does',
 }
 

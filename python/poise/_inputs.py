@@ -77,8 +77,8 @@ def described(name: object, array: typing.Any) -> Tensor | Described:
         view = memoryview(array)
     except TypeError:
         raise TypeError(
-            f"tensor {name}: {type(array).__name__} is not an array: numpy's, torch's, and what has DLPack or buffers can "
-            "be saved"
+            f"tensor {name}: {type(array).__name__} is not an array: arrays of numpy and torch and "
+            "objects with DLPack or the buffer protocol can be saved"
         ) from None
     return _from_buffer(name, view)
 

@@ -157,7 +157,7 @@ def _save_into(
         raise TypeError(f"expected a path or a binary file object, not {type(file).__name__}")
     wanted = options.get("format")
     if wanted is None:
-        raise BadArgumentError('a file object has no extension that gives the format; format="safetensors" names one')
+        raise BadArgumentError('cannot tell the format of a file object: pass format=, such as format="safetensors"')
     if any(one.name == wanted.lower() and not one.extension for one in formats()):
         raise BadArgumentError(f"{wanted} is a directory, and a file object holds one file")
     if "shard_size" in options:
@@ -178,7 +178,7 @@ def _write_whole(file: typing.Any, piece: bytes) -> None:
     while rest:
         taken = file.write(rest)
         if not taken:
-            raise BlockingIOError(f"the file takes nothing more, {len(rest)} bytes of a piece are left")
+            raise BlockingIOError(f"the file object does not accept more data: {len(rest)} bytes of a piece are left")
         rest = rest[taken:]
 
 

@@ -86,7 +86,7 @@ class _SafeSlice:
     def __getitem__(self, key: typing.Any) -> typing.Any:
         if isinstance(key, list):
             if key:
-                raise TypeError("lists of indices are not taken; .get_tensor() gives an array that takes them")
+                raise TypeError("lists of indices are not supported; .get_tensor() returns an array that supports them")
             key = slice(0, 0)
         return self._take(Slice(self._tensor, key))
 

@@ -177,7 +177,7 @@ std::string_view name_of(VocabularyKind kind) {
 py::object token(const Vocabulary& vocabulary, const py::object& id) {
   const py::int_ number = integer_from("id", id);
   if (number < py::int_(0) || number >= py::int_(vocabulary.size()))
-    throw py::index_error(fmt::format("token {}: there are {}", short_repr(id), vocabulary.size()));
+    throw py::index_error(fmt::format("token {} is out of range: there are {}", short_repr(id), vocabulary.size()));
   const auto at = number.cast<std::size_t>();
   return py::make_tuple(text(vocabulary.text(at)), vocabulary.score(at), text(to_string(vocabulary.type(at))));
 }

@@ -242,8 +242,10 @@ void warn_of_headers(const Model& model, std::vector<Finding>& warnings) {
   }
   if (errors == 0) return;
   const std::string more = errors == 1 ? "" : fmt::format(" (and {} more)", errors - 1);
-  warnings.push_back(
-      {Severity::warning, fmt::format("verify() will fault this model: {}{}", first, more), {}, std::nullopt});
+  warnings.push_back({Severity::warning,
+                      fmt::format("verify() will report faults in this model: {}{}", first, more),
+                      {},
+                      std::nullopt});
 }
 
 py::dict convert_file(const py::object& from, const py::object& to, const py::dict& given, const py::object& progress) {

@@ -226,7 +226,7 @@ class Generator {
 
   std::optional<TokenId> step(Transcript& transcript) {
     if (transcript.state() != state_)
-      refuse("the session has gone on or was reset meanwhile; a text is generated without other calls between");
+      refuse("the session was used or reset meanwhile: make no other calls on it while it generates");
     if (transcript.session().pending()) {
       if (transcript.is_full()) {
         left_ = 0;

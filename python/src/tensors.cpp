@@ -31,7 +31,8 @@ Elements find(const Owner& owner, const py::object& given) {
 
 Elements at(const Owner& owner, std::size_t index) {
   const auto model = owner->use();
-  if (index >= model->size()) throw py::index_error(fmt::format("tensor {}: there are {}", index, model->size()));
+  if (index >= model->size())
+    throw py::index_error(fmt::format("tensor {} is out of range: there are {}", index, model->size()));
   return {owner, model->tensors()[index]};
 }
 

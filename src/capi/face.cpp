@@ -178,7 +178,7 @@ void set_storage(const poise_storage* given, WriteOptions& options) {
     case POISE_DIGEST_SHA256: options.digest = DigestAlgorithm::sha256; break;
     case POISE_DIGEST_XXH3: options.digest = DigestAlgorithm::xxh3; break;
     case POISE_DIGEST_CRC32C: options.digest = DigestAlgorithm::crc32c; break;
-    default: refuse(fmt::format("digest is {}, which is none that Poise writes", static_cast<int>(storage.digest)));
+    default: refuse(fmt::format("digest is {}, which Poise does not write", static_cast<int>(storage.digest)));
   }
   if (storage.align != 0) options.align = storage.align;
   if (storage.shard_size != 0) options.shard_size = storage.shard_size;

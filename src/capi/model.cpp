@@ -69,7 +69,7 @@ poise_model::poise_model(poise::Model from)
 }
 
 const poise_tensor& poise_model::tensor(std::size_t index) const {
-  if (index >= model.size()) no_such(fmt::format("tensor {}: there are {}", index, model.size()));
+  if (index >= model.size()) no_such(fmt::format("tensor {} is out of range: there are {}", index, model.size()));
   return tensors_[index];
 }
 
@@ -119,7 +119,8 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error) {
   return guard(error, [&] {
     const auto& warnings = at(model, "model").model.warnings;
-    if (index >= warnings.size()) no_such(fmt::format("warning {}: there are {}", index, warnings.size()));
+    if (index >= warnings.size())
+      no_such(fmt::format("warning {} is out of range: there are {}", index, warnings.size()));
     give_struct(warning, "warning", c_finding(warnings[index]));
   });
 }
@@ -158,7 +159,7 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error) {
   return guard(error, [&] {
     const poise::Vocabulary& of = at(model, "model").vocabulary();
-    if (id >= of.size()) no_such(fmt::format("token {}: there are {}", id, of.size()));
+    if (id >= of.size()) no_such(fmt::format("token {} is out of range: there are {}", id, of.size()));
     give_struct(token, "token",
                 {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
   });
@@ -167,7 +168,7 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error) {
   return guard(error, [&] {
     const auto& merges = at(model, "model").vocabulary().merges;
-    if (rank >= merges.size()) no_such(fmt::format("merge {}: there are {}", rank, merges.size()));
+    if (rank >= merges.size()) no_such(fmt::format("merge {} is out of range: there are {}", rank, merges.size()));
     at(merge, "merge") = {lend(merges[rank].first), lend(merges[rank].second)};
   });
 }

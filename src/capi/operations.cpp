@@ -209,7 +209,7 @@ void poise_tokens_free(poise_tokens* tokens) {
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error) {
   return guard(error, [&] {
     const auto all = poise::formats();
-    if (index >= all.size()) no_such(fmt::format("format {}: there are {}", index, all.size()));
+    if (index >= all.size()) no_such(fmt::format("format {} is out of range: there are {}", index, all.size()));
     const poise::FormatInfo& info = all[index];
     give_struct(format, "format",
                 {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable,

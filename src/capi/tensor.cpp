@@ -133,7 +133,8 @@ poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, cons
   return guard(error, [&] {
     const std::vector<poise_part>& parts = parts_of(at(tensor, "tensor"));
     if (index >= parts.size())
-      no_such(fmt::format("tensor {}: part {}: there are {}", tensor_at(tensor).name, index, parts.size()));
+      no_such(
+          fmt::format("tensor {}: part {} is out of range: there are {}", tensor_at(tensor).name, index, parts.size()));
     at(part, "part") = &parts[index];
   });
 }
@@ -214,8 +215,9 @@ poise_status poise_part_map(const poise_part* part, poise_bytes* bytes, poise_er
   return guard(error, [&] {
     const auto mapped = blob_at(part).map();
     if (!mapped)
-      throw poise::Error(poise::ErrorKind::unsupported,
-                         "these bytes cannot be lent: they are compressed, absent, or their file is not mapped");
+      throw poise::Error(
+          poise::ErrorKind::unsupported,
+          "these bytes have no address in memory: they are compressed, absent, or their file is not mapped");
     at(bytes, "bytes") = {mapped->data(), mapped->size()};
   });
 }
@@ -304,7 +306,7 @@ poise_status poise_attributes_at(const poise_attributes* attributes, size_t inde
                                  poise_value_type* type, poise_error* error) {
   return guard(error, [&] {
     const Attributes& map = attributes_at(attributes);
-    if (index >= map.size()) no_such(fmt::format("attribute {}: there are {}", index, map.size()));
+    if (index >= map.size()) no_such(fmt::format("attribute {} is out of range: there are {}", index, map.size()));
     const auto& [name, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
     poise_text& name_out = at(key, "key");
     at(type, "type") = type_of(value);

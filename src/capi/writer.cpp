@@ -116,7 +116,7 @@ poise::Tensor planned(const poise_tensor_plan& plan, std::mutex& mutex) {
 }
 
 void add(poise::Model& model, poise::Tensor tensor) {
-  if (model.find(tensor.name) != nullptr) refuse(fmt::format("the tensor name \"{}\" comes twice", tensor.name));
+  if (model.find(tensor.name) != nullptr) refuse(fmt::format("the tensor name \"{}\" appears twice", tensor.name));
   model.add(std::move(tensor));
 }
 

@@ -40,7 +40,7 @@ std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
     case Remedy::Kind::skip: return for_tensors(all, remedy.kind);
     case Remedy::Kind::only: return fmt::format("--only '{}' writes that one alone", remedy.tensor);
     case Remedy::Kind::model_type: return fmt::format("--model-type {} sets it", remedy.value);
-    case Remedy::Kind::force: return "--force changes it all the same";
+    case Remedy::Kind::force: return "--force changes it anyway";
     case Remedy::Kind::lora: return fmt::format("`poise convert BASE -o OUTPUT --lora {}` does", remedy.value);
     case Remedy::Kind::convert: return fmt::format("`poise convert` makes it a {} file", remedy.value);
   }

@@ -129,7 +129,7 @@ class Chat {
   static std::span<const Command> commands() {
     static constexpr auto kCommands = std::to_array<Command>({
         {"regenerate", "", "answer the last question again", &Chat::regenerate},
-        {"undo", "", "take the last question and its answer back", &Chat::undo},
+        {"undo", "", "remove the last question and its answer", &Chat::undo},
         {"reset", "", "begin a new conversation; the system's message stays", &Chat::reset},
         {"system", "[TEXT]", "show the system's message, or replace it; \"\" removes it", &Chat::change_system},
         {"set", "[NAME VALUE]", "show how tokens are chosen, or change it: temperature 0.7, top-p 0.9, max-tokens 100",
@@ -405,8 +405,7 @@ void add_chat(CLI::App& app) {
   options->generate_options = add_generate_options(*command, options->generate);
   add_session_options(*command, options->session);
   add_draft_option(*command, options->draft);
-  command->add_flag("--no-history", options->no_history,
-                    "Neither show lines of earlier conversations for the arrow keys, nor keep those of this one");
+  command->add_flag("--no-history", options->no_history, "Do not load or save the history of typed lines");
   command->add_flag("--quiet", options->quiet, "No notes on standard error");
   add_tokenizer_options(*command, options->model.tokenizer);
   add_lora_option(*command, options->model.lora);

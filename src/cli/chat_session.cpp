@@ -87,10 +87,11 @@ std::size_t ChatSession::make_room(std::vector<TokenId>& tokens) {
     std::size_t end = first() + 1;
     while (end < talk_.messages.size() && !has_role(talk_.messages[end], "user")) ++end;
     if (end >= talk_.messages.size()) {
-      throw Error(ErrorKind::bad_argument,
-                  fmt::format("the message does not fit the context of {} positions: it has {} "
-                              "tokens with what goes around it",
-                              session_.context(), tokens.size()));
+      throw Error(
+          ErrorKind::bad_argument,
+          fmt::format(
+              "the message does not fit the context of {} tokens: it has {} tokens with the template's text around it",
+              session_.context(), tokens.size()));
     }
     left_out += end - first();
     talk_.messages.erase(talk_.messages.begin() + static_cast<std::ptrdiff_t>(first()),
@@ -123,7 +124,8 @@ ChatSession::Answer ChatSession::answer(const Conversation& before, const Genera
   Answer answer;
   try {
     std::vector<TokenId> all = tokens();
-    if (all.empty()) throw Error(ErrorKind::bad_argument, "the chat template makes an empty text of the conversation");
+    if (all.empty())
+      throw Error(ErrorKind::bad_argument, "the chat template renders the conversation to an empty text");
     answer.left_out = make_room(all);
     const std::span<const TokenId> known = session_.tokens();
     const auto differs = std::mismatch(all.begin(), all.end(), known.begin(), known.end()).first;

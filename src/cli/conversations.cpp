@@ -31,7 +31,7 @@ std::string read_template_file(const std::string& path) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::not_found) throw;
     throw Error(ErrorKind::not_found,
-                fmt::format("there is no such file, nor a built-in template of that name: {}", built_in_names()), path);
+                fmt::format("there is no such file and no built-in template of that name: {}", built_in_names()), path);
   }
 }
 
@@ -70,24 +70,22 @@ void add_template_option(CLI::App& command, std::string& given) {
 }
 
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts) {
-  auto* messages =
-      command
-          .add_option(
-              "--messages", options.messages,
-              "A conversation in JSON, [{\"role\", \"content\"}, ...] or {\"messages\", \"tools\", ...}, of which "
-              "the model's chat template makes the text; - is standard input")
-          ->check(not_empty())
-          ->type_name("FILE");
+  auto* messages = command
+                       .add_option("--messages", options.messages,
+                                   "A conversation in JSON, [{\"role\", \"content\"}, ...] or {\"messages\", "
+                                   "\"tools\", ...}, rendered with the model's chat template; - is standard input")
+                       ->check(not_empty())
+                       ->type_name("FILE");
   add_template_option(command, options.template_file);
   auto* parse_special =
       command.add_flag("--parse-special", options.parse_special,
-                       "Special tokens that messages spell are special, as Hugging Face's library has it, too");
+                       "Turn special tokens that messages spell into these tokens, as Hugging Face's library does");
   if (shows_texts) {
     command.get_option("--template")->needs(messages);
     parse_special->needs(messages);
     command
         .add_flag("--no-generation-prompt", options.no_generation_prompt,
-                  "Leave out what opens the model's answer, where the template can")
+                  "Leave out the header that opens the model's answer, where the template can")
         ->needs(messages);
   }
   return messages;
@@ -120,8 +118,9 @@ ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer,
     return ChatTemplate(built_in_source(*built_in, tokenizer), vocabulary, "template " + given);
   if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_of_text_file(given));
   if (!has_chat_template(vocabulary))
-    throw Error(ErrorKind::unsupported,
-                fmt::format("the model has no chat template; --template gives one: a file, or {}", built_in_names()));
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("the model has no chat template: pass one with --template, a file or {}", built_in_names()));
   return ChatTemplate(vocabulary, has_tools);
 }
 

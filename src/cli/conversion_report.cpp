@@ -94,10 +94,10 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
   if (!allowed || report.bytes_padding < report.bytes_out / kNoticeable) return;
   const std::uint64_t align = options.align.value_or(allowed->usual);
   fmt::print(
-      "  {} of these are padding, for every part begins on a multiple of {} bytes; as holes they take no room on the "
-      "disk{}\n",
+      "  {} of these are padding, because every part begins at a multiple of {} bytes; as holes they take no disk "
+      "space{}\n",
       human_bytes(report.bytes_padding), align,
-      align > allowed->least ? fmt::format("; --align {} makes less of it", allowed->least) : "");
+      align > allowed->least ? fmt::format("; --align {} needs less", allowed->least) : "");
 }
 
 void print_sentences(const std::vector<Finding>& warnings, const std::vector<std::string>& losses) {
@@ -121,7 +121,7 @@ std::string merged_line(const std::vector<MergedMatrices>& merged) {
 void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
   const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
-  complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} makes half of that",
+  complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
                        plural(decoded.tensors, "tensor"), human_bytes(decoded.bytes_in), human_bytes(decoded.bytes_out),
                        half));
 }

@@ -49,7 +49,7 @@ bool writes_stream(const ConvertArguments& options) { return options.output == "
 std::string_view target_format(const ConvertArguments& options) {
   if (!options.convert.format.empty()) return format_by_name(options.convert.format).info.name;
   if (writes_stream(options))
-    throw Error(ErrorKind::bad_argument, "standard output has no extension that gives the format")
+    throw Error(ErrorKind::bad_argument, "cannot tell the format of standard output: it has no extension")
         .with({.kind = Remedy::Kind::format});
   return output_format(options.output).info.name;
 }
@@ -138,7 +138,8 @@ void require_known_extension(const ConvertArguments& options) {
   }
   if (const std::string* near = find_nearest(known, extension))
     throw Error(ErrorKind::bad_argument,
-                fmt::format("the extension \"{}\" is that of no format; the nearest is \"{}\"", extension, *near),
+                fmt::format("cannot tell the format: no format has the extension \"{}\", the nearest is \"{}\"",
+                            extension, *near),
                 options.output)
         .with({.kind = Remedy::Kind::format});
 }
@@ -164,9 +165,9 @@ std::string quantize_types() {
   const auto bits = [](double number) { return fmt::format("{:.2f}", number); };
   Table table({"TYPE", "bits", "in", ""}, {false, true, false, false});
   for (const unsigned width : {8U, 4U}) {
-    table.add({fmt::format("qint{}", width), bits(width), affine, "one scale a tensor, by its largest magnitude"});
+    table.add({fmt::format("qint{}", width), bits(width), affine, "one scale per tensor, from its largest magnitude"});
     table.add({fmt::format("qint{}:range", width), bits(width), affine, "from its least to its largest value"});
-    table.add({fmt::format("qint{}:mse", width), bits(width), affine, "of least squared error"});
+    table.add({fmt::format("qint{}:mse", width), bits(width), affine, "with the least squared error"});
   }
   for (const Groups usual : {Groups{8}, Groups{4}}) {
     constexpr double kScaleBits = 32;  // the scale and the zero point of a group
@@ -176,11 +177,11 @@ std::string quantize_types() {
   for (const BlockType& type : block_types()) {
     if (type.encode == nullptr) continue;
     table.add({std::string(type.name), bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)),
-               blocks, fmt::format("blocks of {} neighbours, as ggml has them", type.elements)});
+               blocks, fmt::format("ggml's blocks of {} neighbours", type.elements)});
   }
   for (const std::string_view recipe : block_recipe_names())
-    table.add({std::string(recipe), "", blocks, "a type for each matrix, as llama-quantize mixes them"});
-  return "Types for --quantize, with bits a weight and the formats that hold them:\n" + table.text();
+    table.add({std::string(recipe), "", blocks, "a type for each matrix, mixed as llama-quantize does"});
+  return "Types for --quantize, with bits per weight and the formats that hold them:\n" + table.text();
 }
 
 std::uint64_t parse_group_size(const std::string& text, const std::optional<StoredType>& type) {
@@ -210,7 +211,7 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
       ->type_name("N");
   command
       .add_option("--imatrix", options.imatrix,
-                  "Weigh the errors of blocks by what llama-imatrix measured (GGUF or its older format)")
+                  "Weigh the errors of blocks by an importance matrix of llama-imatrix (GGUF or its older format)")
       ->type_name("FILE")
       ->needs(quantize);
   const auto add_keep = [&options](const std::vector<std::string>& texts) {
@@ -218,16 +219,15 @@ void add_quantize_options(CLI::App& command, ConvertOptions& options) {
   };
   command
       .add_option_function<std::vector<std::string>>(
-          "--keep", add_keep, "Type for tensors whose name matches, whatever --dtype and --quantize say")
+          "--keep", add_keep, "Type for tensors whose name matches, in place of that of --dtype and --quantize")
       ->type_name("GLOB=TYPE");
 }
 
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {
   auto* sparse = add_choice<std::optional<Layout>, Layout>(
       command, "--sparse", options.sparse, {{"csr", Layout::sparse_csr}, {"coo", Layout::sparse_coo}},
-      "Store what is mostly zeros as compressed rows (matrices) or coordinates (zt)");
-  add_number(command, "--min-sparsity", options.min_sparsity, "The part of the elements that has to be zero for that",
-             {0.0, 1.0})
+      "Store tensors that are mostly zeros as compressed rows (matrices) or coordinates (zt)");
+  add_number(command, "--min-sparsity", options.min_sparsity, "The least share of zeros for that", {0.0, 1.0})
       ->needs(sparse)
       ->type_name("0..1");
 }
@@ -284,15 +284,15 @@ void add_convert(CLI::App& app) {
   add_pattern_options(*command, convert_options.only, convert_options.skip, "Take");
   command->add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
-      "Trust the input: without it, its digests are compared with the bytes that are taken");
+      "Trust the input: do not compare its digests with the bytes that are read");
   command->add_flag("--strict", convert_options.strict, "Refuse an input with warnings; nothing is written");
   auto* dry_run = command->add_flag("--dry-run", options->dry_run,
-                                    "Say what would be written and what is lost; read headers only and write nothing");
-  command->add_flag("--json", options->json, "Print the report as JSON, for scripts; notes are in it");
+                                    "Report what would be written and lost; read headers only and write nothing");
+  command->add_flag("--json", options->json, "Print the report, with its notes, as JSON");
   command->add_flag("--force", convert_options.write.overwrite, "Replace an existing output");
   command
       ->add_flag("--table", options->table,
-                 "Report what every quantized tensor lost, not only types and those that lost most")
+                 "Report the loss of every quantized tensor, not only of each type and the worst tensors")
       ->excludes(dry_run);
   add_quantize_options(*command, convert_options);
   command

@@ -164,15 +164,14 @@ void add_diff(CLI::App& app) {
       app.add_subcommand("diff", "Compare two models: metadata, shapes, values; exit 1 when they differ");
   command->add_option("A", options->a, "Model file or directory")->required();
   command->add_option("B", options->b, "Model file or directory")->required();
-  command->add_flag("--json", options->json, "What differs as JSON, for scripts");
+  command->add_flag("--json", options->json, "Print the differences as JSON");
   add_pattern_options(*command, options->diff.only, options->diff.skip, "Compare");
   add_number(*command, "--tolerance", options->diff.tolerance, "Numbers that differ by at most this are equal",
              {0.0, std::numeric_limits<double>::max()});
   command->add_flag("--values", options->diff.values,
                     "Compare names, shapes and numbers alone: metadata and types do not count");
   command->add_flag_callback(
-      "--no-verify", [options] { options->diff.verify = false; },
-      "Trust the files: without it, their digests are compared with the bytes that are compared");
+      "--no-verify", [options] { options->diff.verify = false; }, "Trust the files: do not check their digests");
   add_progress_options(*command, options->progress, "Print nothing: the exit code is the answer");
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);

@@ -77,7 +77,7 @@ EditReport make_edit(const EditArguments& options) {
     return edit(options.path, options.changes);
   } catch (const Error& error) {
     if (hub_blob(options.path).empty()) throw;
-    throw Error(error.kind(), error.message() + ": --copy puts one in place of the link, -o FILE writes one",
+    throw Error(error.kind(), error.message() + ": --copy replaces the link with an edited copy, -o FILE writes one",
                 error.path(), error.offset());
   }
 }
@@ -105,12 +105,12 @@ void add_edit(CLI::App& app) {
       ->required();
   command
       ->add_option("--set", options->set,
-                   "Give an attribute this text, or that of a file (@@ begins a text with @); a list is JSON")
+                   "Set an attribute to this text, or to that of a file (@@ begins a text with @); a list is JSON")
       ->type_name("KEY=TEXT|@FILE")
       ->expected(1)
       ->allow_extra_args(false)  // else CLI11 splits text in brackets
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--delete", options->changes.erase, "Take an attribute away")
+  command->add_option("--delete", options->changes.erase, "Remove an attribute")
       ->type_name("KEY")
       ->expected(1)
       ->allow_extra_args(false)
@@ -123,8 +123,8 @@ void add_edit(CLI::App& app) {
       ->type_name("FILE")
       ->excludes(copy);
   command->add_flag("--force", options->changes.force,
-                    "Also where verify would then fail, or the configuration or vocabulary would be lost; replaces an "
-                    "output that exists");
+                    "Edit even if verify would then fail, or the configuration or vocabulary would be lost; replace an "
+                    "existing output");
   command->add_flag("--dry-run", options->changes.dry_run, "Report what would change; write nothing");
   command->callback([options] { run(*options); });
 }

@@ -66,11 +66,10 @@ class Embed {
   // together.
   Tokens input_tokens(const std::string& text, const std::string& name) const {
     Tokens tokens = weights_->tokenizer().encode_with_special(text);
-    if (tokens.empty())
-      throw Error(ErrorKind::invalid_file, "the text has no tokens, and there is no vector of nothing", name);
+    if (tokens.empty()) throw Error(ErrorKind::invalid_file, "the text has no tokens, so it has no vector", name);
     if (const std::size_t context = context_of(*weights_, options_.session); tokens.size() > context) {
       throw Error(ErrorKind::invalid_file,
-                  fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context), name);
+                  fmt::format("{} tokens do not fit the context of {} tokens", tokens.size(), context), name);
     }
     return tokens;
   }
@@ -101,18 +100,19 @@ void add_embed(CLI::App& app) {
                    ->capture_default_str();
   auto* lines = command->add_flag(
       "--jsonl", options->lines,
-      "Read a JSON string a line from standard input, and print {\"embedding\", \"tokens\"} a line for each");
+      "Read one JSON string per line from standard input, and print one {\"embedding\", \"tokens\"} per line");
   const auto set_tokens = [options](const std::string& ids) { options->tokens = parse_tokens("--tokens", ids); };
-  command->add_option_function<std::string>("--tokens", set_tokens, "Token ids in place of a text, as they are: 1,2,3")
+  command->add_option_function<std::string>("--tokens", set_tokens, "Token ids in place of a text: 1,2,3")
       ->type_name("IDS")
       ->excludes(lines)
       ->excludes(text);
   add_choice(*command, "--pooling", options->embed.pooling,
              std::vector<std::pair<std::string_view, Pooling>>{{"last", Pooling::last}, {"mean", Pooling::mean}},
-             "The hidden state of the last token, or the mean of those of all")
+             "Use the hidden state of the last token, or the mean over all tokens")
       ->default_str("last");
-  add_number(*command, "--layer", options->embed.layer,
-             "Whose hidden states: 0 is the embedding, and the last layer's, after the final norm, are the default");
+  add_number(
+      *command, "--layer", options->embed.layer,
+      "The layer whose hidden states are used; 0 is the embedding (default: the last layer, after the final norm)");
   command->add_flag("--normalize", options->embed.normalize, "Divide the vector by its length");
   add_session_options(*command, options->session);
   add_tokenizer_options(*command, options->model.tokenizer);

@@ -58,7 +58,7 @@ void add_hash(CLI::App& app) {
                                          "Print the SHA-256 of every tensor part over decoded bytes, and one for the "
                                          "model; for zt, its content digest as well");
   command->add_option("PATH", options->path, "Model file or directory")->required();
-  command->add_flag("--json", options->json, "The hashes as JSON, for scripts");
+  command->add_flag("--json", options->json, "Print the hashes as JSON");
   add_progress_options(*command, options->progress, "No progress");
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);

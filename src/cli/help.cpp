@@ -163,8 +163,8 @@ std::string overview(const CLI::App& app) {
 
 void add_help(CLI::App& app) {
   const auto name = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("help", "Show this, or what a command takes, as --help does");
-  command->add_option("COMMAND", *name, "The command in question");
+  CLI::App* command = app.add_subcommand("help", "Show this, or the options of a command, as --help does");
+  command->add_option("COMMAND", *name, "The command");
   command->callback([&app, name] {
     if (name->empty()) {
       fmt::print("{}", overview(app));

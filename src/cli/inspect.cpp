@@ -176,7 +176,7 @@ void add_inspect(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("inspect", "Show what is inside a model file or directory; reads headers only");
   command->add_option("PATH", options->path, "Model file or directory")->required();
-  command->add_flag("--json", options->json, "Everything as JSON, for scripts");
+  command->add_flag("--json", options->json, "Print everything as JSON");
   command->add_flag("--tensors", options->tensors, "List every tensor");
   const auto choose_names = [options](const std::string& names) {
     if (names != "poise" && names != "file") refuse("--names", names, "poise or file");
@@ -188,8 +188,7 @@ void add_inspect(CLI::App& app) {
                                          "List every tensor by its name in the file, such as GGUF's, or in Poise")
       ->type_name("file|poise");
   command->add_flag("--keys", options->keys,
-                    fmt::format("List the file's own metadata keys with their types, in place of what Poise makes of "
-                                "them ({})",
+                    fmt::format("List the file's own metadata keys with their types ({})",
                                 format_names([](const Format& format) { return format.keys != nullptr; })));
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);

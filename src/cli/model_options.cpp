@@ -69,16 +69,15 @@ std::pair<TokenId, float> parse_bias(const std::string& text) {
   const auto id = number_from<TokenId>(std::string_view(text).substr(0, equals));
   const auto bias =
       equals == std::string::npos ? std::nullopt : number_from<float>(std::string_view(text).substr(equals + 1));
-  if (!id || *id < 0 || !bias) refuse("--logit-bias", text, "a token's id and what its score gets: 15=-2.5");
+  if (!id || *id < 0 || !bias) refuse("--logit-bias", text, "a token's id and the number to add to its score: 15=-2.5");
   return {*id, *bias};
 }
 
 void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   constexpr const char* kGroup = "Sampling";
-  add_number(
-      command, "--temp,--temperature", sampling.temperature,
-      "0 takes the best token each time; 1 samples as the model was trained. Without this and the next options, the "
-      "model's files decide, where they do")
+  add_number(command, "--temp,--temperature", sampling.temperature,
+             "0 picks the best token each time, 1 samples as the model was trained. Settings in the model's files are "
+             "the default of this and the next options")
       ->group(kGroup);
   add_number(command, "--top-k", sampling.top_k, "Sample among the k best tokens; 0: all", {0})->group(kGroup);
   add_number(command, "--top-p", sampling.top_p, "Sample among the fewest tokens with this probability together")
@@ -87,19 +86,20 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
              "Sample among tokens with at least this share of the best one's probability")
       ->group(kGroup);
   add_number(command, "--repeat-penalty,--repetition-penalty", sampling.repetition_penalty,
-             "Make tokens less likely that the text has already, the prompt among it; 1: no")
+             "Lower the scores of tokens that the prompt or text already has; 1: off")
       ->group(kGroup);
   add_number(command, "--presence-penalty", sampling.presence_penalty,
-             "What scores of tokens lose that were generated already")
+             "Subtract this from the scores of tokens that were already generated")
       ->group(kGroup);
-  add_number(command, "--frequency-penalty", sampling.frequency_penalty, "The same for each time they were")
+  add_number(command, "--frequency-penalty", sampling.frequency_penalty,
+             "Subtract this for each time that a token was generated")
       ->group(kGroup);
   const auto add_bias = [&sampling](const std::vector<std::string>& texts) {
     for (const std::string& text : texts) sampling.logit_bias.push_back(parse_bias(text));
   };
   command
       .add_option_function<std::vector<std::string>>(
-          "--logit-bias", add_bias, "What is added to a token's score, before all else; may be repeated")
+          "--logit-bias", add_bias, "Add a number to a token's score, before all other options; may be repeated")
       ->type_name("ID=X")
       ->group(kGroup);
   const auto set_seed = [&sampling](const std::string& text) {
@@ -113,7 +113,8 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
     }
   };
   command
-      .add_option_function<std::string>("--seed", set_seed, "The same seed gives the same text; random: another one")
+      .add_option_function<std::string>("--seed", set_seed,
+                                        "The same seed gives the same text; random: a new seed each time")
       ->type_name("N|random")
       ->default_str("0")
       ->group(kGroup);
@@ -135,7 +136,7 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
       ->type_name("N")
       ->default_str(std::to_string(options.max_tokens));
   add_sampling_options(command, options.sampling);
-  command.add_option("--stop", options.stop, "A text that ends what is generated, and is left out; may be repeated")
+  command.add_option("--stop", options.stop, "Stop before this text; may be repeated")
       ->check(not_empty())
       ->type_name("TEXT")
       ->take_all()
@@ -145,7 +146,7 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
                       ->type_name("ID");
   command
       .add_flag("--ignore-eos", options.ignore_eos,
-                "No token ends the text: it goes on to --max-tokens, or to the end of the context")
+                "Do not stop at end tokens: go on to --max-tokens, or until the context is full")
       ->excludes(stop_id);
   const std::vector<CLI::Option*> all = command.get_options();
   return {all.begin() + static_cast<std::ptrdiff_t>(before), all.end()};
@@ -176,7 +177,7 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
   if (!used.empty()) {
     const bool is_temperature = used.front().starts_with("temperature");
     complain(fmt::format("note: sampling settings from {}: {}{}", defaults.source, fmt::join(used, ", "),
-                         is_temperature ? "; --temperature 0 takes the best token each time" : ""));
+                         is_temperature ? "; --temperature 0 picks the best token each time" : ""));
   }
   if (!defaults.ignored.empty() && sampling.temperature > 0)
     complain(fmt::format("note: Poise ignores {} of {}", fmt::join(defaults.ignored, ", "), defaults.source));
@@ -184,24 +185,22 @@ void use_sampling_defaults(const Model& model, const std::vector<const CLI::Opti
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
   add_number(command, "--threads", options.threads, "Threads at most; 0: one per processor");
-  add_number(command, "--context", options.context,
-             "Positions of a text at most, and so the memory of its keys and values; 0: as many as the model has");
-  command.add_flag(
-      "--exact", options.exact,
-      "Multiply in float32 however weights are stored, and round nothing to integers: slower, for comparisons");
+  add_number(
+      command, "--context", options.context,
+      "Longest text in tokens, which sets the memory of its keys and values; 0: the longest that the model allows");
+  command.add_flag("--exact", options.exact,
+                   "Multiply in float32, without rounding to integers: slower, for comparisons");
   std::vector<std::pair<std::string_view, CacheType>> caches;
   for (const CacheTypeRow& row : cache_types()) caches.emplace_back(row.name, row.type);
-  add_choice(
-      command, "--cache", options.cache, caches,
-      "How keys and values of a text are kept: in 4, 2 or 1.125 bytes a number (default: f16; with --exact f32)");
+  add_choice(command, "--cache", options.cache, caches,
+             "Type of the cached keys and values: 4, 2 or 1.125 bytes per number (default: f16; with --exact f32)");
 }
 
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
   return command
-      .add_option(
-          "--draft", draft,
-          "Guess tokens, and check several at once: with a faster model of the same vocabulary, or from what the "
-          "text repeats (lookup)")
+      .add_option("--draft", draft,
+                  "Guess tokens and check several at once: with a faster model of the same vocabulary, or by text that "
+                  "repeats (lookup)")
       ->check(not_empty())
       ->type_name("MODEL|lookup");
 }

@@ -47,8 +47,7 @@ void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters) {
   };
   command
       .add_option_function<std::vector<std::string>>(
-          "--lora", add,
-          "Merge an adapter (a PEFT directory or GGUF file) on the way, its change times SCALE; may be repeated")
+          "--lora", add, "Merge an adapter (a PEFT directory or GGUF file), scaled by SCALE; may be repeated")
       ->type_name("PATH[:SCALE]")
       ->allow_extra_args(false);
 }
@@ -65,7 +64,7 @@ void add_pattern_options(CLI::App& command, std::vector<std::string>& only, std:
 
 void add_raw_option(CLI::App& command, ReadOptions& options) {
   command.add_flag("--raw", options.raw,
-                   "The tensors of a quantized directory as they stand, not those of a matrix as one");
+                   "Keep the tensors of a quantized directory as they are stored, in place of one tensor per matrix");
 }
 
 void add_storage_options(CLI::App& command, WriteOptions& options) {
@@ -89,7 +88,7 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       "Digest of every part; zt: xxh3 (default), sha256; zt1: sha256 (default), crc32c")
       ->group(kGroup);
   add_size(command, "--align", options.align,
-           fmt::format("Where parts begin: multiples of this many bytes, a power of two ({})", alignments()))
+           fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", alignments()))
       ->group(kGroup);
   add_size(
       command, "--shard-size", options.shard_size,
@@ -105,16 +104,16 @@ std::optional<Vocabulary> TokenizerFiles::read() const {
 
 void add_tokenizer_options(CLI::App& command, TokenizerFiles& files) {
   constexpr const char* kGroup = "Tiny Llama";
-  auto* vocab = command.add_option("--vocab", files.vocab, "vocab.txt: a token a line, perhaps with its id")
+  auto* vocab = command.add_option("--vocab", files.vocab, "vocab.txt: one token per line, perhaps with its id")
                     ->check(not_empty())
                     ->type_name("FILE")
                     ->group(kGroup);
-  auto* merges =
-      command
-          .add_option("--merges", files.merges, "merges.txt: two tokens a line, in the order in which they are merged")
-          ->check(not_empty())
-          ->type_name("FILE")
-          ->group(kGroup);
+  auto* merges = command
+                     .add_option("--merges", files.merges,
+                                 "merges.txt: two tokens per line, in the order in which they are merged")
+                     ->check(not_empty())
+                     ->type_name("FILE")
+                     ->group(kGroup);
   vocab->needs(merges);
   merges->needs(vocab);
 }

@@ -134,10 +134,9 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
           ->check(not_empty())
           ->type_name("FILE");
   command
-      .add_option(
-          "--against", options.against,
-          "Another model, whose predictions the model's are compared with: their divergence, and how often both "
-          "find the same token best")
+      .add_option("--against", options.against,
+                  "Compare the predictions with those of another model: divergence, and how often both rank the same "
+                  "token first")
       ->check(not_empty())
       ->type_name("BASE")
       ->needs(perplexity);

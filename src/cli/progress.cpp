@@ -103,7 +103,7 @@ void add_progress_options(CLI::App& command, ProgressOptions& options, const std
   add_choice<std::optional<ProgressDisplay>, ProgressDisplay>(
       command, "--progress", options.display,
       {{"auto", ProgressDisplay::automatic}, {"plain", ProgressDisplay::plain}, {"none", ProgressDisplay::none}},
-      "How far it is, on standard error: a bar on a terminal and nothing elsewhere (auto), or a line every few seconds "
+      "Show progress on standard error: a bar on a terminal and nothing elsewhere (auto), or a line every few seconds "
       "(plain)")
       ->default_str("auto");
   command.add_flag("--quiet", options.quiet, quiet);

@@ -104,7 +104,7 @@ class PromptReader {
       fail("expected one of \"prompt\", \"tokens\" and \"messages\"");
     if (ids != nullptr) return some(ids_of(*ids), "\"tokens\": the list is empty");
     if (messages != nullptr)
-      return some(conversation_tokens(line), "the chat template makes an empty text of the conversation");
+      return some(conversation_tokens(line), "the chat template renders the conversation to an empty text");
     const auto* prompt = text->get_if<std::string>();
     if (prompt == nullptr) fail("\"prompt\": expected a text");
     return some(weights_.tokenizer().encode_with_special(*prompt),
@@ -352,8 +352,9 @@ class PromptsRun {
       const auto line = reader_.next();
       ++summary_.kept;
       if (!line || reader_.prompt(*line).key() != *key) {
-        writer_.refuse(fmt::format("answer {} is not to that prompt of {}: remove the file, or choose another output",
-                                   summary_.kept, options_.file));
+        writer_.refuse(
+            fmt::format("answer {} does not belong to that prompt of {}: remove the file, or choose another output",
+                        summary_.kept, options_.file));
       }
     }
     writer_.begin_writing();
@@ -430,7 +431,7 @@ CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
   auto* prompts =
       command
           .add_option("--prompts", options.file,
-                      "Many prompts, several at a time: a JSON object a line, {\"prompt\": TEXT | \"tokens\": "
+                      "Run many prompts, several at a time: one JSON object per line, {\"prompt\": TEXT | \"tokens\": "
                       "[..] | \"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input")
           ->check(not_empty())
           ->type_name("FILE");
@@ -438,8 +439,8 @@ CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
       command
           .add_option(
               "-o,--output", options.output,
-              "With --prompts: the file for the answers, a line each in the prompts' order. It appears when all of "
-              "them are there; the same command goes on with FILE.partial (default: -, standard output)")
+              "With --prompts: the file for the answers, one per line in the prompts' order. It appears when all are "
+              "done; after an interruption, the same command continues FILE.partial (default: -, standard output)")
           ->check(not_empty())
           ->type_name("FILE")
           ->needs(prompts);

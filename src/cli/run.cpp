@@ -190,7 +190,7 @@ class Run {
     if (options_.conversation.is_given()) {
       auto tokens = session.tokenizer().encode(read_chat_text(options_.conversation, session.tokenizer()));
       if (tokens.empty())
-        throw options_.conversation.error("the chat template makes an empty text of the conversation");
+        throw options_.conversation.error("the chat template renders the conversation to an empty text");
       return tokens;
     }
     std::vector<TokenId> tokens = session.prompt(options_.prompt.value_or(""));
@@ -349,8 +349,8 @@ void add_run(CLI::App& app) {
   prompt->excludes(file);
   auto* system = command
                      ->add_option("--system", options->conversation.system,
-                                  "Make a conversation of this system message, unless it is empty, and the prompt as a "
-                                  "question, in the form of the model's chat template; the answer alone is printed")
+                                  "Send this system message (unless it is empty) and the prompt as a conversation, in "
+                                  "the form of the model's chat template; print the answer alone")
                      ->type_name("TEXT");
   const auto set_tokens = [options](const std::vector<std::string>& lists) {
     for (const std::string& ids : lists)

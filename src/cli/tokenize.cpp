@@ -117,11 +117,10 @@ void add_tokenize(CLI::App& app) {
   auto* json = command->add_flag(
       "--json", options->json,
       "Print {\"ids\", \"pieces\", \"text\"}; \"text\" is what the ids decode to, with special tokens");
-  auto* lines =
-      command
-          ->add_flag("--jsonl", options->lines,
-                     "Read a JSON string a line from standard input, and print such an object a line for each")
-          ->excludes(json);
+  auto* lines = command
+                    ->add_flag("--jsonl", options->lines,
+                               "Read one JSON string per line from standard input, and print one such object per line")
+                    ->excludes(json);
   auto* no_special =
       command->add_flag("--no-special", options->no_special,
                         "Add no BOS, EOS or other special tokens; those that the text spells are found all the same");

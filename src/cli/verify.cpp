@@ -149,21 +149,21 @@ void add_verify(CLI::App& app) {
   command
       ->add_option(
           "PATH", options->paths,
-          "Model files or directories; of the Hugging Face cache also a repository (models--ORG--NAME), or all")
+          "Model files or directories, repositories of the Hugging Face cache (models--ORG--NAME), or the whole cache")
       ->required();
   command
       ->add_option_function<std::string>(
           "--sha256", [options](const std::string& text) { options->sha256 = parse_sha256(text); },
-          "What the SHA-256 of the file has to be; for one PATH")
+          "Expected SHA-256 of the file; for one PATH")
       ->type_name("HEX");
-  command->add_flag("--strict", options->strict, "Warnings fail, too");
-  command->add_flag("--json", options->json, "The findings as JSON, for scripts");
-  add_progress_options(*command, options->progress, "Tell of files with faults or warnings only; no progress");
+  command->add_flag("--strict", options->strict, "Exit with 1 for warnings, too");
+  command->add_flag("--json", options->json, "Print the findings as JSON");
+  add_progress_options(*command, options->progress, "Report only files with faults or warnings; no progress");
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
   command->callback([options] {
     if (!options->sha256.empty() && options->paths.size() > 1)
-      refuse("--sha256", options->sha256, "one PATH, of whose file it is");
+      refuse("--sha256", options->sha256, "one PATH, the file that it belongs to");
     Verification(*options).execute();
   });
 }

@@ -146,7 +146,7 @@ void set_windows(DecoderPlan& plan, const ConfigView& view, const std::vector<bo
   const std::size_t window = as_size(view.config.sliding_window);
   for (std::size_t layer = 0; layer < plan.layers.size(); ++layer) {
     if (sliding[layer] && window == 0)
-      throw Error(ErrorKind::invalid_file, "layers look back a window, but there is no sliding_window", {});
+      throw Error(ErrorKind::invalid_file, "layers attend to a sliding window, but sliding_window is missing", {});
     plan.layers[layer].window = sliding[layer] ? window : 0;
   }
 }

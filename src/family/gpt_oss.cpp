@@ -71,7 +71,7 @@ DecoderPlan plan(const ConfigView& view) {
                   .up = "up_proj",
                   .down = "down_proj"};
   if (rope_scaling(view) == nullptr)
-    throw Error(ErrorKind::unsupported, "there is no rope_scaling, which a gpt-oss model has", {});
+    throw Error(ErrorKind::unsupported, "rope_scaling is missing, which a gpt-oss model needs", {});
   set_windows(plan, view, sliding_layers(view, is_even_layer));
   for (LayerPlan& layer : plan.layers) layer.experts = true;
   return plan;

@@ -226,7 +226,7 @@ RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const Rope
     }
   }
   if (!keys.text("rope_type") && !keys.text("type") && keys.number("factor")) {
-    refuse("rope_scaling has a factor, and no type", ErrorKind::unsupported);
+    refuse("rope_scaling has a factor but no type", ErrorKind::unsupported);
   }
   std::string type = keys.text("rope_type").value_or(keys.text("type").value_or("default"));
   if (!options.su.empty() && (type == "su" || type == "yarn")) type = options.su;

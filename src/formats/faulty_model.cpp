@@ -29,9 +29,10 @@ void Faults::note(const Error& error, std::string_view tensor) {
   if (found_.empty()) first_kind_ = error.kind();
   found_.push_back({Severity::error, error.message(), error.path(), error.offset(), std::string(tensor)});
   if (found_.size() != kMostFaults) return;
-  found_.push_back({Severity::error,
-                    fmt::format("{} faults are enough: the rest of the file is not looked at", kMostFaults),
-                    error.path(), error.offset()});
+  found_.push_back(
+      {Severity::error,
+       fmt::format("{} faults are listed, the most that Poise lists: the rest of the file is not checked", kMostFaults),
+       error.path(), error.offset()});
 }
 
 bool Faults::are_enough() const { return found_.size() > kMostFaults; }

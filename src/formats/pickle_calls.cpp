@@ -264,7 +264,7 @@ class CallCheck {
     const bool is_known = !has_state || (rule.state == State::fields && is_fields(pickle_, *call.state)) ||
                           (rule.state == State::array && is_array_state(pickle_, *call.state)) ||
                           rule.state == State::type;  // fault_of_type() checks it
-    if (!is_known) report(id, fmt::format("it gives an object of {} a state that is not one of it", rule.name));
+    if (!is_known) report(id, fmt::format("it gives an object of {} a state that does not fit it", rule.name));
     const bool is_changed = (!call.items.empty() && !rule.has_items) || (!call.pairs.empty() && !rule.has_pairs);
     if (is_changed) report(id, fmt::format("it sets items of an object of {}, which has none", rule.name));
     if (!call.keywords.empty()) report(id, fmt::format("it calls {} with names of arguments", rule.name));

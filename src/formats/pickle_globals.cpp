@@ -372,7 +372,7 @@ std::vector<Finding> unexpected_globals(const pickle::Pickle& pickle, const std:
         {Severity::error,
          danger.empty()
              ? fmt::format("it names {}, which no checkpoint needs: Python imports it to load the file", name)
-             : fmt::format("it names {}, which {}: the file is malicious, or no checkpoint", name, danger),
+             : fmt::format("it names {}, which {}: the file is malicious, or not a checkpoint", name, danger),
          path, pickle.offset(id)});
   }
   if (more > 0)

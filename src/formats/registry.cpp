@@ -155,7 +155,7 @@ Opened read_input(Input input, const ReadOptions& options, IfFaulty if_faulty = 
     }
   }
   refuse_non_model(input);
-  throw Error(ErrorKind::invalid_file, "this is none of the formats that Poise reads", input.path.string(), 0);
+  throw Error(ErrorKind::invalid_file, "this is not in a format that Poise reads", input.path.string(), 0);
 }
 
 void require_honoured(bool given, bool honoured, std::string_view option, const Format& format) {
@@ -300,8 +300,8 @@ const Format& output_format(const std::filesystem::path& path) {
           .with({.kind = Remedy::Kind::format});
   }
   const std::string problem =
-      extension.empty() ? "the name has no extension that gives the format; that of a directory ends in a slash"
-                        : fmt::format("the extension \"{}\" is that of no format", extension);
+      extension.empty() ? "cannot tell the format: the name has no extension (for a directory, end it with a slash)"
+                        : fmt::format("cannot tell the format: no format has the extension \"{}\"", extension);
   throw Error(ErrorKind::bad_argument, problem, path.string()).with({.kind = Remedy::Kind::format});
 }
 

@@ -189,7 +189,7 @@ std::string path_of_model(const std::string& named) {
         cache.empty() ? "no Hugging Face cache is known: HOME is not set"
                       : fmt::format("the Hugging Face cache {} has no {}", cache.string(), folder.filename().string());
     throw Error(ErrorKind::not_found,
-                fmt::format("there is no such file or directory, and {} (HF_HUB_CACHE and HF_HOME say where it is; "
+                fmt::format("there is no such file or directory, and {} (HF_HUB_CACHE and HF_HOME set where it is; "
                             "`hf download {}` fetches a model)",
                             where, named),
                 named);

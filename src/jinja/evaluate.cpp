@@ -12,8 +12,7 @@ namespace poise::jinja {
 struct EvaluationDepth {
   EvaluationDepth(std::size_t& depth_, Budget& budget) : depth(depth_) {
     budget.step();
-    if (depth >= budget.limits().depth)
-      throw Failure(FailureKind::limit, "the template's calls are too deep in each other");
+    if (depth >= budget.limits().depth) throw Failure(FailureKind::limit, "the template's calls are nested too deeply");
     ++depth;
   }
   ~EvaluationDepth() { --depth; }
@@ -53,7 +52,7 @@ Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope
     case ExpressionKind::concat: return concat(expression, scope);
     case ExpressionKind::compare: return compare(expression, scope);
   }
-  fail("a slice is only for what is between brackets");
+  fail("a slice is allowed only between brackets");
 }
 
 Object Interpreter::name(const Expression& expression, const ScopePtr& scope) {

@@ -14,7 +14,7 @@ namespace poise::jinja {
 // Counts how deep expressions nest.
 struct ExpressionParser::Nested {
   explicit Nested(ExpressionParser& parser) : depth(parser.depth_) {
-    if (depth >= kMaxSyntaxDepth) parser.in_.refuse("expressions are too deep in each other");
+    if (depth >= kMaxSyntaxDepth) parser.in_.refuse("expressions are nested too deeply");
     ++depth;
   }
   ~Nested() { --depth; }
@@ -40,7 +40,7 @@ ExpressionPtr ExpressionParser::finished(Expression expression) const {
   for (const auto& [name, value] : expression.arguments.keywords) look(value);
   look(expression.arguments.rest);
   look(expression.arguments.rest_keywords);
-  if (deepest >= 2 * kMaxSyntaxDepth) in_.refuse("an expression has too many operators after each other");
+  if (deepest >= 2 * kMaxSyntaxDepth) in_.refuse("an expression has too many operators in a row");
   expression.depth = deepest + 1;
   return std::make_unique<const Expression>(std::move(expression));
 }
@@ -192,7 +192,7 @@ ExpressionPtr ExpressionParser::primary(bool with_members) {
       const int base = !has_prefix ? 10 : (text[1] | 0x20) == 'x' ? 16 : (text[1] | 0x20) == 'o' ? 8 : 2;
       std::int64_t number = 0;
       const auto read = std::from_chars(text.data() + (has_prefix ? 2 : 0), text.data() + text.size(), number, base);
-      if (read.ec != std::errc()) in_.refuse(fmt::format("the integer {} is larger than those here may be", text));
+      if (read.ec != std::errc()) in_.refuse(fmt::format("the integer {} is too large", text));
       in_.next();
       value.value = number;
       return finished(std::move(value));

@@ -132,7 +132,7 @@ class PercentFormat {
     if (wants_whole && given.is<double>()) {
       if (std::string_view("diu").find(type) == std::string_view::npos)
         fail(fmt::format("%{} format: an integer is required, not float", type));
-      if (!(std::abs(*real) < 0x1p62)) fail("an integer becomes larger than those here may be");
+      if (!(std::abs(*real) < 0x1p62)) fail("an integer becomes too large");
       number = static_cast<std::int64_t>(*real);
     } else if (wants_whole) {
       number = *given.integer();

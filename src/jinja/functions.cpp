@@ -85,8 +85,7 @@ class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
  public:
   explicit Cycler(std::vector<Object> items) : items_(std::move(items)) {
     for (const Object& item : items_) depth_ = std::max(depth_, depth_of(item));
-    if (depth_ >= kMaxObjectDepth)
-      throw Failure(FailureKind::limit, "the template puts values too deep into each other");
+    if (depth_ >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
     ++depth_;
   }
   std::string type() const override { return "Cycler"; }

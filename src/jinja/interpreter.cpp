@@ -32,7 +32,7 @@ struct Interpreter::Deeper {
   explicit Deeper(Interpreter& in) : depth(in.depth_) {
     in.budget_.step();
     if (depth >= in.budget_.limits().depth)
-      throw Failure(FailureKind::limit, "the template's calls are too deep in each other");
+      throw Failure(FailureKind::limit, "the template's calls are nested too deeply");
     ++depth;
   }
   ~Deeper() { --depth; }
@@ -53,8 +53,7 @@ Interpreter::~Interpreter() {
 
 ScopePtr Interpreter::inside(const ScopePtr& scope) {
   constexpr std::size_t kMostScopes = 2000;
-  if (scope->depth >= kMostScopes)
-    throw Failure(FailureKind::limit, "the template's scopes are too deep in each other");
+  if (scope->depth >= kMostScopes) throw Failure(FailureKind::limit, "the template's scopes are nested too deeply");
   budget_.charge(sizeof(Scope));
   return std::make_shared<Scope>(Scope{scope});
 }

@@ -53,7 +53,7 @@ std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
     const int digit = c >= '0' && c <= '9' ? c - '0' : small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
     if (digit >= base) return std::nullopt;
     if (__builtin_mul_overflow(number, base, &number) || __builtin_add_overflow(number, digit, &number))
-      fail("an integer becomes larger than those here may be");
+      fail("an integer becomes too large");
   }
   return is_negative ? -number : number;
 }
@@ -70,7 +70,7 @@ std::optional<double> real_from(const Text& given) {
 std::optional<std::int64_t> whole_part(double number) {
   if (std::isnan(number)) return std::nullopt;
   if (std::isinf(number)) return std::nullopt;
-  if (!(std::abs(number) < 0x1p63)) fail("an integer becomes larger than those here may be");
+  if (!(std::abs(number) < 0x1p63)) fail("an integer becomes too large");
   return static_cast<std::int64_t>(number);
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kItemBytes = 64;  // of an item in a container, approximately
 
 unsigned deeper(unsigned depth) {
-  if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template puts values too deep into each other");
+  if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
   return depth + 1;
 }
 
@@ -39,7 +39,7 @@ class LargeNumber final : public Thing {
   void require_usable() const override { refuse(); }
 
  private:
-  [[noreturn]] void refuse() const { fail(fmt::format("the number {} is larger than a template's may be", number_)); }
+  [[noreturn]] void refuse() const { fail(fmt::format("the number {} is too large for a template", number_)); }
 
   std::uint64_t number_;
 };

@@ -18,7 +18,7 @@ namespace {
   fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, type_name(left), type_name(right)));
 }
 
-[[noreturn]] void refuse_large() { fail("an integer becomes larger than those here may be"); }
+[[noreturn]] void refuse_large() { fail("an integer becomes too large"); }
 
 [[noreturn]] void refuse_division(bool is_modulo) { fail(is_modulo ? "integer modulo by zero" : "division by zero"); }
 

@@ -28,7 +28,7 @@ class StatementParser {
 
   // Statements and data up to a statement whose name is in `ends`; leaves the stream there.
   Body statements(Ends ends) {
-    if (++depth_ > kMaxSyntaxDepth) in_.refuse("statements are too deep in each other");
+    if (++depth_ > kMaxSyntaxDepth) in_.refuse("statements are nested too deeply");
     Body body;
     while (!in_.is(TokenKind::end)) {
       if (in_.is(TokenKind::block_begin)) {
@@ -99,7 +99,7 @@ class StatementParser {
     if (name.empty()) in_.refuse("expected the name of a statement, found " + in_.described());
     static constexpr std::array<std::string_view, 5> kOfFiles = {"extends", "include", "import", "from", "autoescape"};
     if (std::ranges::find(kOfFiles, name) != kOfFiles.end())
-      in_.refuse(fmt::format("'{}' is not for chat templates: they are one file", name));
+      in_.refuse(fmt::format("'{}' is not supported: a chat template is one file", name));
     in_.refuse(fmt::format("there is no statement '{}'", name));
   }
 

@@ -25,8 +25,7 @@ std::optional<Object> Macro::attribute(Interpreter& in, std::string_view name) {
 Loop::Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth)
     : loop_(loop), scope_(std::move(scope)), items_(std::move(items)), depth_(depth) {
   for (const Object& item : items_) object_depth_ = std::max(object_depth_, depth_of(item));
-  if (object_depth_ >= kMaxObjectDepth)
-    throw Failure(FailureKind::limit, "the template puts values too deep into each other");
+  if (object_depth_ >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
   ++object_depth_;
 }
 
@@ -58,8 +57,7 @@ bool Loop::changed(Interpreter& in, Parameters& parameters) {
   if (is_same) return false;
   for (const Object& value : values) {
     object_depth_ = std::max(object_depth_, depth_of(value) + 1);
-    if (object_depth_ >= kMaxObjectDepth)
-      throw Failure(FailureKind::limit, "the template puts values too deep into each other");
+    if (object_depth_ >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
   }
   last_ = std::move(values);
   return true;

@@ -89,7 +89,7 @@ const Tensor& Model::add(Tensor tensor) {
   }
   const std::string name = added.name;
   tensors_.pop_back();
-  throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" comes twice", name), origin.path.string());
+  throw Error(ErrorKind::invalid_file, fmt::format("the tensor name \"{}\" appears twice", name), origin.path.string());
 }
 
 void Model::reserve(std::size_t tensors) {

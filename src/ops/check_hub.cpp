@@ -117,8 +117,8 @@ class HubChecker {
     const std::string name = blob.filename().string();
     const BlobName kind = blob_name_kind(name);
     if (kind == BlobName::unknown) {
-      report(Severity::warning, fmt::format("the name of its blob, {}, is no digest: its bytes are not checked", name),
-             path);
+      report(Severity::warning,
+             fmt::format("the name of its blob, {}, is not a digest: its bytes are not checked", name), path);
     } else if (seen_.insert(blob).second) {
       files_.push_back({path, blob, name, kind});
     }
@@ -206,7 +206,7 @@ class HubChecker {
     const fs::path blobs = fs::canonical(repository / "blobs", ignored);
     if (blob.parent_path() != blobs || !fs::is_regular_file(blob, ignored))
       return report(Severity::warning,
-                    fmt::format("it is a link to {}, which is no blob of its repository: its bytes are not checked",
+                    fmt::format("it is a link to {}, which is not a blob of its repository: its bytes are not checked",
                                 blob.string()),
                     link);
     add_file(link, blob);

@@ -51,10 +51,8 @@ void transform_input(Plan::Work& work) {
   if (!options.vocab.empty()) {
     Model& model = work.transformed.model;
     if (model.vocabulary) {
-      model.warnings.push_back({Severity::warning,
-                                fmt::format("{} takes the place of the model's vocabulary", options.vocab.string()),
-                                {},
-                                {}});
+      model.warnings.push_back(
+          {Severity::warning, fmt::format("{} replaces the model's vocabulary", options.vocab.string()), {}, {}});
     }
     work.transformed.model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read),
                                                                   *Source::open(options.merges, IoMode::read));
@@ -70,7 +68,7 @@ void refuse_warnings(const Plan::Work& work) {
   const Finding& first = error == warnings.end() ? warnings.front() : *error;
   const std::size_t more = warnings.size() - 1;
   throw Error(ErrorKind::invalid_file,
-              fmt::format("a warning refuses the strict conversion: {}{}", first.message,
+              fmt::format("the strict conversion stops at a warning: {}{}", first.message,
                           more == 0   ? std::string()
                           : more == 1 ? " (and 1 more warning)"
                                       : fmt::format(" (and {} more warnings)", more)),

@@ -146,7 +146,7 @@ std::optional<Finding> DigestCheck::unchecked() const {
   if (unchecked_ == 0) return std::nullopt;
   const std::string more = unchecked_ == 1 ? "" : fmt::format(" (and {} more)", unchecked_ - 1);
   return Finding{Severity::warning,
-                 fmt::format("{}{} is of no kind that Poise can compute; it was not checked", first_unchecked_, more),
+                 fmt::format("{}{} is of a kind that Poise cannot compute; it was not checked", first_unchecked_, more),
                  {},
                  {}};
 }

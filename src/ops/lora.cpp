@@ -175,7 +175,8 @@ class Merging {
     if (!(base.shape == product))
       return fault(fmt::format("B A is {}, the model's matrix is {}", to_string(product), to_string(base.shape)));
     if (!has_float_elements(base))
-      return fault(fmt::format("the model's matrix is stored as {}, which no numbers are made of", storage_name(base)));
+      return fault(
+          fmt::format("the model's matrix is stored as {}, which Poise cannot decode to numbers", storage_name(base)));
     return std::isfinite(factor(matrix)) || fault("the scale is too large for float32");
   }
 

@@ -176,8 +176,9 @@ class ModelCheck {
         const SourcePtr source = Source::open(file.path, io);
         files_.push_back({&file, make_source_blob(source, 0, source->size())});
       } else {
-        const std::string problem = fmt::format(
-            "{}: the digest {} is of no kind that Poise can compute; it was not checked", file.what, file.digest.text);
+        const std::string problem =
+            fmt::format("{}: the digest {} is of a kind that Poise cannot compute; it was not checked", file.what,
+                        file.digest.text);
         file_findings_.push_back({Severity::warning, problem, file.path, {}});
       }
     }

@@ -49,7 +49,7 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
     claim_.emplace(part.blob, *part.digest);
   } else {
     tell(Severity::warning,
-         fmt::format("the digest {} is of no kind that Poise can compute; it was not checked", part.digest->text));
+         fmt::format("the digest {} is of a kind that Poise cannot compute; it was not checked", part.digest->text));
   }
 }
 

@@ -80,7 +80,7 @@ class InflateStream final : public BlobStream {
     if (inflate_into(std::span(&extra, 1)) != 0) fail(fmt::format("it decodes to more than {} bytes", size_));
     if (zlib_.avail_in > 0 || consumed_ < at_.length) fail("there are bytes after the end of the stream");
     if (crc32_.value() != expected_crc32_)
-      fail(fmt::format("the CRC-32 is {:08x}, the file says {:08x}", crc32_.value(), expected_crc32_));
+      fail(fmt::format("the CRC-32 is {:08x}, the file states {:08x}", crc32_.value(), expected_crc32_));
   }
 
   [[noreturn]] void fail(const std::string& problem) const {

@@ -74,7 +74,7 @@ std::optional<std::string> DigestClaim::wrong(std::string sha256) {
   if (stored_) stream_chunks(*stored_, [this](std::span<const std::byte> bytes) { hasher_->update(bytes); });
   const std::string found = digest_text(digest_.algorithm, hasher_ ? hasher_->finish() : std::move(sha256));
   if (same_digest(found, digest_.text)) return std::nullopt;
-  return fmt::format("the digest is {}, the file says {}", found, digest_.text);
+  return fmt::format("the digest is {}, the file states {}", found, digest_.text);
 }
 
 }  // namespace poise

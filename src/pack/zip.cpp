@@ -111,7 +111,7 @@ class Reader {
     for (std::size_t at = end; at > 0 && (at = text.rfind(kSignature, at - 1)) != std::string_view::npos;) {
       other_ends_.push_back(size - tail + at);
       if (is_last(at))
-        reader_.fail("end of the directory", "two records end the file: readers would take different ones",
+        reader_.fail("end of the directory", "two records end the file: readers would use different ones",
                      size - tail + at);
     }
     return size - tail + end;
@@ -121,7 +121,7 @@ class Reader {
   void require_one_end(std::uint64_t directory) const {
     for (const std::uint64_t at : other_ends_) {
       if (at >= directory)
-        reader_.fail("end of the directory", "another one is in the directory: readers would take different ones", at);
+        reader_.fail("end of the directory", "another one is in the directory: readers would use different ones", at);
     }
   }
 
@@ -231,7 +231,7 @@ class Reader {
         list.fail("extra field", fmt::format("{} bytes wanted, {} left", length, end - list.position()), at);
       const std::uint64_t next = list.position() + length;
       if (kind == kZip64Extra) {
-        if (std::exchange(has_zip64, true)) list.fail("zip64 extra field", "it comes twice", at);
+        if (std::exchange(has_zip64, true)) list.fail("zip64 extra field", "it appears twice", at);
         for (std::uint64_t* number : {&member.bytes, &member.stored_bytes, &member.header}) {
           if (*number != kWide) continue;
           if (next - list.position() < 8) list.fail("zip64 extra field", "it is too short", at);
@@ -271,7 +271,7 @@ class Reader {
       const std::string& first = members[other->second].name;
       reader_.fail("directory",
                    first == members[i].name
-                       ? fmt::format("the member {} comes twice", first)
+                       ? fmt::format("the member {} appears twice", first)
                        : fmt::format("the members {} and {} have the same path", first, members[i].name),
                    entries[i]);
     }
@@ -325,12 +325,12 @@ class Reader {
     const bool has_descriptor = (flags & kHasDescriptor) != 0;
     const std::uint16_t method = headers.u16("method");
     if (method != (member.deflated ? kDeflated : kStored))
-      headers.fail("method", fmt::format("{}, the directory says {}", method, member.deflated ? kDeflated : kStored),
+      headers.fail("method", fmt::format("{}, the directory states {}", method, member.deflated ? kDeflated : kStored),
                    at + 8);
     headers.skip(4, "time");
     const std::uint32_t crc32 = headers.u32("CRC-32");
     if (crc32 != member.crc32 && !(has_descriptor && crc32 == 0))
-      headers.fail("CRC-32", fmt::format("{:08x}, the directory says {:08x}", crc32, member.crc32), at + 14);
+      headers.fail("CRC-32", fmt::format("{:08x}, the directory states {:08x}", crc32, member.crc32), at + 14);
     HeaderSizes sizes;
     sizes.stored_bytes = headers.u32("stored bytes");
     sizes.bytes = headers.u32("bytes");
@@ -361,7 +361,7 @@ class Reader {
     const std::uint64_t extra = headers.position();
     const auto check = [&](std::string_view field, std::uint64_t found, std::uint64_t expected, std::uint64_t at) {
       if (found == expected || (has_descriptor && found == 0)) return;
-      headers.fail(field, fmt::format("{}, the directory says {}", found, expected), at);
+      headers.fail(field, fmt::format("{}, the directory states {}", found, expected), at);
     };
     const auto wide = find_wide_sizes(headers, extra_bytes);
     if (wide) {
@@ -414,7 +414,7 @@ class Reader {
     if (signature != kDescriptor || crc32 != member.crc32 || stored_bytes != member.stored_bytes ||
         bytes != member.bytes)
       headers.fail("descriptor",
-                   fmt::format("CRC-32 {:08x}, {} bytes stored as {}; the directory says {:08x}, {} as {}", crc32,
+                   fmt::format("CRC-32 {:08x}, {} bytes stored as {}; the directory states {:08x}, {} as {}", crc32,
                                bytes, stored_bytes, member.crc32, member.bytes, member.stored_bytes),
                    at);
   }
@@ -488,7 +488,7 @@ std::vector<Finding> ZipArchive::check_crc32() const {
       if (crc32.value() == member.crc32) return;
       found[i] = Finding{
           Severity::error,
-          fmt::format("{}: the CRC-32 is {:08x}, the file says {:08x}", member.name, crc32.value(), member.crc32),
+          fmt::format("{}: the CRC-32 is {:08x}, the file states {:08x}", member.name, crc32.value(), member.crc32),
           source_->name(), member.begin};
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::invalid_file) throw;

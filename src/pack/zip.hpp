@@ -9,7 +9,7 @@
 //
 // Readers begin at the end, at the directory or at the headers, and some skip bytes that others read. So that all of
 // them see the same archive, these records follow each other without a gap, there is one end record only, and headers
-// and descriptors say what the directory says. Nothing is unpacked to disk.
+// and descriptors say what the directory states. Nothing is unpacked to disk.
 #pragma once
 
 #include <cstddef>

@@ -202,7 +202,7 @@ class BatchGenerator::State : public Computation {
 
 BatchGenerator::BatchGenerator(std::shared_ptr<const Weights> weights, const SessionOptions& options) {
   if (!weights) throw Error(ErrorKind::bad_argument, "texts need weights");
-  if (options.draft) throw Error(ErrorKind::bad_argument, "several texts at once take no draft");
+  if (options.draft) throw Error(ErrorKind::bad_argument, "several texts at once cannot use a draft");
   state_ = std::make_unique<State>(std::move(weights), options);
 }
 BatchGenerator::~BatchGenerator() = default;

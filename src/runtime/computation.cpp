@@ -31,7 +31,7 @@ void Computation::require_fit(std::span<const TokenId> tokens) const {
   for (const TokenId token : tokens) require_token(*weights_, "token", token);
   if (tokens.size() > context_) {
     throw Error(ErrorKind::bad_argument,
-                fmt::format("{} tokens do not fit the context of {} positions", tokens.size(), context_));
+                fmt::format("{} tokens do not fit the context of {} tokens", tokens.size(), context_));
   }
 }
 

@@ -46,7 +46,7 @@ class Computation {
 
 // Cancelled computations: the loops of oneTBB that a call has started end early, and their results must not be used.
 
-[[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was told to stop"); }
+[[noreturn]] inline void throw_cancelled() { throw Error(ErrorKind::cancelled, "the computation was stopped"); }
 
 // Throws cancelled when the calling task's group is cancelled.
 inline void require_wanted() {

@@ -197,8 +197,8 @@ class Reader {
     const Tensor& from = tensor("tokens", DType::i32, 1);
     if (from.elements() > context_) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("the session has {} tokens, which do not fit the context of {} positions",
-                              from.elements(), context_),
+                  fmt::format("the session has {} tokens, which do not fit the context of {} tokens", from.elements(),
+                              context_),
                   path());
     }
     std::vector<std::int32_t> ids(static_cast<std::size_t>(from.elements()));

@@ -68,9 +68,9 @@ class Embedder::State : public Computation {
       throw Error(ErrorKind::bad_argument, fmt::format("text {}: {}", number + 1, problem));
     };
     for (const TokenId token : text) require_token(*weights_, "token", token);
-    if (text.empty()) fail("it has no tokens, and there is no vector of nothing");
+    if (text.empty()) fail("it has no tokens, so it has no vector");
     if (text.size() > context_)
-      fail(fmt::format("{} tokens do not fit the context of {} positions", text.size(), context_));
+      fail(fmt::format("{} tokens do not fit the context of {} tokens", text.size(), context_));
   }
 
   // Begins texts while there is room. Returns how many tokens of each running one are computed next.

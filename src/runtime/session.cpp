@@ -209,7 +209,7 @@ class Session::State : public Computation {
     for (const TokenId token : tokens) require_token(*weights_, "token", token);
     if (tokens.size() > context_ - text_.tokens.size()) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("{} tokens do not fit the context of {} positions, {} of which are taken", tokens.size(),
+                  fmt::format("{} tokens do not fit the context of {} tokens, which already has {}", tokens.size(),
                               context_, text_.tokens.size()));
     }
   }

@@ -279,7 +279,8 @@ StoredForm stored_form(const Tensor& tensor) {
     if (&layout == &layouts::dense)
       refuse_weight(tensor, fmt::format("its elements are {}; a weight is floating-point, or has a scale",
                                         tensor.require("data").type_name()));
-    refuse_weight(tensor, fmt::format("it is stored as {}, which Poise makes no numbers of", storage_name(tensor)));
+    refuse_weight(tensor,
+                  fmt::format("it is stored as {}, which Poise cannot decode to numbers", storage_name(tensor)));
   }
   const auto* const row = std::ranges::find(kForms, &layout, &FormRow::layout);
   if (row != std::end(kForms)) {

@@ -75,9 +75,9 @@ void require_layer(const Weights& weights, std::size_t layer) {
 std::size_t context_of(const Weights& weights, const SessionOptions& options) {
   const std::size_t most = weights.max_context();
   if (options.context > most) {
-    throw Error(
-        ErrorKind::bad_argument,
-        fmt::format("a context of {} positions; the model's max_position_embeddings is {}", options.context, most));
+    throw Error(ErrorKind::bad_argument,
+                fmt::format("a context of {} tokens is too long: the model's max_position_embeddings is {}",
+                            options.context, most));
   }
   return options.context == 0 ? most : options.context;
 }

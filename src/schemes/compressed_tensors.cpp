@@ -168,7 +168,7 @@ unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, 
   if (found.empty()) return 0;
   if (found.size() > 1) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("matrix {}: its codes may have {} bits, and quantization_config does not tell which: it "
+                fmt::format("matrix {}: its codes may have {} bits, and quantization_config does not state which: it "
                             "has to name the matrix, or give num_bits for all",
                             matrix.name(), fmt::join(found, " or ")));
   }
@@ -208,7 +208,7 @@ std::optional<BlockGrid> group_grid(const MatrixParts& matrix, const Tensor& sca
   }
   if (fitting.size() > 1) {
     throw Error(ErrorKind::unsupported,
-                fmt::format("matrix {}: its groups may have {} columns, and quantization_config does not tell which",
+                fmt::format("matrix {}: its groups may have {} columns, and quantization_config does not state which",
                             matrix.name(), fmt::join(fitting, " or ")));
   }
   if (fitting.empty()) {
@@ -392,7 +392,7 @@ Tensor fold_packed(const MatrixParts& matrix, const QuantizationConfig& config) 
   if (bits == 0) {
     matrix.fail(
         fmt::format("{} has rows of {} words for {} columns, expected codes of 2 to 8 bits, and as many as "
-                    "quantization_config says",
+                    "quantization_config states",
                     packed.name, packed.shape[1], shape[1]));
   }
   const Descriptions described = descriptions(matrix, config, std::span(&bits, 1));
@@ -460,7 +460,7 @@ void require_format(const MatrixParts& matrix, const QuantizationConfig& config,
   const std::set<std::string> formats = formats_of(config);
   const auto is_named = [&](std::string_view name) { return formats.contains(std::string(name)); };
   if (formats.empty() || is_named(format) || is_named("naive-quantized")) return;
-  matrix.fail(fmt::format("it is stored as {}, but quantization_config says {}", format, fmt::join(formats, ", ")));
+  matrix.fail(fmt::format("it is stored as {}, but quantization_config states {}", format, fmt::join(formats, ", ")));
 }
 
 std::vector<std::string> doubts_of_names(const Model&, const QuantizationConfig& config,
@@ -483,9 +483,9 @@ std::vector<std::string> doubts_of_names(const Model&, const QuantizationConfig&
     doubts.push_back(fmt::format(fmt::runtime(format), *first, and_more(more)));
   };
   doubt_if(is_ignored,
-           "ignore lists matrix {}{} as not quantized, but there are scales next to its codes: its parts count");
+           "ignore lists matrix {}{} as not quantized, but there are scales next to its codes: its parts are used");
   doubt_if(is_left_out,
-           "no target of config_groups names matrix {}{}, but there are scales next to its codes: its parts count");
+           "no target of config_groups names matrix {}{}, but there are scales next to its codes: its parts are used");
   return doubts;
 }
 
@@ -540,8 +540,8 @@ std::vector<std::string> doubts_of_integers(const Model& model, const Quantizati
   };
   doubt(without_index,
         "actorder is group, but matrix {}{} has no weight_g_idx: its groups are read as those of neighbours");
-  doubt(with_index, "actorder is not group, but weight_g_idx of matrix {}{} orders columns: it counts");
-  doubt(with_zeros, "symmetric is true, but matrix {}{} has other zero points than 0: they count");
+  doubt(with_index, "actorder is not group, but weight_g_idx of matrix {}{} orders columns: it is used");
+  doubt(with_zeros, "symmetric is true, but matrix {}{} has other zero points than 0: they are used");
   return doubts;
 }
 

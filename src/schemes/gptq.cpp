@@ -171,16 +171,17 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   }
   std::vector<std::string> doubts;
   if (const auto other = config.text("checkpoint_format"); other && *other != format.name)
-    doubts.push_back(fmt::format("format is {} and checkpoint_format {}: format counts", format.name, *other));
+    doubts.push_back(fmt::format("format is {} and checkpoint_format {}: format is used", format.name, *other));
   if (!misnamed.empty()) {
     doubts.push_back(fmt::format(
-        "{} is {}, which makes {} of the zero points of matrix {}{}, but sym is true, which makes them {}: sym counts",
+        "{} is {}, which makes {} of the zero points of matrix {}{}, but sym is true, which makes them {}: sym is used",
         format.key, format.name, format.is_first() ? middle + 1 : middle - 1, misnamed.front(),
         and_more(misnamed.size() - 1), middle));
   }
   if (!not_symmetric.empty()) {
-    doubts.push_back(fmt::format("sym is true, but the zero points of matrix {}{} differ: they count as {} stores them",
-                                 not_symmetric.front(), and_more(not_symmetric.size() - 1), format.name));
+    doubts.push_back(
+        fmt::format("sym is true, but the zero points of matrix {}{} differ: they are used as {} stores them",
+                    not_symmetric.front(), and_more(not_symmetric.size() - 1), format.name));
   }
   return doubts;
 }

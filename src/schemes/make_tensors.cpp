@@ -103,7 +103,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
   const auto algorithm = config.text("quant_algo");
   if (algorithm && *algorithm != kMixed && std::ranges::find(algorithms, *algorithm) == algorithms.end())
     doubts.push_back(fmt::format(
-        "quant_algo is {}, but matrix {}{} is stored as {}: its parts count", *algorithm, matrices.front(),
+        "quant_algo is {}, but matrix {}{} is stored as {}: its parts are used", *algorithm, matrices.front(),
         matrices.size() == 1 ? "" : fmt::format(", with {} more,", matrices.size() - 1), algorithms.front()));
   for (const std::string_view key : {"exclude_modules", "ignore"}) {
     const Value* value = config.keys().find(key);
@@ -123,8 +123,7 @@ std::vector<std::string> doubts_of_algorithm(const QuantizationConfig& config, s
     }
     if (first == nullptr) continue;
     doubts.push_back(
-        fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its "
-                    "parts count",
+        fmt::format("{} lists matrix {}{} as not quantized, but there are scales next to its codes: its parts are used",
                     key, *first, and_more(count - 1)));
   }
   return doubts;

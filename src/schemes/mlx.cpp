@@ -41,7 +41,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   const Value* copy = model.config_json.find("quantization_config");
   const auto* other = copy == nullptr ? nullptr : copy->get_if<Attributes>();
   if (other != nullptr && !(*other == config.keys()))
-    doubts.emplace_back("quantization and quantization_config differ: quantization counts");
+    doubts.emplace_back("quantization and quantization_config differ: quantization is used");
   std::vector<std::string_view> denied;
   for (const std::string& name : matrices) {
     const Value* own = config.keys().find(name);
@@ -49,7 +49,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
   }
   if (!denied.empty()) {
     doubts.push_back(
-        fmt::format("quantization is false for matrix {}{}, but there are scales next to its codes: its parts count",
+        fmt::format("quantization is false for matrix {}{}, but there are scales next to its codes: its parts are used",
                     denied.front(), and_more(denied.size() - 1)));
   }
   return doubts;
@@ -67,7 +67,7 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
   const std::int64_t bits = settings.number("bits");
   const std::int64_t group_size = settings.number("group_size");
   if (bits < 2 || bits > 8 || bits == 7 || group_size < 1 || group_size > INT32_MAX)
-    matrix.fail(fmt::format("quantization says bits {} and group_size {}", bits, group_size));
+    matrix.fail(fmt::format("quantization states bits {} and group_size {}", bits, group_size));
   const Tensor& weight = matrix.require(".weight");
   const Part& words = matrix.data(weight, {DType::u32});
   matrix.require_rank(weight, 2);
@@ -94,9 +94,10 @@ Tensor fold(const MatrixParts& matrix, const QuantizationConfig& config) {
     divisors->read(first * sizeof(float), std::as_writable_bytes(std::span(scale)));
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (scale[i] == 0 && out[i] != 0)
-        throw Error(ErrorKind::unsupported,
-                    fmt::format("matrix {}: MLX: group {} has the scale 0 and the bias {}, which no zero point says",
-                                name, first + i, out[i]));
+        throw Error(
+            ErrorKind::unsupported,
+            fmt::format("matrix {}: MLX: group {} has the scale 0 and the bias {}, which no zero point can express",
+                        name, first + i, out[i]));
       out[i] = scale[i] == 0 ? 0.0F : -out[i] / scale[i];
     }
   };

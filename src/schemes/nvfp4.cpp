@@ -41,7 +41,7 @@ Tensor fold_parts(const MatrixParts& matrix, std::string_view weight, std::strin
     matrix.fail(fmt::format("the shape of {} is {}, expected one number", global.name, to_string(global.shape)));
   const float number = scalar(global);
   if (!std::isfinite(number) || (divides && number == 0))
-    matrix.fail(fmt::format("{} is {}, which scales nothing", global.name, number));
+    matrix.fail(fmt::format("{} is {}, which is not a scale", global.name, number));
   BlobPtr small = groups.blob;
   const Part product = computed_part(matrix, "scales", scales.elements(), {&scales},
                                      [small, number, divides](std::uint64_t first, std::span<float> out) {

@@ -234,9 +234,10 @@ void require_no_codes(const Model& model, const std::optional<FoundQuantization>
     }
     std::vector<std::string_view> files;
     for (const QuantizationFile& file : quantization_files()) files.push_back(file.name);
-    throw Error(ErrorKind::unsupported,
-                fmt::format("{}, and nothing describes how: expected quantization_config in config.json, or {}", codes,
-                            fmt::join(files, ", ")));
+    throw Error(
+        ErrorKind::unsupported,
+        fmt::format("{}, but no configuration describes how: expected quantization_config in config.json, or {}", codes,
+                    fmt::join(files, ", ")));
   }
 }
 

@@ -184,7 +184,7 @@ void Cursor::require_shortest(const Item& item, std::size_t begin) const {
 }
 
 void Cursor::refuse_byte(std::size_t begin) const {
-  fail(fmt::format("CBOR: 0x{:02x} begins no item", std::to_integer<unsigned>(bytes_[begin])), offset_ + begin);
+  fail(fmt::format("CBOR: no item begins with 0x{:02x}", std::to_integer<unsigned>(bytes_[begin])), offset_ + begin);
 }
 
 void Cursor::refuse_form(std::string_view problem, std::size_t begin) const {
@@ -217,7 +217,7 @@ bool Cursor::at_break() {
 inline std::uint64_t Cursor::checked_count(const Item& item, std::uint64_t least_bytes_each) const {
   const std::uint64_t left = bytes_.size() - at_;
   if (item.argument() > left / least_bytes_each) {
-    fail(fmt::format("CBOR: {} of {} entries cannot be in the {} bytes left", to_string(item.kind()), item.argument(),
+    fail(fmt::format("CBOR: {} of {} entries does not fit the {} bytes left", to_string(item.kind()), item.argument(),
                      left),
          position());
   }
@@ -376,7 +376,7 @@ bool Map::next() {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});
   } else if (!is_new()) {
-    in_.fail(fmt::format("the key {} comes twice", shown_key()), key_position_);
+    in_.fail(fmt::format("the key {} appears twice", shown_key()), key_position_);
   }
   frame.key = text_key_ ? key_ : "key that is not text";
   return true;
@@ -394,7 +394,7 @@ bool Map::is_new() {
 
 void Map::require_ascending(std::string_view encoded) {
   if (!previous_.empty() && encoded <= previous_) {
-    if (encoded == previous_) in_.fail(fmt::format("the key {} comes twice", shown_key()), key_position_);
+    if (encoded == previous_) in_.fail(fmt::format("the key {} appears twice", shown_key()), key_position_);
     in_.fail(fmt::format("not in deterministic CBOR encoding: the key \"{}\" is out of order", printable(key_)),
              key_position_);
   }

@@ -103,7 +103,7 @@ void Encoder::head(unsigned major, std::uint64_t argument) {
 void Encoder::text(std::string_view text) {
   if (!is_utf8(text))
     throw Error(ErrorKind::unsupported,
-                fmt::format("zTensor holds text in UTF-8; this is none: \"{}\"", text.substr(0, 100)));
+                fmt::format("zTensor holds text in UTF-8, but this is not UTF-8: \"{}\"", text.substr(0, 100)));
   head(3, text.size());
   bytes_ += text;
 }

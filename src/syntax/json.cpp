@@ -436,7 +436,7 @@ void walk_json_object(const JsonText& text, const std::string& name, std::uint64
 }
 
 void fail_repeated_key(std::string_view key, const std::string& name, std::uint64_t position) {
-  throw Error(ErrorKind::invalid_file, fmt::format("JSON: the key \"{}\" comes twice in one object", excerpt(key)),
+  throw Error(ErrorKind::invalid_file, fmt::format("JSON: the key \"{}\" appears twice in one object", excerpt(key)),
               name, position);
 }
 

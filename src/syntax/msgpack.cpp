@@ -59,7 +59,7 @@ Item Reader::with_items(Item item, std::uint64_t count) {
   const bool is_map = item.kind == Kind::map;
   if (count > in_.remaining() / (is_map ? 2 : 1))
     in_.fail(is_map ? "map" : "array",
-             fmt::format("{} {} cannot be in the {} bytes left", count, is_map ? "pairs" : "items", in_.remaining()),
+             fmt::format("{} {} do not fit the {} bytes left", count, is_map ? "pairs" : "items", in_.remaining()),
              item.begin);
   item.argument = count;
   return item;
@@ -119,7 +119,7 @@ Item Reader::next() {
     case 0xdd: return with_items(as(Kind::array), number(2U << (first - 0xdcU)));
     case 0xde:
     case 0xdf: return with_items(as(Kind::map), number(2U << (first - 0xdeU)));
-    default: in_.fail("item", fmt::format("0x{:02x} begins no item", first), item.begin);
+    default: in_.fail("item", fmt::format("no item begins with 0x{:02x}", first), item.begin);
   }
 }
 
@@ -177,7 +177,7 @@ void Tree::add_pairs(Reader& in, std::uint64_t pairs, Path& path) {
     std::string key = content(item);
     if (!is_utf8(key)) in.fail("key", "it is not UTF-8", item.begin);
     path[depth].key = key;
-    if (!seen.insert(std::move(key)).second) in.fail("", "the key comes twice", item.begin);
+    if (!seen.insert(std::move(key)).second) in.fail("", "the key appears twice", item.begin);
     add(in, path);
   }
   path.pop_back();

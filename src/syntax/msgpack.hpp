@@ -70,7 +70,7 @@ class Tree {
   static constexpr Index kRoot = 0;
 
   // Throws what Reader throws, after the keys that lead to the item; invalid_file for bytes after the item, keys that
-  // are not text or come twice in their map, and nesting deeper than kMaxNesting; unsupported for more items than a
+  // are not text or appear twice in their map, and nesting deeper than kMaxNesting; unsupported for more items than a
   // file of this size may hold in memory. Requires: the range outlives the tree.
   Tree(const ByteRange& range, std::string context);
 

@@ -141,11 +141,9 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
  private:
   // The largest code times the scale overflows float32, although the number itself does not.
   [[noreturn]] void refuse(std::uint64_t element) const {
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("tensor {}: elements from {} on become codes of numbers that are not finite, for they are as "
-                    "large as float32 numbers can be",
-                    name_, element))
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {}: elements from {} on become codes of numbers that are "
+                                                    "not finite, because they are as large as float32 allows",
+                                                    name_, element))
         .with({.kind = Remedy::Kind::keep, .value = "f32", .tensor = name_});
   }
 
@@ -171,8 +169,9 @@ Tensor quantize(const Tensor& tensor, const StoredType& type) {
   return quantized;
 }
 
-// Finds the clipping scale of least squared error in a histogram of magnitudes: 2048 bins to each power of two, so that
-// a bin is narrower than any code it may fall on. Counts are integers, so the order of the threads does not matter.
+// Finds the clipping scale with the least squared error in a histogram of magnitudes: 2048 bins to each power of two,
+// so that a bin is narrower than any code it may fall on. Counts are integers, so the order of the threads does not
+// matter.
 
 namespace {
 

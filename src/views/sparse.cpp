@@ -101,7 +101,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   const std::uint64_t columns = tensor.shape[1];
   const auto is_inside = [&](Column column) { return !std::cmp_less(column, 0) && std::cmp_less(column, columns); };
   const auto comes_twice = [&](Column column) {
-    return fmt::format("indices: column {} comes twice in row {}", column, row);
+    return fmt::format("indices: column {} appears twice in row {}", column, row);
   };
   bool ascending = true;
   std::optional<Column> previous;
@@ -226,7 +226,7 @@ void check_coo(const Tensor& tensor, const Tell& tell) {
          twice = std::adjacent_find(std::ranges::upper_bound(twice, cells.end(), *twice), cells.end()))
       tell(part, 0, [&] {
         return fmt::format(
-            "coords: cell {} comes twice, counted row by row (PyTorch's x.coalesce() adds such values up)", *twice);
+            "coords: cell {} appears twice, counted row by row (PyTorch's x.coalesce() adds such values up)", *twice);
       });
   });
 }

@@ -186,7 +186,7 @@ TEST_F(SessionFiles, ThatDoNotFitTheContextAreRefused) {
   Session narrow(model, {.context = 19});
   const Error error = support::error_of([&] { narrow.load(path("a.zt")); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
-  EXPECT_THAT(error.message(), HasSubstr("20 tokens, which do not fit the context of 19 positions"));
+  EXPECT_THAT(error.message(), HasSubstr("20 tokens, which do not fit the context of 19 tokens"));
 }
 
 // The digests that save() writes cover all that a session goes on from.

@@ -18,7 +18,7 @@ TEST(TextTable, FindsWhatAMapFinds) {
   const auto text_at = [&](std::uint32_t at) -> std::string_view { return texts[at]; };
   EXPECT_FALSE(table.find("", text_at));
   for (std::uint32_t i = 0; i < 5000; ++i) {
-    texts.push_back(std::to_string(i * i % 3001));  // many come twice
+    texts.push_back(std::to_string(i * i % 3001));  // many appear twice
     const auto [twin, is_new] = expected.try_emplace(texts.back(), i);
     const auto found = table.insert(texts.back(), i, text_at);
     EXPECT_EQ(found.has_value(), !is_new) << i;

@@ -205,7 +205,7 @@ static void refuses(void) {
   size_t count = 77;
   options.draft_lookup = 1;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_batch_create(model, &options, &batch, &error));
-  CHECK_SAYS("take no draft");
+  CHECK_SAYS("cannot use a draft");
   options = exact_options();
   options.context = 513;
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_batch_create(model, &options, &batch, &error));

@@ -134,7 +134,7 @@ static void writes_a_model_piece_by_piece(void) {
     CHECK_OK(poise_writer_copy_tensor(writer, tensor, &error));
   CHECK(i == 39);
   CHECK_STATUS(POISE_BAD_ARGUMENT, poise_writer_copy_tensor(writer, tensor, &error));
-  CHECK_SAYS("comes twice");
+  CHECK_SAYS("appears twice");
   CHECK_OK(poise_hash(from, NULL, NULL, NULL, &a, &error));
   poise_model_free(from);  // the writer keeps what it needs
   CHECK_OK(poise_writer_finish(writer, &error));

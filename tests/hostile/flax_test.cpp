@@ -64,11 +64,11 @@ TEST(HostileFlax, Items) {
       "hostile.msgpack",
       std::array{
           Case{"an item begins with a byte of a kind", [] { return value("\xc1"); }, kInvalid, "value",
-               "flax: v: item: 0xc1 begins no item"},
+               "flax: v: item: no item begins with 0xc1"},
           Case{"nothing follows", [] { return whole().raw("more", "\xc0"); }, kInvalid, "more",
                "flax: 1 bytes after the end"},
           Case{"pairs are in the file", [] { return whole().raw("map", "\xdf\xff\xff\xff\xff"); }, kInvalid, "map",
-               "map: 4294967295 pairs cannot be in the 22 bytes left"},
+               "map: 4294967295 pairs do not fit the 22 bytes left"},
           Case{"items are in the file", [] { return value("\xdd\xff\xff\xff\xff"); }, kInvalid, "value",
                "flax: v: array: 4294967295 items"},
           Case{"text ends in the file", [] { return value("\xdb\xff\xff\xff\xff"); }, kInvalid, kEndOfFile,
@@ -78,7 +78,7 @@ TEST(HostileFlax, Items) {
           Case{"keys are text", [] { return whole().raw("key", "\x01"); }, kInvalid, "key", "key: expected text"},
           Case{"keys are UTF-8", [] { return whole().raw("key", "\xa1\xff"); }, kInvalid, "key", "it is not UTF-8"},
           Case{"keys come once", [] { return value("\x01").raw("second", text("w")); }, kInvalid, "second",
-               "flax: w: the key comes twice"},
+               "flax: w: the key appears twice"},
           Case{"text is UTF-8", [] { return value("\xa1\xff"); }, kInvalid, "value", "it is not UTF-8"},
           Case{"nesting is bounded", [] { return value(std::string(100, '\x91') + '\xc0'); }, kInvalid, kAnywhere,
                "nested deeper than 64 levels"},
@@ -91,7 +91,7 @@ TEST(HostileFlax, Items) {
                      .raw("one", text("a.b") + chunk("x"))
                      .raw("two", text("a") + map(text("b") + chunk("x"), 1));
                },
-               kInvalid, "two + 5", "flax: a.b: the name comes twice"},
+               kInvalid, "two + 5", "flax: a.b: the name appears twice"},
           Case{"names are of a bounded size",
                [] {
                  ByteFile file;

@@ -282,7 +282,7 @@ TEST(HostileHuggingFace, ConfigJson) {
       {"it is an object", [] { return with(single(), "config.json", "[1]"); }, kInvalid, "config.json",
        "JSON: expected an object"},
       {"a key stands once", [] { return with(single(), "config.json", R"({"hidden_size":2,"hidden_size":4})"); },
-       kInvalid, "config.json", "the key \"hidden_size\" comes twice"},
+       kInvalid, "config.json", "the key \"hidden_size\" appears twice"},
       {"nesting is bounded",
        [] { return with(single(), "config.json", R"({"a":)" + std::string(1000, '[') + std::string(1000, ']') + "}"); },
        kInvalid, "config.json", "nested deeper than 64"},
@@ -339,7 +339,7 @@ TEST(HostileHuggingFace, QuantizationFiles) {
       {"it is JSON", [] { return with(single(), kModelOpt, "{\"quantization\": FP8}"); }, kInvalid, kModelOpt, "JSON"},
       {"it is an object", [] { return with(single(), kOlder, "[4]"); }, kInvalid, kOlder, "JSON: expected an object"},
       {"a key stands once", [] { return with(single(), kOfAwq, R"({"w_bit":4,"w_bit":8})"); }, kInvalid, kOfAwq,
-       "the key \"w_bit\" comes twice"},
+       "the key \"w_bit\" appears twice"},
       {"nesting is bounded",
        [] { return with(single(), kOlder, R"({"a":)" + std::string(1000, '[') + std::string(1000, ']') + "}"); },
        kInvalid, kOlder, "nested deeper than 64"},
@@ -362,7 +362,7 @@ TEST(HostileHuggingFace, QuantizationFilesThatDescribeNoTensorAreNamed) {
     const Model model = open(directory.path());
     EXPECT_EQ(model.config_json.find("quantization_config"), nullptr);
     ASSERT_EQ(model.warnings.size(), 1U);
-    EXPECT_THAT(model.warnings[0].message, testing::HasSubstr("describes quantized matrices, and the directory has"));
+    EXPECT_THAT(model.warnings[0].message, testing::HasSubstr("describes quantized matrices, but the directory has"));
   }
   // Of the cache of keys and values alone.
   for (const char* text : {"{}", R"({"quantization":{}})", R"({"quantization":{"quant_algo":null}})"}) {
@@ -385,7 +385,7 @@ TEST(HostileHuggingFace, LongQuantizationSettingsAreCutInWarnings) {
   for (const Finding& warning : model.warnings) EXPECT_LT(warning.message.size(), 300U);
   EXPECT_THAT(model.warnings[0].message,
               testing::HasSubstr("config.json and hf_quant_config.json differ: quant_algo is fp8 and xxx"));
-  EXPECT_THAT(model.warnings[1].message, testing::HasSubstr("quant_method is modelopt and gptq; config.json counts"));
+  EXPECT_THAT(model.warnings[1].message, testing::HasSubstr("quant_method is modelopt and gptq; config.json is used"));
 }
 
 // A model that cannot run can be opened, verified and written in every format that does not need to know what it means,
@@ -457,7 +457,7 @@ TEST(HostileHuggingFace, Index) {
       {"weight_map is an object", [] { return with(sharded(), kIndex, R"({"weight_map":[]})"); }, kInvalid, kIndex,
        "weight_map: expected an object"},
       {"a tensor stands once", [] { return with(sharded(), kIndex, R"({"weight_map":{"a":"b","a":"b"}})"); }, kInvalid,
-       kIndex, "the key \"a\" comes twice"},
+       kIndex, "the key \"a\" appears twice"},
       {"a shard is a name", [] { return with_map("model.norm.weight", "2"); }, kInvalid, kIndex,
        "model.norm.weight: expected a file name"},
       {"a name is not empty", [] { return with_map("model.norm.weight", quoted("")); }, kInvalid, kIndex,
@@ -476,12 +476,12 @@ TEST(HostileHuggingFace, Index) {
        "not a plain file name"},
       {"a shard is there", [] { return with(sharded(), kSecond, ""); }, ErrorKind::not_found, kIndex,
        "model-00002-of-00002.safetensors (9 tensors)"},
-      {"a shard holds what the index says", [] { return with_map("more", quoted(kFirst)); }, kInvalid, kIndex,
-       "the index says that model-00001-of-00002.safetensors holds more; it does not"},
+      {"a shard holds the tensors that the index lists there", [] { return with_map("more", quoted(kFirst)); },
+       kInvalid, kIndex, "model-00001-of-00002.safetensors lacks more, which the index lists there"},
       {"a shard holds nothing else", [] { return with_map("model.norm.weight", quoted(kFirst)); }, kInvalid, kIndex,
-       "model-00002-of-00002.safetensors holds model.norm.weight, which the index does not put there"},
+       "model-00002-of-00002.safetensors holds model.norm.weight, which the index does not list there"},
       {"a tensor lies in one shard", [] { return with(sharded(), kFirst, safetensors(shapes())); }, kInvalid, kSecond,
-       "comes twice"},
+       "appears twice"},
   });
 }
 

@@ -52,7 +52,7 @@ TEST(HostileNpy, Header) {
           Case{"a key is known", [] { return with("{'descr': '<f4', 'x': 1}"); }, kInvalid, "dict + 17",
                "unknown key 'x'"},
           Case{"a key comes once", [] { return with("{'descr': '<f4', 'descr': '<f4'}"); }, kInvalid, "dict + 17",
-               "comes twice"},
+               "appears twice"},
           Case{"all keys are there", [] { return with("{'descr': '<f4', 'shape': (2, 3)}"); }, kInvalid, "dict",
                "expected the keys"},
           Case{"no expression is computed",

@@ -85,7 +85,7 @@ TEST(HostileOnnx, Tensors) {
           Case{"there are elements", [] { return with(tensor("")); }, kInvalid, kAnywhere,
                "elements: 0 bytes, [2] of FLOAT needs 8"},
           Case{"raw elements come once", [] { return with(tensor(kRaw + kRaw)); }, kInvalid, kAnywhere,
-               "raw_data: it comes twice"},
+               "raw_data: it appears twice"},
           Case{"elements are in one field", [] { return with(tensor(kRaw + bytes(4, std::string(8, '\0')))); },
                kInvalid, kAnywhere, "raw_data: float_data has elements, too"},
           Case{"elements are in one list",
@@ -98,10 +98,10 @@ TEST(HostileOnnx, Tensors) {
           Case{"tensors are whole", [] { return with(tensor(kRaw + bytes(3, number(1, 0)))); }, kInvalid, kAnywhere,
                "tensors in several pieces"},
           Case{"names come once", [] { return model_of(bytes(5, tensor(kRaw)) + bytes(5, tensor(kRaw))); }, kInvalid,
-               kAnywhere, "\"w\" comes twice"},
+               kAnywhere, "\"w\" appears twice"},
           Case{"there is a graph", [] { return whole().erase("graph"); }, kInvalid, kAnywhere, "graph: it is missing"},
           Case{"there is one graph", [] { return whole().raw("another", bytes(7, "")); }, kInvalid, "another",
-               "graph: it comes twice"},
+               "graph: it appears twice"},
           Case{"messages end in the file", [] { return whole().raw("graph", "\x3a\x7f"); }, kInvalid, kAnywhere,
                "graph"},
       });
@@ -177,7 +177,7 @@ TEST(HostileOnnx, Constants) {
           Case{"integers are whole", [] { return model_of(constant(bytes(8, "\x82"))); }, kInvalid, kAnywhere,
                "the last integer of a list is cut off"},
           Case{"names are not used twice", [] { return model_of(constant(number(3, 1)) + constant(number(3, 1))); },
-               kInvalid, kAnywhere, "the tensor name \"c\" comes twice"},
+               kInvalid, kAnywhere, "the tensor name \"c\" appears twice"},
       });
 }
 

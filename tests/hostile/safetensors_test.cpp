@@ -70,19 +70,19 @@ TEST(HostileSafetensors, Header) {
           Case{"nothing is behind the object", [] { return file_of("{}{}", 0); }, kInvalid, kAnywhere, "JSON"},
           Case{"a name stands once",
                [] { return with(kVector, R"("a":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})"); }, kInvalid,
-               "second", "the tensor name \"a\" comes twice"},
+               "second", "the tensor name \"a\" appears twice"},
           Case{"a name stands once, however it is spelled",
                [] {
                  return with(R"("\\\"a":{"dtype":"F16","shape":[2],"data_offsets":[0,4]})",
                              R"("\u005c\"a":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]})");
                },
-               kInvalid, "second", "comes twice"},
+               kInvalid, "second", "appears twice"},
           Case{"a field stands once",
                [] {
                  return file_of(R"({"a":{"dtype":"F16",)", "twin",
                                 R"("dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4);
                },
-               kInvalid, "twin", "the key \"dtype\" comes twice"},
+               kInvalid, "twin", "the key \"dtype\" appears twice"},
           Case{"nesting is bounded",
                [] {
                  return file_of(R"({"__metadata__":)" + std::string(63, '['), "too deep",

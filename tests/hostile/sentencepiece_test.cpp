@@ -181,12 +181,12 @@ TEST(HostileSentencePiece, Pieces) {
            [] {
              return model_of({{"<unk>", 2}, {"a", 1}, {"a", 4}});
            },
-           kInvalid, "piece 2", "piece 2: \"a\" comes twice"},
+           kInvalid, "piece 2", "piece 2: \"a\" appears twice"},
       Case{"a control piece, too",
            [] {
              return model_of({{"<unk>", 2}, {"<s>", 3}, {"<s>", 3}});
            },
-           kInvalid, "piece 2", "piece 2: \"<s>\" comes twice"},
+           kInvalid, "piece 2", "piece 2: \"<s>\" appears twice"},
       Case{"byte pieces need byte_fallback", [] { return with_byte_pieces(-1, false); }, kInvalid, "piece 1",
            "byte_fallback is not set"},
       Case{"a byte piece is spelled as one",

@@ -105,7 +105,7 @@ TEST(HostileTokenizerFiles, TokenizerJson) {
       {"a key comes once",
        {{"tokenizer.json", R"({"model": {"vocab": {}}, "model": {"vocab": {}}})"}},
        kInvalid,
-       "\"model\" comes twice"},
+       "\"model\" appears twice"},
       {"there is a model",
        {{"tokenizer.json", R"({"added_tokens": []})"}},
        kInvalid,
@@ -128,11 +128,11 @@ TEST(HostileTokenizerFiles, TokenizerJson) {
       {"an id has one token", json(R"({"type": "BPE", "vocab": {"a": 0, "b": 0}, "merges": []})"), kInvalid,
        "two tokens have the id 0"},
       {"a token has one id", json(R"({"type": "BPE", "vocab": {"a": 0, "b": 1, "a": 2}, "merges": []})"), kInvalid,
-       "\"a\" comes twice"},
+       "\"a\" appears twice"},
       {"also where an added token has its text",
        json(R"({"type": "BPE", "vocab": {"a": 1, "a": 2}, "merges": []})",
             R"(, "added_tokens": [{"id": 0, "content": "a"}])"),
-       kInvalid, "\"a\" comes twice"},
+       kInvalid, "\"a\" appears twice"},
       {"merges are a list", json(R"({"type": "BPE", "vocab": {"a": 0}, "merges": {"a": 1}})"), kInvalid,
        "model.merges: expected a list"},
       {"a merge has two tokens", json(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]})"), kInvalid,
@@ -207,7 +207,7 @@ TEST(HostileTokenizerFiles, Steps) {
       {"they make a text no thousand times as long",
        with(fmt::format(R"(, "normalizer": {{"type": "Sequence", "normalizers": [{}]}})",
                         many(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aaaaaaaaaaaaaaaa"})", 12))),
-       kUnsupported, "makes too much of the text"},
+       kUnsupported, "makes the text too long"},
       {"a charsmap is base64", with(R"(, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "?"})"),
        kInvalid, "precompiled_charsmap: "},
       {"and is as long as it says",
@@ -239,7 +239,7 @@ TEST(HostileTokenizerFiles, Steps) {
       {"special tokens have ids",
        with(
            R"(, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x"}}], "special_tokens": {}})"),
-       kInvalid, "is none of special_tokens"},
+       kInvalid, "is not one of special_tokens"},
       {"that the vocabulary has",
        with(
            R"(, "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x"}}, {"Sequence": {"id": "A"}}],
@@ -300,7 +300,7 @@ TEST(HostileTokenizerFiles, Tekken) {
       {"and they are not more",
        tekken("\"vocab\"",
               R"("special_tokens": [{"rank": 0, "token_str": "<s>"}, {"rank": 1, "token_str": "x"}], "vocab")"),
-       kInvalid, "special_tokens: 2 of them, but config says 1"},
+       kInvalid, "special_tokens: 2 of them, but config states 1"},
       {"nor in another order", tekken("\"vocab\"", R"("special_tokens": [{"rank": 1, "token_str": "<s>"}], "vocab")"),
        kInvalid, "expected the token of rank 0"},
       {"a pattern is text", tekken("\"pattern\": \"a\"", "\"pattern\": 3"), kInvalid, "config.pattern: expected text"},
@@ -318,7 +318,7 @@ TEST(HostileTokenizerFiles, VocabJsonAndMerges) {
       {"vocab.json is an object", files("[]", ""), kInvalid, "JSON: expected an object"},
       {"of ids", files(R"({"a": "b"})", ""), kInvalid, "expected a token and its id"},
       {"each once", files(R"({"a": 0, "b": 0})", ""), kInvalid, "two tokens have the id 0"},
-      {"and each token once", files(R"({"a": 0, "a": 1})", ""), kInvalid, "\"a\" comes twice"},
+      {"and each token once", files(R"({"a": 0, "a": 1})", ""), kInvalid, "\"a\" appears twice"},
       {"a line has two tokens", files(R"({"a": 0})", "a\n"), kInvalid, "line 1: expected two tokens"},
       {"and no more", files(R"({"a": 0})", "#version\na a a\n"), kInvalid, "line 2: expected two tokens"},
       {"that the vocabulary has", files(R"({"a": 0})", "a x\n"), kInvalid, "\"x\" is not a token"},
@@ -334,7 +334,7 @@ TEST(HostileTokenizerFiles, TokenizerConfig) {
   expect_broken({
       {"it is JSON", config("{"), kInvalid, "JSON: "},
       {"it is an object", config("[]"), kInvalid, "JSON: expected an object"},
-      {"a key comes once", config(R"({"bos_token": "a", "bos_token": "b"})"), kInvalid, "\"bos_token\" comes twice"},
+      {"a key comes once", config(R"({"bos_token": "a", "bos_token": "b"})"), kInvalid, "\"bos_token\" appears twice"},
   });
   // Values of the wrong kind, or that name no token, have no effect.
   const Vocabulary vocabulary = read(

@@ -65,7 +65,7 @@ TEST(HostileZtensor0, Container) {
                           [] {
                             return file_of({map(entry()), map(entry())});
                           },
-                          kInvalid, "entry 1", "the tensor name \"t\" comes twice"},
+                          kInvalid, "entry 1", "the tensor name \"t\" appears twice"},
                  });
 }
 

@@ -162,15 +162,15 @@ TEST(HostileZtensor1, Cbor) {
                },
                kInvalid, "behind", "1 bytes after the end"},
           Case{"a count is no more than the bytes", [] { return with_manifest(hex("bb ff ff ff ff ff ff ff ff")); },
-               kInvalid, "size", "a map of 18446744073709551615 entries cannot be"},
+               kInvalid, "size", "a map of 18446744073709551615 entries does not fit"},
           Case{"an array's, too", [] { return with_manifest(hex("a1 61 61 9b 00 00 00 00 ff ff ff ff")); }, kInvalid,
-               "size", "an array of 4294967295 entries cannot be"},
+               "size", "an array of 4294967295 entries does not fit"},
           Case{"a text ends inside the manifest", [] { return with_manifest(hex("a1 7b 7f ff ff ff ff ff ff ff")); },
                kInvalid, kAnywhere, "CBOR: an item needs more"},
           Case{"text is UTF-8", [] { return with_manifest(hex("a1 62 c0 af 00")); }, kInvalid, kAnywhere,
                "CBOR: text is not UTF-8"},
           Case{"reserved heads are refused", [] { return with_manifest(hex("a1 61 61 1c")); }, kInvalid, kAnywhere,
-               "0x1c begins no item"},
+               "no item begins with 0x1c"},
           Case{"a break belongs to an indefinite length", [] { return with_manifest(hex("a1 61 61 ff")); }, kInvalid,
                kAnywhere, "a break where an item is expected"},
           Case{"pieces of a text are text", [] { return with_manifest(hex("a1 7f 41 61 ff 00")); }, kInvalid, kAnywhere,
@@ -184,18 +184,18 @@ TEST(HostileZtensor1, Cbor) {
                [] {
                  return with_manifest(map({{text("version"), text("1.1.0")}, {text("version"), text("1.1.0")}}));
                },
-               kInvalid, kAnywhere, "the key \"version\" comes twice"},
+               kInvalid, kAnywhere, "the key \"version\" appears twice"},
           Case{"in attributes, too",
                [] {
                  return with_manifest(
                      map({{text("attributes"), map({{text("a"), number(1)}, {text("a"), number(2)}})}}));
                },
-               kInvalid, kAnywhere, "attributes: key: the key \"a\" comes twice"},
+               kInvalid, kAnywhere, "attributes: key: the key \"a\" appears twice"},
           Case{"and in what is passed over",
                [] {
                  return with_manifest(map({{text("else"), map({{number(7), number(1)}, {number(7), number(2)}})}}));
                },
-               kInvalid, kAnywhere, "comes twice"},
+               kInvalid, kAnywhere, "appears twice"},
       });
 }
 
@@ -253,7 +253,7 @@ TEST(HostileZtensor1, Root) {
                  return file_of({{text("t"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},
                                  {text("t"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})}});
                },
-               kInvalid, kAnywhere, "the tensor name \"t\" comes twice"},
+               kInvalid, kAnywhere, "the tensor name \"t\" appears twice"},
       });
 }
 
@@ -319,7 +319,7 @@ TEST(HostileZtensor1, Objects) {
                      object({4}, "dense",
                             {{text("data"), component("f32", 64, 16)}, {text("data"), component("f32", 64, 16)}}));
                },
-               kInvalid, kAnywhere, "components: key: the key \"data\" comes twice"},
+               kInvalid, kAnywhere, "components: key: the key \"data\" appears twice"},
           Case{"dense has data",
                [] {
                  return one_object(object({4}, "dense", {{text("values"), component("f32", 64, 16)}}));
@@ -553,7 +553,7 @@ TEST(HostileZtensor1, Sparse) {
                                [] {
                                  return sparse_rows(numbers({1, 1}), numbers({0, 2, 2}));
                                },
-                               "blob 1", "indices: column 1 comes twice in row 0"},
+                               "blob 1", "indices: column 1 appears twice in row 0"},
                     VerifyCase{"a coordinate exists",
                                [] {
                                  return coordinates(numbers({0, 2, 1, 2}));
@@ -563,7 +563,7 @@ TEST(HostileZtensor1, Sparse) {
                                [] {
                                  return coordinates(numbers({1, 1, 2, 2}));
                                },
-                               "blob 1", "coords: cell 5 comes twice"},
+                               "blob 1", "coords: cell 5 appears twice"},
                 });
 }
 
@@ -749,7 +749,7 @@ TEST(HostileZtensor1, Content) {
           VerifyCase{"a checksum, too", [] { return digested("crc32c:0x00000000"); }, "blob 0",
                      "tensor t: data: the digest is crc32c:0x"},
           VerifyCase{"an unknown digest is not taken for right", [] { return digested("md5:00"); }, "blob 0",
-                     "md5:00 is of no kind", true},
+                     "md5:00 is of a kind that Poise cannot compute", true},
           VerifyCase{"a layout is known",
                      [] {
                        return file_of(

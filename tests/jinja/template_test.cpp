@@ -133,7 +133,7 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("{# a"), HasSubstr("line 1: a comment has no end"));
   EXPECT_THAT(error_of("{% for x in [1] %}"), HasSubstr("line 1: the template ends before 'endfor'"));
   EXPECT_THAT(error_of("{% frob %}"), HasSubstr("there is no statement 'frob'"));
-  EXPECT_THAT(error_of("{% include 'x' %}"), HasSubstr("'include' is not for chat templates"));
+  EXPECT_THAT(error_of("{% include 'x' %}"), HasSubstr("'include' is not supported: a chat template is one file"));
   EXPECT_THAT(error_of("{{ 1|frob }}"), HasSubstr("there is no filter 'frob'"));
   EXPECT_THAT(error_of("{{ 1 is frob }}"), HasSubstr("there is no test 'frob'"));
   // Before anything runs, outside of conditions.
@@ -150,8 +150,8 @@ TEST(Template, ErrorsNameTheLine) {
   EXPECT_THAT(error_of("\n\n{{ x.y.z }}"), HasSubstr("line 3: 'x' is undefined"));
   EXPECT_THAT(error_of("{{ (1, 2 }}"), HasSubstr("unexpected '}', expected ')'"));
   EXPECT_THAT(error_of("{% break %}"), HasSubstr("'break' is outside of a loop"));
-  EXPECT_THAT(error_of("{{ 99999999999999999999 }}"), HasSubstr("larger than those here may be"));
-  EXPECT_THAT(error_of("{{ 9223372036854775807 + 1 }}"), HasSubstr("an integer becomes larger"));
+  EXPECT_THAT(error_of("{{ 99999999999999999999 }}"), HasSubstr("the integer 99999999999999999999 is too large"));
+  EXPECT_THAT(error_of("{{ 9223372036854775807 + 1 }}"), HasSubstr("an integer becomes too large"));
   EXPECT_THAT(error_of("{{ 1 // 0 }}"), HasSubstr("by zero"));
 }
 
@@ -166,7 +166,7 @@ TEST(Template, IntegersBeyond64BitsFailWhereTheyAreUsed) {
        {"{{ m.large }}", "{{ m['large'] }}", "{{ m.large is string }}", "{{ m|tojson }}", "{{ m }}",
         "{% for x in m.l %}{{ x + 1 }}{% endfor %}", "{{ m.l|sum }}", "{{ m.l|join }}", "{{ m.values()|list|string }}",
         "{{ m.l|map('float')|list }}", "{{ m.l|select('number')|list }}"}) {
-    EXPECT_THAT(error_of(source, given), HasSubstr("is larger than a template's may be")) << source;
+    EXPECT_THAT(error_of(source, given), HasSubstr("is too large for a template")) << source;
   }
 }
 

@@ -35,7 +35,7 @@ TEST(Model, FindsTensorsByName) {
   Model model;
   EXPECT_EQ(model.find("a"), nullptr);
   for (int i = 0; i < 1000; ++i) model.add(empty(fmt::format("tensor {}", i)));
-  EXPECT_THAT(refusal([&] { model.add(empty("tensor 7")); }), HasSubstr("\"tensor 7\" comes twice"));
+  EXPECT_THAT(refusal([&] { model.add(empty("tensor 7")); }), HasSubstr("\"tensor 7\" appears twice"));
   EXPECT_EQ(model.size(), 1000U);
   const Model moved = std::move(model);
   for (const Tensor& tensor : moved.tensors()) EXPECT_EQ(moved.find(tensor.name), &tensor);

@@ -33,7 +33,8 @@ TEST(CheckHeaders, AConfigurationThatHasNoPlanIsAFault) {
   for (const Case& tested : {
            Case{"gemma2", R"("query_pre_attn_scalar": -3)", "query_pre_attn_scalar is -3, expected more than 0"},
            Case{"gemma2", R"("attn_logit_softcapping": -1.5)", "attn_logit_softcapping is -1.5, expected more than 0"},
-           Case{"gemma2", R"("sliding_window": null)", "layers look back a window, but there is no sliding_window"},
+           Case{"gemma2", R"("sliding_window": null)",
+                "layers attend to a sliding window, but sliding_window is missing"},
            Case{"gemma3_text", R"("rope_local_base_freq": 0)", "rope_local_base_freq is 0, expected more than 0"},
            Case{"smollm3", R"("no_rope_layer_interval": 0)", "no_rope_layer_interval is 0, expected 1 or more"},
            Case{"qwen2", R"("layer_types": ["full_attention"])", "layer_types has 1 layers, num_hidden_layers is 2"},

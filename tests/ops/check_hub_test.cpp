@@ -112,8 +112,8 @@ TEST_F(HubTest, WhatCannotBeCheckedIsAWarning) {
   support::put(blob("W-abc"), "an etag of a mirror");
   support::put(hub_ / "elsewhere", "other bytes");
   fs::create_symlink(hub_ / "elsewhere", snapshot("two") / "outside");
-  EXPECT_THAT(findings(), ElementsAre(finding(Severity::warning, "two/outside", "is no blob of its repository"),
-                                      finding(Severity::warning, "blobs/W-abc", "W-abc, is no digest")));
+  EXPECT_THAT(findings(), ElementsAre(finding(Severity::warning, "two/outside", "is not a blob of its repository"),
+                                      finding(Severity::warning, "blobs/W-abc", "W-abc, is not a digest")));
 }
 
 TEST_F(HubTest, AFileIsComparedWithAKnownDigest) {

@@ -88,7 +88,7 @@ TEST_F(Convert, TellsWhatItDid) {
 TEST_F(Convert, TheOptionsFormatGoesBeforeTheExtensions) {
   convert(input(), output("out.bin"), options_with([](ConvertOptions& o) { o.format = "zt1"; }));
   EXPECT_EQ(open(output("out.bin")).origin.format, "zt-1.1");
-  EXPECT_EQ(failure("other.dat", {}, "\".dat\" is that of no format"), ErrorKind::bad_argument);
+  EXPECT_EQ(failure("other.dat", {}, "no format has the extension \".dat\""), ErrorKind::bad_argument);
   EXPECT_EQ(failure("other.zt", options_with([](ConvertOptions& o) { o.format = "frob"; }), "frob"),
             ErrorKind::bad_argument);
 }

@@ -325,7 +325,7 @@ TEST_F(DigestCheckTest, UnknownKindsOfShardsAreTold) {
     const ConvertReport report = convert(file, path("out.zt"));
     ASSERT_EQ(report.warnings.size(), 1U);
     EXPECT_EQ(report.warnings[0].message,
-              "shard 00001: the digest " + digest + " is of no kind that Poise can compute; it was not checked");
+              "shard 00001: the digest " + digest + " is of a kind that Poise cannot compute; it was not checked");
     fs::remove(path("out.zt"));
   }
 }
@@ -370,8 +370,9 @@ TEST_F(DigestCheckTest, UnknownKindsAreTold) {
   }
   const DigestCheck check({&digested}, [](const Tensor&) { return true; });
   ASSERT_TRUE(check.unchecked());
-  EXPECT_EQ(check.unchecked()->message,
-            "tensor a: data: the digest md5:00 (and 2 more) is of no kind that Poise can compute; it was not checked");
+  EXPECT_EQ(
+      check.unchecked()->message,
+      "tensor a: data: the digest md5:00 (and 2 more) is of a kind that Poise cannot compute; it was not checked");
   EXPECT_EQ(diff(digested, odd, {}, false).warnings.size(), 0U);
   const DiffReport report = diff(digested, odd);
   EXPECT_TRUE(report.same());

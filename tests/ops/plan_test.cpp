@@ -277,7 +277,7 @@ TEST_F(PlanTest, RefusesWhatConvertRefuses) {
   const auto planned = [&](const std::string& output, const ConvertOptions& options) {
     return [&, output, options] { plan(input, file(output), options); };
   };
-  EXPECT_THAT(refusal(planned("x.dat", {}), ErrorKind::bad_argument), HasSubstr("is that of no format"));
+  EXPECT_THAT(refusal(planned("x.dat", {}), ErrorKind::bad_argument), HasSubstr("no format has the extension"));
   EXPECT_THAT(refusal(planned("x.tllm", {}), ErrorKind::unsupported), HasSubstr("Tiny Llama"));
   EXPECT_THAT(refusal(planned("x.alt", quantized("group4")), ErrorKind::bad_argument), HasSubstr("group4"));
   ConvertOptions pattern;

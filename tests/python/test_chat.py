@@ -112,7 +112,7 @@ def test_sessions_are_kept_in_files(nano, tmp_path):
     text = other.generate("and", max_tokens=5)
     next(text)
     other.load(tmp_path / "talk.zt")
-    with pytest.raises(poise.BadArgumentError, match="gone on or was reset"):
+    with pytest.raises(poise.BadArgumentError, match="was used or reset meanwhile"):
         next(text)
     with pytest.raises(poise.BadArgumentError, match="do not fit the context of 4"):
         poise.Session(nano, context=4).load(tmp_path / "talk.zt")

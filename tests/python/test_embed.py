@@ -114,7 +114,7 @@ def test_wrong_arguments_are_named(nano):
         poise.embed(weights, TEXTS, layer=9)
     with pytest.raises(poise.BadArgumentError, match="text 2: it has no tokens"):
         poise.embed(weights, [[1], []])
-    with pytest.raises(poise.BadArgumentError, match="text 1: .* do not fit the context of 5 positions"):
+    with pytest.raises(poise.BadArgumentError, match="text 1: .* do not fit the context of 5 tokens"):
         poise.embed(weights, TEXTS, context=5)
     with pytest.raises(TypeError, match="normalize"):
         poise.embed(weights, TEXTS, normalize="yes")

@@ -529,7 +529,7 @@ def test_a_configuration_that_does_not_fit_is_told(nano, tmp_path):
         findings = [one.message for one in poise.verify(tmp_path / "a.zt").findings if one.severity == "error"]
         assert (
             report.warnings[0].message
-            == f"verify() will fault this model: {findings[0]} (and {len(findings) - 1} more)"
+            == f"verify() will report faults in this model: {findings[0]} (and {len(findings) - 1} more)"
         )
     assert poise.plan(model, tmp_path / "b.zt").warnings == report.warnings
     assert poise.save(nano, tmp_path / "c.zt", config={"rope_theta": 5000.0}).warnings == []

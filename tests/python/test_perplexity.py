@@ -131,7 +131,7 @@ def test_wrong_arguments_are_named(nano, examples):
         poise.perplexity(nano, [])
     with pytest.raises(poise.BadArgumentError, match="token 99999 is out of range"):
         poise.perplexity(nano, [[1, 99999]])
-    with pytest.raises(poise.BadArgumentError, match="do not fit the context of 5 positions"):
+    with pytest.raises(poise.BadArgumentError, match="do not fit the context of 5 tokens"):
         poise.perplexity(nano, TEXTS, context=5)
     with pytest.raises(TypeError, match="token ids are integers"):
         poise.perplexity(nano, [3.5])

@@ -97,8 +97,7 @@ TEST(Embedder, RefusesWhatHasNoVector) {
     return support::message_of([&] { (void)embedder.embed(texts); });
   };
   EXPECT_THAT(message({{1}, {}}), HasSubstr("text 2: it has no tokens"));
-  EXPECT_THAT(message({std::vector<TokenId>(21)}),
-              HasSubstr("text 1: 21 tokens do not fit the context of 20 positions"));
+  EXPECT_THAT(message({std::vector<TokenId>(21)}), HasSubstr("text 1: 21 tokens do not fit the context of 20 tokens"));
   EXPECT_THAT(message({{1, 37}}), HasSubstr("token 37 is out of range: the model has 37 tokens"));
   EXPECT_EQ(support::error_of([&] { (void)embedder.embed(std::vector<std::string>{"text"}); }).kind(),
             ErrorKind::unsupported);

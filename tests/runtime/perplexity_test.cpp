@@ -240,7 +240,7 @@ TEST(Perplexity, RefusesWhatIsNotAText) {
   EXPECT_EQ(support::error_of([&] { (void)perplexity.result(); }).kind(), ErrorKind::bad_argument);
   EXPECT_EQ(support::error_of([&] { perplexity.add("text"); }).kind(), ErrorKind::unsupported);
   EXPECT_THAT(support::message_of([&] { perplexity.add(random_text(21, 1)); }),
-              HasSubstr("text 1: 21 tokens do not fit the context of 20 positions"));
+              HasSubstr("text 1: 21 tokens do not fit the context of 20 tokens"));
   EXPECT_THAT(support::message_of([&] {
                 perplexity.add(std::vector<TokenId>{1, 37});
               }),

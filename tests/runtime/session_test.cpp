@@ -598,13 +598,13 @@ TEST(Session, ErrorsBeforeAnythingIsComputed) {
               HasSubstr("token 37 is out of range: the model has 37 tokens"));
   EXPECT_THAT(error_of([&] { session.feed(std::vector<TokenId>{-1}); }), HasSubstr("token -1 is out of range"));
   EXPECT_THAT(error_of([&] { session.feed(some_tokens(301)); }),
-              HasSubstr("301 tokens do not fit the context of 300 positions, 0 of which are taken"));
+              HasSubstr("301 tokens do not fit the context of 300 tokens, which already has 0"));
   EXPECT_EQ(session.position(), 0U);
   EXPECT_THAT(error_of([&] { session.generate({}); }), HasSubstr("before the first token"));
   EXPECT_THAT(error_of([&] { (void)session.tokenizer(); }), HasSubstr("the model has no vocabulary"));
   EXPECT_THAT(error_of([&] { session.feed({}); }), "no error");
   session.feed(some_tokens(300));
-  EXPECT_THAT(error_of([&] { session.feed(some_tokens(1)); }), HasSubstr("300 of which are taken"));
+  EXPECT_THAT(error_of([&] { session.feed(some_tokens(1)); }), HasSubstr("which already has 300"));
 }
 
 TEST(Session, SaysWhatIsMissingOrCannotRun) {

@@ -288,7 +288,7 @@ TEST(Speculation, RefusesDraftsThatDoNotFit) {
   EXPECT_THAT(message({.most = 0}), HasSubstr("a draft of 0 tokens at a time, expected 1 to 64"));
   EXPECT_THAT(message({.most = 65}), HasSubstr("a draft of 65 tokens"));
   EXPECT_THAT(support::error_of([&] { BatchGenerator batch(weights, {.draft = DraftOptions()}); }).message(),
-              HasSubstr("take no draft"));
+              HasSubstr("cannot use a draft"));
 }
 
 TEST(Speculation, AShorterDraftStopsGuessing) {

@@ -838,7 +838,7 @@ class Tester:
                     middle, other = 2 ** (bits - 1), 2 ** (bits - 1) + (1 if version == "gptq" else -1)
                     text = (
                         f"checkpoint_format is {version}, which makes {other} of the zero points of matrix "
-                        f"model.layers.0.self_attn.q_proj and 6 more, but sym is true, which makes them {middle}: sym counts"
+                        f"model.layers.0.self_attn.q_proj and 6 more, but sym is true, which makes them {middle}: sym is used"
                     )
                     agrees = less == (version == "gptq")
                     require(agrees != any(text in found for found in texts), f"{bits} {version} {less}: {texts}")
@@ -853,7 +853,7 @@ class Tester:
         self.compare(self.converted(path), expected, True)
         texts = self.warnings_of(path)
         require(
-            any("format is gptq_v2 and checkpoint_format gptq: format counts" in text for text in texts), f"{texts}"
+            any("format is gptq_v2 and checkpoint_format gptq: format is used" in text for text in texts), f"{texts}"
         )
         # Other zero points are those that codes were made with.
         quantization, parts_of = gptq()
@@ -861,9 +861,7 @@ class Tester:
         path = self.make("symmetric", {**quantization, "sym": True}, tensors)
         self.compare(self.converted(path), expected, True)
         texts = self.warnings_of(path)
-        text = (
-            "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: they count"
-        )
+        text = "sym is true, but the zero points of matrix model.layers.0.self_attn.q_proj and 6 more differ: they are used"
         require(any(text in found for found in texts), f"{texts}")
         # `dynamic` may have another sym for some: their zero points are those that are stored.
         dynamic = {"+:.*up_proj": {"sym": False}}
@@ -872,7 +870,7 @@ class Tester:
         require(not self.warnings_of(path), f"{self.warnings_of(path)}")
 
     def check_denials(self):
-        """What parts deny of their description: they count, with a warning."""
+        """Parts that contradict their description: they are used, with a warning."""
 
         def told(quantization, tensors, expected, exact=True, **more):
             path = self.make("denials", quantization, tensors)
@@ -888,7 +886,7 @@ class Tester:
 
         first = "model.layers.0.self_attn.q_proj and 6 more"
         quantization, parts_of = awq()
-        text = f"zero_point is false, but matrix {first} has other zero points than 8: they count"
+        text = f"zero_point is false, but matrix {first} has other zero points than 8: they are used"
         require_told(text, {**quantization, "zero_point": False}, parts_of)
 
         def eights(name, shape):
@@ -904,26 +902,26 @@ class Tester:
             config["config_groups"]["group_0"]["weights"].update(keys)
             return config, case[1]
 
-        text = f"symmetric is true, but matrix {first} has other zero points than 0: they count"
+        text = f"symmetric is true, but matrix {first} has other zero points than 0: they are used"
         for case in (packed_integers(zeros="packed"), packed_integers(8, zeros=np.int8)):
             require_told(text, *with_weights(case, symmetric=True))
-        text = f"actorder is not group, but weight_g_idx of matrix {first} orders columns: it counts"
+        text = f"actorder is not group, but weight_g_idx of matrix {first} orders columns: it is used"
         require_told(text, *with_weights(packed_integers(order=True), actorder="weight"))
         text = f"actorder is group, but matrix {first} has no weight_g_idx: its groups are read as those of neighbours"
         require_told(text, *with_weights(packed_integers(), actorder="group"))
         require(not told(packed_integers(unset=np.int32)[0], *self.stored(packed_integers(unset=np.int32)[1])), "unset")
 
         quantization, parts_of = mlx()
-        text = "quantization and quantization_config differ: quantization counts"
+        text = "quantization and quantization_config differ: quantization is used"
         require_told(text, quantization, parts_of, False, quantization_config={"group_size": 64, "bits": 8})
         require(not told(quantization, *self.stored(parts_of), False, quantization_config=quantization), "a copy")
-        text = f"quantization is false for matrix {VICTIM}, but there are scales next to its codes: its parts count"
+        text = f"quantization is false for matrix {VICTIM}, but there are scales next to its codes: its parts are used"
         require_told(text, {**quantization, VICTIM: False}, parts_of, False)
         path = self.make("denials", {**quantization, VICTIM: {"mode": "mxfp4"}}, self.stored(parts_of)[0])
         message = self.poise("inspect", path, fails=True)
         require(f"quantization: {VICTIM}: mode is mxfp4, only affine is supported" in message, message)
 
-        text = f"quant_map of matrix {first} has other numbers than nf4, which its state names: quant_map counts"
+        text = f"quant_map of matrix {first} has other numbers than nf4, which its state names: quant_map is used"
         require_told(text, *bitsandbytes4())
         for kind, book in (("nf4", NF4), ("fp4", FP4)):
             quantization, parts_of = bitsandbytes4(kind, book=book)
@@ -932,7 +930,9 @@ class Tester:
         quantization, parts_of = nvfp4("compressed")
         path = self.make("denials", {**quantization, "format": "pack-quantized"}, self.stored(parts_of)[0])
         message = self.poise("inspect", path, fails=True)
-        require("it is stored as nvfp4-pack-quantized, but quantization_config says pack-quantized" in message, message)
+        require(
+            "it is stored as nvfp4-pack-quantized, but quantization_config states pack-quantized" in message, message
+        )
 
     def check_zeros_out_of_range(self):
         """Unpacked zero points of compressed-tensors are whole numbers."""
@@ -1105,7 +1105,7 @@ class Tester:
             tensors, _ = self.stored(CASES[case][0][1])
             path = self.make("parts-of-nothing", None, tensors)
             message = self.poise("inspect", path, fails=True)
-            require(f"in the parts of {program}, and nothing describes how" in message, f"{case}: {message}")
+            require(f"in the parts of {program}, but no configuration describes how" in message, f"{case}: {message}")
             require("q_proj" in message and "expected quantization_config" in message, f"{case}: {message}")
             self.poise("inspect", path, "--raw")
             other = {"quant_method": "fbgemm_fp8"}
@@ -1125,7 +1125,7 @@ class Tester:
         for case, stored, other in (("fp8-modelopt", "FP8", "NVFP4"), ("modelopt-nvfp4", "NVFP4", "FP8")):
             for algorithm in (stored, "MIXED_PRECISION"):
                 texts = told(case, quant_algo=algorithm, exclude_modules=["lm_head", "*embed*", 3])
-                require(not any("parts count" in text for text in texts), f"{texts}")
+                require(not any("parts are used" in text for text in texts), f"{texts}")
             texts = told(case, quant_algo=other)
             text = (
                 f"quant_algo is {other}, but matrix model.layers.0.self_attn.q_proj, with 6 more, is stored as {stored}"
@@ -1202,7 +1202,7 @@ class Tester:
             path = self.make("names", {**quantization, "ignore": ignore, "config_groups": groups}, tensors)
             self.compare(self.converted(path), expected, True)
             texts = json.loads(self.poise("inspect", path, "--json"))["warnings"]
-            return [text for text in texts if "parts count" in text]
+            return [text for text in texts if "parts are used" in text]
 
         require(not told(["lm_head", "re:.*embed.*", "mlp", "re:mlp"], ["Linear"]), "nothing is in doubt")
         require(not told([], ["re:.*attn"], [f"re:.*{name}_proj$" for name in ("up", "down", "gate")]), "all are named")
@@ -1279,7 +1279,7 @@ class Tester:
         for ending, tells in (("gguf", True), ("zt", False), ("safetensors", False)):
             target = self.directory / f"rotated.{ending}"
             done = subprocess.run([self.program, "convert", path, "-o", target], capture_output=True, text=True)
-            found = 'llama.cpp computes as if quantization_config were null, its quant_method is "comp' in done.stderr
+            found = 'llama.cpp ignores quantization_config, whose quant_method is "comp' in done.stderr
             require(done.returncode == 0 and found == tells, done.stderr)
             kept = json.loads(self.poise("inspect", target, "--json"))["config"]
             require("transform_config" in kept["quantization_config"], f"{ending}: {kept}")

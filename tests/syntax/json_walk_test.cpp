@@ -39,7 +39,8 @@ class Random {
   std::mt19937 random_;
 };
 
-// Makes texts: containers in each other, mostly small, now and then deeper than allowed or with a key that comes twice.
+// Makes texts: containers in each other, mostly small, now and then deeper than allowed or with a key that appears
+// twice.
 class RandomText {
  public:
   explicit RandomText(Random& random) : random_(random) {}

@@ -130,7 +130,7 @@ TEST(Msgpack, FaultsAreToldWithTheKeysThatLeadThere) {
     EXPECT_EQ(error.offset(), offset);
   };
   expect(bytes(""), "test: item: 1 byte wanted, 0 left", 0);
-  expect(bytes("\xc1"), "test: item: 0xc1 begins no item", 0);
+  expect(bytes("\xc1"), "test: item: no item begins with 0xc1", 0);
   expect(bytes("\x00\x00"), "test: 1 bytes after the end", 1);
   expect(bytes("\xcd\x00"), "test: number: 2 bytes wanted, 1 left", 1);
   expect(bytes("\x91\xc4\x02x"), "test: item 0: bytes: 2 bytes wanted, 1 left", 3);
@@ -142,16 +142,16 @@ TEST(Msgpack, FaultsAreToldWithTheKeysThatLeadThere) {
          "test: a: extension: 4294967295 bytes wanted, 0 left", 9);
   expect(bytes("\x81\xa1"
                "a\xdd\xff\xff\xff\xff\x01"),
-         "test: a: array: 4294967295 items cannot be in the 1 bytes left", 3);
+         "test: a: array: 4294967295 items do not fit the 1 bytes left", 3);
   expect(bytes("\xdf\x00\x00\x00\x02\xa1"
                "a\x01"),
-         "test: map: 2 pairs cannot be in the 3 bytes left", 0);
+         "test: map: 2 pairs do not fit the 3 bytes left", 0);
   expect(bytes("\x81\x01\x02"), "test: item 0: key: expected text, found a natural number", 1);
   expect(bytes("\x81\xa1\xff\x02"), "test: item 0: key: it is not UTF-8", 1);
   expect(bytes("\x82\xa1"
                "a\x01\xa1"
                "a\x01"),
-         "test: a: the key comes twice", 4);
+         "test: a: the key appears twice", 4);
 }
 
 TEST(Msgpack, TextIsUtf8) {

@@ -398,7 +398,7 @@ def random_program(chance):
 
 # Each has a step that Poise once left, or took otherwise than Python.
 WRITTEN = [
-    b"Np1\n]p0\n0Np1\n}\x940h\x02.",  # a key that comes twice
+    b"Np1\n]p0\n0Np1\n}\x940h\x02.",  # a key that appears twice
     b"(I1_0\nI 5\nL1_0L\nF+Infinity\nS'\\157s'\nt.",
     b"cos\nsystem\np 7\n0g7\n.",
     b"]K\1aK\0K\2s.",

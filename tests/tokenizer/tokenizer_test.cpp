@@ -333,7 +333,7 @@ TEST(Tokenizer, RefusesWhatItCannotEncode) {
   vocabulary.normalizer = "nmt_nfkc";
   EXPECT_THAT(error_of(vocabulary), HasSubstr("normalizer is \"nmt_nfkc\""));
   vocabulary.pipeline = {{"normalizer", Attributes{{"type", "Precompiled"}, {"precompiled_charsmap", "====="}}}};
-  EXPECT_THAT(error_of(vocabulary), HasSubstr("precompiled_charsmap: no base64"));
+  EXPECT_THAT(error_of(vocabulary), HasSubstr("precompiled_charsmap: expected base64"));
   vocabulary.pipeline = {{"normalizer", Attributes{{"type", "NFC"}}}};
   EXPECT_THAT(error_of(vocabulary), HasSubstr("NFC"));
   vocabulary = letters_vocabulary();

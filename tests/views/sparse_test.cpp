@@ -138,13 +138,14 @@ TEST(Sparse, EveryWrongIndexIsTold) {
   const Tensor wrong = csr({4, 3}, {1, 2, 3, 4, 5, 6}, {3, 0, 9, 1, 2, 2}, {0, 2, 9, 4, 6});
   EXPECT_THAT(problems(wrong), ElementsAre("indices: element 0 in row 0 is in column 3, there are 3 at 0 of indices",
                                            "indptr: row 1 ends at element 9, there are 6 at 4 of indptr",
-                                           "indices: column 2 comes twice in row 3 at 8 of indices"));
+                                           "indices: column 2 appears twice in row 3 at 8 of indices"));
   EXPECT_EQ(problems(wrong, 1).back(), "3 in all");
-  EXPECT_THAT(problems(coo({2, 3}, {1, 2, 3, 4, 5}, {1, 2, 0, 1, 1, 2, 0, 7, 2, 0})),
-              ElementsAre("coords: element 1 is at 2 in dimension 0, which has 2 at 2 of coords",
-                          "coords: element 2 is at 7 in dimension 1, which has 3 at 14 of coords",
-                          "coords: cell 5 comes twice, counted row by row (PyTorch's x.coalesce() adds such values up) "
-                          "at 0 of coords"));
+  EXPECT_THAT(
+      problems(coo({2, 3}, {1, 2, 3, 4, 5}, {1, 2, 0, 1, 1, 2, 0, 7, 2, 0})),
+      ElementsAre("coords: element 1 is at 2 in dimension 0, which has 2 at 2 of coords",
+                  "coords: element 2 is at 7 in dimension 1, which has 3 at 14 of coords",
+                  "coords: cell 5 appears twice, counted row by row (PyTorch's x.coalesce() adds such values up) "
+                  "at 0 of coords"));
   EXPECT_THAT(problems(csr({2, 3}, {1, 2}, {2, 0}, {0, 1, 2})), ElementsAre());
 }
 
@@ -186,9 +187,10 @@ TEST(Sparse, CoordinatesOutsideAreRefused) {
 }
 
 TEST(Sparse, ACellStandsOnce) {
-  EXPECT_THAT(refusal(csr({1, 3}, {1, 2}, {1, 1}, {0, 2})), HasSubstr("indices: column 1 comes twice in row 0"));
-  EXPECT_THAT(refusal(csr({1, 3}, {1, 2, 3}, {1, 0, 1}, {0, 3})), HasSubstr("indices: column 1 comes twice in row 0"));
-  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {1, 1, 2, 2})), HasSubstr("coords: cell 5 comes twice"));
+  EXPECT_THAT(refusal(csr({1, 3}, {1, 2}, {1, 1}, {0, 2})), HasSubstr("indices: column 1 appears twice in row 0"));
+  EXPECT_THAT(refusal(csr({1, 3}, {1, 2, 3}, {1, 0, 1}, {0, 3})),
+              HasSubstr("indices: column 1 appears twice in row 0"));
+  EXPECT_THAT(refusal(coo({2, 3}, {1, 2}, {1, 1, 2, 2})), HasSubstr("coords: cell 5 appears twice"));
 }
 
 TEST(Sparse, TheProfileOfVersion2WantsColumnsToAscend) {

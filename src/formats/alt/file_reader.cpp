@@ -146,7 +146,7 @@ std::size_t section_here(FileReader& reader, std::span<const Section> order, std
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (info(order[i]).marker != marker) continue;
     if (i < next)
-      bytes.fail("section_marker", fmt::format("the {} section comes twice or too late", info(order[i]).name), here);
+      bytes.fail("section_marker", fmt::format("the {} section appears twice or too late", info(order[i]).name), here);
     return i;
   }
   bytes.fail("section_marker", fmt::format("expected a section of this version, found 0x{:x}", marker), here);

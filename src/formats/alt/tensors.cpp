@@ -75,7 +75,7 @@ class TensorsReader {
   }
 
   void require_new(const std::string& name, std::uint64_t at) const {
-    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" comes twice", name), at);
+    if (model_.find(name) != nullptr) bytes_.fail("name", fmt::format("\"{}\" appears twice", name), at);
   }
 
   // The tensor's only part: `code` gives the size of an element, `dtype` its type.

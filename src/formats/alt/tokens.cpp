@@ -165,7 +165,7 @@ Vocabulary read_v1_as(const ReadingV1& reading, FileReader& reader, const OpenSe
     if (repeated_size != section.size)
       bytes.fail("header size",
                  fmt::format("expected the section's size {} again, found {}", section.size, repeated_size), at);
-    reader.warn("header size", "the section's size comes twice", at);
+    reader.warn("header size", "the section's size appears twice", at);
   }
   Vocabulary vocabulary;
   const std::int32_t size = read_ids(reader, vocabulary, 4);

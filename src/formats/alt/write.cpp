@@ -211,7 +211,7 @@ struct FileV1 {
         sections(model, kVersion1) {
     // Version 1 has no hidden_act; readers assume the usual one.
     if (const Family& family = family_of(model); family.hidden_act != Config{}.hidden_act) {
-      throw Error(ErrorKind::unsupported, fmt::format("alt1 says nothing of what makes a {}", family.title))
+      throw Error(ErrorKind::unsupported, fmt::format("alt1 cannot describe a {}", family.title))
           .with({.kind = Remedy::Kind::format, .value = "alt"});
     }
     if (model.config && !is_usual_activation(model.config->hidden_act)) {
@@ -370,7 +370,7 @@ void note_tokens(const Vocabulary& vocabulary, Losses& losses) {
     scores = scores || vocabulary.score(id) != static_cast<float>(-number);
     types = types || type_by_id(vocabulary, id) != type_from_text(vocabulary, vocabulary.text(id), number);
   }
-  losses.note_if(scores, "the tokens' scores: readers will take earlier tokens for better ones");
+  losses.note_if(scores, "the tokens' scores: readers will prefer earlier tokens");
   losses.note_if(types, "the tokens' types");
 }
 

@@ -254,7 +254,7 @@ void require_loadable(const Model& model) {
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     if (vocabulary.text(id).empty()) refuse(fmt::format("its reader refuses empty texts, and token {} is empty", id));
     if (!texts.insert(vocabulary.text(id)).second)
-      refuse(fmt::format("its reader refuses texts that come twice, and token {} does", id));
+      refuse(fmt::format("its reader refuses texts that appear twice, and token {} does", id));
   }
 }
 

@@ -91,7 +91,7 @@ std::optional<DType> Array::dtype() const { return dtype_spelled(kTypes, std::st
 
 std::string Array::why_no_number() const {
   if (type.starts_with("void") || type.starts_with("V"))
-    return fmt::format("its elements are raw bytes ({}): the file does not say what they mean", type);
+    return fmt::format("its elements are raw bytes ({}): the file does not state their meaning", type);
   return fmt::format("its element type {} is not known", type);
 }
 

@@ -102,7 +102,7 @@ class FileReader {
 
   void set_attribute(const std::string& name, Value value, std::uint64_t at) {
     tree_.charge(tree_.budget().take_text(name.size()), at);
-    if (!names_.insert(name).second) tree_.fail(name, "the name comes twice", at);
+    if (!names_.insert(name).second) tree_.fail(name, "the name appears twice", at);
     attributes_.emplace_back(name, std::move(value));
   }
 
@@ -162,7 +162,7 @@ class FileReader {
                                  source_->name(), array.at});
       return;
     }
-    if (model_.find(name) != nullptr) tree_.fail(name, "the name comes twice", array.at);
+    if (model_.find(name) != nullptr) tree_.fail(name, "the name appears twice", array.at);
     Tensor tensor = make_dense(name, array.shape, *dtype, std::move(elements));
     if (is_rooted_) {
       tree_.charge(tree_.budget().take_text(kParameters.size() + 1 + name.size()), array.at);

@@ -69,13 +69,13 @@ class FileAudit {
       if (const auto [found, is_new] = first_with.try_emplace(std::string(text), id); !is_new && !text.empty()) {
         more += first.empty() ? 0 : 1;
         if (first.empty())
-          first = fmt::format("tokens {} and {} have one text, {}", found->second, id, to_json(Value(text)));
+          first = fmt::format("tokens {} and {} have the same text, {}", found->second, id, to_json(Value(text)));
       }
       ++id;
     });
     if (first.empty()) return;
     findings_.push_back({Severity::warning,
-                         fmt::format("{}: {}{}: llama.cpp ends when it loads the file", kTokens, first,
+                         fmt::format("{}: {}{}: llama.cpp exits when it loads the file", kTokens, first,
                                      more == 0 ? "" : fmt::format(", as {} more do", more)),
                          source_->name(), at});
   }
@@ -96,7 +96,7 @@ class FileAudit {
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
     const auto found = std::ranges::find_if(info.name, is_control);
     if (found == info.name.end()) return;
-    warn(info, *found == 0 ? std::string("its name holds a NUL, at which other programs end it")
+    warn(info, *found == 0 ? std::string("its name holds a NUL, where other programs cut it off")
                            : fmt::format("its name holds the control character 0x{:02x}",
                                          static_cast<unsigned>(static_cast<unsigned char>(*found))));
   }
@@ -123,7 +123,7 @@ class FileAudit {
     const std::string others = more == 0   ? ""
                                : more == 1 ? ", as is another one"
                                            : fmt::format(", as are {} others", more);
-    warn(*early, fmt::format("its data are before those of a tensor that the header has before it{}: llama.cpp refuses "
+    warn(*early, fmt::format("its data precede those of a tensor that the header lists before it{}: llama.cpp refuses "
                              "the file",
                              others));
   }

@@ -195,7 +195,7 @@ std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChang
   const auto require_editable = [&](const std::string& key) {
     if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
     if (key == kAlignmentKey || key.starts_with("split."))
-      refuse(fmt::format("{} says where the tensors are; converting changes it", key));
+      refuse(fmt::format("{} places the tensors and cannot be edited; converting changes it", key));
   };
   for (const std::string& key : changes.erase) {
     require_editable(key);
@@ -243,11 +243,12 @@ void copy(const Source& source, std::uint64_t begin, std::uint64_t end, ByteWrit
 void require_first(const Header& header, const Input& input) {
   if (header.split_number == 0) return;
   const auto prefix = split_prefix(input.path.filename().string(), header.split_number, header.split_count);
-  throw Error(ErrorKind::bad_argument,
-              fmt::format("this is part {} of {}, whose attributes nothing reads; those of the model are in part 1, {}",
-                          header.split_number + 1, header.split_count,
-                          split_name(prefix.value_or("..."), 0, header.split_count)),
-              input.path.string());
+  throw Error(
+      ErrorKind::bad_argument,
+      fmt::format("this is part {} of {}, whose attributes no program reads; those of the model are in part 1, {}",
+                  header.split_number + 1, header.split_count,
+                  split_name(prefix.value_or("..."), 0, header.split_count)),
+      input.path.string());
 }
 
 class EditedHeader final : public EditedBeginning {
@@ -273,7 +274,7 @@ class EditedHeader final : public EditedBeginning {
     if (!may_be_covered_ || !changes_header()) return;
     if (!(after.config_json == before.config_json) || !(after.attributes == before.attributes)) return;
     throw Error(ErrorKind::bad_argument,
-                fmt::format("{} says the same and counts for Poise, so that only llama.cpp would see the change; "
+                fmt::format("{} states the same, and Poise reads that one, so only llama.cpp would see the change; "
                             "delete it in the same edit",
                             kConfigKey),
                 path().string())

@@ -123,7 +123,7 @@ void HeaderReader::metadata(FunctionRef<void(std::string_view key, MetadataValue
       in_.fail("key", fmt::format("{} bytes long, expected 1 to {}", found.size(), kMaxKeyBytes), at);
     if (!is_utf8(found)) in_.fail("key", "it is not UTF-8", at);
     const std::string& key = keys.emplace_back(found);
-    if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" comes twice", key), at);
+    if (!seen.insert(key)) in_.fail("key", fmt::format("\"{}\" appears twice", key), at);
     const auto entry = in_.scope(key);
     MetadataValue value(*this, in_.position());
     value.type_ = value_type("type");

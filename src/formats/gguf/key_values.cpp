@@ -175,7 +175,7 @@ void KeyValues::append_text(ByteWriter& out, std::string_view text) {
 }
 
 void KeyValues::begin(std::string_view key, ValueType type) {
-  if (!keys_.emplace(key).second) throw Error(ErrorKind::internal, fmt::format("gguf: the key {} comes twice", key));
+  if (!keys_.emplace(key).second) throw Error(ErrorKind::internal, fmt::format("gguf: the key {} appears twice", key));
   append_text(out_, key);
   out_.u32(static_cast<std::uint32_t>(type));
 }

@@ -281,8 +281,8 @@ std::vector<File> read_parts(const Input& input, const ReadOptions& options) {
     const Split& other = file.metadata->split();
     if (other.count != split.count || other.number != number) {
       throw Error(ErrorKind::invalid_file,
-                  fmt::format("gguf: it says that it is part {} of {}, its name that it is part {} of {}",
-                              other.number + 1, other.count, number + 1, split.count),
+                  fmt::format("gguf: its header states part {} of {}, its name part {} of {}", other.number + 1,
+                              other.count, number + 1, split.count),
                   path.string());
     }
   }

@@ -81,7 +81,7 @@ class DefaultValues {
       if (!key.starts_with(kTokenizer) || !key.ends_with("_token_id") || has_token(&value, count_)) continue;
       const std::int32_t usual = id(std::string_view(key).substr(kTokenizer.size()));
       add(fmt::format("{} is {}, there are {} tokens: {}", key, to_json(value), count_,
-                      usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, takes its place", usual)));
+                      usual < 0 ? "it is not used" : fmt::format("llama.cpp's default, {}, is used instead", usual)));
     }
     std::vector<std::string> missing;
     if (model_ == "llama" && !has_types)
@@ -94,7 +94,7 @@ class DefaultValues {
         missing.push_back(fmt::format("{} ({})", make_key(name), id(name)));
     }
     if (!missing.empty())
-      add(fmt::format("llama.cpp's defaults take the place of missing keys: {}", fmt::join(missing, ", ")));
+      add(fmt::format("llama.cpp's defaults are used for missing keys: {}", fmt::join(missing, ", ")));
   }
 
  private:
@@ -301,8 +301,8 @@ void write_form(const GgufTokenizer& form, const Vocabulary& vocabulary, std::ui
   if (!files.empty() && !out.has(kGgufTokenizerFiles)) out.text(kGgufTokenizerFiles, files);
 }
 
-// Ids that readers take where the file has none are written as such, so that the file says what it means. Returns what
-// that changes.
+// Ids that readers take where the file has none are written as such, so that the file states what it means. Returns
+// what that changes.
 std::vector<std::string> set_default_ids(GgufTokenizer& form) {
   const SpecialIds usual = find_default_gguf_ids(form.model, form.pre);
   struct Special {
@@ -317,7 +317,7 @@ std::vector<std::string> set_default_ids(GgufTokenizer& form) {
     const bool has_usual = special.usual >= 0 && static_cast<std::size_t>(special.usual) < form.tokens.size();
     if (form.*special.id || !has_usual) continue;
     form.*special.id = special.usual;
-    losses.push_back(fmt::format("llama.cpp takes token {}, {}, for the {} token that the vocabulary lacks",
+    losses.push_back(fmt::format("llama.cpp uses token {}, {}, as the {} token that the vocabulary lacks",
                                  special.usual, to_json(Value(form.tokens[static_cast<std::size_t>(special.usual)])),
                                  special.name));
   }
@@ -336,7 +336,7 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
   std::vector<std::string> losses = std::move(form.losses);
   if (has_more) {
     losses.push_back(fmt::format(
-        "the last {} of {} tokens are left out: llama.cpp wants one for each row of the embedding, and they have none",
+        "the last {} of {} tokens are left out: llama.cpp needs a row of the embedding for each, and they have none",
         model.vocabulary->size() - embeddings, model.vocabulary->size()));
   }
   if (!form.tokenizer) return losses;
@@ -347,12 +347,12 @@ std::vector<std::string> write_vocabulary(const Model& model, const std::string&
     same = read_type(vocabulary, id) == vocabulary.type(id);
   if (!same && vocabulary.kind != VocabularyKind::pipeline) {
     losses.emplace_back(
-        "gguf tells BOS, EOS and padding by their ids: other tokens of these types become control tokens, or take "
-        "theirs");
+        "gguf stores one id each for BOS, EOS and padding: other tokens of these types become control tokens, or take "
+        "that place");
   }
   if (embeddings > vocabulary.size()) {
     losses.push_back(
-        fmt::format("the vocabulary gets {} unused tokens more: llama.cpp wants one for each row of the embedding",
+        fmt::format("the vocabulary gets {} more unused tokens: llama.cpp needs one for each row of the embedding",
                     embeddings - vocabulary.size()));
   }
   return losses;

@@ -184,7 +184,7 @@ class GgufFile final : public PreparedFile {
       : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
     if (!std::has_single_bit(alignment_) || alignment_ < kLeastAlignment || alignment_ > kMaxAlignment) {
       throw Error(ErrorKind::bad_argument,
-                  fmt::format("align: expected a power of two from {}, with less llama.cpp ends, to {}, found {}",
+                  fmt::format("align: expected a power of two from {}, with less llama.cpp exits, to {}, found {}",
                               kLeastAlignment, kMaxAlignment, alignment_));
     }
     require_own_adapter(model);
@@ -216,8 +216,8 @@ class GgufFile final : public PreparedFile {
     // Names from a file of llama.cpp are llama.cpp's.
     if (model_.origin.format.starts_with("gguf")) return losses;
     if (const auto found = find_quantization(model_.config_json)) {
-      losses.push_back(fmt::format("llama.cpp computes as if {} were null, its quant_method is {}", found->key,
-                                   to_json(Value(found->method))));
+      losses.push_back(
+          fmt::format("llama.cpp ignores {}, whose quant_method is {}", found->key, to_json(Value(found->method))));
     }
     std::vector<std::string> strangers;
     for (const Tensor& tensor : model_.tensors()) {

@@ -31,7 +31,7 @@ class HyperparameterWriter {
     for (const KeyRow& row : rows_of(architecture_)) write_row(row);
     for (const std::string_view required : kRequired) {
       if (written(required) == nullptr)
-        differ(fmt::format("llama.cpp will not load the file: the configuration does not say its {}", required));
+        differ(fmt::format("llama.cpp will not load the file: the configuration lacks its {}", required));
     }
     result_.heads = {integer(written("attention.head_count")), integer(written("attention.head_count_kv"))};
     if (result_.heads.keys == 0) result_.heads.keys = result_.heads.queries;
@@ -75,7 +75,7 @@ class HyperparameterWriter {
     const Value* value = value_of(row);
     if (row.config == "vocab_size" && value != nullptr && *value == Value(0)) return;  // unknown
     if (row.never_none && config_.find(row.config) != nullptr && number(value).value_or(0) == 0) {
-      return differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", row.config, *row.never_none,
+      return differ(fmt::format("llama.cpp assumes that {} is {}; here it is {}", row.config, *row.never_none,
                                 to_json(*config_.find(row.config))));
     }
     write_value(row, value);
@@ -119,7 +119,7 @@ class HyperparameterWriter {
     const std::uint64_t llama_cpp_scale =
         wide ? integer(written("embedding_length")) / std::max<std::uint64_t>(1, result_.heads.queries) : head;
     if (scalar != static_cast<double>(llama_cpp_scale)) {
-      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2, query_pre_attn_scalar is {}",
+      differ(fmt::format("llama.cpp scales attention by {} to the power of -1/2 and ignores query_pre_attn_scalar, {}",
                          llama_cpp_scale, scalar));
     }
   }
@@ -146,8 +146,7 @@ class HyperparameterWriter {
     const std::uint64_t usual = architecture_.window_period;
     const std::uint64_t window = integer(written(kSlidingWindow));
     if (usual == 0 && window > 0 && window < integer(written("context_length"))) {
-      differ(fmt::format("llama.cpp lets {} models look back at everything, sliding_window is {}", architecture_.name,
-                         window));
+      differ(fmt::format("llama.cpp ignores sliding_window ({}) for {} models", window, architecture_.name));
     }
     if (usual == 0) return;
     const auto slides = windows();
@@ -184,8 +183,9 @@ class HyperparameterWriter {
       same = *interval == Value(period);
     }
     if (!same)
-      differ(fmt::format("llama.cpp leaves positions out of each {}th layer of {} models, the configuration of others",
-                         period, architecture_.name));
+      differ(fmt::format(
+          "llama.cpp leaves positions out of each {}th layer of {} models; the configuration names other layers",
+          period, architecture_.name));
   }
 
   // llama.cpp reads them only for other architectures.
@@ -193,15 +193,15 @@ class HyperparameterWriter {
     const double fast = number(rope_->find("beta_fast")).value_or(kYarnBetaFast);
     const double slow = number(rope_->find("beta_slow")).value_or(kYarnBetaSlow);
     if (std::abs(fast - kYarnBetaFast) <= kClose && std::abs(slow - kYarnBetaSlow) <= kClose) return;
-    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}, rope_scaling says {} and {}",
+    differ(fmt::format("llama.cpp computes yarn with beta_fast {} and beta_slow {}; rope_scaling has {} and {}",
                        kYarnBetaFast, kYarnBetaSlow, fast, slow));
   }
 
   void write_scaling() {
     if (rope_ != nullptr && not_null(rope_->find("llama_4_scaling_beta")) != nullptr) {
-      differ(
-          fmt::format("llama.cpp does not scale the queries of {} models by their positions, llama_4_scaling_beta does",
-                      architecture_.name));
+      differ(fmt::format(
+          "llama.cpp ignores llama_4_scaling_beta: it does not scale the queries of {} models by their positions",
+          architecture_.name));
     }
     write_scaling_of_type();
     if (const Value* plain = rope_ == nullptr ? nullptr : rope_->find(kPlainFactor);
@@ -216,7 +216,9 @@ class HyperparameterWriter {
                          : text(rope_->find("rope_type") != nullptr ? rope_->find("rope_type") : rope_->find("type"));
     if (type == nullptr || *type == "default") return;
     if (*type == "yarn" && rope_->find("truncate") != nullptr && *rope_->find("truncate") == Value(false)) {
-      differ("llama.cpp rounds the bounds between which yarn blends frequencies, rope_scaling's truncate is false");
+      differ(
+          "llama.cpp ignores rope_scaling's truncate (false): it rounds the bounds between which yarn blends "
+          "frequencies");
     }
     if (*type == "yarn") compare_betas();
     if (*type == "linear" || *type == "yarn") {
@@ -232,7 +234,7 @@ class HyperparameterWriter {
     } else if ((*type == "longrope" || *type == "su") && architecture_.holds_long_factors) {
       write_longrope();
     } else {
-      differ(fmt::format("llama.cpp does not scale positions as rope_scaling says ({})", *type));
+      differ(fmt::format("llama.cpp ignores rope_scaling ({}): it will not scale positions", *type));
     }
   }
 
@@ -258,7 +260,7 @@ class HyperparameterWriter {
     if (!is_whole(result_.factors.long_contexts) || !is_whole(result_.factors.short_contexts)) {
       result_.factors = {};
       return differ(
-          fmt::format("llama.cpp will not scale positions: longrope has no two lists of {} factors", rotating_ / 2));
+          fmt::format("llama.cpp will not scale positions: longrope needs two lists of {} factors", rotating_ / 2));
     }
     add("rope.scaling.type", "longrope");
     if (written(kOriginalLength) == nullptr)
@@ -278,12 +280,12 @@ class HyperparameterWriter {
     for (const FixedKey& fixed : architecture_.fixed) {
       const Value* value = find(fixed.config);
       if (value == nullptr && fixed.is_explicit)
-        differ(fmt::format("llama.cpp computes as if {} were {}, by default it is not", fixed.config,
+        differ(fmt::format("llama.cpp assumes that {} is {}; its default is another", fixed.config,
                            to_json(as_value(fixed))));
       if (value == nullptr || *value == as_value(fixed) ||
           (*value == Value("swish") && as_value(fixed) == Value("silu")))
         continue;
-      differ(fmt::format("llama.cpp computes as if {} were {}, it is {}", fixed.config, to_json(as_value(fixed)),
+      differ(fmt::format("llama.cpp assumes that {} is {}; here it is {}", fixed.config, to_json(as_value(fixed)),
                          to_json(*value)));
     }
   }

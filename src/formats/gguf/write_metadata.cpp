@@ -134,15 +134,16 @@ std::vector<std::string> losses_beside_vocabulary(const Model& model, const Arch
     const bool known = architecture_of(model.card.model_type) != nullptr;
     losses.push_back(known || model.card.model_type.empty()
                          ? fmt::format("llama.cpp will not run the file: {}",
-                                       known ? "the model has no configuration" : "the model does not say what it is")
-                         : fmt::format("llama.cpp will not run the file: Poise does not know what it calls a {}",
+                                       known ? "the model has no configuration" : "the model has no model_type")
+                         : fmt::format("llama.cpp will not run the file: Poise does not know its name for {} models",
                                        model.card.model_type));
   }
   if (architecture != nullptr && !has_tokens(model))
-    losses.emplace_back("llama.cpp runs the file with ids of tokens alone: the model has no vocabulary");
+    losses.emplace_back("llama.cpp runs the file with token ids only: the model has no vocabulary");
   if (lacks_output(model))
     losses.emplace_back(
-        "llama.cpp takes the embedding for the output matrix that the model lacks: vectors are right, text is not");
+        "llama.cpp uses the embedding as the output matrix, which the model lacks: vectors are right, generated text "
+        "is not");
   std::vector<std::string> maps;
   for (const auto& [key, value] : model.attributes) {
     const bool nested =

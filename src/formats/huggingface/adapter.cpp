@@ -71,7 +71,7 @@ class Reading {
       if (!rest.empty() && rest != ".weight" && rest != ".default.weight" && rest != ".default") continue;
       Pair& pair = pairs_[std::string(name.substr(0, at))];
       const Tensor*& place = ending.left ? pair.left : pair.right;
-      if (place != nullptr) return fault(fmt::format("{} and {} are one matrix", place->name, tensor.name));
+      if (place != nullptr) return fault(fmt::format("{} and {} name the same matrix", place->name, tensor.name));
       place = &tensor;
       pair.embedding = ending.embedding;
       return;
@@ -83,7 +83,7 @@ class Reading {
       if (const auto at = plain.find(inner); at != std::string::npos) plain.erase(at, inner.size());
     }
     if (const auto [found, is_new] = whole_.emplace(plain, tensor.name); !is_new)
-      return fault(fmt::format("{} and {} are one tensor", found->second, tensor.name));
+      return fault(fmt::format("{} and {} name the same tensor", found->second, tensor.name));
     adapter_.whole.push_back(tensor);
     adapter_.whole.back().name = plain;
   }
@@ -126,7 +126,7 @@ class Reading {
     if (other_order_.empty()) return;
     const bool said = config_.fan_in_fan_out();
     adapter_.deviations.push_back(
-        fmt::format("fan_in_fan_out is {}, but the model stores {}{} as {}, which counts, as in PEFT", said,
+        fmt::format("fan_in_fan_out is {}, but the model stores {}{} as {}, which is used, as in PEFT", said,
                     other_order_.front(), and_more(other_order_.size() - 1), said ? "[out, in]" : "[in, out]"));
   }
 
@@ -185,7 +185,7 @@ std::optional<Adapter> adapter(const Model& file, const Model* base) {
     Adapter found = Reading(file, *keys, base).read();
     if (!numbers.empty())
       found.deviations.push_back(
-          fmt::format("{}: {} is not JSON: null takes its place", kAdapterConfig, fmt::join(numbers, ", ")));
+          fmt::format("{}: {} is not JSON: it is replaced with null", kAdapterConfig, fmt::join(numbers, ", ")));
     return found;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_file) throw;

@@ -95,12 +95,12 @@ Attributes DirectoryReader::json_object(std::string_view name, std::vector<Findi
   Value value = parse_json(text_there, source);
   if (!numbers.empty())
     warnings.push_back({Severity::warning,
-                        fmt::format("{} is not JSON: null takes its place", fmt::join(numbers, ", ")), source,
+                        fmt::format("{} is not JSON: it is replaced with null", fmt::join(numbers, ", ")), source,
                         std::nullopt});
   for (const std::string_view integer : wide_integers(text_there))
     warnings.push_back({Severity::warning,
-                        fmt::format("the integer {} has more than 64 bits: {} takes its place", short_integer(integer),
-                                    to_json(parse_json(integer, source))),
+                        fmt::format("the integer {} has more than 64 bits: it is replaced with {}",
+                                    short_integer(integer), to_json(parse_json(integer, source))),
                         source, std::nullopt});
   if (value.get_if<Attributes>() == nullptr) throw Error(ErrorKind::invalid_file, "JSON: expected an object", source);
   return std::move(value).take<Attributes>();
@@ -116,13 +116,13 @@ struct OtherWeights {
 constexpr std::array kOtherWeights = std::to_array<OtherWeights>({
     {".safetensors", ": shards need their index, model.safetensors.index.json, next to them"},
     {".bin",
-     ": shards need their index, pytorch_model.bin.index.json, next to them; other files are opened by themselves"},
-    {".gguf", ", which is opened by itself"},
-    {".pt", ", which is opened by itself"},
-    {".pth", ", which is opened by itself"},
+     ": shards need their index, pytorch_model.bin.index.json, next to them; open other files by their own path"},
+    {".gguf", "; open it by its own path"},
+    {".pt", "; open it by its own path"},
+    {".pth", "; open it by its own path"},
     {".h5", ", which Poise does not read: save the model from PyTorch with safe_serialization=True"},
     {".msgpack",
-     ", which is opened by itself, with Flax's names and layouts: a directory that runs has PyTorch's; in Python, load "
+     "; open it by its own path, with Flax's names and layouts: a directory that runs has PyTorch's; in Python, load "
      "it with from_flax=True and save it"},
 });
 
@@ -347,11 +347,11 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
     std::set<std::string> found;
     collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
-      if (!found.contains(name)) tell(name, fmt::format("the index says that {} holds {}; it does not", shard, name));
+      if (!found.contains(name)) tell(name, fmt::format("{} lacks {}, which the index lists there", shard, name));
     }
     for (const std::string& name : found) {
       if (!promised.contains(name))
-        tell(name, fmt::format("{} holds {}, which the index does not put there", shard, name));
+        tell(name, fmt::format("{} holds {}, which the index does not list there", shard, name));
     }
   }
   std::vector<fs::path> files = collector.finish();

@@ -116,9 +116,10 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   if (has_config) {
     take_config(model, directory.json_object(kConfig, model.warnings), directory.path(kConfig).string());
   } else {
-    model.warnings.push_back({Severity::warning,
-                              fmt::format("there is no {}: the tensors are read, and what their file says", kConfig),
-                              directory.path().string(), std::nullopt});
+    model.warnings.push_back(
+        {Severity::warning,
+         fmt::format("there is no {}: only the tensors and the metadata in their file are read", kConfig),
+         directory.path().string(), std::nullopt});
   }
   (void)read_tensors(model, directory, found);
   if (auto resolved = resolve_aliases(model)) model = *std::move(resolved);
@@ -169,7 +170,7 @@ Model read(const Input& input, const ReadOptions& options) {
     std::ranges::move(warnings, std::back_inserter(model.warnings));
     if (adapter && !is_adapter)
       model.warnings.push_back({Severity::warning,
-                                fmt::format("there is an adapter, too: {}, which is opened by itself", *adapter),
+                                fmt::format("there is an adapter, too: {}; open it by its own path", *adapter),
                                 input.path.string(), std::nullopt});
     return model;
   } catch (const Error& error) {

@@ -133,7 +133,7 @@ std::string_view take_quantization_file(Model& model, DirectoryReader& directory
     const std::vector<std::string> differing = differences(*counts->config, *config);
     const std::string_view counting = taken.empty() ? "config.json" : taken;
     if (!differing.empty())
-      warn(fmt::format("{} and {} differ: {}; {} counts", counting, row.name, fmt::join(differing, ", "), counting));
+      warn(fmt::format("{} and {} differ: {}; {} is used", counting, row.name, fmt::join(differing, ", "), counting));
   }
   return taken;
 }
@@ -152,7 +152,7 @@ Model with_folded_matrices(Model model, const fs::path& directory, std::string_v
   if (is_from_file && reversible_scheme(model.config_json) == nullptr) {
     model.config_json.erase(kQuantizationConfig);
     model.warnings.push_back({Severity::warning,
-                              fmt::format("{} describes quantized matrices, and the directory has none", file),
+                              fmt::format("{} describes quantized matrices, but the directory has none", file),
                               directory.string(), std::nullopt});
   }
   return model;

@@ -121,7 +121,7 @@ Described described(const Model& model) {
   DescribedVocabulary found = described_vocabulary(model);
   result.vocabulary = found.made ? std::move(found.made) : model.vocabulary;
   if (!found.problem.empty())
-    result.losses.push_back(fmt::format("the vocabulary makes no files of a tokenizer: {}", found.problem));
+    result.losses.push_back(fmt::format("no tokenizer files can be written for the vocabulary: {}", found.problem));
   const bool generation = !find_generation(model).empty();
   std::vector<Attributes::Entry> entries;
   if (model.attributes.find("format") == nullptr)
@@ -213,7 +213,7 @@ class Directory final : public PreparedFile {
     std::vector<std::string> losses = losses_;
     if (class_of(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
-                           ? std::string("transformers will not load the model: it does not say what it is")
+                           ? std::string("transformers will not load the model: it has no model_type")
                            : fmt::format("transformers may not load the model: Poise does not know its class for a {}",
                                          model_.card.model_type));
     }
@@ -392,7 +392,7 @@ class AdapterDirectory final : public PreparedFile {
 std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
   const auto adapter = whole_config(model).empty() ? adapter_config(model) : std::nullopt;
   if (adapter) {
-    if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is in one file: it has no shards");
+    if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is one file and cannot be sharded");
     return std::make_unique<AdapterDirectory>(model, *adapter);
   }
   return std::make_unique<Directory>(model, options);

@@ -169,7 +169,7 @@ Vocabulary read_tokenizer(const SourcePtr& source, std::uint64_t tokens) {
   ByteReader reader(range, "tokenizer.bin");
   reader.u32("length of the longest token");
   if (tokens > reader.remaining() / 8)
-    reader.fail("size", fmt::format("the file is cut off: {} tokens are not in {} bytes", tokens, source->size()),
+    reader.fail("size", fmt::format("the file is cut off: {} tokens do not fit {} bytes", tokens, source->size()),
                 reader.position());
   Vocabulary vocabulary;
   vocabulary.bos_id = kBegin;

@@ -40,7 +40,7 @@ class Literal {
       const std::string_view key = quoted("key");
       expect(':');
       const auto once = [&](bool& there) {
-        if (there) fail("header", fmt::format("the key '{}' comes twice", key), begin);
+        if (there) fail("header", fmt::format("the key '{}' appears twice", key), begin);
         there = true;
       };
       if (key == "descr") {
@@ -205,7 +205,7 @@ std::string why_no_number(const Header& header) {
     case 'S':
     case 'a': return "its elements are texts";
     case 'V':
-      return fmt::format("its elements are raw bytes ('{}'): the file does not say what they mean", header.descr);
+      return fmt::format("its elements are raw bytes ('{}'): the file does not state their meaning", header.descr);
     case 'M':
     case 'm': return "its elements are times";
     default: return fmt::format("its element type '{}' is not known", header.descr);

@@ -61,7 +61,7 @@ class Reader {
         case 5: set("onnx.model_version", static_cast<std::int64_t>(message.integer("model_version"))); break;
         case 6: set("onnx.doc_string", values_.text(message, "doc_string")); break;
         case kGraph:
-          if (has_graph) message.fail("graph", "it comes twice");
+          if (has_graph) message.fail("graph", "it appears twice");
           has_graph = true;
           read_graph(message.message("graph", "graph"));
           break;
@@ -171,7 +171,7 @@ class Reader {
   }
 
   void set_texts(const TensorProto& proto, Value texts) {
-    if (!texts_.add({proto.name, std::move(texts)})) throw Error(ErrorKind::invalid_file, "it comes twice");
+    if (!texts_.add({proto.name, std::move(texts)})) throw Error(ErrorKind::invalid_file, "it appears twice");
   }
 
   void add(const SparseProto& proto) {

@@ -345,7 +345,7 @@ TensorProto read_tensor_proto(Message message) {
       case 6: take_piece(message, "string_data", proto.texts, message.place("string_data")); break;
       case 8: proto.name = message.text("name"); break;
       case 9:
-        if (proto.raw) message.fail("raw_data", "it comes twice");
+        if (proto.raw) message.fail("raw_data", "it appears twice");
         proto.raw = message.place("raw_data");
         break;
       case 13:

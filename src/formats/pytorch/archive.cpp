@@ -109,8 +109,7 @@ void require_distinct_names(const ZipArchive& archive) {
     if (!is_new)
       throw Error(
           ErrorKind::invalid_file,
-          fmt::format("pytorch: the members {} and {} have the same name but for their case: torch.load() takes "
-                      "either",
+          fmt::format("pytorch: the members {} and {} have the same name except for case: torch.load() may read either",
                       other->second->name, member.name),
           archive.source()->name(), member.header);
   }

@@ -75,14 +75,15 @@ class LegacyStorages final : public Storages {
       const std::string name(keys.text(key));
       const auto size = sizes_.find(name);
       if (size == sizes_.end())
-        reader.fail("keys of storages", fmt::format("nothing names the storage {}", name), keys.offset(key));
+        reader.fail("keys of storages", fmt::format("no object names the storage {}", name), keys.offset(key));
       const std::uint64_t count_at = reader.position();
       const std::uint64_t count = reader.u64("elements of a storage");
       const Size& expected = size->second;
       if (count != expected.elements)
-        reader.fail("elements of a storage", fmt::format("{}, the objects say {}", count, expected.elements), count_at);
+        reader.fail("elements of a storage", fmt::format("{}, the objects need {}", count, expected.elements),
+                    count_at);
       if (!places_.emplace(name, make_place(reader, expected.bytes)).second)
-        reader.fail("keys of storages", fmt::format("{} comes twice", name), keys.offset(key));
+        reader.fail("keys of storages", fmt::format("{} appears twice", name), keys.offset(key));
     }
     if (reader.remaining() > 0)
       reader.fail("end", fmt::format("{} bytes after the last storage", reader.remaining()), reader.position());

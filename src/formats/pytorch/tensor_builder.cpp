@@ -112,7 +112,7 @@ std::uint64_t TensorBuilder::natural(Id id, std::string_view field) const {
 void TensorBuilder::refuse_changed(Id container, Id call, std::string_view field) const {
   if (pickle_.is_changed_after(container, call))
     fail(container, ErrorKind::unsupported,
-         fmt::format("{}: the pickle changes the list after {} has got it", field, called(call)));
+         fmt::format("{}: the pickle changes the list after {} received it", field, called(call)));
 }
 
 // Of a tuple or a list, a number for each dimension.

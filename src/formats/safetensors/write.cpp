@@ -46,8 +46,7 @@ const ElementType& element_type(const Tensor& tensor) {
 // A header cannot hold every name that other formats can.
 std::string_view writable_name(const Tensor& tensor) {
   if (tensor.name == kMetadata)
-    throw Error(ErrorKind::unsupported,
-                fmt::format("safetensors keeps the name {} for itself; a tensor has it", kMetadata));
+    throw Error(ErrorKind::unsupported, fmt::format("safetensors reserves the name {}, which a tensor has", kMetadata));
   if (!is_utf8(tensor.name))
     throw Error(ErrorKind::unsupported, fmt::format("safetensors needs names in UTF-8; \"{}\" is not", tensor.name));
   return tensor.name;

@@ -251,7 +251,7 @@ void require_writable(const Model& model) {
     refuse(fmt::format("the model is a {}, the file holds a tiny_llama only", type));
   if (!model.config) refuse("the model has no configuration, and the file begins with one");
   if (type.empty())
-    refuse("the model does not say what it is", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
+    refuse("the model has no model_type", {{.kind = Remedy::Kind::model_type, .value = std::string(kTinyLlama)}});
   require_no_effects("tllm", model);  // with such keys check_consistency() does not know the tensors
   Faults faults = faults_of(model);
   if (faults.sentences.empty() && !file_size(*model.config)) faults.add("it would have more than 2^64 bytes");

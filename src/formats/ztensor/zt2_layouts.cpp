@@ -211,8 +211,8 @@ void require_readable_again(const StoredTensor& stored) {
 std::optional<GroupScheme> groups_of(Tensor& tensor) {
   if (tensor.part("packed_weight") != nullptr) {
     throw Error(ErrorKind::invalid_file,
-                fmt::format("tensor {}: {}: the part packed_weight is none of this layout's: codes are called data",
-                            tensor.name, kQuantGroup));
+                fmt::format("tensor {}: {}: this layout has no part packed_weight: codes are called data", tensor.name,
+                            kQuantGroup));
   }
   for (Part& part : tensor.parts) {
     if (part.role == "data") part.role = "packed_weight";

@@ -272,7 +272,7 @@ class ManifestParser2 {
   }
 
   void resolve_type(Component& part, std::string_view dtype, std::string_view type) const {
-    if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is none of the twelve", dtype), part.position);
+    if (!is_storage_type(dtype)) in_.fail(fmt::format("dtype: \"{}\" is not one of the twelve", dtype), part.position);
     const auto resolved = dtype_from_storage(dtype, type);
     const auto* const known =
         std::ranges::find_if(kSpellings2, [&](const auto& row) { return !type.empty() && row.text.logical == type; });

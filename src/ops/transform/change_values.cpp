@@ -61,7 +61,7 @@ class Quantize final : public Step {
     if (options.imatrix.empty()) return;
     if (options.recipe.empty() && !(options.quantize && !options.quantize->blocks.empty())) {
       throw Error(ErrorKind::bad_argument,
-                  "an importance matrix weighs the errors of ggml's blocks, and the tensors are not to become any");
+                  "an importance matrix weighs the errors of ggml's blocks, but no tensor becomes blocks");
     }
     matrix_ = open_importance_matrix(options.imatrix);
   }
@@ -82,7 +82,7 @@ class Quantize final : public Step {
     if (!matrix_) return;
     if (!is_used_)
       throw Error(ErrorKind::bad_argument,
-                  "imatrix: it names no tensor that becomes blocks, so it is of another model");
+                  "imatrix: it names no tensor that becomes blocks, so it belongs to another model");
     for (const auto& [key, value] : matrix_->provenance()) made.attributes.set(key, value);
   }
 
@@ -106,7 +106,7 @@ class Quantize final : public Step {
   static Importance without_zero_matrices(TensorPlan& plan, Importance weights, std::size_t columns) {
     const auto counts = [](float weight) { return weight > 0x1p-100F; };
     if (std::ranges::none_of(*weights, counts)) {
-      plan.warn("the importance matrix has nothing but zeros for it, so it is quantized without");
+      plan.warn("the importance matrix has only zeros for it, so it is quantized without");
       return nullptr;
     }
     auto changed = std::make_shared<std::vector<float>>(*weights);
@@ -119,7 +119,7 @@ class Quantize final : public Step {
     }
     if (zeros == 0) return weights;
     plan.warn(
-        fmt::format("the importance matrix has nothing but zeros for {} of its {} matrices, whose columns weigh "
+        fmt::format("the importance matrix has only zeros for {} of its {} matrices, whose columns weigh "
                     "the same",
                     zeros, changed->size() / columns));
     return changed;

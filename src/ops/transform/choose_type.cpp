@@ -84,7 +84,7 @@ class ChooseType final : public Step {
       plan.warn("its elements are not floating-point numbers, so keep does not change them");
     }
     if (plan.type && plan.type->quantized() && layout_type(plan.tensor.layout).quantized)
-      plan.warn("its codes are quantized again, and errors add up; what is lost is measured against these codes");
+      plan.warn("its codes are quantized again, and errors add up; the loss is measured against these codes");
     if ((kept || options_.dtype || options_.quantize || recipe_) && keeps_type_against_request(plan)) {
       plan.warnings.push_back({fmt::format("{} ({})", plan.tensor.name, storage_name(plan.tensor)),
                                "stored in a way that cannot be cast or quantized, so the type stays"});
@@ -110,11 +110,9 @@ class ChooseType final : public Step {
     const Tensor* scale = scale_of_codes(conversion_.input, tensor);
     if (scale == nullptr) scale = scales_.of(tensor);
     if (scale == nullptr) return;
-    throw Error(
-        ErrorKind::unsupported,
-        fmt::format("tensor {} holds codes ({}) that {} scales, and nothing describes how: without another type "
-                    "they are copied as they are",
-                    tensor.name, storage_name(tensor), scale->name))
+    throw Error(ErrorKind::unsupported, fmt::format("tensor {} holds codes ({}) that {} scales, but no configuration "
+                                                    "describes how: without another type they are copied as they are",
+                                                    tensor.name, storage_name(tensor), scale->name))
         .with({.kind = Remedy::Kind::skip, .tensor = tensor.name});
   }
 
@@ -165,7 +163,7 @@ class ChooseType final : public Step {
     if (kept && kept->quantized() && is_small) {
       plan.warn("vectors are not quantized, so it is f32");
     } else if (kept && always_f32 && *kept != StoredType{}) {
-      plan.warn(fmt::format("{} files store it as f32, whatever keep says", target_.info.name));
+      plan.warn(fmt::format("{} files store it as f32, so keep has no effect", target_.info.name));
     }
     const bool is_f32 = always_f32 || (type->quantized() && is_small);
     const StoredType result = is_f32 ? StoredType{} : type_for_rows(*type, row_length);

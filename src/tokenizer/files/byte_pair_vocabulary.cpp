@@ -27,7 +27,7 @@ class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
     if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are not a vocabulary", source.size()), name_);
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()), name_);
     text_ = read_text(source, source.size());
   }
 

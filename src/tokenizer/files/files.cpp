@@ -174,9 +174,12 @@ const TokenizerClass& class_of(const JsonFile& config) {
   if (name == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer_class: expected text", config.path);
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
   if (row != nullptr) return *row;
-  throw Error(ErrorKind::unsupported,
-              fmt::format("tokenizer_class: how a \"{}\" cuts texts is not known; a tokenizer.json says it", *name),
-              config.path);
+  throw Error(
+      ErrorKind::unsupported,
+      fmt::format(
+          "tokenizer_class: Poise does not know how a \"{}\" splits texts; add a tokenizer.json, which describes it",
+          *name),
+      config.path);
 }
 
 // Other files list the special tokens, if they exist; GPT-2 itself has one.

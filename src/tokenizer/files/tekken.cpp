@@ -45,7 +45,7 @@ class TekkenReader {
  public:
   explicit TekkenReader(const Source& source) : name_(source.name()) {
     if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are not a vocabulary", source.size()), name_);
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()), name_);
     text_ = read_text(source, source.size());
   }
 
@@ -115,7 +115,7 @@ class TekkenReader {
                       kTekkenSpecial.begin() +
                           static_cast<std::ptrdiff_t>(std::min<std::size_t>(special_count_, kTekkenSpecial.size())));
     if (special_.size() > special_count_)
-      fail(fmt::format("special_tokens: {} of them, but config says {}", special_.size(), special_count_));
+      fail(fmt::format("special_tokens: {} of them, but config states {}", special_.size(), special_count_));
     while (special_.size() < special_count_) special_.push_back(fmt::format("<SPECIAL_{}>", special_.size()));
     const std::uint64_t size = number("default_vocab_size");
     if (size < special_count_ || size - special_count_ > tokens_.size())

@@ -39,7 +39,8 @@ std::optional<std::string_view> token_text(const Value* value) {
 
 std::string whole(const Source& source) {
   if (source.size() > kMaxTokenizerFileBytes)
-    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are not a vocabulary", source.size()), source.name());
+    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()),
+                source.name());
   return read_text(source, source.size());
 }
 
@@ -47,7 +48,7 @@ class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
     if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are not a vocabulary", source.size()), name_);
+      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()), name_);
     text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
   }
 
@@ -337,7 +338,7 @@ class TokenizerJsonReader {
     settle_unknown();
   }
 
-  // The table that finds keys which come twice is what a tokenizer looks tokens up in.
+  // The table that finds keys which appear twice is what a tokenizer looks tokens up in.
   void index_texts(const std::vector<std::uint32_t>& by_id) {
     auto texts = std::make_shared<const TokenTexts>(vocabulary_);
     KeySet twice;  // texts of the model's tokens that an added token has, too

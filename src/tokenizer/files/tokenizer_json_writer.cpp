@@ -85,7 +85,7 @@ class TokenizerJsonWriter {
     }
     for (const auto& [key, value] : vocabulary_.pipeline) {
       if (std::ranges::find(kFields, key) == kFields.end())
-        losses_.push_back(fmt::format("tokenizer.json has no place for what the vocabulary says of {}", key));
+        losses_.push_back(fmt::format("tokenizer.json cannot hold the vocabulary's {}", key));
     }
     return out += "\n}\n";
   }
@@ -136,7 +136,7 @@ class TokenizerJsonWriter {
   void append_text(std::string& out, std::string_view text) const {
     if (!is_utf8(text))
       throw Error(ErrorKind::unsupported,
-                  fmt::format("tokenizer.json holds text in UTF-8, the token \"{}\" is none", text));
+                  fmt::format("tokenizer.json holds text in UTF-8, but the token \"{}\" is not UTF-8", text));
     out += to_json(text);
   }
 

@@ -60,15 +60,15 @@ class TokenizerFilesWriter {
       const auto all = std::as_bytes(std::span(bytes));
       reread = read_sentencepiece(*Source::from_memory({all.begin(), all.end()}, "tokenizer.model"));
     } catch (const Error& error) {
-      return lose(fmt::format("the vocabulary makes no tokenizer.model: {}", error.message()));
+      return lose(fmt::format("tokenizer.model cannot be written for the vocabulary: {}", error.message()));
     }
     bool types = reread.bos_id == vocabulary_.bos_id && reread.eos_id == vocabulary_.eos_id &&
                  reread.pad_id == vocabulary_.pad_id;
     for (std::size_t id = 0; id < reread.size() && types; ++id) types = reread.type(id) == vocabulary_.type(id);
     if (!types)
       lose(
-          "tokenizer.model tells BOS, EOS and padding by their names: other tokens of these types become control "
-          "tokens, or take theirs");
+          "tokenizer.model names one BOS, EOS and padding token each: other tokens of these types become control "
+          "tokens, or take that place");
     const auto is_none_or = [](const std::vector<TokenId>& tokens, TokenId id) {
       return tokens.empty() || tokens == std::vector{id};
     };
@@ -110,7 +110,7 @@ class TokenizerFilesWriter {
       result_.losses.insert(result_.losses.end(), losses.begin(), losses.end());
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
-      lose(fmt::format("the vocabulary makes no tokenizer.json: {}", error.message()));
+      lose(fmt::format("tokenizer.json cannot be written for the vocabulary: {}", error.message()));
     }
   }
 

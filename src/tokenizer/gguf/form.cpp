@@ -216,9 +216,9 @@ void Forming::take_special_tokens() {
 void Forming::check_spaces() {
   const NormalizerRules rules = normalizer_of(vocabulary);
   if (!rules.escape_whitespaces)
-    lose("gguf does not say that tokens have spaces instead of U+2581: texts get other tokens");
+    lose("gguf does not record that tokens have spaces instead of U+2581: texts get other tokens");
   if (rules.treat_whitespace_as_suffix)
-    lose("gguf does not say that the space that is added goes behind a text: texts get other tokens");
+    lose("gguf does not record that the space that is added goes behind a text: texts get other tokens");
   if (rules.prepend_first && rules.add_dummy_prefix) lose_first();
   if (denormalizer_of(vocabulary)) lose("gguf does not hold the vocabulary's denormalizer");
 }
@@ -262,8 +262,8 @@ void Forming::check_added_tokens() {
     lose(fmt::format("llama.cpp does not find the texts of {} added tokens in a prompt: {}", fewer.size(),
                      listed(fewer)));
   if (others > 0)
-    lose(fmt::format(
-        "gguf does not say of added tokens whether they take white space or stand for whole words: {} differ", others));
+    lose(fmt::format("gguf does not record whether added tokens take white space or stand for whole words: {} differ",
+                     others));
 }
 
 }  // namespace poise::gguf_forms

@@ -288,7 +288,7 @@ std::string form_word_piece(Forming& of) {
   of.gguf.unknown_token_id = token_named(model, "unk_token", model.text("unk_token", "[UNK]"), {of.vocabulary, ids});
   constexpr std::uint64_t kLongestWord = 100;
   if (const std::uint64_t longest = model.number("max_input_chars_per_word", kLongestWord); longest != kLongestWord) {
-    of.lose(fmt::format("gguf does not say that words of more than {} characters are unknown", longest));
+    of.lose(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
   of.check_decoder({word_piece_step(prefix, true)});
   of.take_special_tokens();
@@ -308,9 +308,10 @@ void check_unigram(Forming& of) {
   };
   if (has(TokenType::byte))
     of.lose(
-        "llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
+        "llama.cpp does not use byte tokens for characters without a token in such a vocabulary: they become the "
+        "unknown token");
   if (has(TokenType::unused))
-    of.lose("llama.cpp takes the unused tokens of such a vocabulary, too: some words get other tokens");
+    of.lose("llama.cpp uses the unused tokens of such a vocabulary, too: some words get other tokens");
   if (of.gguf.remove_extra_whitespaces.value_or(false) && !of.gguf.add_space_prefix.value_or(true)) {
     of.lose("llama.cpp puts a space in front of texts where it removes extra white space");
   }
@@ -348,7 +349,7 @@ std::string form_unigram(Forming& of) {
   of.gguf.unknown_token_id =
       static_cast<std::int32_t>(std::min<std::uint64_t>(model.number("unk_id", 0), of.vocabulary.size()));
   if (static_cast<std::size_t>(*of.gguf.unknown_token_id) >= of.vocabulary.size())
-    model.fail("unk_id", "is the id of no token");
+    model.fail("unk_id", "is not the id of a token");
   of.gguf.token_type[static_cast<std::size_t>(*of.gguf.unknown_token_id)] = token_type_number(TokenType::unknown);
   bool stripped = false;
   for (const Fields& step : steps_of(of.pipeline, "normalizer", "normalizers")) {
@@ -384,7 +385,8 @@ std::string form_unigram(Forming& of) {
   if (model.find("scores") != nullptr) of.lose("gguf holds scores of 32 bits: those of the vocabulary are rounded");
   if (model.boolean("byte_fallback", false))
     of.lose(
-        "llama.cpp takes no bytes for characters without a token in such a vocabulary: they become the unknown token");
+        "llama.cpp does not use byte tokens for characters without a token in such a vocabulary: they become the "
+        "unknown token");
   check_unigram(of);
   of.take_special_tokens();
   of.check_added_tokens();

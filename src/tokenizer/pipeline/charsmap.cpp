@@ -30,7 +30,7 @@ CharsMap::CharsMap(std::string_view bytes) {
   const std::uint32_t size = u32(bytes, 0);
   bytes.remove_prefix(4);
   if (size > bytes.size() || size % 4 != 0 || size == 0)
-    refuse("the trie is larger than the bytes, empty, or no whole number of units");
+    refuse("the trie is larger than the bytes, empty, or not a whole number of units");
   units_.reserve(size / 4);
   for (std::size_t i = 0; i < size; i += 4) units_.push_back(u32(bytes, i));
   texts_ = bytes.substr(size);

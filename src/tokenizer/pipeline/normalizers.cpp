@@ -30,7 +30,7 @@ class Sequence final : public Normalizer {
     for (const Made& step : steps_) {
       step->apply(text);
       if (text.text.size() > most)
-        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes the text too long");
     }
   }
 
@@ -199,7 +199,7 @@ class Replace final : public Normalizer {
     matcher.for_each(text, [&](std::string_view run, bool match) {
       result += match ? std::string_view(content_) : run;
       if (result.size() > most)
-        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes too much of the text");
+        throw Error(ErrorKind::unsupported, "tokenizer: normalizer: it makes the text too long");
       if (match) {
         seen += run.size();
         if (seen <= fronted.front) front = result.size();

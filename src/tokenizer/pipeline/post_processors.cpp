@@ -68,7 +68,7 @@ Made template_processing(const Fields& fields, Context& context) {
     const auto special = item.map("SpecialToken");
     if (!special) item.fail("", "expected SpecialToken or Sequence");
     const auto found = specials ? specials->map(special->required_text("id")) : std::nullopt;
-    if (!found) special->fail("id", "is none of special_tokens");
+    if (!found) special->fail("id", "is not one of special_tokens");
     const Value* ids = found->find("ids");
     const auto* list = ids == nullptr ? nullptr : ids->get_if<Value::Array>();
     if (list == nullptr) found->fail("ids", "expected a list");

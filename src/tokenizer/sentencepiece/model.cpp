@@ -151,7 +151,7 @@ class SentencePieceReader {
       if (!std::isfinite(piece.score)) fail(id, fmt::format("its score is {}, expected a finite number", piece.score));
       TextTable& table = is_reserved(piece.type) ? reserved : names;
       if (table.insert(piece.text, static_cast<std::uint32_t>(id), text_at))
-        fail(id, fmt::format("\"{}\" comes twice", piece.text));
+        fail(id, fmt::format("\"{}\" appears twice", piece.text));
       if (piece.type == TokenType::unknown) {
         if (unk_id_ >= 0) fail(id, fmt::format("a second unknown piece; piece {} is one", unk_id_));
         unk_id_ = static_cast<std::int32_t>(id);

@@ -28,7 +28,7 @@ constexpr const char* kRemove = "remove_extra_whitespaces";
 std::string charsmap_of(const Fields& normalizer) {
   if (const std::string type = normalizer.required_text("type"); type != kType) throw_unknown_type(normalizer, type);
   const auto rules = base64_decoded(normalizer.required_text(kCharsmap));
-  if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: no base64");
+  if (!rules) throw Error(ErrorKind::invalid_file, "precompiled_charsmap: expected base64");
   return *rules;
 }
 

@@ -136,7 +136,7 @@ std::string problem_with_files(const Attributes& files) {
   for (const auto& [name, text] : files) {
     const bool known = name == kChatTemplate || name == kChatTemplateJson || name == kSpecialTokensMap ||
                        name == kTokenizerConfig || is_additional_template(name);
-    if (!known) return fmt::format("{} is the name of no file of a tokenizer", to_json(name));
+    if (!known) return fmt::format("{} is not the name of a tokenizer file", to_json(name));
     if (text.get_if<std::string>() == nullptr) return fmt::format("{}: expected text", name);
   }
   return {};

@@ -53,7 +53,7 @@ void add_decoder(const JsonFile& config, ById& tokens) {
     for (const auto& [name, field] : *fields) {
       if (name != "id") entry.set(name, field);
     }
-    if (!tokens.emplace(id, std::move(entry)).second) fail(config, what + ": the id comes twice");
+    if (!tokens.emplace(id, std::move(entry)).second) fail(config, what + ": the id appears twice");
   }
 }
 

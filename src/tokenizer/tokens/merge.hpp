@@ -29,7 +29,7 @@ class EncodingStop {
   static void check() {
     const std::stop_token* const stop = current();
     if (stop != nullptr && stop->stop_requested())
-      throw Error(ErrorKind::cancelled, "the encoding of a text was told to stop");
+      throw Error(ErrorKind::cancelled, "the encoding of a text was stopped");
   }
 
  private:

@@ -46,7 +46,7 @@ TEST(AltC, WhatItsReaderRefusesIsNotWritten) {
   EXPECT_THAT(refusal(model), HasSubstr("token 5 is empty"));
   model = read(FileBuilder().v2());
   model.vocabulary->add("a", 0, TokenType::normal);
-  EXPECT_THAT(refusal(model), HasSubstr("texts that come twice, and token 5 does"));
+  EXPECT_THAT(refusal(model), HasSubstr("texts that appear twice, and token 5 does"));
   for (int i = 0; i < 32000; ++i) model.vocabulary->add(std::to_string(i), 0, TokenType::normal);
   EXPECT_THAT(refusal(model), HasSubstr("takes 1 to 32000 tokens, the vocabulary has 32006"));
   model.vocabulary.reset();

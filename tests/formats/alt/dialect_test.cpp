@@ -339,7 +339,8 @@ TEST(AltErrors, NameFieldOffsetExpectedAndFound) {
       {48, -1, "general: model_type: length: expected 0 or more, found -1", 48},
       {48, 0x7fffffff, "general: model_type: text: 2147483647 bytes wanted", 52},
       {32, 0x1234, "section_marker: expected a section or the end marker 0xfffffff, found 0x1234", 32},
-      {192, static_cast<std::int32_t>(0xCAFEBABE), "section_marker: the general section comes twice or too late", 192},
+      {192, static_cast<std::int32_t>(0xCAFEBABE), "section_marker: the general section appears twice or too late",
+       192},
       {304, 290000, "tokenizer: vocab_size: 290000 tokens need at least 12 bytes each", 304},
       {304, 1000000, "tokenizer: vocab_size: 1000000 tokens, at most 500000 are allowed", 304},
       {0x1a0 + 16, 13, "tensors: tensor 12: max: 4 bytes wanted, 2 left", 0x6a6},
@@ -382,7 +383,7 @@ TEST(AltErrors, ATensorNameThatStandsTwiceIsRefused) {
   const std::size_t at = text.find("model.layers.0.self_attn.v_proj");
   std::memcpy(bytes.data() + at + 25, "k", 1);
   EXPECT_THAT(error_of([&] { read(std::move(bytes)); }).what(),
-              HasSubstr("name: \"model.layers.0.self_attn.k_proj.weight\" comes twice"));
+              HasSubstr("name: \"model.layers.0.self_attn.k_proj.weight\" appears twice"));
 }
 
 TEST(AltErrors, TextThatIsNoUtf8IsRefused) {

@@ -35,7 +35,7 @@ class FileBuilder {
   // A small, consistent model of one layer.
   std::vector<std::byte> v2();
 
-  bool size_twice = false;       // version 1: the tokenizer's size comes twice
+  bool size_twice = false;       // version 1: the tokenizer's size appears twice
   bool long_end_marker = false;  // version 1: eight bytes
   std::vector<std::byte> v1();
 

@@ -86,7 +86,7 @@ TEST(AltV1, ASizeThatStandsTwiceMayCountAsPartOfTheHeader) {
   for (const std::size_t at : {tokenizer + 8, tokenizer + 16})
     bytes[at] = static_cast<std::byte>(std::to_integer<int>(bytes[at]) - 8);
   EXPECT_THAT(read(std::move(bytes)).warnings,
-              Contains(Field(&Finding::message, HasSubstr("the section's size comes twice"))));
+              Contains(Field(&Finding::message, HasSubstr("the section's size appears twice"))));
 }
 
 TEST(AltV1, WithoutAnOutputMatrixTheEmbeddingsAreTied) {
@@ -143,7 +143,7 @@ TEST(AltV1, WhatItCannotHoldIsSaid) {
   EXPECT_THAT(losses_of(model, kAltV1, {}),
               ElementsAre("alt1 cannot hold base_model", "alt1 cannot hold author", "alt1 cannot hold created_at",
                           "alt1 cannot hold last_modified", "alt1 cannot hold license", "alt1 cannot hold uuid",
-                          "alt1 cannot hold the tokens' scores: readers will take earlier tokens for better ones"));
+                          "alt1 cannot hold the tokens' scores: readers will prefer earlier tokens"));
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV1, {}), IsEmpty());
   EXPECT_THAT(losses_of(read(read_annotated_hex("formats/alt/v1.hex")), kAltV2, {}), IsEmpty());
 }

@@ -148,7 +148,7 @@ TEST(Flax, ADirectoryTellsToOpenTheFile) {
   support::put(directory / "config.json", "{}");
   support::put(directory / "flax_model.msgpack", map({text("w"), array("\x91\x01", "int8", "x")}));
   EXPECT_THAT(support::message_of([&] { open(directory.path()); }),
-              HasSubstr("there is a flax_model.msgpack, which is opened by itself"));
+              HasSubstr("there is a flax_model.msgpack; open it by its own path"));
   EXPECT_EQ(open(directory / "flax_model.msgpack").size(), 1U);
 }
 

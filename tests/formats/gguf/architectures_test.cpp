@@ -71,8 +71,7 @@ Model model_of(const std::string& config, const std::string& model_type) {
   return model;
 }
 
-constexpr std::string_view kNoVocabulary =
-    "llama.cpp runs the file with ids of tokens alone: the model has no vocabulary";
+constexpr std::string_view kNoVocabulary = "llama.cpp runs the file with token ids only: the model has no vocabulary";
 
 // There is no vocabulary.
 std::vector<std::string> losses(const Model& model) {
@@ -610,35 +609,37 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
   };
   EXPECT_THAT(said("", "llama"), IsEmpty());
   EXPECT_THAT(said(R"(, "hidden_act": "gelu")", "llama"),
-              ElementsAre("llama.cpp computes as if hidden_act were \"silu\", it is \"gelu\""));
+              ElementsAre("llama.cpp assumes that hidden_act is \"silu\"; here it is \"gelu\""));
   EXPECT_THAT(
       said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1.0})", "llama"),
       IsEmpty());
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 8})", "llama"),
-              ElementsAre("llama.cpp computes yarn with beta_fast 32 and beta_slow 1, rope_scaling says 8 and 1"));
+              ElementsAre("llama.cpp computes yarn with beta_fast 32 and beta_slow 1; rope_scaling has 8 and 1"));
   EXPECT_THAT(said(R"(, "norm_topk_prob": false)", "qwen3_moe"),
-              ElementsAre("llama.cpp computes as if norm_topk_prob were true, it is false"));
+              ElementsAre("llama.cpp assumes that norm_topk_prob is true; here it is false"));
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0})", "llama"),
-              ElementsAre("llama.cpp does not scale positions as rope_scaling says (dynamic)"));
+              ElementsAre("llama.cpp ignores rope_scaling (dynamic): it will not scale positions"));
   EXPECT_THAT(
       said(R"(, "rope_scaling": {"rope_type": "longrope", "long_factor": [1.0], "short_factor": [1.0]})", "phi3"),
-      ElementsAre("llama.cpp will not scale positions: longrope has no two lists of 2 factors"));
+      ElementsAre("llama.cpp will not scale positions: longrope needs two lists of 2 factors"));
   EXPECT_THAT(said(R"(, "rope_scaling": {"rope_type": "llama3", "factor": 8.0})", "llama"),
               Contains(HasSubstr("no factors of the kind llama3")));
-  EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
-              ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is 9"));
-  EXPECT_THAT(said(R"(, "query_pre_attn_scalar": -3)", "gemma2"),
-              ElementsAre("llama.cpp scales attention by 256 to the power of -1/2, query_pre_attn_scalar is -3"));
+  EXPECT_THAT(
+      said(R"(, "query_pre_attn_scalar": 9)", "gemma2"),
+      ElementsAre("llama.cpp scales attention by 256 to the power of -1/2 and ignores query_pre_attn_scalar, 9"));
+  EXPECT_THAT(
+      said(R"(, "query_pre_attn_scalar": -3)", "gemma2"),
+      ElementsAre("llama.cpp scales attention by 256 to the power of -1/2 and ignores query_pre_attn_scalar, -3"));
   for (const std::string none : {"null", "0"}) {
     EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 256, "attn_logit_softcapping": )" + none, "gemma2"),
-                ElementsAre("llama.cpp computes as if attn_logit_softcapping were 50, it is " + none));
+                ElementsAre("llama.cpp assumes that attn_logit_softcapping is 50; here it is " + none));
     EXPECT_THAT(said(R"(, "query_pre_attn_scalar": 256, "final_logit_softcapping": )" + none, "gemma2"),
-                ElementsAre("llama.cpp computes as if final_logit_softcapping were 30, it is " + none));
+                ElementsAre("llama.cpp assumes that final_logit_softcapping is 30; here it is " + none));
   }
   EXPECT_THAT(said(R"(, "hidden_activation": "relu")", "gemma"),
-              ElementsAre("llama.cpp computes as if hidden_activation were \"gelu_pytorch_tanh\", it is \"relu\""));
+              ElementsAre("llama.cpp assumes that hidden_activation is \"gelu_pytorch_tanh\"; here it is \"relu\""));
   EXPECT_THAT(said(R"(, "attn_logit_softcapping": 50.0)", "gemma3_text"),
-              ElementsAre("llama.cpp computes as if attn_logit_softcapping were null, it is 50.0"));
+              ElementsAre("llama.cpp assumes that attn_logit_softcapping is null; here it is 50.0"));
   EXPECT_THAT(said(R"(, "no_rope_layers": [1, 1])", "smollm3"), IsEmpty());
   EXPECT_THAT(said(R"(, "no_rope_layers": [0, true])", "smollm3"),
               ElementsAre(HasSubstr("leaves positions out of each 4th layer")));
@@ -657,8 +658,7 @@ TEST(GgufArchitectures, WhatLlamaCppComputesOtherwiseIsSaid) {
   Model bare;
   bare.card.model_type = "gemma";
   bare.config_json = {{"num_attention_heads", 2}};
-  EXPECT_THAT(losses(bare),
-              Contains("llama.cpp will not load the file: the configuration does not say its block_count"));
+  EXPECT_THAT(losses(bare), Contains("llama.cpp will not load the file: the configuration lacks its block_count"));
   Model strange = model_of(R"({"n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "n_inner": 4})", "gpt2");
   strange.add(make_tensor("transformer.h.0.attn.strange", {1}, {1}));
   EXPECT_THAT(losses(strange),

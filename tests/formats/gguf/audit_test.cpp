@@ -67,9 +67,10 @@ TEST_F(GgufAudit, TellsOfTokensWithOneText) {
   EXPECT_THAT(warnings(file({"a", "b", "", ""})), IsEmpty());
   EXPECT_THAT(
       warnings(file({"a", "b", "a"})),
-      ElementsAre("tokenizer.ggml.tokens: tokens 0 and 2 have one text, \"a\": llama.cpp ends when it loads the "
-                  "file"));
-  EXPECT_THAT(warnings(file({"a", "b", "a", "b", "a"})), ElementsAre(HasSubstr("\"a\", as 2 more do: llama.cpp ends")));
+      ElementsAre(
+          "tokenizer.ggml.tokens: tokens 0 and 2 have the same text, \"a\": llama.cpp exits when it loads the file"));
+  EXPECT_THAT(warnings(file({"a", "b", "a", "b", "a"})),
+              ElementsAre(HasSubstr("\"a\", as 2 more do: llama.cpp exits")));
 }
 
 TEST_F(GgufAudit, TellsOfPaddingThatIsNotZero) {
@@ -101,10 +102,11 @@ TEST_F(GgufAudit, TellsOfTensorsOutOfOrder) {
         .u64("offset 2", c)
         .bytes();
   };
-  EXPECT_THAT(warnings(in_order(0, 64, 32)),
-              ElementsAre("tensor c: its data are before those of a tensor that the header "
-                          "has before it: llama.cpp refuses the file"));
-  EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr("tensor b: its data are before")));
+  EXPECT_THAT(
+      warnings(in_order(0, 64, 32)),
+      ElementsAre(
+          "tensor c: its data precede those of a tensor that the header lists before it: llama.cpp refuses the file"));
+  EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr("tensor b: its data precede")));
   EXPECT_THAT(warnings(in_order(64, 32, 0)), ElementsAre(HasSubstr(", as is another one: llama.cpp")));
 }
 
@@ -113,7 +115,7 @@ TEST_F(GgufAudit, TellsOfNamesThatOtherProgramsReadOtherwise) {
     return file_of({}, {{name, {1}, 0, std::string(4, '\0')}}).bytes();
   };
   EXPECT_THAT(warnings(named(std::string("a\0b", 3))),
-              ElementsAre(HasSubstr(": its name holds a NUL, at which other programs end it")));
+              ElementsAre(HasSubstr(": its name holds a NUL, where other programs cut it off")));
   EXPECT_THAT(warnings(named("a\x1b[2J")), ElementsAre(HasSubstr(": its name holds the control character 0x1b")));
   EXPECT_THAT(warnings(named("a b\xc3\xa9")), IsEmpty());
 }

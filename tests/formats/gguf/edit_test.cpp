@@ -270,7 +270,7 @@ TEST_F(GgufEdit, RefusesAPartThatIsNotTheFirst) {
   const Error error = support::error_of([&] { edit(second, {.set = {{"general.name", "new"}}, .erase = {}}); });
   EXPECT_EQ(error.kind(), ErrorKind::bad_argument);
   EXPECT_EQ(error.message(),
-            "this is part 2 of 2, whose attributes nothing reads; those of the model are in part 1, "
+            "this is part 2 of 2, whose attributes no program reads; those of the model are in part 1, "
             "m-00001-of-00002.gguf");
   EXPECT_EQ(support::contents(second), before);
   edit(first, {.set = {{"general.name", "new"}}, .erase = {}});
@@ -360,7 +360,7 @@ TEST_F(GgufEdit, RefusesWhatOnlyLlamaCppWouldSee) {
                 {})
             .bytes());
   EXPECT_THAT(refusal({.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}}),
-              HasSubstr("poise.config says the same and counts for Poise"));
+              HasSubstr("poise.config states the same, and Poise reads that one"));
   EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}}));
   edit(path(), {.set = {{"llama.rope.scaling.factor", "4"}}, .erase = {}, .force = true});
   EXPECT_NO_THROW(edit(path(), {.set = {{"llama.rope.scaling.factor", "2"}}, .erase = {}, .force = true}));
@@ -375,7 +375,8 @@ TEST_F(GgufEdit, RefusesWhatIsNoValueOfTheType) {
               HasSubstr("a.number is u32, and \"-1\" is not such a number"));
   EXPECT_THAT(refusal({.set = {{"a.flag", "yes"}}, .erase = {}}), HasSubstr("neither true nor false"));
   EXPECT_THAT(refusal({.set = {{"a.list", "1"}}, .erase = {}}), HasSubstr("is not such a list"));
-  EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}), HasSubstr("says where the tensors are"));
+  EXPECT_THAT(refusal({.set = {{"general.alignment", "64"}}, .erase = {}}),
+              HasSubstr("general.alignment places the tensors"));
   EXPECT_THAT(refusal({.set = {}, .erase = {"no.such"}}), HasSubstr("there is no attribute \"no.such\""));
   EXPECT_THAT(refusal({}), HasSubstr("nothing to change"));
 }

@@ -231,7 +231,7 @@ TEST(Gguf, AVocabularyOfSentencePieceWithoutTypesAndIds) {
   EXPECT_THAT(tokenizer.encode_with_special("t\nt"), ElementsAre(1, 5, 3, 6));
   ASSERT_EQ(model.warnings.size(), 1U);
   EXPECT_EQ(model.warnings[0].message,
-            "gguf: metadata: llama.cpp's defaults take the place of missing keys: tokenizer.ggml.token_type (bytes are "
+            "gguf: metadata: llama.cpp's defaults are used for missing keys: tokenizer.ggml.token_type (bytes are "
             "found by their texts), tokenizer.ggml.bos_token_id (1), tokenizer.ggml.eos_token_id (2)");
 }
 

@@ -61,7 +61,7 @@ BEFORE = {
     "no items for anything": b"N(e(u0",
     "bytes that are read only": b"C\1a\x980",
     "an empty frame": b"\x95" + bytes(8),
-    "a key that comes twice": b"Np1\n0]p0\n0Np1\n0}\x940h\x020",
+    "a key that appears twice": b"Np1\n0]p0\n0Np1\n0}\x940h\x020",
 }
 # Steps that Python's versions or readers take differently: the file is refused, whatever comes after them.
 REFUSED = {

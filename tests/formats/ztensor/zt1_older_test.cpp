@@ -96,7 +96,7 @@ TEST(Zt0, SparseTensorsAreListedOnly) {
 }
 
 TEST(Zt0, BrokenFilesAreRefused) {
-  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1(), entry_0_1()})), HasSubstr("comes twice"));
+  EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {entry_0_1(), entry_0_1()})), HasSubstr("appears twice"));
   EXPECT_THAT(refusal(file_0_1(std::string(7, '\0'), {entry_0_1()})), HasSubstr("reach beyond the data"));
   EXPECT_THAT(refusal(file_0_1(std::string(8, '\0'), {map({{text("name"), text("w")}})})),
               HasSubstr("\"offset\" is missing"));

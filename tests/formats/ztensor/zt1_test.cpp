@@ -485,7 +485,7 @@ TEST(Zt1, BrokenManifestsAreRefused) {
   EXPECT_THAT(refusal(with(array({}))), HasSubstr("expected a map, found an array"));
   EXPECT_THAT(refusal(file_of("", map({{text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})},
                                        {text("a"), object({0}, "dense", {{text("data"), component("u8", 64, 0)}})}}))),
-              HasSubstr("the tensor name \"a\" comes twice"));
+              HasSubstr("the tensor name \"a\" appears twice"));
   EXPECT_THAT(refusal(file_of("", one_object(map({{text("format"), text("dense")}, {text("components"), map({})}})))),
               HasSubstr("manifest: objects: t: \"shape\" is missing"));
   EXPECT_THAT(

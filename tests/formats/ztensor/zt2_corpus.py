@@ -413,7 +413,7 @@ def digests(corpus):
         corpus.warns(
             f"digest of an unknown kind {digest[:10]}",
             one(dense(data=part(digest=digest)), at=8192),
-            word=f"the digest {digest} is of no kind",
+            word=f"the digest {digest} is of a kind that Poise cannot compute",
         )
 
 

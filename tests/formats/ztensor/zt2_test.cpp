@@ -519,7 +519,7 @@ TEST(Zt2, WhatIsRefusedIsTold) {
   EXPECT_THAT(refusal(file.bytes()), HasSubstr("as of the manifest's bytes, found 0000000000000001"));
   EXPECT_THAT(refusal(of(part("f32", 4096, 4, {{text("digest"), text("xxh3:00")}})).bytes()),
               HasSubstr("hexadecimal digits, found \"xxh3:00\""));
-  EXPECT_THAT(refusal(of(part("", 4096, 4)).bytes()), HasSubstr("dtype: \"\" is none of the twelve"));
+  EXPECT_THAT(refusal(of(part("", 4096, 4)).bytes()), HasSubstr("dtype: \"\" is not one of the twelve"));
 
   const auto groups = [&](const std::string& bits, const std::string& zero_point) {
     const std::string packing =

@@ -91,7 +91,7 @@ TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
     const TensorPlan plan = quantized(matrix, std::vector<float>(64, least));
     EXPECT_EQ(values_of(plan.tensor), without) << least;
     EXPECT_THAT(warnings_of(plan),
-                ElementsAre("m: the importance matrix has nothing but zeros for it, so it is quantized without"));
+                ElementsAre("m: the importance matrix has only zeros for it, so it is quantized without"));
   }
   // One of two stacked matrices: its columns weigh the same, as those that llama.cpp has never seen.
   const Tensor stack = matrix_of(values, {2, 1, 64});
@@ -100,7 +100,7 @@ TEST(QuantizeStep, WeightsOfZerosCountAsNone) {
   const TensorPlan plan = quantized(stack, weights);
   std::fill_n(weights.begin(), 64, 1.0F);
   EXPECT_EQ(values_of(plan.tensor), values_of(quantized(stack, weights).tensor));
-  EXPECT_THAT(warnings_of(plan), ElementsAre("m: the importance matrix has nothing but zeros for 1 of its 2 matrices, "
+  EXPECT_THAT(warnings_of(plan), ElementsAre("m: the importance matrix has only zeros for 1 of its 2 matrices, "
                                              "whose columns weigh the same"));
 }
 

@@ -129,7 +129,7 @@ TEST(Transform, WhatAFormatStoresAsFloat32KeepsItsValue) {
   const Transformed kept = transform(model, format_by_name("gguf"), options);
   EXPECT_EQ(type_of(*kept.model.find("b.norm")), "f32");
   ASSERT_EQ(kept.model.warnings.size(), 1U);
-  EXPECT_EQ(kept.model.warnings[0].message, "tensor b.norm: gguf files store it as f32, whatever keep says");
+  EXPECT_EQ(kept.model.warnings[0].message, "tensor b.norm: gguf files store it as f32, so keep has no effect");
 }
 
 // A tensor of codes is quantized again where another rule is asked for.

@@ -152,7 +152,7 @@ TEST(VocabAndMerges, AreRefusedWithWhatIsWrongBesideThem) {
   EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"x": {"content": "a"}}})"),
               HasSubstr("\"x\": expected an id"));
   EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": {"content": "a"}, "015": {"content": "b"}}})"),
-              HasSubstr("\"015\": the id comes twice"));
+              HasSubstr("\"015\": the id appears twice"));
   EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"15": "a"}})"),
               HasSubstr("\"15\": expected an object with \"content\""));
   EXPECT_THAT(problem(kConfig, R"({"added_tokens_decoder": {"18446744073709551615": {"content": "a"}}})"),
@@ -422,7 +422,7 @@ TEST(TokenizerFilesOfADirectory, HaveKnownNames) {
                            "additional_chat_templates/../a.jinja", "additional_chat_templates/a/b.jinja",
                            "additional_chat_templates/a", "additional_chat_templates", "a.jinja", "../a", ""}) {
     EXPECT_FALSE(is_additional_template(name)) << name;
-    EXPECT_THAT(problem_with_files({{name, "x"}}), HasSubstr("is the name of no file of a tokenizer")) << name;
+    EXPECT_THAT(problem_with_files({{name, "x"}}), HasSubstr("is not the name of a tokenizer file")) << name;
   }
   EXPECT_EQ(problem_with_files({{"chat_template.jinja", 3}}), "chat_template.jinja: expected text");
   EXPECT_EQ(problem_with_files({{"chat_template.jinja", "x"}, {"special_tokens_map.json", "x"}}), "");

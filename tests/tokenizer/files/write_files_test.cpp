@@ -96,12 +96,14 @@ TEST(TokenizerFiles, OfSentencePieceTellWhatIsLost) {
   EXPECT_THAT(tokenizer_files(vocabulary).losses, Contains(HasSubstr("without the normalizer nmt_nfkc")));
   Vocabulary other = sentencepiece();
   other.bos_id = 2;
-  EXPECT_THAT(tokenizer_files(other).losses, Contains(HasSubstr("by their names")));
+  EXPECT_THAT(tokenizer_files(other).losses, Contains(HasSubstr("names one BOS, EOS and padding token each")));
   Vocabulary twice = sentencepiece();
   twice.add("a", 0, TokenType::normal);
   const TokenizerFiles written = tokenizer_files(twice);
-  EXPECT_THAT(written.losses,
-              Contains(HasSubstr("makes no tokenizer.model: SentencePiece model: piece 5: \"a\" comes twice")));
+  EXPECT_THAT(
+      written.losses,
+      Contains(HasSubstr(
+          "tokenizer.model cannot be written for the vocabulary: SentencePiece model: piece 5: \"a\" appears twice")));
   EXPECT_FALSE(by_name(written).contains("tokenizer.model"));
   EXPECT_TRUE(by_name(written).contains("tokenizer.json"));
 }
@@ -191,7 +193,7 @@ Vocabulary byte_pairs() {
 TEST(TokenizerFiles, HaveAllFields) {
   std::vector<std::string> losses;
   const Value json = parse_json(write_tokenizer_json(byte_pairs(), losses), "written");
-  EXPECT_THAT(losses, ElementsAre("tokenizer.json has no place for what the vocabulary says of elsewhere"));
+  EXPECT_THAT(losses, ElementsAre("tokenizer.json cannot hold the vocabulary's elsewhere"));
   EXPECT_EQ(json, parse_json(R"({"version": "1.0", "truncation": null, "padding": null,
       "added_tokens": [{"id": 4, "content": "<s>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],
       "normalizer": null, "pre_tokenizer": null,
@@ -256,8 +258,9 @@ TEST(TokenizerFiles, RefuseWhatJsonCannotHold) {
   vocabulary.add("\xff", 0, TokenType::normal);
   const TokenizerFiles written = tokenizer_files(vocabulary);
   EXPECT_THAT(written.files, IsEmpty());
-  EXPECT_THAT(written.losses,
-              Contains(HasSubstr("the vocabulary makes no tokenizer.json: tokenizer.json holds text in UTF-8")));
+  EXPECT_THAT(
+      written.losses,
+      Contains(HasSubstr("tokenizer.json cannot be written for the vocabulary: tokenizer.json holds text in UTF-8")));
   Vocabulary tiny;
   tiny.kind = VocabularyKind::byte_pair;
   EXPECT_THAT(tokenizer_files(tiny).losses, ElementsAre(HasSubstr("Tiny Llama's kind")));

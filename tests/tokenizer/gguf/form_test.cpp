@@ -240,7 +240,8 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
   EXPECT_THAT(Tokenizer(reread).encode_with_special(" ab  xa "), ElementsAre(6, 3, 2, 4, 1));
   Vocabulary bytes = sums_of_scores();
   bytes.add("<0x41>", 0, TokenType::byte);
-  EXPECT_THAT(gguf_form(bytes).losses, ElementsAre(HasSubstr("no bytes for characters without a token")));
+  EXPECT_THAT(gguf_form(bytes).losses,
+              ElementsAre(HasSubstr("does not use byte tokens for characters without a token")));
   Vocabulary fewer = sums_of_scores();
   fewer.pipeline.erase("added_tokens");
   EXPECT_THAT(gguf_form(fewer).losses, ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which "

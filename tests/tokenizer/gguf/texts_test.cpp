@@ -37,7 +37,7 @@ TEST(GgufTexts, ComeBack) {
   const std::vector<Value> all = {
       Value(), "{{ x }}", Value::Array{}, Value::Array{item("default", "d")},
       Value::Array{item("default", "d"), item("tool_use", "t")}, Value::Array{item("tool_use", "t"), item("rag", "r")},
-      // Details that GGUF's keys lack: an order, other characters, a name that comes twice, more than a text.
+      // Details that GGUF's keys lack: an order, other characters, a name that appears twice, more than a text.
       Value::Array{item("rag", "r"), item("default", "d")}, Value::Array{item("tool-use", "t")},
       Value::Array{item("a", "1"), item("a", "2")},
       Value::Array{Attributes{{"name", "default"}, {"template", "d"}, {"version", 2}}}, Attributes{{"default", "d"}}};
