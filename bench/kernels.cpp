@@ -104,7 +104,7 @@ void multiply(benchmark::State& state, Storage storage, double bytes_each) {
   }
   for (auto _ : state) {
     poise::KernelInput input(matrix, tokens);
-    input.take(x.data(), 0, tokens);
+    input.convert(x.data(), 0, tokens);
     poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
     benchmark::DoNotOptimize(y.data());
   }
@@ -195,7 +195,7 @@ void multiply_blocks(benchmark::State& state, const poise::BlockType& type) {
   for (auto _ : state) {
     poise::KernelInput input(matrix, tokens);
     for (std::size_t t = 0; t < tokens; t += poise::KernelInput::kTogether)
-      input.take(x.data(), t, std::min(tokens, t + poise::KernelInput::kTogether));
+      input.convert(x.data(), t, std::min(tokens, t + poise::KernelInput::kTogether));
     poise::multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
     benchmark::DoNotOptimize(y.data());
   }
@@ -227,7 +227,7 @@ void multiply_in_memory(benchmark::State& state, Storage storage, const poise::B
       matrix.scales = matrix.zeros = groups.data();
     }
     poise::KernelInput input(matrix, tokens);
-    input.take(x.data(), 0, tokens);
+    input.convert(x.data(), 0, tokens);
     poise::multiply_rows(matrix, 0, rows, input, y.data(), rows);
     benchmark::DoNotOptimize(y.data());
   }

@@ -22,7 +22,7 @@ namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET > HWY_AVX2
 
-void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInput&, float*, std::size_t) {}
+void MultiplyPanels(const StoredRows&, std::size_t, std::size_t, const KernelInput::Panels&, float*, std::size_t) {}
 
 #else
 
@@ -265,13 +265,13 @@ struct PanelOfCodes {
   AlignedFloats sums;
 };
 
-void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                    std::size_t stride) {
+void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& in,
+                    float* y, std::size_t stride) {
   PanelOfCodes& panel = PanelOfCodes::of_thread();
   const CodeForm& form = stored_type(matrix).kernels().panels;
-  const CodeLayout& layout = in.codes();
+  const CodeLayout& layout = in.layout;
   const MultiplyGroup multiply = ChosenGroup(form, layout.tiled);
-  const std::size_t tokens = in.tokens();
+  const std::size_t tokens = in.tokens;
   const std::size_t groups = layout.groups(tokens);
   const std::size_t needed = groups * kCodeTokens * kCodeRows;
   if (panel.sums.size() < needed) panel.sums.resize(needed);
@@ -283,7 +283,7 @@ void MultiplyPanels(const StoredRows& matrix, std::size_t first, std::size_t las
       form.expand(matrix, {r, end, b * kCodeBlock, steps * layout.step, layout.step, panel.codes.data(),
                            panel.scales.data(), panel.mins.data(), 0, layout.tiled ? &keep_tiles_awake : nullptr});
       for (std::size_t g = 0; g < groups; ++g) {
-        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.code_group(g, b), steps, layout.step,
+        multiply({panel.codes.data(), panel.scales.data(), panel.mins.data(), in.group(g, b), steps, layout.step,
                   layout.step_bytes(), panel.sums.data() + g * kCodeTokens * kCodeRows},
                  std::min(kCodeTokens, tokens - g * kCodeTokens));
       }
@@ -306,10 +306,10 @@ HWY_EXPORT(MultiplyPanels);
 
 }  // namespace
 
-void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
-                        std::size_t stride) {
+void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& x,
+                        float* y, std::size_t stride) {
   std::optional<TileScope> tiles;
-  if (x.codes().tiled) tiles.emplace();
+  if (x.layout.tiled) tiles.emplace();
   HWY_DYNAMIC_DISPATCH(MultiplyPanels)(matrix, first, last, x, y, stride);
 }
 

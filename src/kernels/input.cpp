@@ -16,6 +16,11 @@ std::size_t x_group_of(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
 
+// Few tokens. Requires: takes_integers().
+KernelInput::Form integer_form(const StoredRows& matrix) {
+  return stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes : KernelInput::Form::words;
+}
+
 // Whether it becomes panels that meet x of 7 bits, four columns an instruction, or of 15 bits on a matrix unit.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
@@ -28,7 +33,7 @@ bool has_fast_panels(const StoredRows& matrix) {
 KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
   if (precision == Precision::exact) return KernelInput::Form::floats;
   if (KernelInput::is_few(matrix, tokens, precision))
-    return takes_integers(matrix) ? stored_type(matrix).kernels().integers : KernelInput::Form::floats;
+    return takes_integers(matrix) ? integer_form(matrix) : KernelInput::Form::floats;
   if (tokens <= KernelInput::kTokensOfPanels && has_fast_panels(matrix)) return KernelInput::Form::panels;
   if (tile_unit() != TileUnit::none) return KernelInput::Form::tiles;
   return code_layout(matrix).step > 0 ? KernelInput::Form::panels : KernelInput::Form::floats;
@@ -42,99 +47,135 @@ bool KernelInput::is_few(const StoredRows& matrix, std::size_t tokens, Precision
   return !has_fast_panels(matrix) && (tile_unit() == TileUnit::none || tokens <= kFewTokensWithTiles);
 }
 
+KernelInput::AnyForm KernelInput::make_form(const StoredRows& matrix, std::size_t tokens, Precision precision) {
+  switch (input_form(matrix, tokens, precision)) {
+    case Form::words: return Words(matrix, tokens);
+    case Form::bytes: return Bytes(matrix, tokens);
+    case Form::tiles: return Tiles(matrix, tokens);
+    case Form::panels: return Panels(matrix, tokens);
+    default: return Floats(matrix, tokens, is_few(matrix, tokens, precision));
+  }
+}
+
 KernelInput::KernelInput(const StoredRows& matrix, std::size_t tokens, Precision precision)
     : precision_(precision),
       is_few_(is_few(matrix, tokens, precision)),
-      form_(input_form(matrix, tokens, precision)),
       tokens_(tokens),
       columns_(matrix.columns),
-      groups_(rounded_up(tokens, kTogether) / kTogether) {
-  if (form_ == Form::tiles) tile_layout_ = tile_layout(matrix);
-  block_columns_ = form_ == Form::tiles                           ? tile_layout_.block()
-                   : form_ == Form::panels                        ? kCodeBlock
-                   : form_ == Form::words || form_ == Form::bytes ? kIntegerBlock
-                                                                  : kFloatBlock;
-  blocks_ = rounded_up(columns_, block_columns_) / block_columns_;
-  if (form_ == Form::panels) {
-    code_layout_ = code_layout(matrix);
-    codes_.assign(code_layout_.place(0, blocks_, tokens_), std::byte{0});
-  } else if (form_ == Form::tiles) {
-    codes_.resize(tile_layout_.place(0, blocks_, tokens_));
-  } else if (form_ == Form::floats) {
-    floats_.resize(is_few_ ? tokens * columns_ : blocks_ * groups_ * kFloatBlock * kTogether);
-  } else {
-    padded_ = rounded_up(columns_, kPadding);
-    planes_ = stored_type(matrix).planes;
-    group_size_ = x_group_of(matrix);
-    if (form_ == Form::bytes) {
-      sums_stride_ = 4 * columns_ / group_size_;
-      bytes_.resize(tokens * columns_);
-      scales_.resize(tokens * sums_stride_);
-      sums_.resize(tokens * sums_stride_);
-      block_scales_.resize(tokens * (columns_ / kByteBlock));
-      block_sums_.resize(tokens * (columns_ / kByteBlock));
-      integers_.resize(tokens * (columns_ / 16));
-      return;
-    }
-    sums_stride_ = group_size_ == 0 ? 1 : rounded_up(columns_ / group_size_, 16);
-    integers_.resize(tokens * blocks_ * kIntegerBlock);
-    scales_.resize(tokens * blocks_);
-    sums_.resize(tokens * sums_stride_);
+      form_(make_form(matrix, tokens, precision)) {}
+
+std::size_t KernelInput::block_columns() const {
+  switch (form()) {
+    case Form::tiles: return as<Tiles>().layout.block();
+    case Form::panels: return kCodeBlock;
+    case Form::floats: return kFloatBlock;
+    default: return kIntegerBlock;
   }
 }
 
 bool KernelInput::suits(const StoredRows& matrix) const {
-  if (columns_ != matrix.columns || form_ != input_form(matrix, tokens_, precision_)) return false;
-  if (form_ == Form::bytes) return group_size_ == x_group_of(matrix);
-  if (form_ == Form::panels) return code_layout_ == code_layout(matrix);
-  if (form_ == Form::tiles) return tile_layout_ == tile_layout(matrix);
-  return form_ != Form::words || (planes_ == stored_type(matrix).planes && group_size_ == x_group_of(matrix));
+  return columns_ == matrix.columns && form() == input_form(matrix, tokens_, precision_) &&
+         std::visit([&](const auto& x) { return x.suits(matrix); }, form_);
 }
 
-void KernelInput::take(const float* x, std::size_t first, std::size_t last) {
-  if (!is_few_) return take({x, columns_, {first, last}, {0, blocks_}});
-  for (std::size_t t = first; t < last; ++t) take_token(x + t * columns_, t);
-}
-
-void KernelInput::take(const InputPart& part) {
-  switch (form_) {
-    case Form::tiles: return take_tile_numbers(part, tokens_, tile_layout_, codes_.data());
-    case Form::panels: return take_codes(part, tokens_, code_layout_, codes_.data());
-    default: return take_floats(part);
-  }
-}
-
-void KernelInput::take_token(const float* x, std::size_t t) {
-  switch (form_) {
-    case Form::words:
-      return take_integers(x, {columns_, planes_, group_size_},
-                           {integers_.data() + t * blocks_ * kIntegerBlock, scales_.data() + t * blocks_,
-                            sums_.data() + t * sums_stride_});
-    case Form::bytes: {
-      const std::size_t blocks = columns_ / kByteBlock;
-      return take_bytes(
-          x, columns_, group_size_,
-          {bytes_.data() + t * columns_, scales_.data() + t * sums_stride_, sums_.data() + t * sums_stride_,
-           block_scales_.data() + t * blocks, block_sums_.data() + t * blocks, integers_.data() + t * (columns_ / 16)});
+void KernelInput::convert(const float* x, std::size_t first, std::size_t last) {
+  if (!is_few_) return convert({x, columns_, {first, last}, {0, blocks()}});
+  const auto convert_tokens = [&](auto& form) {
+    if constexpr (requires { form.convert_token(x, first); }) {
+      for (std::size_t t = first; t < last; ++t) form.convert_token(x + t * columns_, t);
     }
-    default: std::copy_n(x, columns_, floats_.data() + t * columns_);
-  }
+  };
+  std::visit(convert_tokens, form_);
 }
 
-void KernelInput::take_floats(const InputPart& part) {
+void KernelInput::convert(const InputPart& part) {
+  const auto convert_part = [&](auto& form) {
+    if constexpr (requires { form.convert(part); }) form.convert(part);
+  };
+  std::visit(convert_part, form_);
+}
+
+KernelInput::Words::Words(const StoredRows& matrix, std::size_t count)
+    : tokens(count),
+      columns(matrix.columns),
+      planes(stored_type(matrix).planes),
+      group_size(x_group_of(matrix)),
+      sums_stride(group_size == 0 ? 1 : rounded_up(columns / group_size, 16)),
+      numbers(tokens * blocks() * kIntegerBlock),
+      scales(tokens * blocks()),
+      sums(tokens * sums_stride) {}
+
+bool KernelInput::Words::suits(const StoredRows& matrix) const {
+  return planes == stored_type(matrix).planes && group_size == x_group_of(matrix);
+}
+
+void KernelInput::Words::convert_token(const float* x, std::size_t t) {
+  take_integers(
+      x, {columns, planes, group_size},
+      {numbers.data() + t * blocks() * kIntegerBlock, scales.data() + t * blocks(), sums.data() + t * sums_stride});
+}
+
+KernelInput::Bytes::Bytes(const StoredRows& matrix, std::size_t count)
+    : tokens(count),
+      columns(matrix.columns),
+      group_size(x_group_of(matrix)),
+      sums_stride(4 * columns / group_size),
+      numbers(tokens * columns),
+      scales(tokens * sums_stride),
+      sums(tokens * sums_stride),
+      block_scales(tokens * (columns / kByteBlock)),
+      block_sums(tokens * (columns / kByteBlock)),
+      integer_sums(tokens * (columns / 16)) {}
+
+bool KernelInput::Bytes::suits(const StoredRows& matrix) const { return group_size == x_group_of(matrix); }
+
+void KernelInput::Bytes::convert_token(const float* x, std::size_t t) {
+  const std::size_t blocks = columns / kByteBlock;
+  take_bytes(
+      x, columns, group_size,
+      {numbers.data() + t * columns, scales.data() + t * sums_stride, sums.data() + t * sums_stride,
+       block_scales.data() + t * blocks, block_sums.data() + t * blocks, integer_sums.data() + t * (columns / 16)});
+}
+
+KernelInput::Tiles::Tiles(const StoredRows& matrix, std::size_t count) : tokens(count), layout(tile_layout(matrix)) {
+  numbers.resize(layout.place(0, layout.blocks(), tokens));
+}
+
+bool KernelInput::Tiles::suits(const StoredRows& matrix) const { return layout == tile_layout(matrix); }
+
+void KernelInput::Tiles::convert(const InputPart& part) { take_tile_numbers(part, tokens, layout, numbers.data()); }
+
+KernelInput::Panels::Panels(const StoredRows& matrix, std::size_t count) : tokens(count), layout(code_layout(matrix)) {
+  numbers.assign(layout.place(0, layout.blocks(), tokens), std::byte{0});
+}
+
+bool KernelInput::Panels::suits(const StoredRows& matrix) const { return layout == code_layout(matrix); }
+
+void KernelInput::Panels::convert(const InputPart& part) { take_codes(part, tokens, layout, numbers.data()); }
+
+KernelInput::Floats::Floats(const StoredRows& matrix, std::size_t count, bool few)
+    : tokens(count), columns(matrix.columns), is_few(few) {
+  numbers.resize(is_few ? tokens * columns : blocks() * groups() * kFloatBlock * kTogether);
+}
+
+void KernelInput::Floats::convert_token(const float* x, std::size_t t) {
+  std::copy_n(x, columns, numbers.data() + t * columns);
+}
+
+void KernelInput::Floats::convert(const InputPart& part) {
   constexpr std::size_t kStep =
       16;  // columns, so that the output stays in the cache until all tokens have been written
   static_assert(kFloatBlock % kStep == 0);
   const std::size_t first = part.blocks.first * kFloatBlock;
-  const std::size_t end = std::min(columns_, part.blocks.last * kFloatBlock);
+  const std::size_t end = std::min(columns, part.blocks.last * kFloatBlock);
   for (std::size_t begin = first; begin < end; begin += kStep) {
     const std::size_t block = begin / kFloatBlock;
     const std::size_t count = std::min(kStep, end - begin);
     for (std::size_t t = part.tokens.first; t < part.tokens.last; ++t) {
       const float* const from = part.x + t * part.stride + (begin - first);
       hwy::Prefetch(from + kStep);
-      float* const out = floats_.data() +
-                         ((block * groups_ + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether +
+      float* const out = numbers.data() +
+                         ((block * groups() + t / kTogether) * kFloatBlock + begin % kFloatBlock) * kTogether +
                          t % kTogether;
       for (std::size_t i = 0; i < count; ++i) out[i * kTogether] = from[i];
     }

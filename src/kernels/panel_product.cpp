@@ -104,8 +104,8 @@ void PrefetchBlock(const StoredRows& matrix, std::size_t first, std::size_t coun
   }
 }
 
-void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                  std::size_t stride) {
+void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& in,
+                  float* y, std::size_t stride) {
   Panel& panel = Panel::of_thread();
   for (std::size_t r = first; r < last; r += kPanelRows) {
     const std::size_t rows = std::min(kPanelRows, last - r);
@@ -118,11 +118,11 @@ void MultiplyMany(const StoredRows& matrix, std::size_t first, std::size_t last,
         if (b + 1 < in.blocks())
           PrefetchBlock(matrix, r + rows * g / in.groups(), rows * (g + 1) / in.groups() - rows * g / in.groups(),
                         (b + 1) * kBlock);
-        panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens() - g * kTogether),
+        panel.multiply(rows, columns, in.group(g, b), std::min(kTogether, in.tokens - g * kTogether),
                        panel.sums.data() + g * kPanelRows * kTogether);
       }
     }
-    for (std::size_t t = 0; t < in.tokens(); ++t) {
+    for (std::size_t t = 0; t < in.tokens; ++t) {
       const float* sums = panel.sums.data() + t / kTogether * kPanelRows * kTogether + t % kTogether;
       for (std::size_t i = 0; i < rows; ++i) y[t * stride + (r - first) + i] = sums[i * kTogether];
     }
@@ -140,8 +140,8 @@ HWY_EXPORT(MultiplyMany);
 
 }  // namespace
 
-void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
-                     std::size_t stride) {
+void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
+                     float* y, std::size_t stride) {
   HWY_DYNAMIC_DISPATCH(MultiplyMany)(matrix, first, last, x, y, stride);
 }
 

@@ -36,7 +36,7 @@ std::size_t scale_bytes(const StoredRows& matrix) { return stored_type(matrix).s
 
 bool takes_integers(const StoredRows& matrix) {
   const TypeKernels& kernels = stored_type(matrix).kernels();
-  if (kernels.multiply_integers == nullptr) return false;
+  if (kernels.multiply_words == nullptr && kernels.multiply_bytes == nullptr) return false;
   return matrix.group_size == 0 ||
          (KernelInput::kIntegerBlock % matrix.group_size == 0 && matrix.group_size >= kernels.least_group);
 }
@@ -56,15 +56,21 @@ RowsAtOnce rows_at_once(const StoredRows& matrix, std::size_t tokens, Precision 
 
 void multiply_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
                    std::size_t stride) {
+  const TypeKernels& kernels = stored_type(matrix).kernels();
   switch (x.form()) {
-    case KernelInput::Form::floats:
-      if (x.is_few()) return multiply_few(matrix, first, last, {x.token(0), x.tokens()}, y, stride);
-      return multiply_panels(matrix, first, last, x, y, stride);
+    case KernelInput::Form::floats: {
+      const auto& floats = x.as<KernelInput::Floats>();
+      if (floats.is_few) return multiply_few(matrix, first, last, {floats.token(0), floats.tokens}, y, stride);
+      return multiply_panels(matrix, first, last, floats, y, stride);
+    }
     case KernelInput::Form::words:
+      return kernels.multiply_words(matrix, first, last, x.as<KernelInput::Words>(), y, stride);
     case KernelInput::Form::bytes:
-      return stored_type(matrix).kernels().multiply_integers(matrix, first, last, x, y, stride);
-    case KernelInput::Form::tiles: return multiply_tiled_rows(matrix, first, last, x, y, stride);
-    case KernelInput::Form::panels: return multiply_code_rows(matrix, first, last, x, y, stride);
+      return kernels.multiply_bytes(matrix, first, last, x.as<KernelInput::Bytes>(), y, stride);
+    case KernelInput::Form::tiles:
+      return multiply_tiled_rows(matrix, first, last, x.as<KernelInput::Tiles>(), y, stride);
+    case KernelInput::Form::panels:
+      return multiply_code_rows(matrix, first, last, x.as<KernelInput::Panels>(), y, stride);
   }
 }
 

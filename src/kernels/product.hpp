@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "kernels/aligned_vector.hpp"
@@ -45,20 +46,14 @@ enum class Precision : std::uint8_t {
 // x [tokens, columns] in the form for products: the same for all matrices of one storage, columns and group size.
 class KernelInput {
  public:
-  enum class Form : std::uint8_t {
-    floats,
-    words,   // for few tokens: integers of 15 bits and a sign
-    bytes,   // for few tokens: integers of 7 bits and a sign
-    tiles,   // for several, on a matrix unit
-    panels,  // for many: integers of 7 or 15 bits and a sign, for panels of codes
-  };
+  enum class Form : std::uint8_t { floats, words, bytes, tiles, panels };  // the structs below, in their order
   static constexpr std::size_t kFloatBlock = 256;
   static constexpr std::size_t kTogether = 32;  // tokens interleaved
   static constexpr std::size_t kIntegerBlock = 1024;
   static constexpr std::size_t kByteBlock = 32;
   static constexpr std::size_t kPadding = 128;  // integers are padded with zeros to a multiple of it
 
-  // Up to so many tokens are multiplied one by one. From then on it pays to unpack all weights: with a matrix unit
+  // Up to kFewTokens tokens are multiplied one by one. More repay the unpacking of all weights: with a matrix unit
   // earlier, and earlier still where panels of codes meet x of 7 bits by AVX-512 VNNI, or of 15 bits on a matrix unit.
   // Up to kTokensOfPanels such panels are faster than all other ways.
   static constexpr std::size_t kFewTokens = 16;
@@ -66,7 +61,123 @@ class KernelInput {
   static constexpr std::size_t kFewTokensWithPanels = 6;
   static constexpr std::size_t kTokensOfPanels = 32;
 
-  // Whether each of so many tokens is multiplied as one alone.
+  struct Floats {
+    Floats(const StoredRows& matrix, std::size_t tokens, bool is_few);
+    bool suits(const StoredRows&) const { return true; }
+    void convert_token(const float* x, std::size_t t);
+    void convert(const InputPart& part);
+
+    std::size_t blocks() const { return (columns + kFloatBlock - 1) / kFloatBlock; }
+    std::size_t groups() const { return (tokens + kTogether - 1) / kTogether; }
+    // Of few tokens: x of the t-th, unchanged.
+    const float* token(std::size_t t) const { return numbers.data() + t * columns; }
+    // For many: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for missing tokens.
+    const float* group(std::size_t g, std::size_t block) const {
+      return numbers.data() + (block * groups() + g) * kFloatBlock * kTogether;
+    }
+
+    std::size_t tokens;
+    std::size_t columns;
+    bool is_few;
+    AlignedFloats numbers;
+  };
+
+  // For few tokens: integers of 15 bits and a sign. Those of a block are `planes` runs: the first has columns 0,
+  // planes, 2 * planes, ..., the second 1, planes + 1, ...: the order of a weight's codes in 16-bit words.
+  struct Words {
+    Words(const StoredRows& matrix, std::size_t tokens);
+    bool suits(const StoredRows& matrix) const;
+    void convert_token(const float* x, std::size_t t);
+
+    std::size_t blocks() const { return (columns + kIntegerBlock - 1) / kIntegerBlock; }
+    const std::int16_t* integers(std::size_t t, std::size_t block) const {
+      return numbers.data() + (t * blocks() + block) * kIntegerBlock;
+    }
+    // How many integers a block has, with padding.
+    std::size_t integers_of(std::size_t block) const {
+      const std::size_t rest = columns - block * kIntegerBlock;
+      return rest > kIntegerBlock ? kIntegerBlock : (rest + kPadding - 1) / kPadding * kPadding;
+    }
+    // The factor of a block's integers.
+    float scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
+    // The sum of x in each group of columns, padded with zeros to sums_stride; without groups one sum.
+    const float* sums_of(std::size_t t) const { return sums.data() + t * sums_stride; }
+
+    std::size_t tokens;
+    std::size_t columns;
+    std::size_t planes;
+    std::size_t group_size;  // 0: none
+    std::size_t sums_stride;
+    std::vector<std::int16_t> numbers;
+    std::vector<float> scales;
+    std::vector<float> sums;
+  };
+
+  // For few tokens: integers of 7 bits and a sign, in the order of columns. Each kByteBlock columns have a factor.
+  struct Bytes {
+    Bytes(const StoredRows& matrix, std::size_t tokens);
+    bool suits(const StoredRows& matrix) const;
+    void convert_token(const float* x, std::size_t t);
+
+    const std::int8_t* integers(std::size_t t) const { return numbers.data() + t * columns; }
+    // For each group of columns, four times: the factor of its integers, and the factor times their sum.
+    const float* scales_of(std::size_t t) const { return scales.data() + t * sums_stride; }
+    const float* sums_of(std::size_t t) const { return sums.data() + t * sums_stride; }
+    // For each kByteBlock columns, once: the same two.
+    const float* block_scales_of(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
+    const float* block_sums_of(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
+    // The sums of the integers of each 16 columns.
+    const std::int16_t* integer_sums_of(std::size_t t) const { return integer_sums.data() + t * (columns / 16); }
+
+    std::size_t tokens;
+    std::size_t columns;
+    std::size_t group_size;
+    std::size_t sums_stride;
+    std::vector<std::int8_t> numbers;
+    std::vector<float> scales;
+    std::vector<float> sums;
+    std::vector<float> block_scales;
+    std::vector<float> block_sums;
+    std::vector<std::int16_t> integer_sums;
+  };
+
+  // For several tokens, on a matrix unit.
+  struct Tiles {
+    Tiles(const StoredRows& matrix, std::size_t tokens);
+    bool suits(const StoredRows& matrix) const;
+    void convert(const InputPart& part);
+
+    // A block of columns of the g-th kTileTokens tokens.
+    const std::byte* group(std::size_t g, std::size_t block) const {
+      return numbers.data() + layout.place(g, block, tokens);
+    }
+    // Of integers.
+    const CodeFactors& factors(std::size_t g, std::size_t block) const {
+      return *reinterpret_cast<const CodeFactors*>(group(g, block) + layout.number_bytes(block));
+    }
+
+    std::size_t tokens;
+    TileLayout layout;
+    UninitializedBytes numbers;
+  };
+
+  // For several tokens: integers of 7 or 15 bits and a sign, for panels of codes.
+  struct Panels {
+    Panels(const StoredRows& matrix, std::size_t tokens);
+    bool suits(const StoredRows& matrix) const;
+    void convert(const InputPart& part);
+
+    // A block of columns of the g-th kCodeTokens tokens.
+    const std::byte* group(std::size_t g, std::size_t block) const {
+      return numbers.data() + layout.place(g, block, tokens);
+    }
+
+    std::size_t tokens;
+    CodeLayout layout;
+    UninitializedBytes numbers;
+  };
+
+  // True if each of `tokens` tokens is multiplied as one alone.
   static bool is_few(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
   // Requires: at least one token.
@@ -74,96 +185,35 @@ class KernelInput {
 
   bool suits(const StoredRows& matrix) const;
 
-  // Takes tokens [first, last) of x; threads may take different groups of kTogether at once.
-  void take(const float* x, std::size_t first, std::size_t last);
-  // The same of some blocks of columns; threads may take different blocks at once. Requires: !is_few().
-  void take(const InputPart& part);
+  // Converts tokens [first, last) of x; threads may convert different groups of kTogether at once.
+  void convert(const float* x, std::size_t first, std::size_t last);
+  // The same of some blocks of columns; threads may convert different blocks at once. Requires: !is_few().
+  void convert(const InputPart& part);
 
   std::size_t tokens() const { return tokens_; }
-  std::size_t columns() const { return columns_; }
-  std::size_t blocks() const { return blocks_; }
-  std::size_t block_columns() const { return block_columns_; }  // of all but the last, perhaps
-  std::size_t groups() const { return groups_; }                // of kTogether tokens; the last may have fewer
-  Form form() const { return form_; }
-  // Whether each token is multiplied as one alone.
+  std::size_t groups() const { return (tokens_ + kTogether - 1) / kTogether; }  // of kTogether; the last may have fewer
+  std::size_t block_columns() const;                                            // of all blocks but the last, perhaps
+  std::size_t blocks() const { return (columns_ + block_columns() - 1) / block_columns(); }
+  // True if each token is multiplied as one alone.
   bool is_few() const { return is_few_; }
 
-  // Of few tokens, with x as floats: x of the t-th, unchanged.
-  const float* token(std::size_t t) const { return floats_.data() + t * columns_; }
-  // For many: a block of columns of the g-th kTogether tokens, [columns, kTogether]; zeros for missing tokens.
-  const float* group(std::size_t g, std::size_t block) const {
-    return floats_.data() + (block * groups_ + g) * kFloatBlock * kTogether;
+  Form form() const { return static_cast<Form>(form_.index()); }
+  // Requires: it has this form.
+  template <typename T>
+  const T& as() const {
+    return std::get<T>(form_);
   }
-
-  // For several, as tiles: a block of columns of the g-th kTileTokens tokens.
-  const TileLayout& tiles() const { return tile_layout_; }
-  const std::byte* tile_group(std::size_t g, std::size_t block) const {
-    return codes_.data() + tile_layout_.place(g, block, tokens_);
-  }
-  const CodeFactors& code_factors(std::size_t g, std::size_t block) const {
-    return *reinterpret_cast<const CodeFactors*>(tile_group(g, block) + tile_layout_.number_bytes(block));
-  }
-
-  // For many tokens, as panels take them: a block of columns of the g-th kCodeTokens tokens.
-  const CodeLayout& codes() const { return code_layout_; }
-  const std::byte* code_group(std::size_t g, std::size_t block) const {
-    return codes_.data() + code_layout_.place(g, block, tokens_);
-  }
-
-  // Few tokens as integers, of the t-th token. Words of a block are `planes` runs: the first has columns 0, planes, 2 *
-  // planes, ..., the second 1, planes + 1, ...: the order of a weight's codes in 16-bit words.
-  const std::int16_t* integers(std::size_t t, std::size_t block) const {
-    return integers_.data() + (t * blocks_ + block) * kIntegerBlock;
-  }
-  // How many integers a block has, with padding.
-  std::size_t integers_of(std::size_t block) const {
-    return block + 1 < blocks_ ? kIntegerBlock : padded_ - block * kIntegerBlock;
-  }
-  // The factor of a block's integers.
-  float scale(std::size_t t, std::size_t block) const { return scales_[t * blocks_ + block]; }
-  // For words: the sum of x in each group of columns, padded with zeros to sums_stride(); without groups one sum.
-  const float* sums(std::size_t t) const { return sums_.data() + t * sums_stride_; }
-  std::size_t sums_stride() const { return sums_stride_; }
-  // Integers of 8 bits, in the order of columns. For each group of columns, four times: the factor of its integers, and
-  // the factor times their sum.
-  const std::int8_t* bytes(std::size_t t) const { return bytes_.data() + t * columns_; }
-  const float* byte_scales(std::size_t t) const { return scales_.data() + t * sums_stride_; }
-  const float* byte_sums(std::size_t t) const { return sums_.data() + t * sums_stride_; }
-  // For each kByteBlock columns, once: the same two.
-  const float* block_scales(std::size_t t) const { return block_scales_.data() + t * (columns_ / kByteBlock); }
-  const float* block_sums(std::size_t t) const { return block_sums_.data() + t * (columns_ / kByteBlock); }
-  // The sums of the integers of each 16 columns.
-  const std::int16_t* integer_sums(std::size_t t) const { return integers_.data() + t * (columns_ / 16); }
 
  private:
-  void take_token(const float* x, std::size_t t);
-  void take_floats(const InputPart& part);
+  using AnyForm = std::variant<Floats, Words, Bytes, Tiles, Panels>;
+
+  static AnyForm make_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
   Precision precision_;
   bool is_few_;
-  Form form_;
   std::size_t tokens_;
   std::size_t columns_;
-  std::size_t block_columns_;
-  std::size_t blocks_;
-  std::size_t groups_;
-  AlignedFloats floats_;
-
-  TileLayout tile_layout_;
-  CodeLayout code_layout_;
-  // As panels or tiles.
-  UninitializedBytes codes_;
-
-  std::size_t padded_ = 0;
-  std::size_t planes_ = 0;
-  std::size_t group_size_ = 0;  // 0: none
-  std::size_t sums_stride_ = 0;
-  std::vector<std::int16_t> integers_;
-  std::vector<std::int8_t> bytes_;
-  std::vector<float> scales_;
-  std::vector<float> sums_;
-  std::vector<float> block_scales_;
-  std::vector<float> block_sums_;
+  AnyForm form_;
 };
 
 // How rows are divided into calls.

@@ -93,11 +93,11 @@ constexpr std::size_t tiled_rows_together(std::size_t tokens) {
 inline constexpr std::size_t kPanelRows = 60;
 
 // multiply_rows() of several tokens, for each form of x.
-void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
-                     std::size_t stride);
-void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
-                         std::size_t stride);
-void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x, float* y,
-                        std::size_t stride);
+void multiply_panels(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Floats& x,
+                     float* y, std::size_t stride);
+void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& x,
+                         float* y, std::size_t stride);
+void multiply_code_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Panels& x,
+                        float* y, std::size_t stride);
 
 }  // namespace poise

@@ -107,9 +107,9 @@ void DecodeNibbles(const StoredRows& matrix, const DecodedPart& part) {
 #if HWY_TARGET == HWY_SCALAR
 
 template <class Unpack>
-constexpr MultiplyFew kOfCodes = nullptr;
+constexpr MultiplyFew<KernelInput::Words> kOfCodes = nullptr;
 template <class Unpack>
-constexpr MultiplyFew kOfNibbles = nullptr;
+constexpr MultiplyFew<KernelInput::Words> kOfNibbles = nullptr;
 
 #else
 
@@ -120,8 +120,8 @@ HWY_INLINE FourSums WithScale(const StoredRows& matrix, FourSums sums, const flo
 }
 
 template <bool kVnni, class Unpack>
-void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                   std::size_t stride) {
+void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                   float* y, std::size_t stride) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   for (std::size_t r = first; r < last; r += 4) {
     const FourBytes four(matrix, row_bytes, r, last);
@@ -130,7 +130,7 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t begin = b * (2 * kBlock / Unpack::kPlanes);
       const std::size_t bytes = std::min(row_bytes - begin, 2 * kBlock / Unpack::kPlanes);
-      ForTokens<kFewTogether>(in.tokens(), [&](auto count, std::size_t t) HWY_ATTR {
+      ForTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
         constexpr std::size_t kRows = RowsTogether(count());
         const PlanesOfX x = {in.integers(t, b), in.integers_of(b) / Unpack::kPlanes, in.blocks() * kBlock};
         hn::Vec<hn::RebindToFloat<Products>> sums[count()][4];
@@ -145,16 +145,16 @@ void MultiplyCodes(const StoredRows& matrix, std::size_t first, std::size_t last
           totals[t + k].add_product(in.scale(t + k, b), FourSums::of(hn::RebindToFloat<Products>(), sums[k]));
       });
     }
-    for (std::size_t t = 0; t < in.tokens(); ++t)
-      WithScale(matrix, totals[t], in.sums(t)).store(y + t * stride + (r - first), last - r);
+    for (std::size_t t = 0; t < in.tokens; ++t)
+      WithScale(matrix, totals[t], in.sums_of(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 
 // Packed nibbles. Where columns are odd, every second row begins in the middle of a byte; rows are then copied, so that
 // each begins with a byte.
 template <bool kVnni, class Unpack>
-void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                     std::size_t stride) {
+void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                     float* y, std::size_t stride) {
   if (matrix.columns % 2 == 0) return MultiplyCodes<kVnni, Unpack>(matrix, first, last, in, y, stride);
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const Bytes data = reinterpret_cast<Bytes>(matrix.data);
@@ -173,8 +173,8 @@ void MultiplyNibbles(const StoredRows& matrix, std::size_t first, std::size_t la
 }
 
 template <class Unpack>
-void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                      std::size_t stride) {
+void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                      float* y, std::size_t stride) {
 #if POISE_HAVE_VNNI
   if (has_vnni()) return MultiplyCodes<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
@@ -182,8 +182,8 @@ void MultiplyAnyCodes(const StoredRows& matrix, std::size_t first, std::size_t l
 }
 
 template <class Unpack>
-void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                        std::size_t stride) {
+void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                        float* y, std::size_t stride) {
 #if POISE_HAVE_VNNI
   if (has_vnni()) return MultiplyNibbles<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
@@ -191,9 +191,9 @@ void MultiplyAnyNibbles(const StoredRows& matrix, std::size_t first, std::size_t
 }
 
 template <class Unpack>
-constexpr MultiplyFew kOfCodes = &MultiplyAnyCodes<Unpack>;
+constexpr MultiplyFew<KernelInput::Words> kOfCodes = &MultiplyAnyCodes<Unpack>;
 template <class Unpack>
-constexpr MultiplyFew kOfNibbles = &MultiplyAnyNibbles<Unpack>;
+constexpr MultiplyFew<KernelInput::Words> kOfNibbles = &MultiplyAnyNibbles<Unpack>;
 
 #endif
 
@@ -259,14 +259,14 @@ struct LowNibbleType : PlainCodes<32, !kSigned, kSigned ? 8 : 0> {
 template <class Loader, class Unpack, class Type, std::uint8_t kLargest>
 const TypeKernels& KernelsOf() {
   static constexpr TypeKernels kKernels = {
-      .decode = &DecodeRows<Loader>, .multiply_integers = kOfCodes<Unpack>, .panels = CodeFormOf<Type, kLargest>()};
+      .decode = &DecodeRows<Loader>, .multiply_words = kOfCodes<Unpack>, .panels = CodeFormOf<Type, kLargest>()};
   return kKernels;
 }
 
 template <bool kSigned>
 const TypeKernels& NibbleKernels() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeNibbles<kSigned>,
-                                           .multiply_integers = kOfNibbles<FourBits<kSigned, 4>>,
+                                           .multiply_words = kOfNibbles<FourBits<kSigned, 4>>,
                                            .panels = CodeFormOf<NibbleType<kSigned>, 15>()};
   return kKernels;
 }

@@ -42,8 +42,8 @@ class HalfFactors {
 #if HWY_TARGET != HWY_SCALAR
 
 template <bool kVnni, class Unpack, class D>
-void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                        std::size_t stride) {
+void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                        float* y, std::size_t stride) {
   const std::size_t row_bytes = RowBytes<Unpack>(matrix);
   const std::size_t group_words = matrix.group_size / Unpack::kPlanes;
   constexpr std::size_t kBlockWords = kBlock / Unpack::kPlanes;
@@ -52,14 +52,14 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
     const FourBytes four(matrix, row_bytes, r, last);
     const std::size_t rows = std::min<std::size_t>(4, last - r);
     const FourPlaces places(rows);
-    scales.take(matrix, r, rows, in.sums_stride());
+    scales.take(matrix, r, rows, in.sums_stride);
     const float* group_scales[4];
     for (std::size_t i = 0; i < 4; ++i) group_scales[i] = scales.scales(places.at[i]);
     NextRows next(four.rows[0]);
     FourSums totals[KernelInput::kFewTokens];
     for (std::size_t b = 0; b < in.blocks(); ++b) {
       const std::size_t words = std::min(row_bytes / 2 - b * kBlockWords, kBlockWords);
-      ForTokens<kFewTogether>(in.tokens(), [&](auto count, std::size_t t) HWY_ATTR {
+      ForTokens<kFewTogether>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
         constexpr std::size_t kRows = RowsTogether(count());
         using Sums = hn::RebindToFloat<hn::RepartitionToWide<D> >;
         hn::Vec<Sums> sums[count()][4];
@@ -85,15 +85,15 @@ void MultiplyOneGrouped(const StoredRows& matrix, std::size_t first, std::size_t
           totals[t + k].add_product(in.scale(t + k, b), FourSums::of(Sums(), sums[k]));
       });
     }
-    for (std::size_t t = 0; t < in.tokens(); ++t)
-      scales.without_zeros(totals[t], places.at, in.sums(t)).store(y + t * stride + (r - first), last - r);
+    for (std::size_t t = 0; t < in.tokens; ++t)
+      scales.without_zeros(totals[t], places.at, in.sums_of(t)).store(y + t * stride + (r - first), last - r);
   }
 }
 
 // Vectors of words no longer than a group.
 template <bool kVnni, class Unpack>
-void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                     std::size_t stride) {
+void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                     float* y, std::size_t stride) {
   switch (matrix.group_size / Unpack::kPlanes) {
     case 8:
       return MultiplyOneGrouped<false, Unpack, hn::CappedTag<std::int16_t, 8> >(matrix, first, last, in, y, stride);
@@ -104,8 +104,8 @@ void MultiplyGrouped(const StoredRows& matrix, std::size_t first, std::size_t la
 }
 
 template <class Unpack>
-void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                       std::size_t stride) {
+void MultiplyAnyGroups(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Words& in,
+                       float* y, std::size_t stride) {
 #if POISE_HAVE_VNNI
   if (has_vnni()) return MultiplyGrouped<true, Unpack>(matrix, first, last, in, y, stride);
 #endif
@@ -173,7 +173,7 @@ const TypeKernels& Group8() {
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8, HalfFactors>};
 #else
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes8, HalfFactors>,
-                                           .multiply_integers = &MultiplyAnyGroups<EightBits<false> >,
+                                           .multiply_words = &MultiplyAnyGroups<EightBits<false> >,
                                            .least_group = 16,
                                            .panels = CodeFormOf<Group8Type, 255>()};
 #endif
@@ -186,7 +186,7 @@ const TypeKernels& Group4() {
 #else
   // Groups of 8 words are a vector of every processor.
   static constexpr TypeKernels kKernels = {.decode = &DecodeGroups<Codes4, HalfFactors>,
-                                           .multiply_integers = &MultiplyAnyGroups<FourBits<false, 4> >,
+                                           .multiply_words = &MultiplyAnyGroups<FourBits<false, 4> >,
                                            .least_group = 32,
                                            .panels = CodeFormOf<Group4Type, 15>()};
 #endif

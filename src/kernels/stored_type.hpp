@@ -9,15 +9,16 @@
 
 namespace poise {
 
-// multiply_rows() of few tokens.
-using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& x,
-                             float* y, std::size_t stride);
-
 // x of a few tokens, unchanged.
 struct FewFloats {
   const float* x;  // [tokens, columns]
   std::size_t tokens;
 };
+
+// multiply_rows() of few tokens.
+template <class Input>
+using MultiplyFew = void (*)(const StoredRows& matrix, std::size_t first, std::size_t last, const Input& x, float* y,
+                             std::size_t stride);
 
 // Columns [begin, begin + count) of a row as bfloat16 numbers whose sum they are: parts[p][i] for the i-th. Requires:
 // `begin` is a multiple of 16.
@@ -31,17 +32,16 @@ struct SplitRow {
 // The kernels of a stored type, for one kind of processor.
 struct TypeKernels {
   void (*decode)(const StoredRows& matrix, const DecodedPart& part) = nullptr;
-  // multiply_rows() of few tokens as floats, directly from the stored bytes. Null: rows become float32 first.
-  void (*multiply_floats)(const StoredRows& matrix, std::size_t first, std::size_t last, const FewFloats& x, float* y,
-                          std::size_t stride) = nullptr;
+  // With x as floats, directly from the stored bytes. Null: rows become float32 first.
+  MultiplyFew<FewFloats> multiply_floats = nullptr;
   // add_weighted_rows() of these rows, directly from the stored bytes. Null: rows become float32 first.
   void (*add_rows)(const StoredRows& matrix, std::size_t first, std::size_t last, const float* x,
                    float* sums) = nullptr;
-  // The same with x as integers. Null: not supported.
-  MultiplyFew multiply_integers = nullptr;
-  KernelInput::Form integers = KernelInput::Form::words;  // of how many bits
-  std::size_t least_group = 0;                            // the smallest group that multiply_integers() takes
-  CodeForm panels = {};                                   // how many tokens meet it as codes
+  // With x as integers, at most one of these. Null: not supported.
+  MultiplyFew<KernelInput::Words> multiply_words = nullptr;
+  MultiplyFew<KernelInput::Bytes> multiply_bytes = nullptr;
+  std::size_t least_group = 0;  // the smallest group that these take
+  CodeForm panels = {};         // how many tokens meet it as codes
   // As many parts as the type's TileForm has, directly from the stored bytes. Null: numbers become float32 first.
   void (*split)(const StoredRows& matrix, const SplitRow& row) = nullptr;
 };
@@ -58,7 +58,7 @@ enum class TileForm : std::uint8_t {
 struct StoredTypeRow {
   std::size_t bits = 0;     // of an element, without separate scales; 0: for blocks, whose type has the size
   std::size_t planes = 0;   // codes in a 16-bit word; 0: not codes
-  std::size_t x_group = 0;  // of blocks: columns in a sum of x for multiply_integers(); 0: none
+  std::size_t x_group = 0;  // of blocks: columns in a sum of x as integers; 0: none
   TileForm tiles = TileForm::rounded;
   const TypeKernels& (*kernels)() = nullptr;  // for the running processor
   std::size_t scale_bytes = 0;                // of a separate scale

@@ -97,38 +97,39 @@ class TilePanel {
   AlignedVector<float> mins_ = AlignedVector<float>(kTileRows * kTileCodeBlock / kLeastStep);
 };
 
-void add_code_products(const TilePanel& panel, const KernelInput& in, std::size_t g, std::size_t block, float* sums) {
-  const TileLayout& layout = in.tiles();
+void add_code_products(const TilePanel& panel, const KernelInput::Tiles& in, std::size_t g, std::size_t block,
+                       float* sums) {
+  const TileLayout& layout = in.layout;
   const std::size_t columns = layout.columns_of(block);
-  const auto* const upper = reinterpret_cast<const std::int8_t*>(in.tile_group(g, block));
+  const auto* const upper = reinterpret_cast<const std::int8_t*>(in.group(g, block));
   alignas(64) std::int32_t upper_sums[kTileSums];
   alignas(64) std::int32_t lower_sums[kTileSums];
   multiply_code_tiles({panel.codes(), kRowBytes, upper, upper + columns * kTileTokens, columns}, upper_sums,
                       lower_sums);
-  add_code_sums(upper_sums, lower_sums, in.code_factors(g, block), block == 0, sums);
+  add_code_sums(upper_sums, lower_sums, in.factors(g, block), block == 0, sums);
 }
 
-void add_number_products(const TilePanel& panel, const TileWeights& weights, const KernelInput& in, std::size_t block,
-                         float* sums) {
-  const TileLayout& layout = in.tiles();
+void add_number_products(const TilePanel& panel, const TileWeights& weights, const KernelInput::Tiles& in,
+                         std::size_t block, float* sums) {
+  const TileLayout& layout = in.layout;
   TileBlock tiles = {.stride = kRowStride,
-                     .groups = TileLayout::groups(in.tokens()),
+                     .groups = TileLayout::groups(in.tokens),
                      .step = layout.group_bytes(block) / sizeof(std::uint16_t),
                      .columns = layout.columns_of(block),
                      .is_first = block == 0};
-  const auto* const x = reinterpret_cast<const std::uint16_t*>(in.tile_group(0, block));
+  const auto* const x = reinterpret_cast<const std::uint16_t*>(in.group(0, block));
   for (std::size_t p = 0; p < layout.parts; ++p) tiles.x[p] = x + p * tiles.columns * kTileTokens;
   for (std::size_t p = 0; p < weights.parts(); ++p) tiles.weights[p] = panel.part(p);
   multiply_tiles(tiles, sums);
 }
 
 // What is added to the sums of codes times their scale, for each token of a group.
-std::array<float, kTileTokens> added_to_codes(const TileWeights& weights, const KernelInput& in, std::size_t g) {
+std::array<float, kTileTokens> added_to_codes(const TileWeights& weights, const KernelInput::Tiles& in, std::size_t g) {
   const StoredRows& matrix = weights.matrix;
   const float min = matrix.offset + static_cast<float>(weights.taken() - weights.panels.offset) * matrix.scale;
   std::array<float, kTileTokens> added = {};
   for (std::size_t t = 0; min != 0 && t < kTileTokens; ++t) {
-    for (std::size_t b = 0; b < in.blocks(); ++b) added[t] += in.code_factors(g, b).sums[t];
+    for (std::size_t b = 0; b < in.layout.blocks(); ++b) added[t] += in.factors(g, b).sums[t];
     added[t] *= min;
   }
   return added;
@@ -147,11 +148,11 @@ class TiledRows {
     std::size_t stride;
   };
 
-  void multiply(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in,
+  void multiply(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,
                 const Output& out) {
     const TileWeights weights(matrix);
-    const std::size_t together = tiled_rows_together(in.tokens());
-    const std::size_t groups = TileLayout::groups(in.tokens());
+    const std::size_t together = tiled_rows_together(in.tokens);
+    const std::size_t groups = TileLayout::groups(in.tokens);
     sums_.resize(std::max(sums_.size(), together / kTileRows * groups * kTileSums));
     const TileScope scope;
     for (std::size_t r = first; r < last; r += together)
@@ -159,9 +160,10 @@ class TiledRows {
   }
 
  private:
-  void multiply_together(const TileWeights& weights, const IndexRange& rows, const KernelInput& in, const Output& out) {
-    const std::size_t groups = TileLayout::groups(in.tokens());
-    for (std::size_t b = 0; b < in.blocks(); ++b) {
+  void multiply_together(const TileWeights& weights, const IndexRange& rows, const KernelInput::Tiles& in,
+                         const Output& out) {
+    const std::size_t groups = TileLayout::groups(in.tokens);
+    for (std::size_t b = 0; b < in.layout.blocks(); ++b) {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         const IndexRange of_panel = {row, std::min(row + kTileRows, rows.last)};
         panel_.take(weights, of_panel, b * weights.block());
@@ -179,7 +181,7 @@ class TiledRows {
       for (std::size_t row = rows.first; row < rows.last; row += kTileRows) {
         float* const sums = sums_of(row - rows.first, g, groups);
         if (weights.are_codes()) scale_sums(weights.matrix.scale, added.data(), sums);
-        put_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens() - g * kTileTokens),
+        put_sums(sums, std::min(kTileRows, rows.last - row), std::min(kTileTokens, in.tokens - g * kTileTokens),
                  out.y + g * kTileTokens * out.stride + (row - rows.first), out.stride);
       }
     }
@@ -222,8 +224,8 @@ TileLayout tile_layout(const StoredRows& matrix) {
   return {matrix.columns, weights.parts_of_x(), weights.are_codes() ? weights.taken() : 0};
 }
 
-void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
-                         std::size_t stride) {
+void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,
+                         float* y, std::size_t stride) {
   TiledRows::of_thread().multiply(matrix, first, last, in, {y, stride});
 }
 

@@ -33,7 +33,7 @@ Input take_input(const Matrix& matrix, const float* x, std::size_t tokens, Preci
       std::ranges::transform(order, ordered.begin() + static_cast<std::ptrdiff_t>(t * order.size()),
                              [&](std::uint32_t column) { return from[column]; });
     }
-    input.x.take(order.empty() ? x : ordered.data(), first, last);
+    input.x.convert(order.empty() ? x : ordered.data(), first, last);
   };
   constexpr std::size_t kGroup = KernelInput::kTogether;
   if (tokens == 1) {
@@ -287,7 +287,7 @@ bool multiply_gated(const GatedProduct& product, const float* x, std::size_t tok
     const std::size_t columns = std::min(block, down.inputs() - b * block);
     for (std::size_t t = some.first; t < some.last; ++t)
       product.combine(numbers + t * stride, numbers + size / 2 + t * stride, columns);
-    of_down.take({numbers, stride, some, {b, b + 1}});
+    of_down.convert({numbers, stride, some, {b, b + 1}});
   };
 
   // As many blocks for each thread; then all threads share each of the others.

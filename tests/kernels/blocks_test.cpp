@@ -33,8 +33,8 @@ double rounding_of_x(const StoredRows& matrix, const float* x, const float* weig
     return 0x1.02p-7 * sum;
   }
   const bool panels = form == KernelInput::Form::panels;
-  const bool bytes = panels ? !input.codes().words : form == KernelInput::Form::bytes;
-  const std::size_t columns = panels  ? input.codes().step
+  const bool bytes = panels ? !input.as<KernelInput::Panels>().layout.words : form == KernelInput::Form::bytes;
+  const std::size_t columns = panels  ? input.as<KernelInput::Panels>().layout.step
                               : bytes ? KernelInput::kByteBlock
                                       : KernelInput::kIntegerBlock;
   double moved = 0;
@@ -73,7 +73,7 @@ TEST(Blocks, ProductsAreThoseOfTheDecodedNumbers) {
       for (float& number : x) number = static_cast<float>(static_cast<int>(random() % 201) - 100) / 64.0F;
       KernelInput input(matrix, tokens);
       for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether)
-        input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
+        input.convert(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
       std::vector<float> y(tokens * kRows);
       multiply_rows(matrix, 0, kRows, input, y.data(), kRows);
       for (std::size_t t = 0; t < tokens; ++t) {
@@ -137,7 +137,7 @@ struct Blocks {
   std::vector<float> times(const std::vector<float>& x, std::size_t first, std::size_t last) const {
     const std::size_t tokens = x.size() / stored.columns;
     KernelInput input(stored, tokens);
-    input.take(x.data(), 0, tokens);
+    input.convert(x.data(), 0, tokens);
     std::vector<float> y(tokens * rows, -1.0F);
     multiply_rows(stored, first, last, input, y.data() + first, rows);
     return y;
@@ -230,7 +230,7 @@ TEST_P(BlockProducts, AreOfFloat32WhereTheyAreToBeExact) {
       KernelInput input(blocks.stored, tokens, Precision::exact);
       ASSERT_EQ(input.form(), KernelInput::Form::floats);
       for (std::size_t t = 0; t < tokens; t += KernelInput::kTogether)
-        input.take(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
+        input.convert(x.data(), t, std::min(tokens, t + KernelInput::kTogether));
       std::vector<float> y(tokens * blocks.rows);
       multiply_rows(blocks.stored, 0, blocks.rows, input, y.data(), blocks.rows);
       for (std::size_t i = 0; i < y.size(); ++i) {

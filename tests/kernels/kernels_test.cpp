@@ -193,8 +193,8 @@ std::vector<float> products(const StoredRows& matrix, std::size_t first, std::si
   std::vector<float> y(tokens * stride, -1);
   const std::size_t half = tokens > KernelInput::kTogether ? KernelInput::kTogether : 0;
   KernelInput input(matrix, tokens, precision);
-  input.take(x.data(), half, tokens);
-  input.take(x.data(), 0, half);
+  input.convert(x.data(), half, tokens);
+  input.convert(x.data(), 0, half);
   multiply_rows(matrix, first, last, input, y.data() + first, stride);
   return y;
 }
@@ -209,13 +209,16 @@ struct Expected {
     const bool bytes = input.form() == KernelInput::Form::bytes;
     const bool panels = input.form() == KernelInput::Form::panels;
     const bool tiles = input.form() == KernelInput::Form::tiles;
-    const bool code_tiles = tiles && input.tiles().parts == 0;
+    const bool code_tiles = tiles && input.as<KernelInput::Tiles>().layout.parts == 0;
     const bool integers = words || bytes || panels || code_tiles;
-    const std::size_t block = panels       ? input.codes().step
+    const std::size_t block = panels       ? input.as<KernelInput::Panels>().layout.step
                               : bytes      ? KernelInput::kByteBlock
                               : code_tiles ? kTileCodeBlock
                                            : KernelInput::kIntegerBlock;
-    const double half_steps = panels ? (input.codes().words ? 65278 : 254) : bytes ? 254 : code_tiles ? 65278 : 65534;
+    const double half_steps = panels       ? (input.as<KernelInput::Panels>().layout.words ? 65278 : 254)
+                              : bytes      ? 254
+                              : code_tiles ? 65278
+                                           : 65534;
     for (std::size_t begin = 0; begin < matrix.columns; begin += block) {
       const std::size_t end = std::min(matrix.columns, begin + block);
       double largest = 0;
@@ -235,7 +238,8 @@ struct Expected {
                    sum_of_inputs;
       steps += largest / half_steps * sum_of_weights;
     }
-    if (tiles && !code_tiles) steps = magnitude * largest_error_of_tiles(matrix, input.tiles().parts);
+    if (tiles && !code_tiles)
+      steps = magnitude * largest_error_of_tiles(matrix, input.as<KernelInput::Tiles>().layout.parts);
   }
   // Of products, as tiles.hpp has it.
   static double largest_error_of_tiles(const StoredRows& matrix, std::size_t parts_of_x) {
@@ -518,7 +522,7 @@ TEST_P(Kernels, HalvesAreNumbersInfinitiesAndNaN) {
     std::vector<float> x(128);
     for (std::size_t i = 0; i < 16; ++i) x[16 * g + i] = 1.0F;
     KernelInput input(groups, 1);
-    input.take(x.data(), 0, 1);
+    input.convert(x.data(), 0, 1);
     float y = 0;
     multiply_rows(groups, 0, 1, input, &y, 1);
     if (std::isfinite(numbers[g])) {

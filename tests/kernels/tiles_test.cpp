@@ -98,7 +98,7 @@ std::vector<StoredMatrix> matrices(std::size_t rows, std::size_t columns) {
 std::vector<float> products(const StoredRows& matrix, std::size_t rows, const std::vector<float>& x) {
   const std::size_t tokens = x.size() / matrix.columns;
   KernelInput input(matrix, tokens);
-  input.take(x.data(), 0, tokens);
+  input.convert(x.data(), 0, tokens);
   std::vector<float> y(tokens * rows);
   multiply_rows(matrix, 0, rows, input, y.data(), rows);
   return y;
@@ -135,7 +135,7 @@ TEST(Tiles, AreNoLessExactThanIntegersOfSevenBits) {
       const ChosenUnit tiles(best_unit(TileUnit::plain));
       ASSERT_EQ(KernelInput(matrix.rows, kMany).form(), KernelInput::Form::tiles);
       error = error_of_products(matrix.rows, kRows, x);
-      const std::size_t parts = KernelInput(matrix.rows, kMany).tiles().parts;
+      const std::size_t parts = KernelInput(matrix.rows, kMany).as<KernelInput::Tiles>().layout.parts;
       EXPECT_LT(error, parts == 1 ? 2.7e-3 : parts == 2 ? 8e-6 : parts == 3 ? 1e-6 : 5e-5);
     }
     const ChosenUnit integers(best_unit(TileUnit::none));
@@ -235,7 +235,7 @@ TEST(Tiles, SomeTokensMeetCodesAsIntegersOfFifteenBits) {
     std::vector<std::string> tiled;
     for (const StoredMatrix& matrix : matrices(40, columns)) {
       const KernelInput input(matrix.rows, 13);
-      if (input.form() != KernelInput::Form::panels || !input.codes().tiled) continue;
+      if (input.form() != KernelInput::Form::panels || !input.as<KernelInput::Panels>().layout.tiled) continue;
       EXPECT_LT(error_of_products(matrix.rows, 40, x), 5e-5) << matrix.name;
       tiled.push_back(matrix.name);
     }

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include <hwy/highway.h>
 
@@ -20,6 +21,10 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
+
+// x with 7 bits or 15.
+template <bool kBytes>
+using InputOf = std::conditional_t<kBytes, KernelInput::Bytes, KernelInput::Words>;
 
 // Receives the factors of groups of columns for four rows, and stores scales for multiply(); for one token with x of 8
 // bits multiplied by those of x. Multiplies minimums, or offsets of codes, by sums of x and adds them up. A vector has
@@ -43,11 +48,11 @@ struct FactorSink {
   }
 
   // Begins with the columns of the b-th kBlock, for tokens from `first` on.
-  HWY_INLINE void begin(const KernelInput& in, std::size_t first, std::size_t b) {
+  HWY_INLINE void begin(const InputOf<kBytes>& in, std::size_t first, std::size_t b) {
     if constexpr (kBytes) {
       constexpr std::size_t kOfBlock = 4 * (kBlock / Type::kScaled);
-      x_scales = in.byte_scales(first) + b * kOfBlock;
-      for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.byte_sums(first + t) + b * kOfBlock;
+      x_scales = in.scales_of(first) + b * kOfBlock;
+      for (std::size_t t = 0; t < kTokens; ++t) x_sums[t] = in.sums_of(first + t) + b * kOfBlock;
     }
   }
   // For the i-th group (in a vector of eight, also the next). Vectors of even and odd kWhich are independent.
@@ -139,7 +144,7 @@ struct WordSums : RowSums<kTokens> {
   HWY_INLINE WordSums() : even(nullptr), odd(nullptr), x_stride(0) {}
 
   // Goes to x of the b-th kBlock of columns; advance() goes on by so many columns.
-  HWY_INLINE void begin(const KernelInput& in, std::size_t first, std::size_t b) {
+  HWY_INLINE void begin(const KernelInput::Words& in, std::size_t first, std::size_t b) {
     even = in.integers(first, b);
     odd = even + in.integers_of(b) / 2;
     x_stride = in.blocks() * kBlock;
@@ -185,11 +190,11 @@ struct ByteSums : RowSums<kTokens> {
 
   HWY_INLINE ByteSums() : x(nullptr), x_stride(0), x_scales(nullptr), x_scale_stride(0) {}
 
-  HWY_INLINE void begin(const KernelInput& in, std::size_t first, std::size_t b) {
-    x = in.bytes(first) + b * kBlock;
-    x_stride = in.columns();
-    x_scales = in.byte_scales(first) + b * (4 * (kBlock / kScaled));
-    x_scale_stride = in.sums_stride();
+  HWY_INLINE void begin(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
+    x = in.integers(first) + b * kBlock;
+    x_stride = in.columns;
+    x_scales = in.scales_of(first) + b * (4 * (kBlock / kScaled));
+    x_scale_stride = in.sums_stride;
   }
   HWY_INLINE void advance(std::size_t columns) {
     x += columns;
@@ -252,12 +257,12 @@ struct ScaledSums : ByteSums<kTokens, 32> {
   HWY_INLINE ScaledSums() : x_sums(nullptr), x_integers(nullptr) {}
 
   // From the b-th 256 columns on, for tokens from `first` on.
-  HWY_INLINE void begin_block(const KernelInput& in, std::size_t first, std::size_t b) {
-    this->x = in.bytes(first) + 256 * b;
-    this->x_stride = in.columns();
-    this->x_scales = in.block_scales(first) + 8 * b;  // once each
-    x_sums = in.block_sums(first) + 8 * b;
-    x_integers = in.integer_sums(first) + 16 * b;
+  HWY_INLINE void begin_block(const KernelInput::Bytes& in, std::size_t first, std::size_t b) {
+    this->x = in.integers(first) + 256 * b;
+    this->x_stride = in.columns;
+    this->x_scales = in.block_scales_of(first) + 8 * b;  // once each
+    x_sums = in.block_sums_of(first) + 8 * b;
+    x_integers = in.integer_sums_of(first) + 16 * b;
     for (auto& sums : block_) sums[0] = sums[1] = hn::Zero(CodeSums());
   }
 

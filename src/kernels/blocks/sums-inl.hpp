@@ -30,6 +30,12 @@ constexpr std::size_t ElementsOf() {
   }
 }
 
+template <class Type>
+constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
+// The form of x that a type takes.
+template <class Type>
+using XOf = InputOf<kTakesBytes<Type>>;
+
 // Rows [row, row + 4), of which those from `last` on are row last - 1.
 struct FourRowsOf {
   FourBytes bytes;
@@ -57,7 +63,7 @@ HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kT
 //   multiply()        adds the products of a block
 //   kScalesApart      only where scales are those of the matrix, besides its codes
 template <class Type, std::size_t kTokens>
-void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const KernelInput& in, std::size_t first,
+void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const XOf<Type>& in, std::size_t first,
                       NextRows& next, float* y, std::size_t stride) {
   using Sums = typename Type::template Sums<kTokens>;
   static_assert(kBlock % Type::kElements == 0 && (!Sums::kBytes || KernelInput::kByteBlock % Type::kScaled == 0));
@@ -70,7 +76,7 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const Kern
   }
   FactorSink<Type, kTokens> factors(scales);
   std::size_t start = 0;
-  for (std::size_t b = 0; b < in.blocks(); ++b) {
+  for (std::size_t b = 0; b * kBlock < matrix.columns; ++b) {
     const std::size_t columns = std::min(kBlock, matrix.columns - b * kBlock);
     const std::size_t blocks = columns / Type::kElements;
     factors.begin(in, first, b);
@@ -128,8 +134,8 @@ void MultiplyFourRows(const StoredRows& matrix, const FourRowsOf& of, const Kern
 //   factors()         sixteen bytes of each row
 //   multiply()        adds the products of a block
 template <class Type, std::size_t kTokens>
-void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const KernelInput& in, std::size_t first,
-                           NextRows& next, float* y, std::size_t stride) {
+void MultiplyFourSuperRows(const StoredRows& matrix, const FourRowsOf& of, const KernelInput::Bytes& in,
+                           std::size_t first, NextRows& next, float* y, std::size_t stride) {
   constexpr std::size_t kAtOnce = 4;  // blocks whose numbers are made float32 together
   const std::size_t blocks = matrix.columns / 256;
   alignas(64) float numbers[kAtOnce][4];
@@ -186,13 +192,13 @@ constexpr std::size_t kBlockTokens = 1;
 #endif
 
 template <class Type>
-void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput& in, float* y,
+void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t last, const XOf<Type>& in, float* y,
                     std::size_t stride) {
   const std::size_t row_bytes = matrix.columns / ElementsOf<Type>() * Type::kBytes;
   for (std::size_t r = first; r < last; r += 4) {
     const FourRowsOf of = {FourBytes(matrix, row_bytes, r, last), r, last};
     NextRows next(of.bytes.rows[0]);
-    ForTokens<kBlockTokens>(in.tokens(), [&](auto count, std::size_t t) HWY_ATTR {
+    ForTokens<kBlockTokens>(in.tokens, [&](auto count, std::size_t t) HWY_ATTR {
       float* const out = y + t * stride + (r - first);
       if constexpr (requires { Type::kNumber; }) {
         MultiplyFourSuperRows<Type, count()>(matrix, of, in, t, next, out, stride);
@@ -204,10 +210,18 @@ void MultiplyBlocks(const StoredRows& matrix, std::size_t first, std::size_t las
 }
 
 template <class Type>
-constexpr TypeKernels kOfBlocks = {
-    .decode = decode_blocks,
-    .multiply_integers = &MultiplyBlocks<Type>,
-    .integers = Type::template Sums<1>::kBytes ? KernelInput::Form::bytes : KernelInput::Form::words};
+constexpr TypeKernels make_kernels() {
+  TypeKernels kernels = {.decode = decode_blocks};
+  if constexpr (kTakesBytes<Type>) {
+    kernels.multiply_bytes = &MultiplyBlocks<Type>;
+  } else {
+    kernels.multiply_words = &MultiplyBlocks<Type>;
+  }
+  return kernels;
+}
+
+template <class Type>
+constexpr TypeKernels kOfBlocks = make_kernels<Type>();
 
 #else
 
