@@ -14,6 +14,7 @@
 #include "bytes/utf8.hpp"
 #include "family/families.hpp"
 #include "formats/safetensors/safetensors.hpp"
+#include "support/memory_output.hpp"
 #include "target.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 

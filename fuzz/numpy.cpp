@@ -4,6 +4,7 @@
 
 #include "io/sink.hpp"
 #include "pack/zip_writer.hpp"
+#include "support/memory_output.hpp"
 #include "target.hpp"
 
 using namespace poise;

@@ -8,6 +8,7 @@
 #include "io/sink.hpp"
 #include "pack/zip_writer.hpp"
 #include "pickle_seed.hpp"
+#include "support/memory_output.hpp"
 #include "target.hpp"
 
 using namespace poise;

@@ -12,6 +12,7 @@
 #include "formats/format.hpp"
 #include "io/sink.hpp"
 #include "random_model.hpp"
+#include "support/memory_output.hpp"
 #include "syntax/cbor.hpp"
 #include "target.hpp"
 #include "views/affine.hpp"

@@ -31,6 +31,7 @@
 #include "io/sink.hpp"
 #include "pickle_seed.hpp"
 #include "random_model.hpp"
+#include "support/memory_output.hpp"
 #include "syntax/cbor.hpp"
 #include "syntax/protobuf.hpp"
 #include "target.hpp"

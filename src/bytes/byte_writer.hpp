@@ -29,12 +29,6 @@ class ByteWriter {
   std::span<const std::byte> bytes() const { return bytes_; }
   void clear() { bytes_.clear(); }
 
-  // Overwrites a number written earlier. Requires: offset + sizeof value <= size().
-  template <typename T>
-  void patch(std::size_t offset, T value) {
-    store_le(bytes_.data() + offset, value);
-  }
-
  private:
   template <typename T>
   void number(T value) {

@@ -260,6 +260,5 @@ std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& for
 
 // For callers that only write.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);
-std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options);
 
 }  // namespace poise

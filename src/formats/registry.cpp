@@ -425,10 +425,6 @@ void write_model(const Model& model, const Format& format, Output& output, const
   prepare_file(model, format, options)->write(output, options.progress);
 }
 
-std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options) {
-  return prepare_file(model, format, options)->losses();
-}
-
 SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
                 const WriteOptions& options) {
   const Format& writer = format_by_name(format);

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -127,36 +126,6 @@ class CountingSink final : public Sink {
  protected:
   void do_write(std::span<const std::byte>) override {}
   void do_pad(std::uint64_t) override {}
-};
-
-class MemorySink final : public Sink {
- public:
-  std::vector<std::byte> take() { return std::move(bytes_); }
-
- protected:
-  void do_write(std::span<const std::byte> bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
-// Files in memory, for tests and fuzzing.
-class MemoryOutput final : public Output {
- public:
-  explicit MemoryOutput(std::string name) : name_(std::move(name)) {}
-  Sink& main() override { return main_; }
-  Sink& main_named(const std::string& name) override {
-    name_ = name;
-    return main_;
-  }
-  Sink& sibling(const std::string& name) override { return siblings_[name]; }
-  std::string name() const override { return name_; }
-  std::vector<std::byte> take() { return main_.take(); }
-
- private:
-  std::string name_;
-  MemorySink main_;
-  std::map<std::string, MemorySink> siblings_;
 };
 
 }  // namespace poise

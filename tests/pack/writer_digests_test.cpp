@@ -10,6 +10,7 @@
 #include <poise/source.hpp>
 
 #include "io/sink.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {

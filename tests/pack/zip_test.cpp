@@ -8,6 +8,7 @@
 
 #include "pack/zip_writer.hpp"
 #include "support/bytes.hpp"
+#include "support/memory_output.hpp"
 #include "support/zip_file.hpp"
 
 namespace poise {

@@ -11,6 +11,7 @@
 
 #include "io/sink.hpp"
 #include "pack/pump.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {

@@ -12,6 +12,7 @@
 #include "pack/pump.hpp"
 #include "support/bytes.hpp"
 #include "support/errors.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {

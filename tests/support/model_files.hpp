@@ -10,9 +10,9 @@
 #include <poise/format.hpp>
 
 #include "formats/format.hpp"
-#include "io/sink.hpp"
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise::support {
 
@@ -29,25 +29,10 @@ inline std::vector<std::byte> written(const Model& model, const Format& format, 
 
 // Of a format of directories: the files by their names.
 using Files = std::map<std::string, std::vector<std::byte>>;
-class FilesOutput final : public Output {
- public:
-  Sink& main() override { return sinks_["main"]; }
-  Sink& main_named(const std::string& name) override { return sinks_[name]; }
-  Sink& sibling(const std::string& name) override { return sinks_[name]; }
-  std::string name() const override { return "test"; }
-  Files take() {
-    Files files;
-    for (auto& [name, sink] : sinks_) files.emplace(name, sink.take());
-    return files;
-  }
-
- private:
-  std::map<std::string, MemorySink> sinks_;
-};
 inline Files written_files(const Model& model, const Format& format, const WriteOptions& options = {}) {
-  FilesOutput output;
+  MemoryOutput output("test");
   write_model(model, format, output, options);
-  return output.take();
+  return output.take_files();
 }
 
 // The model of such files, put into a directory that is there and empty.

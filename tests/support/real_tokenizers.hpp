@@ -43,12 +43,12 @@ inline std::optional<RealTokenizer> real_tokenizer(const std::string& name) {
     if (fields.find("disputed") != nullptr) continue;
     const auto ids = [&](std::string_view key) {
       std::vector<TokenId> result;
-      for (const Value& id : *fields.find(key)->get_if<Value::Array>())
+      for (const Value& id : *fields.get_if<Value::Array>(key))
         result.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
       return result;
     };
-    real.expected.push_back({*fields.find("text")->get_if<std::string>(), ids("ids"), ids("ids_special"),
-                             *fields.find("decoded")->get_if<std::string>()});
+    real.expected.push_back(
+        {*fields.get_if<std::string>("text"), ids("ids"), ids("ids_special"), *fields.get_if<std::string>("decoded")});
   }
   return real;
 }

@@ -6,6 +6,7 @@
 #include "formats/alt/alt_files.hpp"
 #include "formats/alt/file_builder.hpp"
 #include "formats/registry.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {

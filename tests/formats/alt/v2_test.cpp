@@ -10,6 +10,7 @@
 #include "formats/alt/alt_files.hpp"
 #include "formats/registry.hpp"
 #include "support/bytes.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {

@@ -12,6 +12,7 @@
 #include "formats/ztensor/zt_files.hpp"
 #include "pack/digest.hpp"
 #include "support/cbor_notation.hpp"
+#include "support/memory_output.hpp"
 #include "views/dense.hpp"
 
 namespace poise {

@@ -28,6 +28,7 @@
 #include "support/bytes.hpp"
 #include "support/directories.hpp"
 #include "support/hostile_cases.hpp"
+#include "support/memory_output.hpp"
 
 namespace poise {
 namespace {
