@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "bytes/short_text.hpp"
+
 namespace poise {
 
 ByteReader::ByteReader(const ByteRange& range, std::string context)
@@ -17,7 +19,7 @@ ByteReader::ByteReader(const ByteRange& range, std::string context, std::uint64_
 
 void ByteReader::require(std::uint64_t length, std::string_view field) const {
   if (length <= remaining()) return;
-  fail_at_end(field, fmt::format("{} byte{} wanted, {} left", length, length == 1 ? "" : "s", remaining()), position_);
+  fail_at_end(field, fmt::format("{} wanted, {} left", plural(length, "byte"), remaining()), position_);
 }
 
 const std::byte* ByteReader::take(std::uint64_t length, std::string_view field) {

@@ -12,6 +12,10 @@ std::string shortened(std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)) + "...";
 }
 
+std::string plural(std::size_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string and_more(std::size_t count) { return count == 0 ? std::string() : fmt::format(" and {} more", count); }
 
 }  // namespace poise

@@ -11,6 +11,9 @@ namespace poise {
 // Returns at most `most` bytes of a text, then "..." if it was longer. Characters stay whole.
 std::string shortened(std::string_view text, std::size_t most);
 
+// "1 tensor", "2 tensors"
+std::string plural(std::size_t count, std::string_view noun);
+
 // "", or " and 7 more".
 std::string and_more(std::size_t count);
 

@@ -1,3 +1,4 @@
+#include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 
 #include <algorithm>

@@ -17,6 +17,7 @@
 #include <poise/session.hpp>
 #include <poise/verify.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
 #include "cli/conversations.hpp"

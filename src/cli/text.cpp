@@ -14,6 +14,8 @@
 #include <poise/error.hpp>
 #include <poise/value.hpp>
 
+#include "bytes/short_text.hpp"
+
 namespace poise::cli {
 namespace {
 
@@ -130,10 +132,6 @@ void append_grouped(std::string& out, std::uint64_t number) {
     out += ',';
     out += digits.substr(at, 3);
   }
-}
-
-std::string plural(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }

@@ -25,8 +25,6 @@ std::string human_seconds(double seconds);
 std::string grouped(std::uint64_t number);
 void append_grouped(std::string& out, std::uint64_t number);
 
-// "1 tensor", "2 tensors"
-std::string plural(std::size_t count, std::string_view noun);
 // Three significant digits; "NaN" for either sign.
 std::string short_number(double number);
 // Returns a signal-to-noise ratio: "38.1"; "exact" for an infinite one.

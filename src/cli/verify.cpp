@@ -8,6 +8,8 @@
 #include <poise/error.hpp>
 #include <poise/verify.hpp>
 
+#include "bytes/short_text.hpp"
+#include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
@@ -132,8 +134,7 @@ class Verification {
 // 64 digits, perhaps after the name of the digest.
 std::string parse_sha256(std::string text) {
   constexpr std::size_t kDigits = 64;
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  text = to_lower_ascii(text);
   std::string digits = text.starts_with("sha256:") ? text.substr(7) : text;
   if (digits.size() != kDigits || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
     refuse("--sha256", text, "64 hexadecimal digits");

@@ -17,8 +17,7 @@ namespace poise {
 void Losses::note(std::string_view what) { sentences_.push_back(fmt::format("{} cannot hold {}", format_, what)); }
 
 void Losses::note_names(const std::vector<std::string>& names, std::string_view noun, std::string_view of) {
-  if (!names.empty())
-    note(fmt::format("{} {}{}{} ({})", names.size(), noun, names.size() == 1 ? "" : "s", of, listed(names)));
+  if (!names.empty()) note(fmt::format("{}{} ({})", plural(names.size(), noun), of, listed(names)));
 }
 
 void Losses::note_card(const Card& card) {

@@ -110,8 +110,7 @@ bool has_calls(const Pickle& pickle) {
 bool is_dotted_name(std::string_view name) {
   bool at_begin = true;
   for (const char c : name) {
-    const bool is_letter =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+    const bool is_letter = is_ascii_letter(c) || c == '_' || static_cast<unsigned char>(c) >= 0x80;
     const bool is_digit = c >= '0' && c <= '9';
     if (c == '.' ? at_begin : !is_letter && (at_begin || !is_digit)) return false;
     at_begin = c == '.';

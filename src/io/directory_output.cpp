@@ -101,8 +101,8 @@ std::string sentence(const fs::path& target, const std::optional<Found>& found) 
   if (!found) return {};
   if (found->names.empty()) return fmt::format("the empty directory {} is replaced", target.string());
   constexpr std::size_t kNamed = 4;
-  return fmt::format("the directory {} is replaced with all of its {} file{}: {}", target.string(), found->names.size(),
-                     found->names.size() == 1 ? "" : "s", listed(found->names, kNamed));
+  return fmt::format("the directory {} is replaced with all of its {}: {}", target.string(),
+                     plural(found->names.size(), "file"), listed(found->names, kNamed));
 }
 
 FileDescriptor locked(const fs::path& directory) {

@@ -4,6 +4,16 @@
 
 namespace poise {
 
+Place place_of(const Blob& blob) {
+  const auto at = blob.stored();
+  return at ? Place{at->source->name(), at->offset} : Place();
+}
+
+Place place_of(const Blob& blob, std::uint64_t byte) {
+  const auto at = byte < blob.size() ? blob.stored_byte(byte) : std::nullopt;
+  return at ? Place{at->source->name(), at->offset} : place_of(blob);
+}
+
 std::optional<std::pair<Extent, Extent>> find_overlap(std::vector<Extent> extents) {
   if (!std::ranges::is_sorted(extents)) std::ranges::sort(extents);
   const auto overlap = [](const Extent& a, const Extent& b) {

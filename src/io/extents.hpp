@@ -4,8 +4,11 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <poise/blob.hpp>
 
 namespace poise {
 
@@ -16,6 +19,15 @@ struct Extent {
   std::uint32_t position = 0;
   friend auto operator<=>(const Extent&, const Extent&) = default;
 };
+
+// Where a blob's bytes begin, for messages. Empty: unknown, or they are not in a file.
+struct Place {
+  std::string path;
+  std::optional<std::uint64_t> offset;
+};
+Place place_of(const Blob& blob);
+// Of a byte of the blob, if it is stored somewhere; else that of the blob.
+Place place_of(const Blob& blob, std::uint64_t byte);
 
 // Returns the first two extents, by their beginnings, that overlap without being equal. Fastest when extents come in
 // that order. Requires: none is empty.

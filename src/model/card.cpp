@@ -11,14 +11,15 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
+#include "io/extents.hpp"
 
 namespace poise {
 namespace {
 
 // Parses `text` from front to back.
-class Fields {
+class DateText {
  public:
-  explicit Fields(std::string_view text) : rest_(text) {}
+  explicit DateText(std::string_view text) : rest_(text) {}
 
   bool at_end() const { return rest_.empty(); }
 
@@ -50,7 +51,7 @@ class Fields {
   std::string_view rest_;
 };
 
-bool take_day(Fields& fields) {
+bool take_day(DateText& fields) {
   const auto year = fields.take_number(4);
   if (!year || !fields.take_any("-")) return false;
   const auto month = fields.take_number(2);
@@ -62,7 +63,7 @@ bool take_day(Fields& fields) {
 }
 
 // Parses "HH:MM" or "HH:MM:SS", perhaps with a fraction, and perhaps "Z" or "+HH:MM".
-bool take_time(Fields& fields) {
+bool take_time(DateText& fields) {
   if (!fields.take_two(23) || !fields.take_any(":") || !fields.take_two(59)) return false;
   if (fields.take_any(":")) {
     if (!fields.take_two(60)) return false;  // a leap second
@@ -92,7 +93,7 @@ void check_date(std::string_view name, std::string& value) {
 
 std::optional<std::string> day_of(std::string_view text) {
   constexpr std::size_t kDay = std::string_view("YYYY-MM-DD").size();
-  Fields fields(text);
+  DateText fields(text);
   if (!take_day(fields)) return std::nullopt;
   const bool whole = fields.at_end() || (fields.take_any("Tt ") && take_time(fields) && fields.at_end());
   return whole ? std::optional<std::string>(text.substr(0, kDay)) : std::nullopt;
@@ -111,13 +112,12 @@ Card checked_card(Card card) {
 
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
   const auto tell = [&](const Tensor& tensor, std::string what, const Part* part) {
-    const auto at = part == nullptr ? std::nullopt : part->blob->stored();
+    const Place place = part == nullptr ? Place() : place_of(*part->blob);
     findings.push_back(
         {Severity::warning,
          fmt::format("tensor {}: {} is not known to this version of Poise: its elements were not checked", tensor.name,
                      what),
-         at ? at->source->name() : model.origin.path.string(), at ? std::optional(at->offset) : std::nullopt,
-         std::string(tensor.name)});
+         place.offset ? place.path : model.origin.path.string(), place.offset, std::string(tensor.name)});
   };
   for (const Tensor& tensor : model.tensors()) {
     if (tensor.layout.is_carried() && !is_known_layout(tensor.layout.name()))

@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "io/extents.hpp"
 #include "ops/check_headers.hpp"
 #include "ops/shared_bytes.hpp"
 #include "pack/part_digest.hpp"
@@ -32,9 +33,9 @@ class DigestCheck::ItemCheck final : public Visitor {
     const auto problem = claim_.wrong(std::move(sha256));
     if (!problem) return;
     const Item& item = all_.items_[index_];
-    const auto at = item.blob->stored();
-    all_.fail(index_, Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem),
-                            at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt));
+    const Place place = place_of(*item.blob);
+    all_.fail(index_,
+              Error(ErrorKind::invalid_file, fmt::format("{}: {}", item.where(), *problem), place.path, place.offset));
   }
 
   void fail(const Error& error) override {

@@ -11,6 +11,7 @@
 
 #include "bytes/checked.hpp"
 #include "formats/format.hpp"
+#include "io/extents.hpp"
 #include "io/meter.hpp"
 #include "ops/check_headers.hpp"
 #include "ops/shared_bytes.hpp"
@@ -56,11 +57,11 @@ class ItemHash final : public Visitor {
     item_.sha256 = sha256;
     const auto problem = claim_ ? claim_->wrong(std::move(sha256)) : std::nullopt;
     if (!problem) return;
-    const auto at = item_.blob->stored();
+    const Place place = place_of(*item_.blob);
     const std::string file = item_.file == nullptr ? std::string() : item_.file->what + ": ";
     throw Error(ErrorKind::invalid_file,
-                fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, file, *problem),
-                at ? at->source->name() : std::string(), at ? std::optional(at->offset) : std::nullopt);
+                fmt::format("tensor {}: {}: {}{}", item_.tensor->name, item_.part->role, file, *problem), place.path,
+                place.offset);
   }
 
  private:

@@ -14,6 +14,7 @@
 
 #include "bytes/checked.hpp"
 #include "formats/format.hpp"
+#include "io/extents.hpp"
 #include "io/hub_cache.hpp"
 #include "io/meter.hpp"
 #include "ops/check_headers.hpp"
@@ -32,7 +33,7 @@ void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
   constexpr std::size_t kMostTold = 20;
   const SparseFaults faults = sparse_faults(tensor, sparse_rules(tensor), kMostTold);
   const auto tell = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
-    const Place place = place_of(part, byte);
+    const Place place = place_of(*part.blob, byte);
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset});
   };
   for (const SparseFault& fault : faults.first) tell(fault.problem, *fault.part, fault.byte);
@@ -68,7 +69,7 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
     if (is_known) return findings;
     Finding& finding = findings.emplace_back(finding_from(error));
     if (!finding.path.empty() || tensor.parts.empty()) return findings;
-    const Place place = place_of(tensor.parts.front());
+    const Place place = place_of(*tensor.parts.front().blob);
     finding.path = place.path;
     finding.offset = place.offset;
   }

@@ -8,6 +8,7 @@
 
 #include "codec/affine.hpp"
 #include "codec/block_type.hpp"
+#include "io/extents.hpp"
 #include "numeric/scan.hpp"
 
 namespace poise {
@@ -21,15 +22,6 @@ bool is_about_the_part(const Error& error) { return is_about_the_file(error) || 
 Finding finding_from(const Error& error, std::string_view where) {
   return {Severity::error, where.empty() ? error.message() : fmt::format("{}: {}", where, error.message()),
           error.path(), error.offset()};
-}
-
-Place place_of(const Part& part, std::optional<std::uint64_t> byte) {
-  if (byte && *byte < part.blob->size()) {
-    if (const auto at = part.blob->stored_byte(*byte)) return {at->source->name(), at->offset};
-  }
-  const auto at = part.blob->stored();
-  if (!at) return {};
-  return {at->source->name(), at->offset};
 }
 
 Visit PartCheck::visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance) {
@@ -76,7 +68,7 @@ void PartCheck::fail(const Error& error) {
 std::string PartCheck::where() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }
 
 void PartCheck::tell(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte) {
-  Place place = place_of(part_, byte);
+  Place place = byte ? place_of(*part_.blob, *byte) : place_of(*part_.blob);
   outcome_.findings.push_back({severity, fmt::format("{}: {}", where(), problem), std::move(place.path), place.offset});
 }
 

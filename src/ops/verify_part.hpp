@@ -50,14 +50,6 @@ bool is_about_the_part(const Error& error);
 // The error as a finding; `where` goes before its message.
 Finding finding_from(const Error& error, std::string_view where = {});
 
-// The place in a file of the number that a decoded byte of a part belongs to; without a byte, or where numbers have no
-// place of their own, the place of the part.
-struct Place {
-  std::string path;
-  std::optional<std::uint64_t> offset;
-};
-Place place_of(const Part& part, std::optional<std::uint64_t> byte = std::nullopt);
-
 struct PartOutcome {
   bool checked_digest = false;
   std::vector<Finding> findings;

@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "codec/affine.hpp"
+#include "io/extents.hpp"
 #include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
 
@@ -133,14 +134,11 @@ void check_affine(const Tensor& tensor) {
 // The scale is not finite, or negative.
 std::vector<Finding> affine_faults(const Tensor& tensor) {
   std::vector<Finding> findings;
-  const auto at = tensor.require("data").blob->stored();
+  const Place place = place_of(*tensor.require("data").blob);
   const auto position = tensor.layout.affine()->position();
   for (const std::string& problem : problems_of(tensor.layout.affine()->get())) {
-    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem),
-                        at ? at->source->name() : std::string(),
-                        position ? position
-                        : at     ? std::optional(at->offset)
-                                 : std::nullopt});
+    findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path,
+                        position ? position : place.offset});
   }
   return findings;
 }

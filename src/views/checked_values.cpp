@@ -10,6 +10,7 @@
 #include <poise/error.hpp>
 
 #include "codec/affine.hpp"
+#include "io/extents.hpp"
 #include "numeric/scan.hpp"
 #include "views/layout_type.hpp"
 
@@ -74,11 +75,8 @@ class CheckedValues final : public Blob {
   }
 
   [[noreturn]] void fail(const std::string& problem, std::uint64_t byte) const {
-    const std::string message = fmt::format("{}: {}", where_, problem);
-    if (const auto at = blob_->stored_byte(byte))
-      throw Error(ErrorKind::invalid_file, message, at->source->name(), at->offset);
-    if (const auto at = blob_->stored()) throw Error(ErrorKind::invalid_file, message, at->source->name(), at->offset);
-    throw Error(ErrorKind::invalid_file, message);
+    const Place place = place_of(*blob_, byte);
+    throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", where_, problem), place.path, place.offset);
   }
 
   std::string where_;

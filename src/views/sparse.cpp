@@ -11,6 +11,7 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/function_ref.hpp"
+#include "io/extents.hpp"
 #include "io/threads.hpp"
 #include "numeric/integers.hpp"
 #include "views/computed_blob.hpp"
@@ -83,11 +84,9 @@ Fault coo_fault(const Tensor& tensor) {
 // `problem` begins with the role of the faulty part, if there is one.
 [[noreturn]] void fail_sparse(const Tensor& tensor, std::string_view problem) {
   const Part* const part = tensor.part(problem.substr(0, problem.find(':')));
-  auto at = part != nullptr ? part->blob->stored() : std::nullopt;
-  for (const Part& any : tensor.parts) at = at ? at : any.blob->stored();
-  std::string message = fmt::format("tensor {}: {}", tensor.name, problem);
-  if (at) throw Error(ErrorKind::invalid_file, std::move(message), at->source->name(), at->offset);
-  throw Error(ErrorKind::invalid_file, std::move(message));
+  Place place = part != nullptr ? place_of(*part->blob) : Place();
+  for (const Part& any : tensor.parts) place = place.offset ? place : place_of(*any.blob);
+  throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset);
 }
 
 // Receives a faulty element of a part of indices; `problem` describes it.

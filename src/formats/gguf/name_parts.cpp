@@ -24,12 +24,9 @@ struct Piece {
   unsigned kinds = 0;
 };
 
-char to_capital(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
-char to_small(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+char to_capital(char c) { return is_ascii_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; }
 bool is_decimal(char c) { return c >= '0' && c <= '9'; }
-bool is_letter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (static_cast<unsigned char>(c) & 0x80U) != 0;
-}
+bool is_letter(char c) { return is_ascii_letter(c) || (static_cast<unsigned char>(c) & 0x80U) != 0; }
 
 // Skips what a pattern describes, from the front of a text in small letters.
 class Pattern {
@@ -131,7 +128,7 @@ void normalize_size(Piece& piece, std::uint64_t parameters) {
     const auto count = static_cast<double>(parameters);
     if (said && std::abs(*said - count) > std::floor(7 * count / 8)) {  // a length of contexts
       piece.kinds |= kFinetune;
-      text.back() = to_small(text.back());
+      text.back() = to_lower_ascii(text.back());
     }
   }
   if (piece.kinds == 0) piece.kinds = kSize;
@@ -205,7 +202,7 @@ std::string join_pieces(const std::vector<Piece>& pieces, unsigned kind, unsigne
 
 // Letters after others become small.
 std::string make_title_of_word(std::string word) {
-  const bool has_capital = std::ranges::any_of(word, [](char c) { return c >= 'A' && c <= 'Z'; });
+  const bool has_capital = std::ranges::any_of(word, is_ascii_upper);
   const bool has_small = std::ranges::any_of(word, [](char c) { return c >= 'a' && c <= 'z'; });
   const bool is_ascii = std::ranges::none_of(word, [](char c) { return (static_cast<unsigned char>(c) & 0x80U) != 0; });
   if (has_capital || !has_small || !is_ascii || is_decimal(word.front())) return word;

@@ -14,6 +14,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "formats/onnx/node.hpp"
 #include "formats/onnx/onnx.hpp"
 #include "io/source_range.hpp"
@@ -137,8 +138,8 @@ class Reader {
     if (bodies_ > 0)
       model_.warnings.push_back(
           {Severity::warning,
-           fmt::format("{} graph{} in nodes, such as the bodies of loops, {} left out with what tensors {} there",
-                       bodies_, bodies_ == 1 ? "" : "s", bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "is" : "are"),
+           fmt::format("{} in nodes, such as the bodies of loops, {} left out with what tensors {} there",
+                       plural(bodies_, "graph"), bodies_ == 1 ? "is" : "are", bodies_ == 1 ? "is" : "are"),
            source_->name(), first_body_});
   }
 

@@ -12,6 +12,7 @@
 
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
+#include "bytes/short_text.hpp"
 #include "formats/pickle_globals.hpp"
 #include "model/limits.hpp"
 #include "tensor/group_scheme.hpp"
@@ -266,10 +267,11 @@ std::vector<Finding> TensorBuilder::findings() const {
   std::vector<Finding> findings;
   if (auto rounded = rounded_scales()) findings.push_back(*std::move(rounded));
   if (with_attributes_ > 0)
-    findings.push_back({Severity::warning,
-                        fmt::format("{} tensor{} attributes of {} own, which are left out", with_attributes_,
-                                    with_attributes_ == 1 ? " has" : "s have", with_attributes_ == 1 ? "its" : "their"),
-                        path_, first_with_attributes_});
+    findings.push_back(
+        {Severity::warning,
+         fmt::format("{} {} attributes of {} own, which are left out", plural(with_attributes_, "tensor"),
+                     with_attributes_ == 1 ? "has" : "have", with_attributes_ == 1 ? "its" : "their"),
+         path_, first_with_attributes_});
   return findings;
 }
 
@@ -390,13 +392,12 @@ std::int64_t TensorBuilder::zero_of(Id id) const {
 
 std::optional<Finding> TensorBuilder::rounded_scales() const {
   if (rounded_ == 0) return std::nullopt;
-  return Finding{
-      Severity::warning,
-      fmt::format("the scale{} of {} quantized tensor{} {} 64 bits: float32, in which PyTorch computes, takes "
-                  "{} place",
-                  rounded_ == 1 ? "" : "s", rounded_, rounded_ == 1 ? "" : "s", rounded_ == 1 ? "has" : "have",
-                  rounded_ == 1 ? "its" : "their"),
-      path_, first_rounded_};
+  return Finding{Severity::warning,
+                 fmt::format("the scale{} of {} {} 64 bits: float32, in which PyTorch computes, takes "
+                             "{} place",
+                             rounded_ == 1 ? "" : "s", plural(rounded_, "quantized tensor"),
+                             rounded_ == 1 ? "has" : "have", rounded_ == 1 ? "its" : "their"),
+                 path_, first_rounded_};
 }
 
 }  // namespace poise::pytorch

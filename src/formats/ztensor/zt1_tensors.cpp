@@ -233,12 +233,11 @@ class ModelBuilder1::Impl {
     }
     if (first == nullptr) return;
     const auto more = std::ranges::find_if(first->parts, [](const Part& part) { return part.role != "data"; });
-    const auto at = more->blob->stored();
     model_.warnings.push_back(
         {Severity::warning,
          fmt::format("{}: {}{}: dense, but with the part {} besides data, which is kept and not checked", context_,
                      short_name(first->name), and_more(count - 1), short_name(more->role)),
-         source_->name(), at ? std::optional(at->offset) : std::nullopt});
+         source_->name(), place_of(*more->blob).offset});
   }
 
   Model& model_;
