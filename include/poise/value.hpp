@@ -32,7 +32,9 @@ class Attributes {
   static Attributes from_unique(std::vector<Entry> entries);
 
   const Value* find(std::string_view key) const;  // nullptr when absent
-  void set(std::string key, Value value);         // replaces in place, or appends
+  template <typename T>
+  const T* get_if(std::string_view key) const;  // nullptr when absent or of another type
+  void set(std::string key, Value value);       // replaces in place, or appends
   bool erase(std::string_view key);
 
   bool empty() const;
@@ -94,6 +96,11 @@ class Value {
   Storage storage_;
 };
 
+template <typename T>
+const T* Attributes::get_if(std::string_view key) const {
+  const Value* value = find(key);
+  return value == nullptr ? nullptr : value->get_if<T>();
+}
 inline bool Attributes::empty() const { return entries_.empty(); }
 inline std::size_t Attributes::size() const { return entries_.size(); }
 inline std::vector<Attributes::Entry>::const_iterator Attributes::begin() const { return entries_.begin(); }

@@ -10,7 +10,8 @@
 #include <poise/error.hpp>
 
 #include "jinja/template.hpp"
-#include "syntax/wide_integers.hpp"
+#include "syntax/fields.hpp"
+#include "syntax/json.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
 
 namespace poise {
@@ -19,10 +20,9 @@ namespace {
 // Returns the template with that name in a list of named ones, or null.
 const std::string* named_template(const Value::Array& list, std::string_view name) {
   for (const Value& entry : list) {
-    const auto* const map = entry.get_if<Attributes>();
-    const Value* const its_name = map == nullptr ? nullptr : map->find("name");
-    const Value* const source = map == nullptr ? nullptr : map->find("template");
-    if (its_name != nullptr && source != nullptr && *its_name == Value(name)) return source->get_if<std::string>();
+    const auto* const its_name = get_member<std::string>(entry, "name");
+    const auto* const source = get_member<std::string>(entry, "template");
+    if (its_name != nullptr && source != nullptr && *its_name == name) return source;
   }
   return nullptr;
 }
@@ -30,9 +30,7 @@ const std::string* named_template(const Value::Array& list, std::string_view nam
 std::string names_of(const Value::Array& list) {
   std::vector<std::string> names;
   for (const Value& entry : list) {
-    const auto* const map = entry.get_if<Attributes>();
-    const Value* const name = map == nullptr ? nullptr : map->find("name");
-    if (name != nullptr && name->get_if<std::string>() != nullptr) names.push_back(*name->get_if<std::string>());
+    if (const auto* const name = get_member<std::string>(entry, "name")) names.push_back(*name);
   }
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -103,9 +101,7 @@ Value::Array messages_from(Value value, const std::string& name) {
   if (value.get_if<Value::Array>() == nullptr) refuse_conversation("messages: expected a list", name);
   Value::Array messages = std::move(value).take<Value::Array>();
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const auto* const message = messages[i].get_if<Attributes>();
-    const Value* const role = message == nullptr ? nullptr : message->find("role");
-    if (role == nullptr || role->get_if<std::string>() == nullptr)
+    if (get_member<std::string>(messages[i], "role") == nullptr)
       refuse_conversation(fmt::format("messages: {}: expected {{\"role\", \"content\"}}, with a text as role", i),
                           name);
   }

@@ -27,7 +27,7 @@
 #include "io/file_descriptor.hpp"
 #include "pack/digest.hpp"
 #include "runtime/weights.hpp"
-#include "syntax/wide_integers.hpp"
+#include "syntax/json.hpp"
 
 namespace poise::cli {
 namespace {

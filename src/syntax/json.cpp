@@ -4,6 +4,7 @@
 #include "syntax/json.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -80,6 +81,10 @@ class JsonParser {
     require_end(root.get_if<Attributes>() != nullptr || root.get_if<Value::Array>() != nullptr);
     return root;
   }
+
+  // Lists numbers that no Value holds, and accepts those that are not finite.
+  void list_numbers(UnheldNumbers& numbers) { numbers_ = &numbers; }
+  void refuse_wide_integers() { is_exact_ = true; }
 
   void walk(JsonValue::TakeMember take) {
     ondemand::document document;
@@ -235,10 +240,25 @@ class JsonParser {
     return number(token);
   }
 
+  static void list(std::string_view number, std::vector<std::string>& numbers) {
+    constexpr std::size_t kMost = 5;
+    if (numbers.size() < kMost && std::ranges::find(numbers, number) == numbers.end()) numbers.emplace_back(number);
+  }
+
   Value number(std::string_view token) const {
+    if (numbers_ != nullptr && std::ranges::find(kNonFinite, token) != kNonFinite.end()) {
+      list(token, numbers_->non_finite);
+      return {};
+    }
     std::string_view problem;
-    if (auto number = parse_json_number(token, problem)) return *std::move(number);
-    fail(problem, token.data());
+    auto number = parse_json_number(token, problem);
+    if (!number) fail(problem, token.data());
+    const bool is_wide =
+        number->get_if<double>() != nullptr && token.find_first_not_of("-0123456789") == std::string_view::npos;
+    if (is_wide && is_exact_)
+      fail(fmt::format("the integer {} has more than 64 bits", short_integer(token)), token.data());
+    if (is_wide && numbers_ != nullptr) list(token, numbers_->wide_integers);
+    return *std::move(number);
   }
 
   // Returns the first quote or escape from `at` on.
@@ -375,12 +395,15 @@ class JsonParser {
     if (!affordable) fail(kTooMany, here());
   }
 
+  static constexpr std::array<std::string_view, 3> kNonFinite = {"NaN", "Infinity", "-Infinity"};
   static constexpr std::string_view kTooMany = "more values than a text of this size may hold";
 
   std::string_view text_;
   std::string name_;
   std::uint64_t offset_;
   ValueBudget budget_;
+  UnheldNumbers* numbers_ = nullptr;
+  bool is_exact_ = false;
   ondemand::parser parser_;
   ondemand::document* document_ = nullptr;  // while it is walked
   std::deque<Level> levels_;
@@ -429,6 +452,25 @@ Value parse_json(std::string_view text, const std::string& name, std::uint64_t o
 
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget) {
   return JsonParser(JsonText(text), name, 0, budget).parse();
+}
+
+Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& numbers) {
+  const JsonText memory(text);
+  JsonParser parser(memory, name, 0, ValueBudget(text.size()));
+  parser.list_numbers(numbers);
+  return parser.parse();
+}
+
+Value parse_exact_json(std::string_view text, const std::string& name) {
+  const JsonText memory(text);
+  JsonParser parser(memory, name, 0, ValueBudget(text.size()));
+  parser.refuse_wide_integers();
+  return parser.parse();
+}
+
+std::string short_integer(std::string_view digits) {
+  constexpr std::size_t kMost = 40;
+  return shortened(digits, kMost) + (digits.size() > kMost ? fmt::format(" ({} digits)", digits.size()) : "");
 }
 
 void walk_json_object(const JsonText& text, const std::string& name, std::uint64_t offset, JsonValue::TakeMember take) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poise/value.hpp>
 
@@ -52,6 +53,21 @@ class JsonText {
 
 // poise::parse_json() with a budget of the caller's.
 Value parse_json(std::string_view text, const std::string& name, ValueBudget budget);
+
+// Numbers of a text that no Value holds, as the text spells them: each once, the first few.
+struct UnheldNumbers {
+  std::vector<std::string> non_finite;     // NaN, Infinity and -Infinity, as Python writes them: null takes their place
+  std::vector<std::string> wide_integers;  // of more than 64 bits: a number of double precision takes their place
+};
+
+// As poise::parse_json(), but accepts numbers that are not finite, and lists those that no Value holds.
+Value parse_json(std::string_view text, const std::string& name, UnheldNumbers& numbers);
+
+// As poise::parse_json(), but refuses integers of more than 64 bits, for values that have to come out as they went in.
+Value parse_exact_json(std::string_view text, const std::string& name);
+
+// Such an integer for a message: it may have any number of digits.
+std::string short_integer(std::string_view digits);
 
 // Appends a text as to_json() quotes it: U+FFFD replaces each byte of invalid UTF-8.
 void append_quoted(std::string& out, std::string_view text);

@@ -151,8 +151,7 @@ class Reading {
   std::vector<std::string> other_order_;  // than that of fan_in_fan_out
 };
 
-// Adds to `numbers` those that JSON lacks.
-std::optional<Attributes> parsed_config(const Model& model, std::vector<std::string>& numbers) {
+std::optional<Attributes> parsed_config(const Model& model, UnheldNumbers& numbers) {
   const Value* value = model.attributes.find(kAdapterConfig);
   if (value == nullptr) return std::nullopt;
   if (const auto* keys = value->get_if<Attributes>()) return *keys;
@@ -161,7 +160,7 @@ std::optional<Attributes> parsed_config(const Model& model, std::vector<std::str
   };
   Value parsed;
   try {
-    if (const auto* text = value->get_if<std::string>()) parsed = parse_json(without_non_finite(*text, numbers), {});
+    if (const auto* text = value->get_if<std::string>()) parsed = parse_json(*text, {}, numbers);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_file) throw;
     fail(error.message());
@@ -173,19 +172,19 @@ std::optional<Attributes> parsed_config(const Model& model, std::vector<std::str
 }  // namespace
 
 std::optional<Attributes> adapter_config(const Model& model) {
-  std::vector<std::string> numbers;
+  UnheldNumbers numbers;
   return parsed_config(model, numbers);
 }
 
 std::optional<Adapter> adapter(const Model& file, const Model* base) {
-  std::vector<std::string> numbers;
+  UnheldNumbers numbers;
   try {
     const auto keys = parsed_config(file, numbers);
     if (!keys) return std::nullopt;
     Adapter found = Reading(file, *keys, base).read();
-    if (!numbers.empty())
-      found.deviations.push_back(
-          fmt::format("{}: {} is not JSON: it is replaced with null", kAdapterConfig, fmt::join(numbers, ", ")));
+    if (!numbers.non_finite.empty())
+      found.deviations.push_back(fmt::format("{}: {} is not JSON: it is replaced with null", kAdapterConfig,
+                                             fmt::join(numbers.non_finite, ", ")));
     return found;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::invalid_file) throw;

@@ -19,12 +19,11 @@
 #include "family/families.hpp"
 #include "formats/faulty_model.hpp"
 #include "formats/huggingface/adapter.hpp"
-#include "formats/huggingface/peft_config.hpp"
 #include "io/directory.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
+#include "syntax/json.hpp"
 #include "syntax/value_budget.hpp"
-#include "syntax/wide_integers.hpp"
 #include "tokenizer/files/files.hpp"
 
 namespace poise::huggingface {
@@ -90,14 +89,13 @@ std::string DirectoryReader::readme() {
 
 Attributes DirectoryReader::json_object(std::string_view name, std::vector<Finding>& warnings) {
   const std::string source = container_.path(name).string();
-  std::vector<std::string> numbers;
-  const std::string text_there = without_non_finite(text(name), numbers);
-  Value value = parse_json(text_there, source);
-  if (!numbers.empty())
+  UnheldNumbers numbers;
+  Value value = parse_json(text(name), source, numbers);
+  if (!numbers.non_finite.empty())
     warnings.push_back({Severity::warning,
-                        fmt::format("{} is not JSON: it is replaced with null", fmt::join(numbers, ", ")), source,
-                        std::nullopt});
-  for (const std::string_view integer : wide_integers(text_there))
+                        fmt::format("{} is not JSON: it is replaced with null", fmt::join(numbers.non_finite, ", ")),
+                        source, std::nullopt});
+  for (const std::string& integer : numbers.wide_integers)
     warnings.push_back({Severity::warning,
                         fmt::format("the integer {} has more than 64 bits: it is replaced with {}",
                                     short_integer(integer), to_json(parse_json(integer, source))),
@@ -236,8 +234,7 @@ using ShardMap = std::map<std::string, std::set<std::string>>;
 ShardMap read_index(DirectoryReader& directory, const std::string& index, std::vector<Finding>& warnings) {
   const std::string path = directory.path(index).string();
   const Attributes root = directory.json_object(index, warnings);
-  const Value* value = root.find("weight_map");
-  const auto* map = value == nullptr ? nullptr : value->get_if<Attributes>();
+  const auto* map = root.get_if<Attributes>("weight_map");
   if (map == nullptr) throw Error(ErrorKind::invalid_file, "index: weight_map: expected an object", path);
   if (map->size() > kMaxTensors)
     throw Error(ErrorKind::invalid_file, fmt::format("index: weight_map: more than {} tensors", kMaxTensors), path);
@@ -264,7 +261,7 @@ void require_shards(const DirectoryReader& directory, const std::string& index, 
   for (const auto& [shard, tensors] : shards) {
     if (directory.has(shard)) continue;
     if (absent.size() < kMostNamed) {
-      absent.push_back(fmt::format("{} ({} tensor{})", shard, tensors.size(), tensors.size() == 1 ? "" : "s"));
+      absent.push_back(fmt::format("{} ({})", shard, plural(tensors.size(), "tensor")));
     } else {
       ++more;
     }

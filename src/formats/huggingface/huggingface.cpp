@@ -11,6 +11,7 @@
 //   README.md                       model card; license and base_model in its front matter
 //
 // Or of an adapter: adapter_config.json and adapter_model.safetensors (adapter.hpp).
+#include "bytes/short_text.hpp"
 #include "formats/registry.hpp"
 
 #include <algorithm>
@@ -84,13 +85,12 @@ void read_vocabulary(Model& model, DirectoryReader& directory) {
   }
   model.vocabulary = std::move(found->vocabulary);
   if (const auto& texts = found->left_out; !texts.empty()) {
-    model.warnings.push_back(
-        {Severity::warning,
-         fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
-                     "{} after them {} left out, the first is {}",
-                     rows, texts.size() == 1 ? "1 token" : fmt::format("{} tokens", texts.size()),
-                     texts.size() == 1 ? "adds" : "add", texts.size() == 1 ? "is" : "are", texts.front()),
-         directory.path().string(), std::nullopt});
+    model.warnings.push_back({Severity::warning,
+                              fmt::format("vocab_size is {}: {} that tokenizer_config.json or added_tokens.json "
+                                          "{} after them {} left out, the first is {}",
+                                          rows, plural(texts.size(), "token"), texts.size() == 1 ? "adds" : "add",
+                                          texts.size() == 1 ? "is" : "are", texts.front()),
+                              directory.path().string(), std::nullopt});
   }
   if (!model.config) return;
   model.vocabulary->max_length = static_cast<std::int32_t>(model.config->max_position_embeddings);

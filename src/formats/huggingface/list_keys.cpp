@@ -14,11 +14,11 @@
 
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
-#include "formats/huggingface/peft_config.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/spellings.hpp"
 #include "io/directory.hpp"
 #include "io/source_range.hpp"
+#include "syntax/json.hpp"
 
 namespace poise::huggingface {
 namespace {
@@ -32,8 +32,8 @@ void add_json(const Container& directory, std::string_view name, std::vector<Met
   if (source->size() > kMaxJsonBytes)
     throw Error(ErrorKind::unsupported, fmt::format("{} bytes are too many for this file", source->size()),
                 source->name());
-  std::vector<std::string> numbers;
-  const Value value = parse_json(without_non_finite(read_text(*source, source->size()), numbers), source->name());
+  UnheldNumbers numbers;
+  const Value value = parse_json(read_text(*source, source->size()), source->name(), numbers);
   const auto* map = value.get_if<Attributes>();
   if (map == nullptr) return;
   for (const auto& [key, item] : *map) keys.push_back({fmt::format("{}: {}", name, key), type_name(item), item});

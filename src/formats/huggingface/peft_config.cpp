@@ -1,7 +1,6 @@
 #include "formats/huggingface/peft_config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string_view>
 
@@ -124,8 +123,7 @@ class PeftConfig::Reader {
   // PEFT takes the adapter's beginning out of the model's own matrices when it loads these kinds.
   void refuse_changed_base() {
     constexpr std::string_view kKey = "init_lora_weights";
-    const Value* value = keys_.find(kKey);
-    const auto* word = value == nullptr ? nullptr : value->get_if<std::string>();
+    const auto* word = keys_.get_if<std::string>(kKey);
     if (word == nullptr) return;
     const bool changes = word->starts_with("pissa") || *word == "olora" || *word == "corda" || *word == "loftq";
     if (changes)
@@ -249,39 +247,3 @@ bool ModulePattern::matches(std::string_view module) const {
 }
 
 }  // namespace poise::huggingface
-
-namespace poise {
-
-namespace {
-
-constexpr std::array<std::string_view, 3> kNumbers = {"NaN", "Infinity", "-Infinity"};
-
-}  // namespace
-
-std::string without_non_finite(std::string text, std::vector<std::string>& found) {
-  if (text.find(kNumbers[0]) == std::string::npos && text.find(kNumbers[1]) == std::string::npos) return text;
-  std::string result;
-  bool quoted = false;
-  for (std::string_view rest = text; !rest.empty();) {
-    std::size_t length = 1;
-    if (quoted && rest.front() == '\\') {
-      length = std::min<std::size_t>(2, rest.size());
-    } else if (rest.front() == '"') {
-      quoted = !quoted;
-    } else if (!quoted) {
-      const auto* number =
-          std::ranges::find_if(kNumbers, [&](std::string_view number_text) { return rest.starts_with(number_text); });
-      if (number != kNumbers.end()) {
-        if (std::ranges::find(found, *number) == found.end()) found.emplace_back(*number);
-        result += "null";
-        rest.remove_prefix(number->size());
-        continue;
-      }
-    }
-    result += rest.substr(0, length);
-    rest.remove_prefix(length);
-  }
-  return result;
-}
-
-}  // namespace poise

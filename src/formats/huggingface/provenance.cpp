@@ -20,8 +20,7 @@ constexpr std::uint64_t kSampleBytes = 4096;
 constexpr std::string_view kSite = "https://huggingface.co/";
 
 std::string text_of(const Attributes& map, std::string_view key) {
-  const Value* value = map.find(key);
-  const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+  const auto* text = map.get_if<std::string>(key);
   return text == nullptr ? std::string() : *text;
 }
 

@@ -92,8 +92,7 @@ Attributes config_of(const Model& model) {
   if (const std::string_view dtype = torch_dtype(model); !dtype.empty()) {
     if (!set_dtype(config, dtype)) config.set("torch_dtype", dtype);
     const std::string nested(family_of(model).nested);
-    const Value* text = nested.empty() ? nullptr : config.find(nested);
-    if (const auto* map = text == nullptr ? nullptr : text->get_if<Attributes>()) {
+    if (const auto* map = nested.empty() ? nullptr : config.get_if<Attributes>(nested)) {
       Attributes table = *map;
       if (set_dtype(table, dtype)) config.set(nested, std::move(table));
     }

@@ -13,7 +13,6 @@
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/json.hpp"
-#include "syntax/wide_integers.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
@@ -126,7 +125,11 @@ void take_other_files(Vocabulary& vocabulary, const Files& files) {
     const JsonFile file = files.object(kChatTemplateJson);
     if (const Value* found = file.object.find("chat_template")) vocabulary.chat_template = *found;
   }
-  if (files.has(kTokenizerConfig) && !wide_integers(files.text(kTokenizerConfig)).empty()) take(kTokenizerConfig);
+  if (files.has(kTokenizerConfig)) {
+    UnheldNumbers numbers;
+    (void)parse_json(files.text(kTokenizerConfig), std::string(kTokenizerConfig), numbers);
+    if (!numbers.wide_integers.empty()) take(kTokenizerConfig);
+  }
   if (const std::string problem = problem_with_files(vocabulary.files); !problem.empty())
     throw Error(ErrorKind::invalid_file, problem, files.directory().string());
 }
@@ -134,8 +137,7 @@ void take_other_files(Vocabulary& vocabulary, const Files& files) {
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
 bool flag(const Attributes& config, std::string_view key, bool usual) {
-  const Value* value = config.find(key);
-  const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+  const auto* found = config.get_if<bool>(key);
   return found == nullptr ? usual : *found;
 }
 
@@ -222,8 +224,7 @@ std::optional<std::size_t> rows_of_model(const Files& files) {
     const Value* value = object.find("vocab_size");
     return value == nullptr ? nullptr : value->get_if<std::uint64_t>();
   };
-  const Value* nested = config.object.find("text_config");
-  const auto* text = nested == nullptr ? nullptr : nested->get_if<Attributes>();
+  const auto* text = config.object.get_if<Attributes>("text_config");
   const std::uint64_t* rows = number(config.object);
   if (rows == nullptr && text != nullptr) rows = number(*text);
   return rows == nullptr || *rows == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(*rows));

@@ -1,0 +1,74 @@
+// Fields: typed look-ups in an object of a JSON file. A null counts as absent, and a field of the wrong type is an
+// error with its name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <poise/value.hpp>
+
+namespace poise {
+
+// The member `key` of an object, if it is of type T. Null for no object, too.
+template <typename T>
+const T* get_member(const Attributes* object, std::string_view key) {
+  return object == nullptr ? nullptr : object->get_if<T>(key);
+}
+template <typename T>
+const T* get_member(const Value& object, std::string_view key) {
+  return get_member<T>(object.get_if<Attributes>(), key);
+}
+
+// Functions throw invalid_file for a value of another type. Requires: the map and the path outlive this.
+class Fields {
+ public:
+  // Errors read "<where>: <key>: expected text", or "<where>: <object>.<key>: ..." in nested objects, and show `path`.
+  Fields(const Attributes& map, std::string where, std::string_view path = {})
+      : map_(&map), where_(std::move(where)), path_(path) {}
+
+  // Null if the field is missing or null.
+  const Value* find(std::string_view key) const;
+  // Null for a field of another type, too.
+  template <typename T>
+  const T* get_if(std::string_view key) const {
+    return map_->get_if<T>(key);
+  }
+  // True when the key is not there, not even with null.
+  bool absent(std::string_view key) const { return map_->find(key) == nullptr; }
+
+  std::optional<bool> boolean(std::string_view key) const;
+  bool boolean(std::string_view key, bool missing) const { return boolean(key).value_or(missing); }
+  std::optional<std::string> text(std::string_view key) const;
+  std::string text(std::string_view key, std::string_view missing) const;
+  std::string required_text(std::string_view key) const;
+  std::uint64_t unsigned_integer(std::string_view key, std::uint64_t missing) const;
+  // Null when absent.
+  const Attributes* object(std::string_view key) const;
+  const Value::Array* array(std::string_view key) const;
+  std::optional<Fields> map(std::string_view key) const;
+  // The maps in a list; throws if it is missing, unless `optional`.
+  std::vector<Fields> list(std::string_view key, bool optional = false) const;
+
+  // Throws invalid_file: "tokenizer: normalizer.type: " and the problem.
+  [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
+  const Attributes& keys() const { return *map_; }
+  const std::string& where() const { return where_; }
+  std::string_view path() const { return path_; }
+
+ private:
+  Fields(const Value& value, std::string where, std::string_view path);
+  std::string name(std::string_view key) const;
+  template <typename T>
+  const T* get(std::string_view key, std::string_view expected) const;
+
+  const Attributes* map_;
+  std::string where_;
+  std::string_view path_;
+  bool nested_ = false;
+};
+
+}  // namespace poise
