@@ -14,13 +14,14 @@
 #include "cli/text.hpp"
 #include "runtime/stop_texts.hpp"
 #include "runtime/weights.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise::cli {
 namespace {
 
 bool has_role(const Value& message, std::string_view role) {
-  const Value* const found = message.get_if<Attributes>()->find("role");
-  return found != nullptr && *found == Value(role);
+  const auto* const found = get_member<std::string>(message, "role");
+  return found != nullptr && *found == role;
 }
 
 }  // namespace
@@ -54,8 +55,7 @@ std::optional<Value> ChatSession::undo() {
 
 std::string ChatSession::system() const {
   if (first() == 0) return {};
-  const Value* const content = talk_.messages.front().get_if<Attributes>()->find("content");
-  const auto* const text = content == nullptr ? nullptr : content->get_if<std::string>();
+  const auto* const text = get_member<std::string>(talk_.messages.front(), "content");
   return text == nullptr ? std::string() : *text;
 }
 

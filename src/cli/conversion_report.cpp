@@ -1,4 +1,3 @@
-#include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/short_text.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "formats/format.hpp"

@@ -1,4 +1,3 @@
-#include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 
 #include <cmath>
@@ -11,6 +10,7 @@
 #include <poise/error.hpp>
 #include <poise/perplexity.hpp>
 
+#include "bytes/short_text.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"

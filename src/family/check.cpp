@@ -84,9 +84,8 @@ void check_tensors(const Model& model, const Family& family, std::vector<Fault>&
   config.vocab_size = rows_of_embedding(model, family);
   // Every layer has more than four tensors, so the file's size bounds the list below.
   if (static_cast<std::uint64_t>(config.num_hidden_layers) > 16 + model.size() / 4) {
-    faults.push_back(
-        {fmt::format("num_hidden_layers is {}, but there {} only {} tensor{} in all", config.num_hidden_layers,
-                     model.size() == 1 ? "is" : "are", model.size(), model.size() == 1 ? "" : "s")});
+    faults.push_back({fmt::format("num_hidden_layers is {}, but there {} only {} in all", config.num_hidden_layers,
+                                  model.size() == 1 ? "is" : "are", plural(model.size(), "tensor"))});
     return;
   }
   const ConfigView view(config, family_keys(family, model.config_json), experts_stored(model, family));
@@ -187,8 +186,7 @@ bool lacks_output(const Model& model) {
   const Family& family = family_of(model);
   const bool needs_output = model.config && !model.config->tie_word_embeddings && !family.output.empty();
   if (!needs_output || find_weight(model, family, family.output) != nullptr) return false;
-  const Value* value = model.config_json.find("architectures");
-  const auto* classes = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto* classes = model.config_json.get_if<Value::Array>("architectures");
   const auto is_without_head = [](const Value& name) {
     const auto* text = name.get_if<std::string>();
     return text != nullptr && text->ends_with("Model") && !text->ends_with("LMHeadModel");

@@ -9,6 +9,7 @@
 #include "family/config_view.hpp"
 #include "family/families.hpp"
 #include "numeric/float_formats.hpp"
+#include "syntax/element_value.hpp"
 
 namespace poise {
 namespace {
@@ -32,8 +33,7 @@ std::optional<Config> spelled_by_poise(const Attributes& map, std::string model_
 // In the nested objects that take precedence over the top-level key.
 void set_rope_theta(Attributes& map, const Value& theta) {
   for (const std::string_view key : kRopeObjects) {
-    const Value* value = map.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<Attributes>();
+    const auto* found = map.get_if<Attributes>(key);
     if (found == nullptr || found->find("rope_theta") == nullptr) continue;
     Attributes changed = *found;
     changed.set("rope_theta", theta);
@@ -84,11 +84,10 @@ void take_config(Model& model, Attributes map, const std::string& path) {
 void change_config(Model& model, const Attributes& changes, const std::string& path) {
   Attributes map = whole_config(model);
   for (const auto& [key, value] : changes) map.set(key, value);
-  const Value* type = map.find("model_type");
-  const auto* name = type == nullptr ? nullptr : type->get_if<std::string>();
+  const auto* name = map.get_if<std::string>("model_type");
   const std::string nested(family_of(name == nullptr ? model.card.model_type : *name).nested);
-  const Value* object = nested.empty() || changes.find(nested) != nullptr ? nullptr : map.find(nested);
-  const auto* beneath = object == nullptr ? nullptr : object->get_if<Attributes>();
+  const bool is_replaced = nested.empty() || changes.find(nested) != nullptr;
+  const auto* beneath = is_replaced ? nullptr : map.get_if<Attributes>(nested);
   std::optional<Attributes> inner = beneath == nullptr ? std::nullopt : std::optional(*beneath);
   for (const auto& [key, value] : changes) {
     if (inner && inner->find(key) != nullptr) inner->set(key, value);
@@ -162,20 +161,6 @@ std::optional<float> ConfigKeys::number(std::string_view key) const {
   return narrowed;
 }
 
-std::optional<bool> ConfigKeys::boolean(std::string_view key) const {
-  const Value* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  if (const auto* flag = value->get_if<bool>()) return *flag;
-  fail(key, "expected true or false");
-}
-
-std::optional<std::string> ConfigKeys::text(std::string_view key) const {
-  const Value* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  if (const auto* found = value->get_if<std::string>()) return *found;
-  fail(key, "expected text");
-}
-
 std::int64_t ConfigKeys::required(std::string_view key) const {
   const auto value = integer(key);
   if (!value) fail(key, "missing");
@@ -185,51 +170,22 @@ std::int64_t ConfigKeys::required(std::string_view key) const {
 float ConfigKeys::rope_theta(float by_default) const {
   float theta = number("rope_theta").value_or(by_default);
   for (const std::string_view key : kRopeObjects) {
-    if (const Attributes* map = object(key)) theta = ConfigKeys(*map, path_).number("rope_theta").value_or(theta);
+    if (const Attributes* map = object(key)) theta = ConfigKeys(*map, path()).number("rope_theta").value_or(theta);
   }
   return theta;
 }
 
-const Value* ConfigKeys::find(std::string_view key) const {
-  const Value* value = map_.find(key);
-  return value == nullptr || value->get_if<std::nullptr_t>() != nullptr ? nullptr : value;
-}
-
-const Attributes* ConfigKeys::object(std::string_view key) const {
-  const Value* value = find(key);
-  if (value == nullptr) return nullptr;
-  if (const auto* map = value->get_if<Attributes>()) return map;
-  fail(key, "expected an object");
-}
-
-const Value::Array* ConfigKeys::list(std::string_view key) const {
-  const Value* value = find(key);
-  if (value == nullptr) return nullptr;
-  if (const auto* items = value->get_if<Value::Array>()) return items;
-  fail(key, "expected a list");
-}
-
 std::vector<double> ConfigKeys::numbers(std::string_view key) const {
   std::vector<double> result;
-  const Value::Array* items = list(key);
+  const Value::Array* items = array(key);
   if (items == nullptr) return result;
   result.reserve(items->size());
   for (const Value& item : *items) {
-    if (const auto* positive = item.get_if<std::uint64_t>()) {
-      result.push_back(static_cast<double>(*positive));
-    } else if (const auto* negative = item.get_if<std::int64_t>()) {
-      result.push_back(static_cast<double>(*negative));
-    } else if (const auto* fraction = item.get_if<double>()) {
-      result.push_back(*fraction);
-    } else {
-      fail(key, "expected a list of numbers");
-    }
+    const auto found = poise::number(&item);
+    if (!found) fail(key, "expected a list of numbers");
+    result.push_back(*found);
   }
   return result;
-}
-
-void ConfigKeys::fail(std::string_view key, std::string_view problem) const {
-  throw Error(ErrorKind::invalid_file, fmt::format("config: {}: {}", key, problem), path_);
 }
 
 }  // namespace poise

@@ -119,7 +119,7 @@ std::vector<bool> sliding_layers(const ConfigView& view,
                                  bool (*by_default)(const ConfigView& view, std::int64_t layer)) {
   const std::int64_t layers = view.config.num_hidden_layers;
   std::vector<bool> sliding(as_size(layers));
-  const Value::Array* types = view.keys().list("layer_types");
+  const Value::Array* types = view.keys().array("layer_types");
   if (types == nullptr) {
     for (std::int64_t layer = 0; layer < layers; ++layer) sliding[as_size(layer)] = by_default(view, layer);
     return sliding;

@@ -27,8 +27,7 @@ const Family& family_of(std::string_view model_type) {
 }
 
 const Attributes& family_keys(const Family& family, const Attributes& config_json) {
-  const Value* nested = family.nested.empty() ? nullptr : config_json.find(family.nested);
-  const auto* object = nested == nullptr ? nullptr : nested->get_if<Attributes>();
+  const auto* object = family.nested.empty() ? nullptr : config_json.get_if<Attributes>(family.nested);
   return object == nullptr ? config_json : *object;
 }
 

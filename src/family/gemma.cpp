@@ -40,10 +40,8 @@ Config read_gemma2(const ConfigKeys& keys) {
 // rope_theta belongs to the layers without a window. Newer files have an object for each kind of layers.
 float theta_in(const ConfigKeys& keys, std::string_view kind, float by_default) {
   const Attributes* parameters = keys.object("rope_parameters");
-  const Value* value = parameters == nullptr ? nullptr : parameters->find(kind);
-  const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
-  static const std::string no_path;
-  return object == nullptr ? by_default : ConfigKeys(*object, no_path).rope_theta(by_default);
+  const auto* object = get_member<Attributes>(parameters, kind);
+  return object == nullptr ? by_default : ConfigKeys(*object, {}).rope_theta(by_default);
 }
 
 Config read_gemma3(const ConfigKeys& keys) {
@@ -109,12 +107,8 @@ bool is_no_sixth(const ConfigView& view, std::int64_t layer) {
 // Newer files describe both kinds of layers in rope_parameters; the rest of the plan ignores it.
 DecoderPlan plan_gemma3(const ConfigView& view) {
   const Attributes* scaling = rope_scaling(view);
-  const auto object = [&](std::string_view kind) {
-    const Value* value = scaling == nullptr ? nullptr : scaling->find(kind);
-    return value == nullptr ? nullptr : value->get_if<Attributes>();
-  };
-  const Attributes* full = object("full_attention");
-  const Attributes* local = object("sliding_attention");
+  const Attributes* full = get_member<Attributes>(scaling, "full_attention");
+  const Attributes* local = get_member<Attributes>(scaling, "sliding_attention");
   const bool by_kind = full != nullptr || local != nullptr;
   std::vector<Attributes::Entry> entries;
   for (const auto& [key, value] : view.json) {

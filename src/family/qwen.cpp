@@ -60,7 +60,7 @@ DecoderPlan plan_qwen3(const ConfigView& view) {
 }
 
 bool has_experts(const ConfigView& view, std::int64_t layer) {
-  const Value::Array* without = view.keys().list("mlp_only_layers");
+  const Value::Array* without = view.keys().array("mlp_only_layers");
   if (without != nullptr && std::ranges::find(*without, Value(layer)) != without->end()) return false;
   return (layer + 1) % std::max<std::int64_t>(1, size_of(view, "decoder_sparse_step")) == 0;
 }
@@ -82,7 +82,7 @@ std::vector<std::string> moe_faults(const ConfigView& view) {
   if (const auto step = view.keys().integer("decoder_sparse_step"); step && *step < 1) {
     faults.push_back(fmt::format("decoder_sparse_step is {}, expected 1 or more", *step));
   }
-  if (const Value::Array* without = view.keys().list("mlp_only_layers");
+  if (const Value::Array* without = view.keys().array("mlp_only_layers");
       without != nullptr && std::ssize(*without) > view.config.num_hidden_layers) {
     faults.push_back(fmt::format("mlp_only_layers has {} layers, num_hidden_layers is {}", without->size(),
                                  view.config.num_hidden_layers));

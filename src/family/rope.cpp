@@ -211,8 +211,7 @@ double yarn_attention(double factor, double scale) { return factor <= 1 ? 1 : 0.
 
 RopePlan rope_plan(const ConfigView& view, const Attributes* scaling, const RopeOptions& options) {
   static const Attributes none;
-  static const std::string no_path;
-  const ConfigKeys keys(scaling == nullptr ? none : *scaling, no_path);
+  const ConfigKeys keys(scaling == nullptr ? none : *scaling, {});
   const Rope rope = {view, keys, rotated_size(view, keys, options), static_cast<double>(options.theta),
                      options.original_positions};
   if (scaling != nullptr) {

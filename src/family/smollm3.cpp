@@ -25,7 +25,7 @@ Config read_config(const ConfigKeys& keys) {
 }
 
 bool rotates_layer(const ConfigView& view, std::int64_t layer) {
-  if (const Value::Array* rope = view.keys().list("no_rope_layers")) {
+  if (const Value::Array* rope = view.keys().array("no_rope_layers")) {
     const Value& rotates = (*rope)[static_cast<std::size_t>(layer)];
     return !(rotates == Value(0) || rotates == Value(false));
   }
@@ -38,7 +38,7 @@ bool is_sliding(const ConfigView& view, std::int64_t layer) {
 
 void check_layers(const ConfigView& view) {
   const std::int64_t layers = view.config.num_hidden_layers;
-  if (const Value::Array* rope = view.keys().list("no_rope_layers"); rope != nullptr && std::ssize(*rope) < layers) {
+  if (const Value::Array* rope = view.keys().array("no_rope_layers"); rope != nullptr && std::ssize(*rope) < layers) {
     throw Error(ErrorKind::invalid_file,
                 fmt::format("no_rope_layers has {} layers, num_hidden_layers is {}", rope->size(), layers), {});
   }

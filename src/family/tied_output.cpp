@@ -79,8 +79,7 @@ void untie_output(ModelHeader& model) {
   model.config->tie_word_embeddings = false;
   if (model.config_json.empty()) return;
   const std::string nested(family_of(model.card.model_type).nested);
-  const Value* object = nested.empty() ? nullptr : model.config_json.find(nested);
-  if (const auto* keys = object == nullptr ? nullptr : object->get_if<Attributes>()) {
+  if (const auto* keys = nested.empty() ? nullptr : model.config_json.get_if<Attributes>(nested)) {
     Attributes inner = *keys;
     inner.set(std::string(kTied), false);
     model.config_json.set(nested, std::move(inner));

@@ -353,8 +353,7 @@ class VocabularyJsonReader {
 
   template <typename T>
   const T& get(std::string_view key) const {
-    const Value* value = map_.find(key);
-    const T* typed = value == nullptr ? nullptr : value->get_if<T>();
+    const T* typed = map_.get_if<T>(key);
     if (typed == nullptr) fail(fmt::format("{} is missing or has the wrong type", key));
     return *typed;
   }

@@ -91,15 +91,13 @@ constexpr std::array kNeverParts = std::to_array<std::string_view>({
 
 // What a GGUF file of an architecture without a family gives for the key; 0: nothing.
 std::uint64_t number_in_file(const Model& model, std::string_view key) {
-  const Value* value = model.attributes.find(fmt::format("{}.{}", model.card.model_type, key));
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  const auto* number = model.attributes.get_if<std::uint64_t>(fmt::format("{}.{}", model.card.model_type, key));
   return number == nullptr ? 0 : *number;
 }
 
 std::uint64_t experts_of(const Model& model) {
   for (const std::string_view key : {"num_local_experts", "num_experts"}) {
-    const Value* value = model.config_json.find(key);
-    if (const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>()) return *number;
+    if (const auto* number = model.config_json.get_if<std::uint64_t>(key)) return *number;
   }
   return number_in_file(model, "expert_count");
 }

@@ -22,6 +22,7 @@
 #include "io/source_range.hpp"
 #include "pack/digest.hpp"
 #include "pack/scan.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise {
 namespace {
@@ -219,9 +220,7 @@ class HubChecker {
       const SourcePtr source = Source::open(index, io_);
       if (source->size() > kMostIndexBytes) return;  // reading the model refuses it
       const Value root = parse_json(read_text(*source, source->size()), source->name());
-      const auto* object = root.get_if<Attributes>();
-      const Value* map = object == nullptr ? nullptr : object->find("weight_map");
-      const auto* shards = map == nullptr ? nullptr : map->get_if<Attributes>();
+      const auto* shards = get_member<Attributes>(root, "weight_map");
       if (shards == nullptr) return;
       for (const auto& [tensor, shard] : *shards) {
         const auto* name = shard.get_if<std::string>();

@@ -118,8 +118,7 @@ class Reader {
       : model_(model), transformer_(transformer), context_(context), text_(text) {}
 
   void read(const std::string& fingerprint) {
-    const Value* value = model_.attributes.find(kAttribute);
-    const Attributes* about = value == nullptr ? nullptr : value->get_if<Attributes>();
+    const Attributes* about = model_.attributes.get_if<Attributes>(kAttribute);
     if (about == nullptr) fail("it is not a session: it has no attribute poise.session");
     if (const std::uint64_t version = number(*about, "version"); version != kVersion) {
       throw Error(ErrorKind::unsupported, fmt::format("it is a session of version {}, expected {}", version, kVersion),

@@ -46,8 +46,7 @@ class State {
  public:
   // "nf4" or "fp4", as the library decides by it.
   std::string type() const {
-    const Value* value = keys_.find("quant_type");
-    const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+    const auto* text = keys_.get_if<std::string>("quant_type");
     return text != nullptr ? *text : tensor_->name.ends_with(kStates[0]) ? "nf4" : "fp4";
   }
 
@@ -74,8 +73,7 @@ class State {
   }
 
   std::uint64_t positive(std::string_view key) const {
-    const Value* value = keys_.find(key);
-    const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+    const auto* number = keys_.get_if<std::uint64_t>(key);
     if (number == nullptr || *number == 0) fail(fmt::format("{}: expected a positive integer", key));
     return *number;
   }
@@ -91,8 +89,7 @@ class State {
     return *found;
   }
   Shape shape() const {
-    const Value* value = keys_.find("shape");
-    const auto* array = value == nullptr ? nullptr : value->get_if<Value::Array>();
+    const auto* array = keys_.get_if<Value::Array>("shape");
     if (array == nullptr || array->empty() || array->size() > 8) fail("shape: expected an array of integers");
     Shape shape;
     for (const Value& length : *array) {

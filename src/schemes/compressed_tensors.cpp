@@ -50,17 +50,10 @@ struct WeightGroup {
   const ModuleList* targets;  // null: none
 };
 
-// What an object has under a key, if it is of that type; null otherwise, and of no object.
-template <typename T>
-const T* member(const Attributes* object, std::string_view key) {
-  const Value* value = object == nullptr ? nullptr : object->find(key);
-  return value == nullptr ? nullptr : value->get_if<T>();
-}
-
 // The objects in an object's config_groups, with their names.
 std::vector<std::pair<std::string_view, const Attributes*>> groups_of(const Attributes* object) {
   std::vector<std::pair<std::string_view, const Attributes*>> found;
-  const auto* map = member<Attributes>(object, "config_groups");
+  const auto* map = get_member<Attributes>(object, "config_groups");
   if (map == nullptr) return found;
   for (const auto& [name, group] : *map) {
     if (const auto* keys = group.get_if<Attributes>()) found.emplace_back(name, keys);
@@ -72,7 +65,7 @@ std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
   std::vector<WeightGroup> found;
   const ModuleLists& lists = config.lists();
   for (const auto& [name, group] : groups_of(&config.keys())) {
-    const auto* weights = member<Attributes>(group, "weights");
+    const auto* weights = get_member<Attributes>(group, "weights");
     const auto targets = lists.targets.find(name);
     if (weights != nullptr) found.push_back({weights, targets == lists.targets.end() ? nullptr : &targets->second});
   }
@@ -82,11 +75,11 @@ std::vector<WeightGroup> weight_groups(const QuantizationConfig& config) {
 // Rotations of weights are part of these. Others change what matrices are multiplied with, or what they give.
 void require_offline_transforms(const QuantizationConfig& config) {
   constexpr std::array<std::string_view, 2> kOffline = {"weight_input", "weight_output"};
-  for (const auto& [name, group] : groups_of(member<Attributes>(&config.keys(), "transform_config"))) {
-    const auto* applied = member<Value::Array>(group, "apply");
+  for (const auto& [name, group] : groups_of(get_member<Attributes>(&config.keys(), "transform_config"))) {
+    const auto* applied = get_member<Value::Array>(group, "apply");
     if (applied == nullptr) continue;
     for (const Value& place : *applied) {
-      const auto* location = member<std::string>(place.get_if<Attributes>(), "location");
+      const auto* location = get_member<std::string>(place, "location");
       if (location != nullptr && std::ranges::find(kOffline, *location) != kOffline.end()) continue;
       throw Error(ErrorKind::unsupported,
                   fmt::format("quantization_config: transform_config: {}: location is {}, only {} are supported", name,
@@ -100,7 +93,7 @@ std::set<std::string> formats_of(const QuantizationConfig& config) {
   std::set<std::string> formats;
   if (const auto format = config.text("format")) formats.insert(*format);
   for (const auto& [name, group] : groups_of(&config.keys())) {
-    if (const auto* format = member<std::string>(group, "format")) formats.insert(*format);
+    if (const auto* format = get_member<std::string>(group, "format")) formats.insert(*format);
   }
   return formats;
 }
@@ -116,7 +109,7 @@ void require_known(const QuantizationConfig& config) {
   }
   require_offline_transforms(config);
   (void)config.lists();
-  const auto* sparsity = member<Attributes>(&config.keys(), "sparsity_config");
+  const auto* sparsity = get_member<Attributes>(&config.keys(), "sparsity_config");
   const Value* format = sparsity == nullptr ? nullptr : sparsity->find("format");
   if (format != nullptr && *format != Value("dense") && *format != Value())
     throw Error(
@@ -154,7 +147,7 @@ Descriptions descriptions(const MatrixParts& matrix, const QuantizationConfig& c
 unsigned code_bits(const MatrixParts& matrix, const QuantizationConfig& config, std::span<const unsigned> widths) {
   std::set<unsigned> found;
   for (const Attributes* weights : descriptions(matrix, config, widths))
-    found.insert(static_cast<unsigned>(*weights->find("num_bits")->get_if<std::uint64_t>()));
+    found.insert(static_cast<unsigned>(*weights->get_if<std::uint64_t>("num_bits")));
   const bool says_bits = std::ranges::any_of(weight_groups(config), [](const WeightGroup& group) {
     const Value* number = group.weights->find("num_bits");
     return number != nullptr && *number != Value();
@@ -191,7 +184,7 @@ std::optional<BlockGrid> block_grid(const Shape& scales, const Shape& shape, con
 std::uint64_t columns_of_group(const Attributes& weights) {
   const Value* strategy = weights.find("strategy");
   if (strategy != nullptr && *strategy != Value() && *strategy != Value("group")) return 0;
-  const auto* number = member<std::uint64_t>(&weights, "group_size");
+  const auto* number = get_member<std::uint64_t>(&weights, "group_size");
   return number == nullptr ? 0 : *number;
 }
 
@@ -528,7 +521,7 @@ std::vector<std::string> doubts_of_integers(const Model& model, const Quantizati
     const Tensor tensor = packed ? fold_packed(matrix, config) : fold_int8(matrix, config);
     if (is_denied && tensor.part("group_index") != nullptr) with_index.emplace_back(name);
     if (!has_zeros || count(is_symmetric) != all) continue;
-    const auto bits = packed ? *member<std::uint64_t>(described.front(), "num_bits") : 8;
+    const auto bits = packed ? *get_member<std::uint64_t>(described.front(), "num_bits") : 8;
     const auto middle = static_cast<float>(1U << (bits - 1));
     if (std::ranges::any_of(first_numbers(tensor.require("zeros").blob), [&](float zero) { return zero != middle; }))
       with_zeros.emplace_back(name);

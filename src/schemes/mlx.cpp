@@ -38,8 +38,7 @@ void require_known(const QuantizationConfig& config) {
 std::vector<std::string> doubts(const Model& model, const QuantizationConfig& config,
                                 std::span<const std::string> matrices) {
   std::vector<std::string> doubts;
-  const Value* copy = model.config_json.find("quantization_config");
-  const auto* other = copy == nullptr ? nullptr : copy->get_if<Attributes>();
+  const auto* other = model.config_json.get_if<Attributes>("quantization_config");
   if (other != nullptr && !(*other == config.keys()))
     doubts.emplace_back("quantization and quantization_config differ: quantization is used");
   std::vector<std::string_view> denied;
@@ -57,8 +56,7 @@ std::vector<std::string> doubts(const Model& model, const QuantizationConfig& co
 
 // The settings of a matrix: its own, if the object has some under its name.
 QuantizationConfig settings_of(const MatrixParts& matrix, const QuantizationConfig& config) {
-  const Value* own = config.keys().find(matrix.name());
-  const auto* keys = own == nullptr ? nullptr : own->get_if<Attributes>();
+  const auto* keys = config.keys().get_if<Attributes>(matrix.name());
   return keys == nullptr ? config : QuantizationConfig(*keys);
 }
 

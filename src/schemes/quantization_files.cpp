@@ -10,6 +10,7 @@
 
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise {
 namespace {
@@ -92,17 +93,11 @@ bool ModuleList::matches(const Expression& expression, const std::string& module
 
 ModuleLists::ModuleLists(const Attributes& config) {
   const auto budget = std::make_shared<ExpressionBudget>();
-  const auto list_of = [](const Attributes& object, std::string_view key) {
-    const Value* value = object.find(key);
-    return value == nullptr ? nullptr : value->get_if<Value::Array>();
-  };
-  if (const auto* list = list_of(config, "ignore")) ignored.emplace(*list, budget);
-  const Value* groups = config.find("config_groups");
-  const auto* map = groups == nullptr ? nullptr : groups->get_if<Attributes>();
+  if (const auto* list = config.get_if<Value::Array>("ignore")) ignored.emplace(*list, budget);
+  const auto* map = config.get_if<Attributes>("config_groups");
   if (map == nullptr) return;
   for (const auto& [name, group] : *map) {
-    const auto* keys = group.get_if<Attributes>();
-    const auto* list = keys == nullptr ? nullptr : list_of(*keys, "targets");
+    const auto* list = get_member<Value::Array>(group, "targets");
     if (list != nullptr)
       targets.emplace(std::piecewise_construct, std::forward_as_tuple(name), std::forward_as_tuple(*list, budget));
   }

@@ -17,18 +17,16 @@
 #include "bytes/function_ref.hpp"
 #include "io/threads.hpp"
 #include "schemes/quantization_files.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise {
 
 // The object in config.json that describes the quantization. Requires: it outlives this and does not change.
-class QuantizationConfig {
+class QuantizationConfig : public Fields {
  public:
-  explicit QuantizationConfig(const Attributes& keys) : keys_(keys) {}
+  explicit QuantizationConfig(const Attributes& keys) : Fields(keys, "quantization_config") {}
 
-  const Attributes& keys() const { return keys_; }
-  // Each throws invalid_file (without path) for another type; number() also for a missing key. Null counts as missing.
-  std::optional<std::string> text(std::string_view key) const;
-  std::optional<bool> boolean(std::string_view key) const;
+  // Each throws invalid_file (without path) for another type; number() also for a missing key.
   std::optional<std::int64_t> optional_number(std::string_view key) const;
   std::int64_t number(std::string_view key) const;
   // True if the key has a value other than null, false or empty.
@@ -38,7 +36,6 @@ class QuantizationConfig {
   const ModuleLists& lists() const;
 
  private:
-  const Attributes& keys_;
   std::shared_ptr<LazyValue<const ModuleLists>> lists_ = std::make_shared<LazyValue<const ModuleLists>>();
 };
 

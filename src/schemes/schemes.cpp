@@ -37,8 +37,7 @@ constexpr std::array kKeys =
     std::to_array<QuantizationKey>({{"quantization_config", ""}, {"compression_config", ""}, {kMlxKey, "mlx"}});
 
 bool has_object(const Attributes& config_json, std::string_view key) {
-  const Value* value = config_json.find(key);
-  const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
+  const auto* object = config_json.get_if<Attributes>(key);
   return object != nullptr && !object->empty();
 }
 
@@ -245,11 +244,9 @@ void require_no_codes(const Model& model, const std::optional<FoundQuantization>
 
 std::optional<FoundQuantization> find_quantization(const Attributes& config_json) {
   for (const QuantizationKey& row : kKeys) {
-    const Value* value = config_json.find(row.key);
-    const auto* object = value == nullptr ? nullptr : value->get_if<Attributes>();
+    const auto* object = config_json.get_if<Attributes>(row.key);
     if (object == nullptr || object->empty()) continue;
-    const Value* method = object->find("quant_method");
-    const auto* name = method == nullptr ? nullptr : method->get_if<std::string>();
+    const auto* name = object->get_if<std::string>("quant_method");
     // MLX reads its own object, of which the one under the usual key is a copy.
     if (name == nullptr && row.method.empty() && has_object(config_json, kMlxKey)) continue;
     return FoundQuantization{row.key, name != nullptr ? *name : std::string(row.method), object};
@@ -353,27 +350,13 @@ std::optional<std::string> drop_quantization(Attributes& config_json) {
   return loss;
 }
 
-std::optional<std::string> QuantizationConfig::text(std::string_view key) const {
-  const Value* value = keys_.find(key);
-  if (value == nullptr || *value == Value()) return std::nullopt;
-  if (const auto* text = value->get_if<std::string>()) return *text;
-  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected text", key));
-}
-
-std::optional<bool> QuantizationConfig::boolean(std::string_view key) const {
-  const Value* value = keys_.find(key);
-  if (value == nullptr || *value == Value()) return std::nullopt;
-  if (const auto* found = value->get_if<bool>()) return *found;
-  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected true or false", key));
-}
-
 std::optional<std::int64_t> QuantizationConfig::optional_number(std::string_view key) const {
-  const Value* value = keys_.find(key);
-  if (value == nullptr || *value == Value()) return std::nullopt;
+  const Value* value = find(key);
+  if (value == nullptr) return std::nullopt;
   if (const auto* found = value->get_if<std::uint64_t>(); found != nullptr && *found <= INT64_MAX)
     return static_cast<std::int64_t>(*found);
   if (const auto* found = value->get_if<std::int64_t>()) return *found;
-  throw Error(ErrorKind::invalid_file, fmt::format("quantization_config: {}: expected an integer", key));
+  fail(key, "expected an integer");
 }
 
 std::int64_t QuantizationConfig::number(std::string_view key) const {
@@ -382,11 +365,11 @@ std::int64_t QuantizationConfig::number(std::string_view key) const {
 }
 
 const ModuleLists& QuantizationConfig::lists() const {
-  return *lists_->get([this] { return std::make_shared<const ModuleLists>(keys_); });
+  return *lists_->get([this] { return std::make_shared<const ModuleLists>(keys()); });
 }
 
 bool QuantizationConfig::has(std::string_view key) const {
-  const Value* value = keys_.find(key);
+  const Value* value = keys().find(key);
   return value != nullptr && *value != Value() && *value != Value(false) && *value != Value(Value::Array{}) &&
          *value != Value(Attributes{});
 }

@@ -78,7 +78,7 @@ auto made_of(const Fields& pipeline, std::string_view key, Make&& make) -> declt
 
 class Pipeline final : public TokenScheme {
  public:
-  explicit Pipeline(const Vocabulary& vocabulary) : Pipeline(vocabulary, Fields(vocabulary.pipeline, "")) {}
+  explicit Pipeline(const Vocabulary& vocabulary) : Pipeline(vocabulary, Fields(vocabulary.pipeline, "tokenizer")) {}
 
   std::vector<TokenId> encode(std::string_view text) const override {
     if (is_utf8(text)) return encode_well_formed(text);

@@ -26,8 +26,7 @@ constexpr std::string_view kShape = "block_shape";
 std::optional<TensorLayout> read_block_scaled(const Tensor& tensor, std::string_view name) {
   if (name != kBlockScaled) return std::nullopt;
   if (tensor.shape.size() < 2) fail_parts(tensor, fmt::format("{} needs a matrix", kBlockScaled));
-  const Value* value = tensor.attributes.find(kShape);
-  const auto* sizes = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto* sizes = tensor.attributes.get_if<Value::Array>(kShape);
   const auto size = [&](std::size_t i) -> std::uint64_t {
     const auto* number = sizes == nullptr || sizes->size() != 2 ? nullptr : (*sizes)[i].get_if<std::uint64_t>();
     if (number == nullptr || *number == 0)

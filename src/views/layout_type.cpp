@@ -106,8 +106,7 @@ void require_elements(const Tensor& tensor, const Part& part, std::optional<std:
 }
 
 std::uint64_t positive_attribute(const Tensor& tensor, std::string_view key) {
-  const Value* value = tensor.attributes.find(key);
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  const auto* number = tensor.attributes.get_if<std::uint64_t>(key);
   if (number == nullptr || *number == 0)
     fail_parts(tensor, fmt::format("attribute {}: expected a positive integer", key));
   return *number;

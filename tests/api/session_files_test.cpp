@@ -137,7 +137,7 @@ TEST_F(SessionFiles, HoldTheNumbersOfTheCache) {
     session.feed(some_tokens(20));
     session.save(path("a.zt"), true);
     const Model file = open(path("a.zt"));
-    const Attributes& about = *file.attributes.find("poise.session")->get_if<Attributes>();
+    const Attributes& about = *file.attributes.get_if<Attributes>("poise.session");
     EXPECT_EQ(*about.find("cache"), Value(std::string(to_string(type))));
     for (const std::string what : {"keys", "values"}) {
       const Tensor& codes = *file.find("layers.1." + what);
@@ -169,7 +169,7 @@ TEST_F(SessionFiles, OfAnotherTypeOfCacheAreRefused) {
   plain.feed(some_tokens(20));
   plain.save(path("b.zt"));
   Model made = open(path("b.zt"));
-  Attributes about = *made.attributes.find("poise.session")->get_if<Attributes>();
+  Attributes about = *made.attributes.get_if<Attributes>("poise.session");
   about.erase("cache");
   made.attributes.set("poise.session", about);
   save(made, path("c.zt"));
@@ -292,7 +292,7 @@ TEST_F(SessionFiles, ThatLieAreRefused) {
   };
   const auto set = [](const std::string& key, const Value& value) {
     return [=](Model& to) {
-      Attributes about = *to.attributes.find("poise.session")->get_if<Attributes>();
+      Attributes about = *to.attributes.get_if<Attributes>("poise.session");
       about.set(key, value);
       to.attributes.set("poise.session", about);
     };

@@ -158,8 +158,7 @@ TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   EXPECT_EQ(separate.find(named("0.gate_proj.weight"))->layout.name(), "gguf.mxfp4/1");
   const Model reread = made(separate, WeightReader::transformers);
   expect_equal(reread, model);
-  EXPECT_EQ(*reread.config_json.find("quantization_config")->get_if<Attributes>()->find("quant_method"),
-            Value("mxfp4"));
+  EXPECT_EQ(*reread.config_json.get_if<Attributes>("quantization_config")->find("quant_method"), Value("mxfp4"));
   EXPECT_FALSE(reformed(model, WeightReader::any, false));
   EXPECT_FALSE(reformed(model, WeightReader::transformers, false));
 }

@@ -626,12 +626,12 @@ TEST(HostilePytorch, AHundredFaultsAreEnough) {
 TEST(HostilePytorch, SurrogatesAreBytes) {
   const std::string half = "a\xed\xa0\x80";
   const Model model = open(support::source(file_of(objects(text("x") + text(half))).bytes(), "hostile.pt"));
-  const auto* bytes = model.attributes.find("x")->get_if<Value::Bytes>();
+  const auto* bytes = model.attributes.get_if<Value::Bytes>("x");
   ASSERT_NE(bytes, nullptr);
   EXPECT_EQ(bytes->size(), 4U);
   EXPECT_THAT(model.warnings.at(0).message, HasSubstr("half of a surrogate pair"));
   const Model line = open(support::source(file_of(objects(text("x") + "Va\\ud800\n")).bytes(), "hostile.pt"));
-  EXPECT_NE(line.attributes.find("x")->get_if<Value::Bytes>(), nullptr);
+  EXPECT_NE(line.attributes.get_if<Value::Bytes>("x"), nullptr);
   for (const std::string& name : {half, std::string("\xed\xa0"), std::string("\xff")}) {
     EXPECT_EQ(support::error_of([&] {
                 open(support::source(file_of(objects(text(name) + kMatrix)).bytes(), "hostile.pt"));

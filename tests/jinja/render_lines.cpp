@@ -30,10 +30,10 @@ poise::Attributes render(const std::string& line) {
   const poise::Value request = poise::parse_json(line, "standard input");
   const poise::Attributes& fields = *request.get_if<poise::Attributes>();
   std::vector<poise::jinja::Variable> variables;
-  for (const auto& [name, value] : *fields.find("variables")->get_if<poise::Attributes>())
+  for (const auto& [name, value] : *fields.get_if<poise::Attributes>("variables"))
     variables.push_back({name, value, name != "bos_token" && name != "eos_token"});
   try {
-    const poise::jinja::Template source(*fields.find("template")->get_if<std::string>(), "template");
+    const poise::jinja::Template source(*fields.get_if<std::string>("template"), "template");
     const poise::jinja::Text text = source.render(variables, {.now = fixed_time});
     std::string marks;
     for (std::size_t i = 0; i < text.size(); ++i) marks += poise::jinja::is_input(text, i) ? '1' : '0';

@@ -65,8 +65,8 @@ TEST(Template, RendersWhatJinja2Renders) {
   while (std::getline(file, line)) {
     const Value parsed = parse_json(line, "golden.jsonl");
     const Attributes& entry = *parsed.get_if<Attributes>();
-    const std::string& source = *entry.find("template")->get_if<std::string>();
-    const auto* const expected = entry.find("text")->get_if<std::string>();
+    const std::string& source = *entry.get_if<std::string>("template");
+    const auto* const expected = entry.get_if<std::string>("text");
     SCOPED_TRACE(source);
     ++cases;
     if (expected == nullptr) {

@@ -101,7 +101,7 @@ TEST_F(Convert, CardFieldsReplaceThoseOfTheInput) {
   const Model model = open(output("out.zt"));
   EXPECT_EQ(model.card.author, "Ada");
   EXPECT_EQ(model.card.created_at, "2024-07-05");
-  EXPECT_EQ(model.attributes.find("note")->get_if<std::string>()->c_str(), std::string("kept"));
+  EXPECT_EQ(model.attributes.get_if<std::string>("note")->c_str(), std::string("kept"));
 }
 
 TEST_F(Convert, CardFieldsThatNoFormatCanHoldAreRefused) {

@@ -27,7 +27,7 @@ std::string content(const fs::path& path) {
 
 template <typename T>
 const T& get(const Attributes& map, std::string_view key) {
-  return *map.find(key)->get_if<T>();
+  return *map.get_if<T>(key);
 }
 
 double number(const Value& value) {

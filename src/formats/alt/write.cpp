@@ -330,8 +330,7 @@ void note_text_rules(const Vocabulary& vocabulary, Losses& losses) {
   losses.note_if(held.kind != VocabularyKind::pipeline && special_around(vocabulary) != usual_special_around(held),
                  fmt::format("which special tokens go around a text: readers will put {} after it",
                              held.bos_id < 0 ? "nothing in front and nothing" : "BOS in front and nothing"));
-  const Value* added = vocabulary.pipeline.find("added_tokens");
-  const auto* list = added == nullptr ? nullptr : added->get_if<Value::Array>();
+  const auto* list = vocabulary.pipeline.get_if<Value::Array>("added_tokens");
   losses.note_if(held.kind != VocabularyKind::pipeline && list != nullptr && !list->empty(),
                  fmt::format("the vocabulary's {} added tokens: readers will not look for them in a prompt",
                              list == nullptr ? 0 : list->size()));

@@ -25,8 +25,7 @@ constexpr std::string_view kLeft = ".lora_b";
 constexpr std::string_view kRight = ".lora_a";
 
 std::string text_of(const Model& file, std::string_view key) {
-  const Value* value = file.attributes.find(key);
-  const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+  const auto* text = file.attributes.get_if<std::string>(key);
   return text == nullptr ? std::string() : *text;
 }
 

@@ -86,8 +86,7 @@ std::string find_name(const std::filesystem::path& path) {
 }
 
 std::string find_given_name(const Model& model) {
-  const Value* value = model.attributes.find("general.name");
-  const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+  const auto* text = model.attributes.get_if<std::string>("general.name");
   return text == nullptr ? std::string() : *text;
 }
 
@@ -161,8 +160,7 @@ class GeneralWriter {
   // The card counts first, then the name in config.json, then that of the directory or file.
   void write_identity() {
     std::vector<NameParts> names;
-    const Value* value = model_.config_json.find("_name_or_path");
-    const auto* text = value == nullptr ? nullptr : value->get_if<std::string>();
+    const auto* text = model_.config_json.get_if<std::string>("_name_or_path");
     if (text != nullptr && std::ranges::count(*text, '/') <= 1) names.push_back(parse_name(*text, count_.all));
     names.push_back(parse_name(find_name(model_.origin.path), count_.all));
     const auto first = [&](std::initializer_list<std::string> keys, std::string NameParts::*part) {

@@ -97,11 +97,9 @@ void ImatrixFile::read_gguf(const std::filesystem::path& path) {
       sums[i] = numbers[i / columns] > 0 ? sums[i] / numbers[i / columns] : 1.0F;
     add(std::move(name), std::move(sums));
   }
-  const Value* datasets = model.attributes.find(kDatasets);
-  const auto* list = datasets == nullptr ? nullptr : datasets->get_if<Value::Array>();
+  const auto* list = model.attributes.get_if<Value::Array>(kDatasets);
   const auto* dataset = list == nullptr || list->empty() ? nullptr : list->front().get_if<std::string>();
-  const Value* chunks = model.attributes.find(kChunks);
-  const auto* count = chunks == nullptr ? nullptr : chunks->get_if<std::uint64_t>();
+  const auto* count = model.attributes.get_if<std::uint64_t>(kChunks);
   tell(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
 }
 

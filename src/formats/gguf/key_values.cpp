@@ -21,8 +21,7 @@ const Value* Entries::find(std::string_view key) const {
 }
 
 std::uint64_t Entries::number(std::string_view key) const {
-  const Value* value = find(key);
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  const auto* number = get_if<std::uint64_t>(key);
   return number == nullptr ? 0 : *number;
 }
 
@@ -35,14 +34,12 @@ std::optional<Value> Entries::take(std::string_view key) {
 }
 
 std::optional<std::string> Entries::take_text(std::string_view key) {
-  const Value* value = find(key);
-  if (value == nullptr || value->get_if<std::string>() == nullptr) return std::nullopt;
+  if (get_if<std::string>(key) == nullptr) return std::nullopt;
   return std::move(*take(key)).take<std::string>();
 }
 
 std::optional<std::int64_t> Entries::take_number(std::string_view key) {
-  const Value* value = find(key);
-  const auto* number = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+  const auto* number = get_if<std::uint64_t>(key);
   if (number == nullptr || *number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
     return std::nullopt;
   const auto result = static_cast<std::int64_t>(*number);

@@ -22,6 +22,11 @@ class Entries {
 
   // Null if it was never added, or has been taken.
   const Value* find(std::string_view key) const;
+  template <typename T>
+  const T* get_if(std::string_view key) const {
+    const Value* value = find(key);
+    return value == nullptr ? nullptr : value->get_if<T>();
+  }
   // The value of an integer that is not negative; 0 for everything else.
   std::uint64_t number(std::string_view key) const;
 

@@ -79,8 +79,7 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
 void Metadata::take_one_for_all_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
-    const Value* value = find(key);
-    const auto* list = value == nullptr ? nullptr : value->get_if<Value::Array>();
+    const auto* list = get_if<Value::Array>(key);
     if (list == nullptr || list->empty() || list->front().get_if<std::uint64_t>() == nullptr) continue;
     if (!std::ranges::all_of(*list, [&](const Value& item) { return item == list->front(); })) continue;
     const Value number = list->front();
@@ -105,8 +104,7 @@ void Metadata::take_card(Card& card) {
   card.uuid = take_text("general.uuid").value_or("");
   card.created_at = take_text(kCreatedKey).value_or("");
   card.last_modified = take_text(kModifiedKey).value_or("");
-  const Value* repository = find(kRepository);
-  const auto* url = repository == nullptr ? nullptr : repository->get_if<std::string>();
+  const auto* url = get_if<std::string>(kRepository);
   if (url == nullptr || !url->starts_with(kHuggingFace)) return;
   card.base_model = url->substr(kHuggingFace.size());
   take(kRepository);
@@ -156,14 +154,12 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
       throw Error(error.kind(), fmt::format("gguf: {} ({})", *unreadable, error.message()), path);
     }
   } else {
-    const Value* name = find(kArchitecture);
-    const auto* text = name == nullptr ? nullptr : name->get_if<std::string>();
+    const auto* text = get_if<std::string>(kArchitecture);
     model.card.model_type = text == nullptr ? "" : *text;
     if (rest) take_part_of_config(model, *rest, path);
     take_text(kArchitecture);
   }
-  const Value* file_type = find("general.file_type");
-  const auto* number = file_type == nullptr ? nullptr : file_type->get_if<std::uint64_t>();
+  const auto* number = get_if<std::uint64_t>("general.file_type");
   if (number != nullptr && std::in_range<std::uint32_t>(*number)) {
     model.origin.recipe = file_type_name(static_cast<std::uint32_t>(*number));
     take("general.file_type");

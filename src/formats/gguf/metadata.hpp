@@ -48,6 +48,10 @@ class Metadata {
 
   // Remaining values. A number has 31 bits; does not take other values.
   const Value* find(std::string_view key) const { return entries_.find(key); }
+  template <typename T>
+  const T* get_if(std::string_view key) const {
+    return entries_.get_if<T>(key);
+  }
   std::optional<Value> take(std::string_view key) { return entries_.take(key); }
   std::optional<std::string> take_text(std::string_view key) { return entries_.take_text(key); }
   std::optional<std::int64_t> take_number(std::string_view key) { return entries_.take_number(key); }

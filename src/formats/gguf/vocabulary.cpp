@@ -194,8 +194,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   }
   const auto take_flag = [&](std::string_view name, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
-    const Value* value = metadata.find(key);
-    const auto* flag = value == nullptr ? nullptr : value->get_if<bool>();
+    const auto* flag = metadata.get_if<bool>(key);
     if (flag == nullptr) return usual;
     const bool result = *flag;
     metadata.take(key);

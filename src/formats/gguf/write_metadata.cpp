@@ -210,8 +210,7 @@ void write_attribute(const std::string& key, const Value& value, const Model& mo
 Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::string>& losses) {
   Attributes changed;
   const std::string key = fmt::format("{}tokens", kTokenizer);
-  const Value* value = attributes.find(key);
-  const auto* items = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto* items = attributes.get_if<Value::Array>(key);
   if (items == nullptr) return changed;
   std::vector<std::string> tokens;
   tokens.reserve(items->size());
@@ -226,8 +225,7 @@ Attributes make_unique_tokens(const Attributes& attributes, std::vector<std::str
   for (const std::size_t id : repeated) named[id] = std::move(tokens[id]);
   changed.set(key, std::move(named));
   const std::string types_key = fmt::format("{}token_type", kTokenizer);
-  const Value* types = attributes.find(types_key);
-  const auto* numbers = types == nullptr ? nullptr : types->get_if<Value::Array>();
+  const auto* numbers = attributes.get_if<Value::Array>(types_key);
   if (numbers == nullptr || numbers->size() != tokens.size()) return changed;
   Value::Array unused = *numbers;
   for (const std::size_t id : repeated) unused[id] = Value(std::int64_t{token_type_number(TokenType::unused)});

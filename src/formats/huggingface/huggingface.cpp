@@ -11,7 +11,6 @@
 //   README.md                       model card; license and base_model in its front matter
 //
 // Or of an adapter: adapter_config.json and adapter_model.safetensors (adapter.hpp).
-#include "bytes/short_text.hpp"
 #include "formats/registry.hpp"
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "family/check.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"

@@ -138,7 +138,6 @@ constexpr std::int32_t kUnknown = 0;
 constexpr std::int32_t kBegin = 1;
 constexpr std::int32_t kEnd = 2;
 constexpr std::uint64_t kMaxTokenBytes = 1024;
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 
 // As in SentencePiece.
 std::string text_of(std::uint64_t id, std::string_view text) {
@@ -148,7 +147,7 @@ std::string text_of(std::uint64_t id, std::string_view text) {
   std::string result;
   for (const char letter : text) {
     if (letter == ' ') {
-      result += kSpace;
+      result += kSpaceSymbol;
     } else {
       result += letter;
     }

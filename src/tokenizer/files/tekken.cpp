@@ -13,6 +13,7 @@
 
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
+#include "syntax/fields.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 
@@ -100,9 +101,7 @@ class TekkenReader {
   }
 
   std::uint64_t number(std::string_view key) const {
-    const auto* config = config_.get_if<Attributes>();
-    const Value* value = config == nullptr ? nullptr : config->find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<std::uint64_t>();
+    const auto* found = get_member<std::uint64_t>(config_, key);
     if (found == nullptr || *found > kMaxTokens)
       fail(fmt::format("config.{}: expected a number up to {}", key, kMaxTokens));
     return *found;
@@ -146,9 +145,8 @@ class TekkenReader {
     }
     for (std::size_t rank = 0; rank < tokens_.size(); ++rank)
       result.add(tokens_[rank], -static_cast<float>(rank), TokenType::normal);
-    const auto* config = config_.get_if<Attributes>();
-    const Value* pattern = config->find("pattern");
-    if (pattern == nullptr || pattern->get_if<std::string>() == nullptr) fail("config.pattern: expected text");
+    const auto* pattern = get_member<std::string>(config_, "pattern");
+    if (pattern == nullptr) fail("config.pattern: expected text");
     const Attributes bytes{
         {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
     const Attributes split{

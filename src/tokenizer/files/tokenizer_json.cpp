@@ -17,6 +17,7 @@
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
 #include "syntax/element_value.hpp"
+#include "syntax/fields.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/listed_tokens.hpp"
@@ -26,16 +27,6 @@ namespace poise {
 namespace {
 
 constexpr std::size_t kMaxKeys = 64;
-
-// "<s>", or {"content": "<s>", ...}
-std::optional<std::string_view> token_text(const Value* value) {
-  if (value == nullptr) return std::nullopt;
-  if (const auto* text = value->get_if<std::string>()) return *text;
-  const auto* map = value->get_if<Attributes>();
-  const Value* content = map == nullptr ? nullptr : map->find("content");
-  const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
-  return text == nullptr ? std::nullopt : std::optional<std::string_view>(*text);
-}
 
 std::string whole(const Source& source) {
   if (source.size() > kMaxTokenizerFileBytes)
@@ -84,7 +75,7 @@ class TokenizerJsonReader {
     take_merge_lines(whole(merges), merges.name());
     Value::Array added = options.added;
     const auto is_listed = [&](std::string_view text) {
-      return std::ranges::any_of(options.added, [&](const Value& token) { return token_text(&token) == text; });
+      return std::ranges::any_of(options.added, [&](const Value& token) { return *named_text(token) == text; });
     };
     std::map<std::string_view, std::uint32_t> ids;  // of special tokens
     for (const Token& token : tokens_) {
@@ -280,14 +271,10 @@ class TokenizerJsonReader {
     if (list == nullptr) fail("added_tokens: expected a list", 0);
     if (list->size() > kMaxTokens) fail(fmt::format("added_tokens: more than {} tokens", kMaxTokens), 0);
     for (const Value& item : *list) {
-      const auto* map = item.get_if<Attributes>();
-      const Value* id = map == nullptr ? nullptr : map->find("id");
-      const Value* content = map == nullptr ? nullptr : map->find("content");
-      const auto* number = id == nullptr ? nullptr : id->get_if<std::uint64_t>();
-      const auto* text = content == nullptr ? nullptr : content->get_if<std::string>();
+      const auto* number = get_member<std::uint64_t>(item, "id");
+      const auto* text = get_member<std::string>(item, "content");
       if (text == nullptr || number == nullptr) fail("added_tokens: expected \"id\" and \"content\"", 0);
-      const Value* special = map->find("special");
-      const auto* flag = special == nullptr ? nullptr : special->get_if<bool>();
+      const auto* flag = get_member<bool>(item, "special");
       added.push_back({*number, *text, flag != nullptr && *flag});
     }
     return added;
@@ -354,8 +341,7 @@ class TokenizerJsonReader {
   }
 
   bool flag(std::string_view key) const {
-    const Value* value = model_.find(key);
-    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
+    const auto* found = model_.get_if<bool>(key);
     return found != nullptr && *found;
   }
 
@@ -373,8 +359,7 @@ class TokenizerJsonReader {
       const auto* number = id->get_if<std::uint64_t>();
       if (number != nullptr && *number < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*number);
     }
-    const Value* unknown = model_.find("unk_token");
-    const auto* text = unknown == nullptr ? nullptr : unknown->get_if<std::string>();
+    const auto* text = model_.get_if<std::string>("unk_token");
     if (text == nullptr) return;
     if (vocabulary_.unk_id < 0) vocabulary_.unk_id = TokenTexts::of(vocabulary_)->find(vocabulary_, *text).value_or(-1);
   }
@@ -417,11 +402,13 @@ void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
                                                  {"eos_token", &vocabulary.eos_id},
                                                  {"pad_token", &vocabulary.pad_id},
                                                  {"unk_token", &vocabulary.unk_id}});
-  std::array<std::optional<std::string_view>, named.size()> texts;
-  for (std::size_t i = 0; i < named.size(); ++i) texts[i] = token_text(config.find(named[i].key));
+  std::array<const std::string*, named.size()> texts{};
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    if (const Value* token = config.find(named[i].key)) texts[i] = named_text(*token);
+  }
   for (std::size_t id = vocabulary.size(); id-- > 0;) {
     for (std::size_t i = 0; i < named.size(); ++i) {
-      if (texts[i] && vocabulary.text(id) == *texts[i]) *named[i].id = static_cast<std::int32_t>(id);
+      if (texts[i] != nullptr && vocabulary.text(id) == *texts[i]) *named[i].id = static_cast<std::int32_t>(id);
     }
   }
   if (const Value* chat_template = config.find("chat_template")) vocabulary.chat_template = *chat_template;

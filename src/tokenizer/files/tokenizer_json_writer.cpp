@@ -11,6 +11,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "model/limits.hpp"
 #include "tokenizer/pipeline/added_tokens.hpp"
@@ -94,7 +95,7 @@ class TokenizerJsonWriter {
   Value value_of(std::string_view key) const {
     if (key == "added_tokens") {
       Value::Array added;
-      for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, ""), vocabulary_.size()))
+      for (const AddedToken& token : read_added_tokens(Fields(vocabulary_.pipeline, "tokenizer"), vocabulary_.size()))
         added.emplace_back(added_token(token));
       return added;
     }
@@ -157,8 +158,7 @@ class TokenizerJsonWriter {
     out += "}";
     if (repeated > 0)
       losses_.push_back(fmt::format("tokenizer.json has each text once: {} with the text of another one {} left out",
-                                    repeated == 1 ? "1 token" : fmt::format("{} tokens", repeated),
-                                    repeated == 1 ? "is" : "are"));
+                                    plural(repeated, "token"), repeated == 1 ? "is" : "are"));
   }
 
   // A token's id is its index.
@@ -247,7 +247,7 @@ constexpr std::array kFlags =
 Attributes made_config(const Vocabulary& vocabulary) {
   const bool is_pipeline = vocabulary.kind == VocabularyKind::pipeline;
   Attributes config{{"tokenizer_class", is_pipeline ? "PreTrainedTokenizerFast" : "LlamaTokenizer"}};
-  const Fields pipeline(vocabulary.pipeline, "");
+  const Fields pipeline(vocabulary.pipeline, "tokenizer");
   const SpecialAround around = special_around(vocabulary);
   config.set("add_bos_token",
              vocabulary.bos_id >= 0 && !around.before.empty() && around.before.front() == vocabulary.bos_id);

@@ -14,6 +14,7 @@
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/model.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 
 namespace poise {

@@ -14,6 +14,7 @@
 #include "tokenizer/pipeline/added_tokens.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
@@ -119,7 +120,7 @@ std::vector<std::string> decoder_steps(const Fields& pipeline) {
     if (text == "Replace") {
       text = replace_step(pattern_of(step, "String").value_or(""), step.text("content", ""));
     } else if (text == "Strip") {
-      text = strip_step(step.text("content", " "), step.number("start", 0), step.number("stop", 0));
+      text = strip_step(step.text("content", " "), step.unsigned_integer("start", 0), step.unsigned_integer("stop", 0));
     } else if (text == "Metaspace") {
       text = metaspace_step(step.text("replacement", kSpaceSymbol), prepends(step));
     } else if (text == "WordPiece") {
@@ -139,7 +140,7 @@ std::vector<Fields> steps_of(const Fields& pipeline, std::string_view key, std::
 
 std::optional<std::string> pattern_of(const Fields& step, std::string_view kind) {
   const auto pattern = step.map("pattern");
-  return pattern ? pattern->optional_text(kind) : std::nullopt;
+  return pattern ? pattern->text(kind) : std::nullopt;
 }
 
 std::string replace_step(std::string_view pattern, std::string_view content) {

@@ -287,7 +287,8 @@ std::string form_word_piece(Forming& of) {
   const TokenIndex ids = tokens_of_model(of.vocabulary);
   of.gguf.unknown_token_id = token_named(model, "unk_token", model.text("unk_token", "[UNK]"), {of.vocabulary, ids});
   constexpr std::uint64_t kLongestWord = 100;
-  if (const std::uint64_t longest = model.number("max_input_chars_per_word", kLongestWord); longest != kLongestWord) {
+  if (const std::uint64_t longest = model.unsigned_integer("max_input_chars_per_word", kLongestWord);
+      longest != kLongestWord) {
     of.lose(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
   of.check_decoder({word_piece_step(prefix, true)});
@@ -347,7 +348,7 @@ std::string form_unigram(Forming& of) {
   of.gguf.add_space_prefix = false;
   of.gguf.remove_extra_whitespaces = false;
   of.gguf.unknown_token_id =
-      static_cast<std::int32_t>(std::min<std::uint64_t>(model.number("unk_id", 0), of.vocabulary.size()));
+      static_cast<std::int32_t>(std::min<std::uint64_t>(model.unsigned_integer("unk_id", 0), of.vocabulary.size()));
   if (static_cast<std::size_t>(*of.gguf.unknown_token_id) >= of.vocabulary.size())
     model.fail("unk_id", "is not the id of a token");
   of.gguf.token_type[static_cast<std::size_t>(*of.gguf.unknown_token_id)] = token_type_number(TokenType::unknown);

@@ -9,6 +9,7 @@
 
 #include "bytes/utf8.hpp"
 #include "syntax/element_value.hpp"
+#include "syntax/fields.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/tokens/kept_files.hpp"
 
@@ -30,11 +31,6 @@ std::string key_of(std::string_view name) {
     if (!is_ascii_alphanumeric(key[i])) key[i] = '_';
   }
   return key;
-}
-
-const std::string* text_in(const Attributes& map, std::string_view key) {
-  const Value* value = map.find(key);
-  return value == nullptr ? nullptr : value->get_if<std::string>();
 }
 
 Attributes named(std::string_view name, const Value& text) { return {{"name", name}, {"template", text}}; }
@@ -84,8 +80,8 @@ Attributes gguf_chat_template(const Value& chat_template) {
   Value::Array names;
   for (const Value& item : *list) {
     const auto* map = item.get_if<Attributes>();
-    const std::string* name = map == nullptr ? nullptr : text_in(*map, "name");
-    const std::string* text = map == nullptr ? nullptr : text_in(*map, "template");
+    const std::string* name = get_member<std::string>(map, "name");
+    const std::string* text = get_member<std::string>(map, "template");
     if (name == nullptr || text == nullptr || name->empty() || name->size() > kLongestName) continue;
     const std::string key = *name == kDefaultTemplate ? std::string(kGgufChatTemplate) : key_of(*name);
     if (keys.find(key) != nullptr) continue;

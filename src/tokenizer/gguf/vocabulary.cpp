@@ -14,12 +14,12 @@
 #include "tokenizer/gguf/texts.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
+#include "tokenizer/tokens/byte_level.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
 namespace poise {
 namespace {
 
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581
 constexpr std::string_view kLlama = "llama";
 constexpr std::string_view kDefaultPre = "default";  // the pre-tokenizer of files that name none
 
@@ -39,7 +39,7 @@ Attributes byte_level() {
 
 // Decodes U+2581 to spaces and <0x00> to bytes; `prefix`: encoding puts a space in front.
 Attributes spaced_decoder(bool prefix) {
-  Value::Array steps = {replace(kSpace, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
+  Value::Array steps = {replace(kSpaceSymbol, " "), Attributes{{"type", "ByteFallback"}}, Attributes{{"type", "Fuse"}}};
   if (prefix) steps.emplace_back(Attributes{{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return sequence("decoders", std::move(steps));
 }
@@ -60,8 +60,8 @@ class Maker {
     const bool prefix = gguf_.add_space_prefix.value_or(true);
     Value::Array steps;
     if (gguf_.remove_extra_whitespaces.value_or(false)) append_space_removal(steps);
-    if (prefix) steps.emplace_back(Attributes{{"type", "Prepend"}, {"prepend", kSpace}});
-    steps.emplace_back(replace(" ", kSpace));
+    if (prefix) steps.emplace_back(Attributes{{"type", "Prepend"}, {"prepend", kSpaceSymbol}});
+    steps.emplace_back(replace(" ", kSpaceSymbol));
     normalizer_ = sequence("normalizers", std::move(steps));
     model_ = {{"type", "BPE"}, {"byte_fallback", true}, {"fuse_unk", true}, {"merge_by_score", true}};
     if (const auto unknown = gguf_.unknown_token_id)
@@ -86,8 +86,8 @@ class Maker {
       std::string& token = gguf_.tokens[id];
       const bool control =
           id < gguf_.token_type.size() && gguf_.token_type[id] == token_type_number(TokenType::control);
-      if (token.starts_with(kSpace)) {
-        token.erase(0, kSpace.size());
+      if (token.starts_with(kSpaceSymbol)) {
+        token.erase(0, kSpaceSymbol.size());
       } else if (!control && (!token.starts_with('[') || !token.ends_with(']'))) {
         token.insert(0, "##");
       }
@@ -119,7 +119,7 @@ class Maker {
       steps.emplace_back(byte_level());
       decoder_ = byte_level();
     } else {
-      normalizer_ = replace(" ", kSpace);
+      normalizer_ = replace(" ", kSpaceSymbol);
       decoder_ = spaced_decoder(false);
     }
     pre_tokenizer_ = sequence("pretokenizers", std::move(steps));

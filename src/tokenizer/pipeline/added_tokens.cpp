@@ -51,7 +51,7 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
                                           const Normalizer* normalizer) {
   std::vector<AddedToken> tokens;
   for (const Fields& item : pipeline.list("added_tokens", true)) {
-    const std::uint64_t id = item.number("id", UINT64_MAX);
+    const std::uint64_t id = item.unsigned_integer("id", UINT64_MAX);
     if (id >= vocabulary_size) item.fail("id", fmt::format("expected the id of one of the {} tokens", vocabulary_size));
     AddedToken token{.id = static_cast<TokenId>(id),
                      .content = item.required_text("content"),
@@ -62,7 +62,7 @@ std::vector<AddedToken> read_added_tokens(const Fields& pipeline, std::size_t vo
                      .special = item.boolean("special", false)};
     token.normalized = item.boolean("normalized", !token.special);
     if (token.content.size() > kLongest)
-      throw Error(ErrorKind::unsupported, fmt::format("tokenizer: {}: more than {} bytes", item.where(), kLongest));
+      throw Error(ErrorKind::unsupported, fmt::format("{}: more than {} bytes", item.where(), kLongest));
     token.text = token.normalized && normalizer != nullptr ? normalizer->apply(unicode::well_formed(token.content))
                                                            : token.content;
     if (token.text.size() > kLongest)

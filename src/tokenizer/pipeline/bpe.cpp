@@ -41,7 +41,7 @@ class Bpe final : public PieceModel {
         byte_fallback_(fields.boolean("byte_fallback", false)),
         ignore_merges_(fields.boolean("ignore_merges", false)),
         merges_(fields, vocabulary_, ids_, prefix_) {
-    if (const auto unknown = fields.optional_text("unk_token")) {
+    if (const auto unknown = fields.text("unk_token")) {
       // A file may name one that it lacks, as long as no text needs it.
       unknown_ = context.ids.find(*unknown).value_or(kNoToken);
       unknown_named_ = true;
@@ -65,8 +65,7 @@ class Bpe final : public PieceModel {
   class AtWork;
 
   static double dropout(const Fields& fields) {
-    const Value* value = fields.find("dropout");
-    const auto* number = value == nullptr ? nullptr : value->get_if<double>();
+    const auto* number = fields.get_if<double>("dropout");
     return number == nullptr ? 0 : *number;
   }
 

@@ -168,7 +168,9 @@ class Strip final : public DecodeSink {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : content(fields.text("content", " ")), start(fields.number("start", 0)), stop(fields.number("stop", 0)) {
+        : content(fields.text("content", " ")),
+          start(fields.unsigned_integer("start", 0)),
+          stop(fields.unsigned_integer("stop", 0)) {
       if (content.empty()) fields.fail("content", "is empty");
     }
     std::string content;
@@ -267,7 +269,7 @@ class Metaspace final : public WholeTokens {
  public:
   struct Options {
     explicit Options(const Fields& fields)
-        : replacement(fields.text("replacement", "\xe2\x96\x81")),
+        : replacement(fields.text("replacement", kSpaceSymbol)),
           prefixed(fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never") !=
                    "never") {
       if (replacement.empty()) fields.fail("replacement", "is empty");

@@ -1,5 +1,4 @@
-// The fields of a pipeline's parts, which come from a file: a missing field has its default, and a field of the wrong
-// type is an error with its name.
+// What the parts of a pipeline have in common: types by name, sequences of steps, and patterns.
 #pragma once
 
 #include <optional>
@@ -7,42 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include <poise/value.hpp>
-
 #include "patterns/regex.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise {
-
-class Fields {
- public:
-  // `where` names the value in errors: "normalizer". Throws invalid_file if the value is not a map. Requires: the value
-  // outlives this.
-  Fields(const Value& value, std::string where);
-  Fields(const Attributes& map, std::string where) : map_(&map), where_(std::move(where)) {}
-
-  // Null if the field is missing or null.
-  const Value* find(std::string_view key) const;
-
-  bool boolean(std::string_view key, bool missing) const;
-  std::string text(std::string_view key, std::string_view missing) const;
-  std::string required_text(std::string_view key) const;
-  std::optional<std::string> optional_text(std::string_view key) const;
-  std::uint64_t number(std::string_view key, std::uint64_t missing) const;
-  // Nothing if it is missing or null.
-  std::optional<Fields> map(std::string_view key) const;
-  // The maps in a list; throws if it is missing, unless `optional`.
-  std::vector<Fields> list(std::string_view key, bool optional = false) const;
-
-  // Throws invalid_file: "normalizer: type: " and the problem.
-  [[noreturn]] void fail(std::string_view key, std::string_view problem) const;
-  const std::string& where() const { return where_; }
-
- private:
-  std::string name(std::string_view key) const;
-
-  const Attributes* map_;
-  std::string where_;
-};
 
 [[noreturn]] void throw_unknown_type(const Fields& fields, std::string_view type);
 
@@ -76,7 +43,7 @@ class Pattern {
   // Throws invalid_file for other fields.
   static Pattern from(const Fields& fields, std::string_view key);
   static Pattern regex(std::string_view expression, const std::string& where) {
-    return Pattern(Regex(expression, "tokenizer: " + where));
+    return Pattern(Regex(expression, where));
   }
 
  private:

@@ -69,8 +69,7 @@ Made template_processing(const Fields& fields, Context& context) {
     if (!special) item.fail("", "expected SpecialToken or Sequence");
     const auto found = specials ? specials->map(special->required_text("id")) : std::nullopt;
     if (!found) special->fail("id", "is not one of special_tokens");
-    const Value* ids = found->find("ids");
-    const auto* list = ids == nullptr ? nullptr : ids->get_if<Value::Array>();
+    const auto* list = found->get_if<Value::Array>("ids");
     if (list == nullptr) found->fail("ids", "expected a list");
     for (const Value& id : *list) (text_seen ? after : before).push_back(checked_id(*found, "ids", id, context));
   }
@@ -80,8 +79,7 @@ Made template_processing(const Fields& fields, Context& context) {
 
 // ["[CLS]", 101]
 TokenId pair_id(const Fields& fields, std::string_view key, const Context& context) {
-  const Value* value = fields.find(key);
-  const auto* pair = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto* pair = fields.get_if<Value::Array>(key);
   if (pair == nullptr || pair->size() != 2) fields.fail(key, "expected a text and an id");
   return checked_id(fields, key, (*pair)[1], context);
 }
@@ -132,14 +130,11 @@ MergeList left_merges(const Vocabulary& whole, std::size_t rows) {
 }
 
 void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
-  const Value* value = pipeline.find("added_tokens");
-  const auto* tokens = value == nullptr ? nullptr : value->get_if<Value::Array>();
+  const auto* tokens = pipeline.get_if<Value::Array>("added_tokens");
   if (tokens == nullptr) return;
   Value::Array left;
   for (const Value& token : *tokens) {
-    const auto* fields = token.get_if<Attributes>();
-    const Value* id = fields == nullptr ? nullptr : fields->find("id");
-    const auto* number = id == nullptr ? nullptr : id->get_if<std::uint64_t>();
+    const auto* number = get_member<std::uint64_t>(token, "id");
     if (number == nullptr || *number < rows) left.push_back(token);
   }
   pipeline.set("added_tokens", std::move(left));
@@ -148,13 +143,11 @@ void leave_out_added_tokens(Attributes& pipeline, std::size_t rows) {
 // Ids of tokens that the model was made without, and merges: a merge may make a token by a prefix that it does not
 // spell.
 void leave_out_tokens_of_model(Attributes& pipeline, std::size_t rows, bool has_merges) {
-  const Value* value = pipeline.find("model");
-  const auto* model = value == nullptr ? nullptr : value->get_if<Attributes>();
+  const auto* model = pipeline.get_if<Attributes>("model");
   if (model == nullptr) return;
   Attributes changed = *model;
   if (has_merges) changed.set("skip_unknown_merges", true);
-  const Value* added_only = model->find("added_only");
-  if (const auto* ids = added_only == nullptr ? nullptr : added_only->get_if<Value::Array>()) {
+  if (const auto* ids = model->get_if<Value::Array>("added_only")) {
     Value::Array left = *ids;
     std::erase_if(left, [&](const Value& id) {
       const auto* number = id.get_if<std::uint64_t>();

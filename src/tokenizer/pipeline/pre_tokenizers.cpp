@@ -272,7 +272,7 @@ class ByteLevel final : public PreTokenizer {
 class Metaspace final : public PreTokenizer {
  public:
   explicit Metaspace(const Fields& fields)
-      : replacement_(fields.text("replacement", "\xe2\x96\x81")), split_(fields.boolean("split", true)) {
+      : replacement_(fields.text("replacement", kSpaceSymbol)), split_(fields.boolean("split", true)) {
     // Older files say add_prefix_space.
     const std::string scheme =
         fields.text("prepend_scheme", fields.boolean("add_prefix_space", true) ? "always" : "never");
@@ -336,7 +336,7 @@ class Metaspace final : public PreTokenizer {
 
 class FixedLength final : public PreTokenizer {
  public:
-  explicit FixedLength(const Fields& fields) : length_(fields.number("length", 5)) {
+  explicit FixedLength(const Fields& fields) : length_(fields.unsigned_integer("length", 5)) {
     if (length_ == 0) fields.fail("length", "is 0");
   }
   std::unique_ptr<Cutter> start(PieceSink& next) const override { return std::make_unique<At>(length_, next); }

@@ -18,7 +18,7 @@ SpecialAround usual_special_around(const Vocabulary& vocabulary) {
 }
 
 SpecialAround special_around(const Vocabulary& vocabulary) {
-  const auto post = Fields(vocabulary.pipeline, "").map(kPostProcessor);
+  const auto post = Fields(vocabulary.pipeline, "tokenizer").map(kPostProcessor);
   if (!post) return usual_special_around(vocabulary);
   constexpr TokenId kText = -1;
   const std::vector<TokenId> around = make_post_processor(*post, vocabulary.size())->apply({kText});

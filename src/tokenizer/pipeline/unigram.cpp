@@ -32,7 +32,7 @@ class Unigram final : public PieceModel {
     }
     unknown_score_ = least - kUnknownPenalty;
     if (fields.find("unk_id") != nullptr) {
-      const std::uint64_t id = fields.number("unk_id", 0);
+      const std::uint64_t id = fields.unsigned_integer("unk_id", 0);
       if (id >= vocabulary.size())
         fields.fail("unk_id", fmt::format("{}, but the vocabulary has {} tokens", id, vocabulary.size()));
       unknown_ = static_cast<TokenId>(id);

@@ -119,7 +119,7 @@ SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
     : PlainScheme(vocabulary), displays_(token_displays(vocabulary)) {
   if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   // An unknown token that is found in texts decodes to its text, as other added tokens do.
-  for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size())) {
+  for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size())) {
     TokenDisplay& display = displays_[static_cast<std::size_t>(token.id)];
     if (display == TokenDisplay::unknown) display = token.special ? TokenDisplay::invisible : TokenDisplay::text;
   }

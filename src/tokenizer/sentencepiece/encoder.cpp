@@ -16,7 +16,7 @@ namespace {
 
 // They are found in the raw text: there is no other.
 std::vector<AddedToken> added_to(const Vocabulary& vocabulary) {
-  std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, ""), vocabulary.size());
+  std::vector<AddedToken> added = read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size());
   for (AddedToken& token : added) token.normalized = false;
   return added;
 }

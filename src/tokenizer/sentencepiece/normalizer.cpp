@@ -33,7 +33,7 @@ std::string charsmap_of(const Fields& normalizer) {
 }
 
 bool is_first_alone(const Fields& pipeline) {
-  const auto scheme = pipeline.optional_text(kScheme);
+  const auto scheme = pipeline.text(kScheme);
   if (scheme && scheme != kFirst) pipeline.fail(kScheme, fmt::format("expected \"{}\"", kFirst));
   return scheme.has_value();
 }
@@ -41,7 +41,7 @@ bool is_first_alone(const Fields& pipeline) {
 }  // namespace
 
 NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
-  const Fields pipeline(vocabulary.pipeline, "");
+  const Fields pipeline(vocabulary.pipeline, "tokenizer");
   const auto normalizer = pipeline.map(kNormalizer);
   return {.charsmap = normalizer ? charsmap_of(*normalizer) : std::string(),
           .add_dummy_prefix = vocabulary.add_dummy_prefix,
@@ -52,7 +52,7 @@ NormalizerRules normalizer_of(const Vocabulary& vocabulary) {
 }
 
 std::optional<NormalizerRules> denormalizer_of(const Vocabulary& vocabulary) {
-  const auto rules = Fields(vocabulary.pipeline, "").map(kDenormalizer);
+  const auto rules = Fields(vocabulary.pipeline, "tokenizer").map(kDenormalizer);
   if (!rules) return std::nullopt;
   return NormalizerRules{.charsmap = charsmap_of(*rules),
                          .add_dummy_prefix = rules->boolean(kPrefix, true),

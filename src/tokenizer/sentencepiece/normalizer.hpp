@@ -24,9 +24,6 @@
 
 namespace poise {
 
-// U+2581: a space in SentencePiece's tokens.
-inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
-
 // The rules of a normalizer. The defaults are SentencePiece's, except for the charsmap.
 struct NormalizerRules {
   std::string charsmap;  // its bytes; empty: no replacements

@@ -26,6 +26,9 @@ inline std::size_t character_bytes(char byte) { return byte >= 0x21 && byte <= 0
 
 namespace poise {
 
+// U+2581: a space in SentencePiece's tokens.
+inline constexpr std::string_view kSpaceSymbol = "\xe2\x96\x81";
+
 // Byte pieces: the tokens "<0x00>" to "<0xFF>" that stand for single bytes.
 
 inline std::optional<std::uint8_t> byte_of_piece(std::string_view text) {

@@ -30,11 +30,6 @@ std::string_view name_of_template(std::string_view file) {
   return file;
 }
 
-const std::string* text_of(const Attributes& files, std::string_view name) {
-  const Value* value = files.find(name);
-  return value == nullptr ? nullptr : value->get_if<std::string>();
-}
-
 // Returns std::nullopt if the text is not a JSON object.
 std::optional<Attributes> object_of(const std::string& text, std::string_view name) {
   try {
@@ -78,7 +73,7 @@ class KeptFiles {
 
   // Returns the kept file, if it has the same keys and values. Its template is ignored if there are files of templates.
   std::string config_text() const {
-    const std::string* text = text_of(vocabulary_.files, kTokenizerConfig);
+    const std::string* text = vocabulary_.files.get_if<std::string>(kTokenizerConfig);
     const auto kept = text == nullptr ? std::nullopt : object_of(*text, kTokenizerConfig);
     const bool is_true = kept && (templates_are_true_ ? have_same_entries(without_template(*kept), config_)
                                                       : have_same_entries(*kept, config_));
@@ -143,13 +138,13 @@ std::string problem_with_files(const Attributes& files) {
 }
 
 Attributes kept_object(const Attributes& files, std::string_view name) {
-  const std::string* text = text_of(files, name);
+  const std::string* text = files.get_if<std::string>(name);
   return text == nullptr ? Attributes() : object_of(*text, name).value_or(Attributes());
 }
 
 Value template_of(const Attributes& files) {
   Value::Array list;
-  const std::string* usual = text_of(files, kChatTemplate);
+  const std::string* usual = files.get_if<std::string>(kChatTemplate);
   if (usual != nullptr) list.emplace_back(Attributes{{"name", "default"}, {"template", *usual}});
   for (const auto& [name, text] : files) {
     if (is_additional_template(name))

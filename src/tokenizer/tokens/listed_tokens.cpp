@@ -12,6 +12,7 @@
 #include <poise/error.hpp>
 
 #include "model/limits.hpp"
+#include "syntax/fields.hpp"
 
 namespace poise {
 namespace {
@@ -36,7 +37,7 @@ using ById = std::map<std::uint64_t, Attributes>;
 void add_decoder(const JsonFile& config, ById& tokens) {
   constexpr std::string_view kKey = "added_tokens_decoder";
   const Value* value = config.object.find(kKey);
-  if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return;
+  if (value == nullptr || *value == Value()) return;
   const auto* map = value->get_if<Attributes>();
   if (map == nullptr) fail(config, fmt::format("{}: expected an object", kKey));
   for (const auto& [key, token] : *map) {
@@ -46,8 +47,7 @@ void add_decoder(const JsonFile& config, ById& tokens) {
     if (problem != std::errc() || end != key.data() + key.size()) fail(config, what + ": expected an id");
     check_id(config, what, id);
     const auto* fields = token.get_if<Attributes>();
-    const Value* content = fields == nullptr ? nullptr : fields->find("content");
-    if (content == nullptr || content->get_if<std::string>() == nullptr)
+    if (get_member<std::string>(fields, "content") == nullptr)
       fail(config, what + ": expected an object with \"content\"");
     Attributes entry{{"id", id}};
     for (const auto& [name, field] : *fields) {
@@ -60,7 +60,7 @@ void add_decoder(const JsonFile& config, ById& tokens) {
 // {"<|im_end|>": 32000}
 void add_older(const JsonFile& added, const std::vector<std::string>& special, ById& tokens) {
   std::unordered_set<std::string> known;
-  for (const auto& [id, token] : tokens) known.insert(*token.find("content")->get_if<std::string>());
+  for (const auto& [id, token] : tokens) known.insert(*token.get_if<std::string>("content"));
   ById older;
   for (const auto& [text, value] : added.object) {
     const auto* id = value.get_if<std::uint64_t>();
@@ -84,8 +84,8 @@ TokenType listed_type(const Value& token, TokenType before) {
   const bool replaced = before == TokenType::normal || before == TokenType::unused ||
                         before == TokenType::user_defined || before == TokenType::byte;
   if (!replaced) return before;
-  const Value* special = token.get_if<Attributes>()->find("special");
-  return special != nullptr && *special == Value(true) ? TokenType::control : TokenType::user_defined;
+  const auto* special = get_member<bool>(token, "special");
+  return special != nullptr && *special ? TokenType::control : TokenType::user_defined;
 }
 
 // Changes the texts of some tokens.
@@ -105,10 +105,8 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
 }  // namespace
 
 const std::string* named_text(const Value& value) {
-  if (const auto* text = value.get_if<std::string>()) return text;
-  const auto* map = value.get_if<Attributes>();
-  const Value* content = map == nullptr ? nullptr : map->find("content");
-  return content == nullptr ? nullptr : content->get_if<std::string>();
+  const auto* text = value.get_if<std::string>();
+  return text != nullptr ? text : get_member<std::string>(value, "content");
 }
 
 Attributes with_names(Attributes config, const Attributes& special_map) {
@@ -147,7 +145,7 @@ Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const 
   return list;
 }
 
-std::uint64_t listed_id(const Value& token) { return *token.get_if<Attributes>()->find("id")->get_if<std::uint64_t>(); }
+std::uint64_t listed_id(const Value& token) { return *get_member<std::uint64_t>(token, "id"); }
 const std::string& listed_text(const Value& token) { return *named_text(token); }
 
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {

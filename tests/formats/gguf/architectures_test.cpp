@@ -377,7 +377,7 @@ TEST(GgufArchitectures, FactorsOfFrequenciesAreRopeScaling) {
                                                                       {"high_freq_factor", 4.0},
                                                                       {"original_max_position_embeddings", 8192}}));
   // Other factors say by how much each frequency is divided in contexts of any length.
-  const Attributes other = *with_rope_freqs({1, 2}).config_json.find("rope_scaling")->get_if<Attributes>();
+  const Attributes other = *with_rope_freqs({1, 2}).config_json.get_if<Attributes>("rope_scaling");
   EXPECT_EQ(*other.find("rope_type"), Value("longrope"));
   EXPECT_EQ(*other.find("long_factor"), Value(Value::Array{1.0, 2.0}));
   EXPECT_EQ(*other.find("short_factor"), Value(Value::Array{1.0, 2.0}));

@@ -188,7 +188,7 @@ TEST(Gguf, AVocabularyOfSentencePiece) {
   EXPECT_EQ(model.attributes.find("tokenizer.ggml.add_bos_token"), nullptr);  // it has a BOS: the usual
   EXPECT_EQ(vocabulary.chat_template, Value("{{ x }}"));
   // llama.cpp finds the texts of unknown, control and user-defined tokens in a prompt.
-  const auto* added = vocabulary.pipeline.find("added_tokens")->get_if<Value::Array>();
+  const auto* added = vocabulary.pipeline.get_if<Value::Array>("added_tokens");
   ASSERT_EQ(added->size(), 3U);
   EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("content"), Value("u"));
   EXPECT_EQ(*(*added)[2].get_if<Attributes>()->find("special"), Value(false));

@@ -37,14 +37,12 @@ SourcePtr source_of(std::string_view text) {
 
 std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
   std::vector<TokenId> ids;
-  for (const Value& id : *expected.find(key)->get_if<Value::Array>())
+  for (const Value& id : *expected.get_if<Value::Array>(key))
     ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
   return ids;
 }
 
-std::string text_of(const Attributes& expected, std::string_view key) {
-  return *expected.find(key)->get_if<std::string>();
-}
+std::string text_of(const Attributes& expected, std::string_view key) { return *expected.get_if<std::string>(key); }
 
 class RealTokenizer : public testing::TestWithParam<const char*> {};
 

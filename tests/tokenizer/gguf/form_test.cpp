@@ -247,7 +247,7 @@ TEST(GgufForm, HasSentencePiecesUnigram) {
   EXPECT_THAT(gguf_form(fewer).losses, ElementsAre("llama.cpp finds the texts of 3 special tokens in a prompt, which "
                                                    "the vocabulary does not: <pad>, </s>, <unk>"));
   Vocabulary more = sums_of_scores();
-  Value::Array added = *more.pipeline.find("added_tokens")->get_if<Value::Array>();
+  Value::Array added = *more.pipeline.get_if<Value::Array>("added_tokens");
   added.emplace_back(Attributes{{"id", 4}, {"content", "a"}});
   more.pipeline.set("added_tokens", added);
   EXPECT_THAT(gguf_form(more).losses,

@@ -30,7 +30,7 @@ class RealGguf : public testing::TestWithParam<const char*> {};
 
 std::vector<TokenId> ids_of(const Attributes& expected, std::string_view key) {
   std::vector<TokenId> ids;
-  for (const Value& id : *expected.find(key)->get_if<Value::Array>())
+  for (const Value& id : *expected.get_if<Value::Array>(key))
     ids.push_back(static_cast<TokenId>(*id.get_if<std::uint64_t>()));
   return ids;
 }
@@ -48,11 +48,11 @@ TEST_P(RealGguf, DoesAsLlamaCpp) {
   for (const Value& item : *expected.get_if<Value::Array>()) {
     const Attributes& fields = *item.get_if<Attributes>();
     if (fields.find("disputed") != nullptr) continue;
-    const std::string& text = *fields.find("text")->get_if<std::string>();
+    const std::string& text = *fields.get_if<std::string>("text");
     const auto ids = tokenizer.encode(text);
     EXPECT_EQ(ids, ids_of(fields, "ids")) << text.substr(0, 200);
     EXPECT_EQ(tokenizer.encode_with_special(text), ids_of(fields, "ids_special")) << text.substr(0, 200);
-    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), *fields.find("decoded")->get_if<std::string>())
+    EXPECT_EQ(tokenizer.decode(ids, SpecialTokens::shown), *fields.get_if<std::string>("decoded"))
         << text.substr(0, 200);
     ++texts;
   }

@@ -35,7 +35,7 @@ class Case {
       : vocabulary_(vocabulary),
         model_(std::move(model)),
         ids_(vocabulary_, {}),
-        merges_(Fields(model_, "model"), vocabulary_, ids_, prefix) {}
+        merges_(Fields(model_, "tokenizer: model"), vocabulary_, ids_, prefix) {}
 
   Asked of(std::string_view left, std::string_view right) const {
     std::string buffer;
