@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import collections.abc
+import functools
+import inspect
 import os
 import pathlib
 import tempfile
@@ -60,14 +62,9 @@ def _documented(function: Function) -> Function:
 _OPTIONS = frozenset(_poise.option_names())
 
 
-def options_in(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """The given arguments of a function that are options of a conversion."""
-    return {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
-
-
 def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """The same for the extension."""
-    options = options_in(arguments)
+    """The given arguments of a function that are options of a conversion, for the extension."""
+    options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
     if "dtype" in options:
         options["dtype"] = known_name(options["dtype"])
     if "keep" in options:
@@ -142,6 +139,29 @@ def save(
     core = _changed(model, metadata, config)._core
     with watched(progress, "save") as callback:
         return _converted(_poise.save(core, path, options, callback))
+
+
+def with_options_of_save(**defaults: typing.Any) -> typing.Callable[[Function], Function]:
+    """Gives a function with **options the keywords of save(), except metadata and config, some with other defaults."""
+
+    def change(function: Function) -> Function:
+        own = inspect.signature(function)
+        options = [
+            one.replace(default=defaults.get(one.name, one.default))
+            for one in inspect.signature(save).parameters.values()
+            if one.kind is one.KEYWORD_ONLY and one.name not in ("metadata", "config")
+        ]
+        signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *options])
+
+        @functools.wraps(function)
+        def call(*arguments: typing.Any, **given: typing.Any) -> typing.Any:
+            signature.bind(*arguments, **given)  # raises TypeError for other keywords
+            return function(*arguments, **{**defaults, **given})
+
+        typing.cast(typing.Any, call).__signature__ = signature
+        return typing.cast(Function, call)
+
+    return change
 
 
 def _save_into(

@@ -14,7 +14,7 @@ from ._elements import Tensor
 from ._errors import BadArgumentError
 from ._inputs import described_items, require_texts
 from ._model import Model, open, open_bytes
-from ._types import Arrays, DType, Path, Patterns, Progress, Size
+from ._types import Arrays, DType, Path
 
 if typing.TYPE_CHECKING:
     from ._types import NumpyArray
@@ -37,33 +37,12 @@ def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dic
     return _arrays(open_bytes(data, name), dtype)
 
 
+@_operations.with_options_of_save(overwrite=True)
 def save_file(
     tensor_dict: Arrays,
     filename: Path,
     metadata: dict[str, str] | None = None,
-    *,
-    format: str | None = None,
-    dtype: DType | None = None,
-    quantize: str | None = None,
-    group_size: int | None = None,
-    imatrix: Path | None = None,
-    lora: Path | typing.Mapping[Path, float] | None = None,
-    keep: typing.Mapping[str, DType] | None = None,
-    only: Patterns | None = None,
-    skip: Patterns | None = None,
-    sparse: str | None = None,
-    min_sparsity: float | None = None,
-    card: typing.Mapping[str, str] | None = None,
-    compress: str | None = None,
-    digest: str | None = None,
-    align: Size | None = None,
-    shard_size: Size | None = None,
-    dialect: str | None = None,
-    vocab: Path | None = None,
-    merges: Path | None = None,
-    overwrite: bool = True,
-    verify: bool = True,
-    progress: Progress = None,
+    **options: typing.Any,
 ) -> None:
     """Writes arrays to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
@@ -71,9 +50,9 @@ def save_file(
     The same arrays make the same bytes, in whatever order the dict has them. metadata: str to str, else TypeError.
     The others are those of poise.save().
     """
-    if format is None:
-        format = _usual_format(filename)
-    _operations.save(_model_of(tensor_dict, metadata), filename, **_operations.options_in(locals()), progress=progress)
+    if options.get("format") is None:
+        options["format"] = _usual_format(filename)
+    _operations.save(_model_of(tensor_dict, metadata), filename, **options)
 
 
 def save(tensor_dict: Arrays, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:

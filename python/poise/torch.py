@@ -8,8 +8,8 @@ import torch
 
 from . import numpy as _numpy
 from ._model import Model, open, open_bytes
-from ._operations import options_in
-from ._types import DType, Path, Patterns, Progress, Size
+from ._operations import with_options_of_save
+from ._types import Path
 
 __all__ = ["load", "load_file", "load_model", "save", "save_file", "save_model"]
 
@@ -28,33 +28,12 @@ def load(data: typing.Any, name: str = "") -> Tensors:
     return _tensors(open_bytes(data, name), "cpu")
 
 
+@with_options_of_save(overwrite=True)
 def save_file(
     tensors: Tensors,
     filename: Path,
     metadata: dict[str, str] | None = None,
-    *,
-    format: str | None = None,
-    dtype: DType | None = None,
-    quantize: str | None = None,
-    group_size: int | None = None,
-    imatrix: Path | None = None,
-    lora: Path | typing.Mapping[Path, float] | None = None,
-    keep: typing.Mapping[str, DType] | None = None,
-    only: Patterns | None = None,
-    skip: Patterns | None = None,
-    sparse: str | None = None,
-    min_sparsity: float | None = None,
-    card: typing.Mapping[str, str] | None = None,
-    compress: str | None = None,
-    digest: str | None = None,
-    align: Size | None = None,
-    shard_size: Size | None = None,
-    dialect: str | None = None,
-    vocab: Path | None = None,
-    merges: Path | None = None,
-    overwrite: bool = True,
-    verify: bool = True,
-    progress: Progress = None,
+    **options: typing.Any,
 ) -> None:
     """Writes tensors to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.
@@ -64,7 +43,7 @@ def save_file(
     The others are those of poise.save().
     """
     _check(tensors)
-    _numpy.save_file(tensors, filename, metadata, **options_in(locals()), progress=progress)
+    _numpy.save_file(tensors, filename, metadata, **options)
 
 
 def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str = "safetensors") -> bytes:
@@ -73,34 +52,13 @@ def save(tensors: Tensors, metadata: dict[str, str] | None = None, format: str =
     return _numpy.save(tensors, metadata, format)
 
 
+@with_options_of_save(overwrite=True)
 def save_model(
     model: torch.nn.Module,
     filename: Path,
     metadata: dict[str, str] | None = None,
     force_contiguous: bool = True,
-    *,
-    format: str | None = None,
-    dtype: DType | None = None,
-    quantize: str | None = None,
-    group_size: int | None = None,
-    imatrix: Path | None = None,
-    lora: Path | typing.Mapping[Path, float] | None = None,
-    keep: typing.Mapping[str, DType] | None = None,
-    only: Patterns | None = None,
-    skip: Patterns | None = None,
-    sparse: str | None = None,
-    min_sparsity: float | None = None,
-    card: typing.Mapping[str, str] | None = None,
-    compress: str | None = None,
-    digest: str | None = None,
-    align: Size | None = None,
-    shard_size: Size | None = None,
-    dialect: str | None = None,
-    vocab: Path | None = None,
-    merges: Path | None = None,
-    overwrite: bool = True,
-    verify: bool = True,
-    progress: Progress = None,
+    **options: typing.Any,
 ) -> None:
     """Writes the state of a module. If tensors share memory, one is written, and the metadata has the names of the
     others.
@@ -116,7 +74,7 @@ def save_model(
     if force_contiguous:
         state = {name: tensor.contiguous() for name, tensor in state.items()}
     try:
-        save_file(state, filename, metadata, **options_in(locals()), progress=progress)
+        save_file(state, filename, metadata, **options)
     except ValueError as error:
         if force_contiguous or "contiguous" not in str(error):
             raise
