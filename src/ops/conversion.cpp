@@ -172,16 +172,20 @@ class MeasuredBlob final : public Blob {
   mutable std::vector<std::atomic<std::uint8_t>> counted_;
 };
 
-// Counts the tensor's lossy part; false if it has none.
+// A blob that loses something, null for one that does not, and where that counts.
 template <typename Loss>
-bool measure(Tensor& tensor, const std::shared_ptr<Tally<Loss>>& tally) {
+struct Counted {
+  LossyBlobPtr<Loss> blob;
+  std::shared_ptr<Tally<Loss>> tally;
+};
+
+// Counts what is lost in the part that has the blob.
+template <typename Loss>
+void measure(Tensor& tensor, const Counted<Loss>& counted) {
   for (Part& part : tensor.parts) {
-    if (auto lossy = std::dynamic_pointer_cast<const LossyBlob<Loss>>(BlobPtr(part.blob))) {
-      part.blob = make_measured_blob<Loss>(std::move(lossy), tally);
-      return true;
-    }
+    if (counted.blob != nullptr && part.blob == counted.blob)
+      part.blob = make_measured_blob<Loss>(counted.blob, counted.tally);
   }
-  return false;
 }
 
 }  // namespace
@@ -198,15 +202,16 @@ template BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Quantization
 
 MeasuredLosses::MeasuredLosses(Transformed& transformed) {
   if (transformed.casts.empty() && transformed.quantized.empty()) return;
-  std::unordered_map<std::string_view, std::shared_ptr<Tally<CastStats>>> casts;
+  std::unordered_map<std::string_view, Counted<CastStats>> casts;
   for (const CastTensor& cast : transformed.casts) {
     auto& tally = casts_[{cast.from, cast.to}];
     if (!tally) tally = std::make_shared<Tally<CastStats>>();
-    casts.emplace(cast.name, tally);
+    casts.emplace(cast.name, Counted<CastStats>{cast.blob, tally});
   }
-  std::unordered_map<std::string_view, std::shared_ptr<Tally<QuantizationError>>> codes;
+  std::unordered_map<std::string_view, Counted<QuantizationError>> codes;
   for (const QuantizedTensor& tensor : transformed.quantized) {
-    codes.emplace(tensor.name, quantized_.emplace_back(tensor, std::make_shared<Tally<QuantizationError>>()).second);
+    const auto& tally = quantized_.emplace_back(tensor, std::make_shared<Tally<QuantizationError>>()).second;
+    codes.emplace(tensor.name, Counted<QuantizationError>{tensor.codes, tally});
   }
   Model model(transformed.model.header());
   model.reserve(transformed.model.size());

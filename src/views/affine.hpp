@@ -9,6 +9,8 @@
 #include <poise/stored_type.hpp>
 #include <poise/tensor.hpp>
 
+#include "views/computed_blob.hpp"
+
 namespace poise {
 
 // The elements of an affine tensor as float32, computed when read. Reading throws invalid_file for an invalid scale or
@@ -23,9 +25,9 @@ Tensor with_packed_codes(const Tensor& tensor);
 
 // The same elements as an affine tensor, whose qint4 codes are packed, or as a tensor of groups. Lazy: the first read
 // of the scale or of a byte makes one pass over the elements to find the scale. That throws unsupported, naming tensor
-// and index, when an element is infinite or NaN. The codes are a LossyBlob<QuantizationError>. Requires:
+// and index, when an element is infinite or NaN. `codes`: gets the blob of the codes. Requires:
 // has_float_elements(tensor) and type.quantized().
-Tensor quantize(const Tensor& tensor, const StoredType& type);
+Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // scale_search: finds the scale of a tensor's codes in a pass over its elements.
 

@@ -207,9 +207,11 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
 
 }  // namespace
 
-Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance) {
-  return make_blocks(tensor.name, tensor.shape, type,
-                     BlobPtr(std::make_shared<BlockEncodedBlob>(tensor, type, std::move(importance))));
+Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
+                          LossyBlobPtr<QuantizationError>* codes) {
+  const auto blob = std::make_shared<const BlockEncodedBlob>(tensor, type, std::move(importance));
+  if (codes != nullptr) *codes = blob;
+  return make_blocks(tensor.name, tensor.shape, type, blob);
 }
 
 // Decodes ggml's blocks when they are read.

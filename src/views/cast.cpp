@@ -218,9 +218,12 @@ void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t
   }
 }
 
-BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to) {
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to,
+                       LossyBlobPtr<CastStats>* cast) {
   if (from == to) return data;
-  return std::make_shared<CastBlob>(std::move(name), std::move(data), from, elements, to);
+  auto blob = std::make_shared<const CastBlob>(std::move(name), std::move(data), from, elements, to);
+  if (cast != nullptr) *cast = blob;
+  return blob;
 }
 
 }  // namespace poise

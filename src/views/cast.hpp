@@ -21,8 +21,10 @@ void widen(DType dtype, const std::byte* in, std::span<float> out, std::uint64_t
 bool can_widen(DType dtype);
 
 // The first `elements` elements of `data` (of type `from`, belonging to the tensor `name`) as `to` (f32, f16 or bf16):
-// a LossyBlob<CastStats>, or `data` itself if that is its type. Reading throws unsupported, naming tensor and index,
-// when a finite value overflows `to`. Requires: can_widen(from) or f64; `data` holds that many.
-BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to);
+// computed, or `data` itself if that is its type. Reading throws unsupported, naming tensor and index, when a finite
+// value overflows `to`. `cast`: gets the computed blob, if there is one. Requires: can_widen(from) or f64; `data` holds
+// that many.
+BlobPtr make_cast_blob(std::string name, BlobPtr data, DType from, std::uint64_t elements, DType to,
+                       LossyBlobPtr<CastStats>* cast = nullptr);
 
 }  // namespace poise

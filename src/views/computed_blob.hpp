@@ -115,6 +115,9 @@ class LossyBlob : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const final { read_measured(offset, out, nullptr); }
 };
 
+template <typename Loss>
+using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
+
 // make_finite_blob: computed float32 numbers that are infinite only where their inputs are.
 
 // The same numbers. Reading throws unsupported, "WHAT: element 7 is too large for f32", when one is infinite although

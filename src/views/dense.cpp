@@ -126,8 +126,8 @@ DType element_type(const Tensor& tensor) {
   return type.element_type != nullptr ? type.element_type(tensor) : DType::f32;
 }
 
-BlobPtr dense_blob(const Tensor& tensor, DType to) {
-  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to);
+BlobPtr dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast) {
+  return make_cast_blob(tensor.name, elements_of(tensor), element_type(tensor), tensor.elements(), to, cast);
 }
 
 void require_finite_numbers(const Tensor& tensor) {
@@ -142,9 +142,9 @@ void require_finite_numbers(const Tensor& tensor) {
   }
 }
 
-Tensor with_cast_values(Tensor tensor, DType to) {
+Tensor with_cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast) {
   const auto values = std::ranges::find(tensor.parts, "values", &Part::role);
-  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to);
+  values->blob = make_cast_blob(tensor.name, values->blob, values->dtype, stored_elements(tensor), to, cast);
   values->dtype = to;
   values->spelling.clear();
   values->digest.reset();

@@ -27,13 +27,13 @@ DType element_type(const Tensor& tensor);
 // type. Requires: the same.
 Tensor make_dense_tensor(const Tensor& tensor);
 
-// The elements as `to`: f32, f16 or bf16, computed when read. A LossyBlob<CastStats> if that is a cast. Reading throws
-// unsupported, naming tensor and index, when a finite value overflows `to`. Requires: has_float_elements(tensor).
-BlobPtr dense_blob(const Tensor& tensor, DType to);
+// The elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and index, when
+// a finite value overflows `to`. `cast`: gets the same blob if that is a cast. Requires: has_float_elements(tensor).
+BlobPtr dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
 // A sparse tensor with its values cast to `to`, as dense_blob() does. Requires: has_float_elements(tensor),
 // is_sparse(tensor).
-Tensor with_cast_values(Tensor tensor, DType to);
+Tensor with_cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
 // Throws what reading the numbers of a quantized tensor throws when one is infinite although no number of its parts is.
 // Reads the parts with scales, and the numbers only where these are enormous.

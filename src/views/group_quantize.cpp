@@ -321,7 +321,7 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
   return std::nullopt;
 }
 
-Tensor quantize_groups(const Tensor& tensor, const Groups& groups) {
+Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes) {
   const auto size = group_size_for(groups, tensor.shape.back());
   if (!size) {
     throw Error(ErrorKind::unsupported, fmt::format("tensor {}: rows of {} elements make no whole groups of {}",
@@ -337,8 +337,9 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups) {
   quantized.attributes = {{"bits", std::uint64_t{groups.bits}},
                           {"group_size", *size},
                           {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
-  quantized.parts.push_back(
-      part_of("packed_weight", DType::i32, std::make_shared<GroupCodesBlob>(elements, fitting, scales)));
+  const auto blob = std::make_shared<const GroupCodesBlob>(elements, fitting, scales);
+  if (codes != nullptr) *codes = blob;
+  quantized.parts.push_back(part_of("packed_weight", DType::i32, blob));
   quantized.parts.push_back(
       part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
   quantized.parts.push_back(

@@ -10,6 +10,7 @@
 #include <poise/tensor.hpp>
 
 #include "tensor/group_scheme.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 
@@ -21,9 +22,9 @@ std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t 
 // float16, with min at most and max at least 0; zero = round(-min / scale). Lazy: a group's scale is computed when its
 // codes are first read, or in a separate pass when scales are read first, and kept (4 bytes a group) until the last of
 // the zeros has been read. Computing it throws unsupported, naming tensor and index, for an element that is not finite,
-// or too large for a float16 scale. Throws unsupported when no group size fits the rows. The codes are a
-// LossyBlob<QuantizationError>. Requires: has_float_elements(tensor), rank >= 1.
-Tensor quantize_groups(const Tensor& tensor, const Groups& groups);
+// or too large for a float16 scale. Throws unsupported when no group size fits the rows. `codes`: gets
+// the blob of the codes. Requires: has_float_elements(tensor), rank >= 1.
+Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
 // The elements of a group-quantized tensor as float32, computed when read. `index`: for each index along the axis its
 // group, u32; null when neighbours share a group. Reading throws what check_group_parts() throws, and invalid_file for

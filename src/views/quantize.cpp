@@ -157,13 +157,14 @@ class QuantizedBlob final : public LossyBlob<QuantizationError> {
 
 }  // namespace
 
-Tensor quantize(const Tensor& tensor, const StoredType& type) {
-  if (const BlockType* blocks = block_type(type)) return quantize_to_blocks(tensor, *blocks, nullptr);
-  if (type.grouped()) return quantize_groups(tensor, type.groups);
+Tensor quantize(const Tensor& tensor, const StoredType& type, LossyBlobPtr<QuantizationError>* codes) {
+  if (const BlockType* blocks = block_type(type)) return quantize_to_blocks(tensor, *blocks, nullptr, codes);
+  if (type.grouped()) return quantize_groups(tensor, type.groups, codes);
   const BlobPtr elements = dense_blob(tensor, DType::f32);
   const auto affine = std::make_shared<ScaleOfElements>(tensor.name, elements, type);
-  Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype,
-                                std::make_shared<QuantizedBlob>(tensor.name, elements, type.dtype, affine));
+  const auto blob = std::make_shared<const QuantizedBlob>(tensor.name, elements, type.dtype, affine);
+  if (codes != nullptr) *codes = blob;
+  Tensor quantized = make_dense(tensor.name, tensor.shape, type.dtype, blob);
   quantized.layout = std::shared_ptr<const AffineSource>(affine);
   if (tensor.layout == Layout::dense) quantized.attributes = tensor.attributes;  // others describe codes
   return quantized;

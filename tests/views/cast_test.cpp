@@ -44,16 +44,21 @@ std::vector<T> values_of(const Blob& blob) {
   return values;
 }
 
+// Requires: another type.
 template <typename T>
-BlobPtr cast(const std::vector<T>& values, DType from, DType to) {
-  return make_cast_blob("w", blob_of(values), from, values.size() * sizeof(T) * 8 / info(from).bits, to);
+LossyBlobPtr<CastStats> cast(const std::vector<T>& values, DType from, DType to) {
+  LossyBlobPtr<CastStats> made;
+  const BlobPtr blob =
+      make_cast_blob("w", blob_of(values), from, values.size() * sizeof(T) * 8 / info(from).bits, to, &made);
+  EXPECT_EQ(blob, made);
+  return made;
 }
 
 // What all elements of a cast lose.
-CastStats lost(const BlobPtr& blob) {
+CastStats lost(const LossyBlobPtr<CastStats>& blob) {
   CastStats stats;
   std::vector<std::byte> bytes(blob->size());
-  dynamic_cast<const LossyBlob<CastStats>&>(*blob).read_measured(0, bytes, &stats);
+  blob->read_measured(0, bytes, &stats);
   EXPECT_EQ(bytes, read_all(*blob));
   return stats;
 }
@@ -95,13 +100,15 @@ TEST(Cast, CountsWhatIsLost) {
 }
 
 TEST(Cast, CountsWhatIsNotFiniteFromEveryType) {
-  const auto bad = [](const BlobPtr& blob) { return lost(blob).not_finite; };
+  const auto bad = [](const LossyBlobPtr<CastStats>& blob) { return lost(blob).not_finite; };
   std::vector<std::uint16_t> halves(5000, 0x3c00);
   halves[0] = 0x7c00;
   halves[1] = 0x3f80;  // a bfloat16 number
   halves[4999] = 0xfe00;
   for (const DType to : {DType::f32, DType::bf16}) EXPECT_EQ(bad(cast(halves, DType::f16, to)), 2U);
-  EXPECT_EQ(bad(make_cast_blob("w", std::make_shared<Unmapped>(blob_of(halves)), DType::f16, 5000, DType::f32)), 2U);
+  LossyBlobPtr<CastStats> unmapped;
+  make_cast_blob("w", std::make_shared<Unmapped>(blob_of(halves)), DType::f16, 5000, DType::f32, &unmapped);
+  EXPECT_EQ(bad(unmapped), 2U);
   halves[2] = 0x7f80;
   halves[3] = 0xffc0;
   for (const DType to : {DType::f32, DType::f16}) {
@@ -114,17 +121,16 @@ TEST(Cast, CountsWhatIsNotFiniteFromEveryType) {
 }
 
 TEST(Cast, CountsTheElementsThatAreRead) {
-  const BlobPtr blob = cast(std::vector<float>(10'000, 0x1p-30F), DType::f32, DType::f16);
-  const auto& lossy = dynamic_cast<const LossyBlob<CastStats>&>(*blob);
+  const LossyBlobPtr<CastStats> lossy = cast(std::vector<float>(10'000, 0x1p-30F), DType::f32, DType::f16);
   CastStats stats;
   std::vector<std::byte> bytes(2 * 5000);
-  for (int i = 0; i < 3; ++i) lossy.read_measured(2 * 100, bytes, &stats);
+  for (int i = 0; i < 3; ++i) lossy->read_measured(2 * 100, bytes, &stats);
   EXPECT_EQ(stats.values, 15'000U);
   EXPECT_EQ(stats.to_zero, 15'000U);
 }
 
 TEST(Cast, CountsWhereNothingIsComputed) {
-  const BlobPtr wide = cast(std::vector<std::uint16_t>(10'000, 0x3c00), DType::f16, DType::f32);
+  const LossyBlobPtr<CastStats> wide = cast(std::vector<std::uint16_t>(10'000, 0x3c00), DType::f16, DType::f32);
   EXPECT_EQ(lost(wide).values, 10'000U);
   EXPECT_EQ(lost(wide).worst_error, 0);
 }

@@ -200,11 +200,12 @@ TEST(Quantize, LeastSquaresFindsTheBestClippingScale) {
 
 TEST(Quantize, TheReportIsWhatWasLost) {
   const auto values = normal_values(30'001, 5);
-  const Tensor tensor = quantize(matrix(values), kQint4);
-  const Blob& codes = *tensor.require("data").blob;
+  LossyBlobPtr<QuantizationError> codes;
+  const Tensor tensor = quantize(matrix(values), kQint4, &codes);
+  ASSERT_EQ(tensor.require("data").blob, codes);
   QuantizationError total;
-  std::vector<std::byte> bytes(codes.size());
-  dynamic_cast<const LossyBlob<QuantizationError>&>(codes).read_measured(0, bytes, &total);
+  std::vector<std::byte> bytes(codes->size());
+  codes->read_measured(0, bytes, &total);
   const auto back = decoded(quantize(matrix(values), kQint4));
   double worst = 0;
   double error = 0;

@@ -31,10 +31,10 @@ class Cast final : public Step {
       const DType from = plan.tensor.require("values").dtype;
       if (from == to) return;
       plan.cast = {plan.tensor.name, from, to};
-      plan.tensor = with_cast_values(std::move(plan.tensor), to);
+      plan.tensor = with_cast_values(std::move(plan.tensor), to, &plan.cast->blob);
     } else {
       plan.cast = {plan.tensor.name, element_type(plan.tensor), to};
-      Tensor cast = make_dense(plan.tensor.name, plan.tensor.shape, to, dense_blob(plan.tensor, to));
+      Tensor cast = make_dense(plan.tensor.name, plan.tensor.shape, to, dense_blob(plan.tensor, to, &plan.cast->blob));
       // Attributes of other layouts describe their codes.
       if (plan.tensor.layout == Layout::dense) cast.attributes = plan.tensor.attributes;
       plan.tensor = std::move(cast);
@@ -71,10 +71,11 @@ class Quantize final : public Step {
     if (is_sparse(plan.tensor) && has_layout_for(target_, plan.tensor)) return;
     StoredType type = *plan.type;
     const BlockType* blocks = block_type(type);
-    Tensor quantized =
-        blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance(plan)) : quantize(plan.tensor, type);
+    LossyBlobPtr<QuantizationError> codes;
+    Tensor quantized = blocks != nullptr ? quantize_to_blocks(plan.tensor, *blocks, importance(plan), &codes)
+                                         : quantize(plan.tensor, type, &codes);
     if (type.grouped()) type.groups.size = group_scheme(quantized.layout)->group_size;
-    plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes()};
+    plan.quantized = {plan.tensor.name, type, plan.tensor.size_bytes(), quantized.size_bytes(), std::move(codes)};
     plan.tensor = std::move(quantized);
   }
 

@@ -14,7 +14,9 @@
 
 #include "family/family.hpp"
 #include "formats/format.hpp"
+#include "numeric/cast_kernels.hpp"
 #include "ops/lora.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 
@@ -32,6 +34,7 @@ struct CastTensor {
   std::string name;
   DType from;
   DType to;
+  LossyBlobPtr<CastStats> blob = nullptr;  // of the part that is cast; null: its bytes stay
 };
 
 struct QuantizedTensor {
@@ -39,6 +42,7 @@ struct QuantizedTensor {
   StoredType type;
   std::uint64_t bytes_in = 0;
   std::uint64_t bytes_out = 0;
+  LossyBlobPtr<QuantizationError> codes = nullptr;  // the blob of the part that holds them
 };
 
 // One tensor on its way through the steps.
