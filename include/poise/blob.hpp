@@ -39,6 +39,25 @@ struct Stored : StoredRange {    // the stored bytes: after compression
   friend bool operator==(const Stored&, const Stored&) = default;
 };
 
+class Blob;
+
+// A reader's change of stored bytes, for those who can use these as they are: kernels, and writers that would undo it.
+struct StoredAs {
+  enum class Change : std::uint8_t {
+    rows_interleaved,  // the file has the rows of the two halves of a head by turns; the blob has the halves in order
+    one_added,         // the file has float32 numbers plus 1
+    transposed,        // the file has the columns of a matrix as rows
+    codes,             // the file has codes of a few bits; the blob has them as float16 numbers
+  };
+
+  Change change = Change::transposed;
+  std::shared_ptr<const Blob> blob = nullptr;  // the stored bytes
+  std::uint64_t row_bytes = 0;                 // of a stored row; 0: the change does not depend on rows
+  std::uint64_t head_rows = 0;                 // of rows_interleaved: the rows of a head
+
+  friend bool operator==(const StoredAs&, const StoredAs&) = default;
+};
+
 // Reads a blob from front to back.
 class BlobStream {
  public:
@@ -80,6 +99,10 @@ class Blob {
   // std::nullopt for computed bytes.
   virtual std::optional<Stored> stored() const;  // default: raw()
 
+  // Returns how the bytes are stored, if a reader changed them. Null: they are as stored, or computed in another way.
+  // It belongs to the blob, so that a part with another blob does not keep it.
+  virtual const StoredAs* stored_as() const { return nullptr; }
+
   // For messages: the place in a source of the number to which decoded byte `offset` belongs. std::nullopt if unknown,
   // as for compressed bytes. Requires: offset < size().
   virtual std::optional<StoredByte> stored_byte(std::uint64_t offset) const;  // default: by raw()
@@ -94,6 +117,12 @@ class Blob {
 };
 
 using BlobPtr = std::shared_ptr<const Blob>;
+
+// Returns the blob's stored_as() if it has that change, else null.
+inline const StoredAs* find_change(const Blob& blob, StoredAs::Change change) {
+  const StoredAs* const stored = blob.stored_as();
+  return stored != nullptr && stored->change == change ? stored : nullptr;
+}
 
 // Bytes [offset, offset + length) of a source. Throws internal when the source has fewer.
 BlobPtr make_source_blob(SourcePtr source, std::uint64_t offset, std::uint64_t length);

@@ -22,6 +22,22 @@ Attributes attributes_json(const Tensor& tensor) {
   return map;
 }
 
+std::string_view name_of(StoredAs::Change change) {
+  switch (change) {
+    case StoredAs::Change::rows_interleaved: return "rows_interleaved";
+    case StoredAs::Change::one_added: return "one_added";
+    case StoredAs::Change::transposed: return "transposed";
+    case StoredAs::Change::codes: return "codes";
+  }
+  return {};
+}
+
+Attributes stored_as_json(const StoredAs& stored) {
+  Attributes map = {{"change", name_of(stored.change)}};
+  if (stored.head_rows != 0) map.set("heads", stored.blob->size() / (stored.row_bytes * stored.head_rows));
+  return map;
+}
+
 // Streamed: as values, tensors would take many times the model's memory and time.
 class InspectionJson {
  public:
@@ -96,6 +112,7 @@ class InspectionJson {
     out_->member("length", at ? at->length : part.blob->size());
     out_->member("encoding", at ? std::string_view(at->encoding) : "raw");
     out_->member("digest", part.digest ? Value(part.digest->text) : Value());
+    if (const StoredAs* const stored = part.blob->stored_as()) out_->member("stored_as", stored_as_json(*stored));
     out_->end_object();
   }
 

@@ -28,6 +28,17 @@ struct FusedPart {
   IndexRange share;
 };
 
+// The numbers by which a norm multiplies.
+std::vector<float> load_norm(const Tensor& tensor, NormKind kind) {
+  if (kind != NormKind::rms_plus_one) return load_vector(tensor);
+  const Part* const data = tensor.part("data");
+  const StoredAs* const stored = data == nullptr ? nullptr : find_change(*data->blob, StoredAs::Change::one_added);
+  if (stored != nullptr) return load_vector(make_dense(tensor.name, tensor.shape, DType::f32, stored->blob));
+  std::vector<float> numbers = load_vector(tensor);
+  for (float& number : numbers) number += 1;
+  return numbers;
+}
+
 // Loads a rank's share of the modules of a plan.
 class Loader {
  public:
@@ -45,10 +56,8 @@ class Loader {
 
   Norm norm(const std::string& prefix, std::string_view module) const {
     if (module.empty()) return {};
-    Norm norm = {plan_.norm_kind, plan_.epsilon, load_vector(tensor(fmt::format("{}{}.weight", prefix, module)))};
-    if (norm.kind == NormKind::rms_plus_one) {
-      for (float& weight : norm.weight) weight += 1;
-    }
+    Norm norm = {plan_.norm_kind, plan_.epsilon,
+                 load_norm(tensor(fmt::format("{}{}.weight", prefix, module)), plan_.norm_kind)};
     if (norm.kind == NormKind::layer) norm.bias = load_vector(tensor(fmt::format("{}{}.bias", prefix, module)));
     return norm;
   }

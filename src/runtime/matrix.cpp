@@ -149,11 +149,14 @@ StoredForm cut(const Tensor& tensor, const StoredForm& form, std::size_t columns
 
 // Borrows rows that are stored in pairs instead of copying them in halves. Returns the rows of a head; 0 if there is
 // nothing to borrow.
-std::size_t take_pairs(StoredForm& form) {
-  const auto reordered = reordered_rows(*form.data);
-  if (!reordered || reordered->to != RowOrder::halves || form.scales != nullptr || !reordered->blob->map()) return 0;
-  form.data = reordered->blob;
-  return static_cast<std::size_t>(reordered->head_rows);
+std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
+  const StoredAs* const stored = find_change(*form.data, StoredAs::Change::rows_interleaved);
+  if (stored == nullptr || form.scales != nullptr || stored->row_bytes * rows != form.data->size() ||
+      !stored->blob->map())
+    return 0;
+  const auto head_rows = static_cast<std::size_t>(stored->head_rows);
+  form.data = BlobPtr(stored->blob);
+  return head_rows;
 }
 
 // Rows and columns of the matrix [rows, last axis] that the tensor's elements are.
@@ -172,15 +175,18 @@ std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const B
     if (has_float_scales(form.rows)) form = float_form(tensor);
     form = cut(tensor, form, columns, box);
   } else if (tensor.shape.size() == 2 && orientation == Orientation::out_in) {
-    paired_rows = take_pairs(form);
+    paired_rows = borrow_pairs(form, rows);
   }
   return std::make_unique<StoredMatrix>(box.rows.size(), box.columns.size(), orientation, form, paired_rows);
 }
 
 // Returns true if columns make outputs and are stored as rows.
 bool is_transposed(const Tensor& tensor, Orientation orientation) {
-  return orientation == Orientation::in_out && tensor.shape.size() == 2 &&
-         blocks_along(tensor.layout) == BlocksAlong::columns;
+  if (orientation != Orientation::in_out || tensor.shape.size() != 2) return false;
+  if (tensor.layout != Layout::dense) return blocks_along(tensor.layout) == BlocksAlong::columns;
+  const Blob& data = *tensor.require("data").blob;
+  const StoredAs* const stored = find_change(data, StoredAs::Change::transposed);
+  return stored != nullptr && stored->row_bytes * tensor.shape[1] == data.size();
 }
 
 }  // namespace

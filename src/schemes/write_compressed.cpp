@@ -20,7 +20,6 @@
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
-#include "views/packed_codes.hpp"
 
 namespace poise {
 namespace {
@@ -51,7 +50,7 @@ bool may_be_codes(const Part& zeros, unsigned bits) {
   constexpr std::uint64_t kMost = 32 << 10;
   if (is_integer(zeros.dtype)) return true;
   if (zeros.dtype != DType::f16) return false;
-  if (are_code_numbers(*zeros.blob)) return true;
+  if (find_change(*zeros.blob, StoredAs::Change::codes) != nullptr) return true;
   const auto stream = zeros.blob->stream();
   std::vector<std::byte> bytes(kMost * sizeof(std::uint16_t));
   std::vector<float> numbers(kMost);

@@ -182,7 +182,11 @@ class CodesBlob final : public Blob {
 
   // `map`: what byte_map() gives for these.
   CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits, const std::optional<ByteMap>& map)
-      : codes_(std::move(codes)), order_(order), bits_(bits), map_(map) {
+      : codes_(std::move(codes)),
+        words_{.change = StoredAs::Change::codes, .blob = codes_.words},
+        order_(order),
+        bits_(bits),
+        map_(map) {
     const std::uint64_t count = codes_.rows * codes_.columns;
     size_ = bits == kNumbers ? 2 * count : (count * bits + 7) / 8;
     if (bits != kNumbers) return;
@@ -190,7 +194,7 @@ class CodesBlob final : public Blob {
   }
 
   std::uint64_t size() const override { return size_; }
-  bool are_numbers() const { return bits_ == kNumbers; }
+  const StoredAs* stored_as() const override { return bits_ == kNumbers ? &words_ : nullptr; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     if (out.empty()) return;
@@ -232,6 +236,7 @@ class CodesBlob final : public Blob {
   }
 
   PackedCodes codes_;
+  StoredAs words_;
   MatrixOrder order_;
   unsigned bits_;
   std::optional<ByteMap> map_;
@@ -251,11 +256,6 @@ BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bi
 
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order) {
   return std::make_shared<CodesBlob>(codes, order, CodesBlob::kNumbers, std::nullopt);
-}
-
-bool are_code_numbers(const Blob& blob) {
-  const auto* const codes = dynamic_cast<const CodesBlob*>(&blob);
-  return codes != nullptr && codes->are_numbers();
 }
 
 }  // namespace poise

@@ -33,10 +33,7 @@ enum class MatrixOrder : std::uint8_t { same, transposed };
 // bytes, those of a column whole words, and `words` has that many.
 BlobPtr make_codes_blob(const PackedCodes& codes, MatrixOrder order, unsigned bits);
 
-// The same codes as float16 numbers. Requires: the same.
+// The same codes as float16 numbers, with stored_as(). Requires: the same.
 BlobPtr make_code_numbers_blob(const PackedCodes& codes, MatrixOrder order);
-
-// True for a blob that make_code_numbers_blob() made.
-bool are_code_numbers(const Blob& blob);
 
 }  // namespace poise

@@ -19,7 +19,12 @@ namespace {
 
 class RowOrderBlob final : public Blob {
  public:
-  explicit RowOrderBlob(ReorderedRows rows) : rows_(std::move(rows)) {}
+  RowOrderBlob(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to)
+      : rows_{.change = StoredAs::Change::rows_interleaved,
+              .blob = std::move(blob),
+              .row_bytes = row_bytes,
+              .head_rows = head_rows},
+        to_(to) {}
 
   std::uint64_t size() const override { return rows_.blob->size(); }
   bool seekable() const override { return rows_.blob->seekable(); }
@@ -28,9 +33,10 @@ class RowOrderBlob final : public Blob {
     auto stored = rows_.blob->stored();
     if (stored)
       stored->encoding +=
-          rows_.to == RowOrder::halves ? ", rows in the order of llama.cpp" : ", rows in the order of transformers";
+          to_ == RowOrder::halves ? ", rows in the order of llama.cpp" : ", rows in the order of transformers";
     return stored;
   }
+  const StoredAs* stored_as() const override { return to_ == RowOrder::halves ? &rows_ : nullptr; }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
     return rows_.blob->stored_byte(place(offset));
   }
@@ -44,14 +50,16 @@ class RowOrderBlob final : public Blob {
     }
   }
 
-  const ReorderedRows& rows() const { return rows_; }
-
  private:
   std::uint64_t place(std::uint64_t offset) const {
-    return rows_.source_of(offset / rows_.row_bytes) * rows_.row_bytes + offset % rows_.row_bytes;
+    const std::uint64_t row = offset / rows_.row_bytes;
+    const std::uint64_t from =
+        to_ == RowOrder::halves ? row_in_pairs(row, rows_.head_rows) : row_in_halves(row, rows_.head_rows);
+    return from * rows_.row_bytes + offset % rows_.row_bytes;
   }
 
-  ReorderedRows rows_;
+  StoredAs rows_;
+  RowOrder to_;
 };
 
 }  // namespace
@@ -62,17 +70,10 @@ std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t head
 }
 
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to) {
-  if (const auto before = reordered_rows(*blob);
-      before && before->row_bytes == row_bytes && before->head_rows == head_rows && before->to != to) {
-    return before->blob;
-  }
-  return BlobPtr(std::make_shared<RowOrderBlob>(ReorderedRows{std::move(blob), row_bytes, head_rows, to}));
-}
-
-std::optional<ReorderedRows> reordered_rows(const Blob& blob) {
-  const auto* const reordered = dynamic_cast<const RowOrderBlob*>(&blob);
-  if (reordered == nullptr) return std::nullopt;
-  return reordered->rows();
+  const StoredAs* const stored = find_change(*blob, StoredAs::Change::rows_interleaved);
+  if (to == RowOrder::pairs && stored != nullptr && stored->row_bytes == row_bytes && stored->head_rows == head_rows)
+    return stored->blob;
+  return std::make_shared<RowOrderBlob>(std::move(blob), row_bytes, head_rows, to);
 }
 
 namespace {

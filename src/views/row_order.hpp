@@ -31,25 +31,9 @@ constexpr std::uint64_t row_in_halves(std::uint64_t row, std::uint64_t head_rows
 // Rows of one head; nothing if the rows do not divide into heads of an even number of rows.
 std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads);
 
-// The rows in the order `to`, from the other one. Requires: the blob is whole heads of `head_rows` rows of `row_bytes`;
-// head_rows is even.
+// The rows in the order `to`, from the other one. In halves they have stored_as(), which the way back uses. Requires:
+// the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
-
-// What reorder_rows() took.
-struct ReorderedRows {
-  BlobPtr blob;
-  std::uint64_t row_bytes = 0;
-  std::uint64_t head_rows = 0;
-  RowOrder to = RowOrder::halves;
-
-  // The row of `blob` that is that row in the order `to`.
-  std::uint64_t source_of(std::uint64_t row) const {
-    return to == RowOrder::halves ? row_in_pairs(row, head_rows) : row_in_halves(row, head_rows);
-  }
-};
-
-// Nothing for a blob that reorder_rows() did not make.
-std::optional<ReorderedRows> reordered_rows(const Blob& blob);
 
 // column_order: rows whose columns are in another order.
 

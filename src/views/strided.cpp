@@ -260,6 +260,11 @@ class StridedBlob final : public Blob {
         item_(layout.item_bytes),
         dimensions_(std::move(dimensions)),
         size_(size) {
+    // The whole blob is the matrix [columns, rows].
+    if (layout.shape.size() == 2 && layout.offset == 0 && layout.swapped == 0 && size_ == blob_->size() &&
+        layout.strides == column_major_strides(layout.shape, layout.item_bytes)) {
+      matrix_ = StoredAs{.change = StoredAs::Change::transposed, .blob = blob_, .row_bytes = layout.shape[0] * item_};
+    }
     if (blob_->seekable()) {
       bands_ = Bands::of(dimensions_, item_);
     } else if (!blob_->map()) {
@@ -280,6 +285,8 @@ class StridedBlob final : public Blob {
       at->encoding += fmt::format(", {} every {}", dimension.count, dimension.stride);
     return at;
   }
+
+  const StoredAs* stored_as() const override { return matrix_ ? &*matrix_ : nullptr; }
 
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override {
     std::uint64_t element = offset / item_;
@@ -391,6 +398,7 @@ class StridedBlob final : public Blob {
   std::size_t item_;
   Dimensions dimensions_;
   std::uint64_t size_;
+  std::optional<StoredAs> matrix_;  // the blob, if it is that matrix transposed
   std::optional<Bands> bands_;
   std::optional<Slabs> slabs_;  // for a blob that can neither be borrowed nor read at any offset
 };
@@ -453,6 +461,9 @@ Tensor transposed(Tensor tensor) {
   }
   const Part& data = tensor.require("data");
   const unsigned item = info(data.dtype).bits / 8;
+  const StoredAs* const stored = find_change(*data.blob, StoredAs::Change::transposed);
+  if (shape.size() == 2 && stored != nullptr && stored->row_bytes == shape[1] * item)
+    return make_dense(tensor.name, shape, data.dtype, stored->blob);
   std::vector<std::int64_t> strides = row_major_strides(tensor.shape, item);
   std::swap(strides[last - 1], strides[last]);
   return make_dense(tensor.name, shape, data.dtype,

@@ -57,6 +57,18 @@ TEST(Matrix, BlocksOfColumnsAreReadAsTheyLie) {
   EXPECT_NE(matrix->stored().blocks, nullptr);
 }
 
+TEST(Matrix, NumbersStoredTransposedAreReadAsTheyLie) {
+  const Tensor stored = make_tensor("w", {kOut, kIn}, waves(kOut * kIn, 0.7F));
+  const Tensor columns = transposed(stored);
+  const auto matrix = load_matrix(columns, Orientation::in_out);
+  EXPECT_EQ(matrix->orientation(), Orientation::out_in);
+  EXPECT_EQ(matrix->stored().data, stored.parts.front().blob->map()->data());
+  const Tensor copy = make_tensor("w", {kIn, kOut}, values(columns));
+  EXPECT_THAT(product(columns, Orientation::in_out, 5),
+              testing::Pointwise(testing::FloatNear(1e-4F), product(copy, Orientation::in_out, 5)));
+  EXPECT_EQ(load_matrix(columns, Orientation::out_in)->rows(), kIn);
+}
+
 TEST(Matrix, BlocksOfColumnsMakeTheProductsOfTheirNumbers) {
   const Tensor columns = blocks_of_columns();
   const Tensor dense = make_tensor("w", {kIn, kOut}, values(columns));

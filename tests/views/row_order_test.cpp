@@ -38,16 +38,19 @@ TEST(RowOrder, BackAgainIsTheBlobItself) {
   EXPECT_EQ(text_of(*others, 0, 8), "aecgbfdh") << "of acbdegfh";
 }
 
-TEST(RowOrder, KnowsItsOwn) {
+TEST(RowOrder, HalvesHaveTheRowsAsTheyAreStored) {
   const BlobPtr pairs = letters("abcdefgh");
-  EXPECT_FALSE(reordered_rows(*pairs));
+  EXPECT_EQ(pairs->stored_as(), nullptr);
   const BlobPtr halves = reorder_rows(pairs, 2, 4, RowOrder::halves);
-  const auto rows = reordered_rows(*halves);
-  ASSERT_TRUE(rows);
-  EXPECT_EQ(rows->blob, pairs);
-  EXPECT_EQ(rows->row_bytes, 2U);
-  EXPECT_EQ(rows->head_rows, 4U);
-  EXPECT_EQ(rows->to, RowOrder::halves);
+  const StoredAs* const stored = halves->stored_as();
+  ASSERT_NE(stored, nullptr);
+  EXPECT_EQ(stored->change, StoredAs::Change::rows_interleaved);
+  EXPECT_EQ(stored->blob, pairs);
+  EXPECT_EQ(stored->row_bytes, 2U);
+  EXPECT_EQ(stored->head_rows, 4U);
+  EXPECT_EQ(find_change(*halves, StoredAs::Change::rows_interleaved), stored);
+  EXPECT_EQ(find_change(*halves, StoredAs::Change::transposed), nullptr);
+  EXPECT_EQ(reorder_rows(letters("abcdefgh"), 2, 4, RowOrder::pairs)->stored_as(), nullptr) << "no file has it";
 }
 
 TEST(RowOrder, HeadsHaveAnEvenNumberOfRows) {

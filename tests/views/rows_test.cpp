@@ -90,6 +90,18 @@ TEST(Rows, MatricesOfAStackAreTransposed) {
   const Tensor turned = transposed(counted({2, 2, 3}));
   EXPECT_EQ(turned.shape, Shape({2, 3, 2}));
   EXPECT_THAT(values(turned), ElementsAre(0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11));
+  EXPECT_EQ(turned.parts.front().blob->stored_as(), nullptr) << "of one matrix alone";
+}
+
+TEST(Rows, AMatrixTransposedTwiceIsItself) {
+  const Tensor matrix = counted({2, 3});
+  Tensor turned = transposed(matrix);
+  const StoredAs* const stored = find_change(*turned.parts.front().blob, StoredAs::Change::transposed);
+  ASSERT_NE(stored, nullptr);
+  EXPECT_EQ(stored->blob, matrix.parts.front().blob);
+  EXPECT_EQ(transposed(turned).parts.front().blob, matrix.parts.front().blob);
+  turned.shape = {2, 3};  // the same elements in rows of another length: 0 3 1 / 4 2 5
+  EXPECT_THAT(values(transposed(turned)), ElementsAre(0, 4, 3, 2, 1, 5));
 }
 
 }  // namespace

@@ -88,7 +88,8 @@ namespace {
 
 class PlusOne final : public Blob {
  public:
-  PlusOne(BlobPtr floats, UnitShift shift) : floats_(std::move(floats)), shift_(shift) {}
+  PlusOne(BlobPtr floats, UnitShift shift)
+      : floats_(std::move(floats)), shift_(shift), stored_{.change = StoredAs::Change::one_added, .blob = floats_} {}
 
   std::uint64_t size() const override { return floats_->size(); }
   bool seekable() const override { return floats_->seekable(); }
@@ -99,6 +100,7 @@ class PlusOne final : public Blob {
     if (stored) stored->encoding += shift_ == UnitShift::added ? ", plus one" : ", less one";
     return stored;
   }
+  const StoredAs* stored_as() const override { return shift_ == UnitShift::taken_away ? &stored_ : nullptr; }
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return floats_->stored_byte(offset); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
@@ -118,20 +120,18 @@ class PlusOne final : public Blob {
     }
   }
 
-  UnitShift shift() const { return shift_; }
-  const BlobPtr& original() const { return floats_; }
-
  private:
   BlobPtr floats_;
   UnitShift shift_;
+  StoredAs stored_;
 };
 
 }  // namespace
 
 BlobPtr plus_one(BlobPtr floats, UnitShift shift) {
-  if (const auto* before = dynamic_cast<const PlusOne*>(floats.get()); before != nullptr && before->shift() != shift)
-    return before->original();
-  return BlobPtr(std::make_shared<PlusOne>(std::move(floats), shift));
+  const StoredAs* const stored = find_change(*floats, StoredAs::Change::one_added);
+  if (shift == UnitShift::added && stored != nullptr) return stored->blob;
+  return std::make_shared<PlusOne>(std::move(floats), shift);
 }
 
 }  // namespace poise::gguf

@@ -33,8 +33,8 @@ Tensor to_gguf(Tensor tensor, Change change, const Heads& heads);
 // The direction.
 enum class UnitShift : std::uint8_t { added, taken_away };
 
-// The float32 numbers plus or minus 1, computed when read; each direction undoes the other bit by bit. Requires: the
-// blob is whole float32 numbers.
+// The float32 numbers plus or minus 1, computed when read. Less 1 they have stored_as(), which the way back uses, bit
+// by bit. Requires: the blob is whole float32 numbers.
 BlobPtr plus_one(BlobPtr floats, UnitShift shift);
 
 }  // namespace poise::gguf

@@ -55,6 +55,11 @@ std::string stored(const Model& model, std::string_view name) {
   return bytes_of(read(file), name);
 }
 
+// How the file has the numbers that the reader changed. Null: as they are.
+const StoredAs* stored_as(const Model& model, std::string_view name) {
+  return model.find(name)->require("data").blob->stored_as();
+}
+
 // A minimal file of an architecture.
 std::vector<Entry> entries(const std::string& name, const std::vector<Entry>& more = {}) {
   std::vector<Entry> all = {text_entry("general.architecture", name),    u32_entry(name + ".context_length", 64),
@@ -117,6 +122,10 @@ TEST(GgufArchitectures, NormsOfGemmaAreStoredPlusOne) {
   EXPECT_THAT(values(*model.find("model.layers.1.post_feedforward_layernorm.weight")),
               ElementsAre(0.5F, 0.3F - 1, 0, -3, 0, 0, 0, 0));
   EXPECT_EQ(stored(model, "output_norm.weight"), norm);
+  const StoredAs* const as = stored_as(model, "model.norm.weight");
+  ASSERT_NE(as, nullptr);
+  EXPECT_EQ(as->change, StoredAs::Change::one_added);
+  EXPECT_EQ(support::to_string(read_all(*as->blob)), norm);
 
   Model other = model_of(
       R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 4})", "gemma");
@@ -256,6 +265,48 @@ TEST(GgufArchitectures, MatricesOfGpt2AreTransposed) {
   EXPECT_EQ(*model.config_json.find("n_embd"), Value(8));
   EXPECT_EQ(stored(model, "blk.0.attn_qkv.weight"), floats({1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(stored(model, "blk.0.ffn_up.weight"), "a1b2c3d4e5f6");
+  const StoredAs* const as = stored_as(model, "transformer.h.0.mlp.c_fc.weight");
+  ASSERT_NE(as, nullptr);
+  EXPECT_EQ(as->change, StoredAs::Change::transposed);
+  EXPECT_EQ(as->row_bytes, 6U);
+  EXPECT_EQ(support::to_string(read_all(*as->blob)), "a1b2c3d4e5f6");
+  EXPECT_EQ(stored_as(model, "transformer.h.0.attn.c_attn.bias"), nullptr);
+}
+
+// Two heads of queries, and one of keys, with four rows each.
+TEST(GgufArchitectures, RowsOfLlamaAreInterleavedByHead) {
+  const std::string queries = "a1b2c3d4e5f6g7h8";
+  const Model model = read(file_of(entries("llama", {u32_entry("llama.attention.head_count_kv", 1)}),
+                                   {{"blk.0.attn_q.weight", {1, 8}, 1, queries},
+                                    {"blk.0.attn_k.weight", {1, 4}, 1, std::string("i1j2k3l4")},
+                                    {"blk.0.attn_v.weight", {1, 4}, 1, std::string("m1n2o3p4")}})
+                               .bytes());
+  EXPECT_EQ(bytes_of(model, "model.layers.0.self_attn.q_proj.weight"), "a1c3b2d4e5g7f6h8");
+  const StoredAs* const as = stored_as(model, "model.layers.0.self_attn.q_proj.weight");
+  ASSERT_NE(as, nullptr);
+  EXPECT_EQ(as->change, StoredAs::Change::rows_interleaved);
+  EXPECT_EQ(as->head_rows, 4U);
+  EXPECT_EQ(as->row_bytes, 2U);
+  EXPECT_EQ(support::to_string(read_all(*as->blob)), queries);
+  EXPECT_EQ(bytes_of(model, "model.layers.0.self_attn.k_proj.weight"), "i1k3j2l4");
+  EXPECT_EQ(stored_as(model, "model.layers.0.self_attn.k_proj.weight")->head_rows, 4U);
+  EXPECT_EQ(stored_as(model, "model.layers.0.self_attn.v_proj.weight"), nullptr);
+  EXPECT_EQ(stored(model, "blk.0.attn_q.weight"), queries);
+}
+
+// A conversion keeps the stored form of tensors that it leaves alone, and only of these.
+TEST(GgufArchitectures, ComputedNumbersAreNotStored) {
+  const std::string row = floats({1, 2, 3, 4});
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";
+  const Model model =
+      read(file_of(entries("llama"), {{"blk.0.attn_q.weight", {4, 4}, 0, row + row + row + row}}).bytes());
+  const auto change = [&](const ConvertOptions& options) {
+    return stored_as(transform(model, format_by_name("alt"), options).model, name);
+  };
+  ASSERT_NE(stored_as(model, name), nullptr);
+  EXPECT_EQ(change({}), stored_as(model, name));
+  EXPECT_EQ(change({.dtype = DType::f16}), nullptr);
+  EXPECT_EQ(change({.quantize = StoredType{.dtype = DType::qint8}}), nullptr);
 }
 
 // They stay what they are, and run along columns.
