@@ -19,14 +19,13 @@
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "formats/faulty_model.hpp"
+#include "formats/fold.hpp"
 #include "formats/format.hpp"
 #include "formats/input.hpp"
-#include "formats/reformed_for.hpp"
 #include "formats/safetensors/safetensors.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/directory_output.hpp"
-#include "schemes/scheme.hpp"
 #include "views/checked_values.hpp"
 #include "views/layout_type.hpp"
 
@@ -87,14 +86,7 @@ Model read_with(const Format& format, const Input& input, const ReadOptions& opt
   if (format.read == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("{} files can be written, not read", format.info.name),
                 input.path.string());
-  Model model = format.read(input, options);
-  if (!options.raw) {
-    try {
-      if (std::optional<Model> whole = with_folded_parts(model)) model = *std::move(whole);
-    } catch (const Error& error) {
-      throw Error(error.kind(), error.message(), input.path.string());
-    }
-  }
+  Model model = fold_file(format.read(input, options), input.path, options);
   if (std::optional<Model> resolved = resolve_tied_output(model)) model = *std::move(resolved);
   for (std::string& problem : shortcomings(model))
     model.warnings.push_back({Severity::warning, std::move(problem), input.path.string(), std::nullopt});
@@ -423,28 +415,6 @@ std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& for
 
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options) {
   prepare_file(model, format, options)->write(output, options.progress);
-}
-
-SaveReport save(const Model& model, const std::filesystem::path& path, std::string_view format,
-                const WriteOptions& options) {
-  const Format& writer = format_by_name(format);
-  const auto output = output_for(writer, path, options.overwrite);
-  const std::optional<Model> resolved = resolve_tied_output(model);
-  auto as_read = reformed_for(writer, resolved ? *resolved : model, false);
-  const auto prepared = prepare_file(as_read ? as_read->model : resolved ? *resolved : model, writer, options);
-  prepared->write(*output, options.progress);
-  SaveReport report{std::string(writer.info.name), output->bytes(), prepared->losses()};
-  if (resolved) {
-    for (std::size_t i = model.warnings.size(); i < resolved->warnings.size(); ++i)
-      report.losses.push_back(resolved->warnings[i].message);
-  }
-  if (as_read) std::ranges::move(as_read->losses, std::back_inserter(report.losses));
-  output->commit();
-  return report;
-}
-
-SaveReport save(const Model& model, const std::filesystem::path& path, const WriteOptions& options) {
-  return save(model, path, output_format(path).info.name, options);
 }
 
 }  // namespace poise

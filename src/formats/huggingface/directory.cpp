@@ -22,6 +22,8 @@
 #include "io/directory.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
+#include "schemes/quantization_files.hpp"
+#include "schemes/scheme.hpp"
 #include "syntax/json.hpp"
 #include "syntax/value_budget.hpp"
 #include "tokenizer/files/files.hpp"
@@ -356,6 +358,52 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   model.origin = directory.origin();
   const std::string message = message_of_faults(faults);
   throw FaultyModel(message, path, std::move(faults), std::move(model));
+}
+
+namespace {
+
+constexpr std::string_view kQuantizationConfig = "quantization_config";
+
+std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader& directory,
+                                    std::vector<Finding>& warnings) {
+  const Attributes file = directory.json_object(row.name, warnings);
+  try {
+    return row.as_config(file);
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.message(), (directory.path() / row.name).string());
+  }
+}
+
+}  // namespace
+
+std::string_view take_quantization_file(Model& model, DirectoryReader& directory) {
+  std::string_view taken;
+  for (const QuantizationFile& row : quantization_files()) {
+    if (!directory.has(row.name)) continue;
+    const auto warn = [&](std::string text) {
+      model.warnings.push_back(
+          {Severity::warning, std::move(text), (directory.path() / row.name).string(), std::nullopt});
+    };
+    const auto counts = find_quantization(model.config_json);
+    std::optional<Attributes> config;
+    try {
+      config = read_file(row, directory, model.warnings);
+    } catch (const Error& error) {
+      if (!counts) throw;
+      warn(fmt::format("{} is not read: {}", row.name, error.message()));
+    }
+    if (!config) continue;
+    if (!counts) {
+      model.config_json.set(std::string(kQuantizationConfig), *std::move(config));
+      taken = row.name;
+      continue;
+    }
+    const std::vector<std::string> differing = differences(*counts->config, *config);
+    const std::string_view counting = taken.empty() ? "config.json" : taken;
+    if (!differing.empty())
+      warn(fmt::format("{} and {} differ: {}; {} counts", counting, row.name, fmt::join(differing, ", "), counting));
+  }
+  return taken;
 }
 
 }  // namespace poise::huggingface

@@ -66,11 +66,6 @@ class DirectoryReader {
 // of files that contradict what counts. Throws invalid_file.
 std::string_view take_quantization_file(Model& model, DirectoryReader& directory);
 
-// Folds the matrices into one tensor each (schemes/scheme.hpp), and leaves out biases of zeros that the model's family
-// does not have. `file`: what take_quantization_file() returned. Throws invalid_file and unsupported, with the path of
-// the directory.
-Model with_folded_matrices(Model model, const std::filesystem::path& directory, std::string_view file);
-
 // The files with the tensors of a Hugging Face directory.
 
 // Where a directory has its tensors.

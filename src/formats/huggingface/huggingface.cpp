@@ -26,6 +26,7 @@
 #include "family/families.hpp"
 #include "family/tied_output.hpp"
 #include "formats/faulty_model.hpp"
+#include "formats/fold.hpp"
 #include "formats/front_matter.hpp"
 #include "formats/huggingface/adapter.hpp"
 #include "formats/huggingface/directory.hpp"
@@ -35,7 +36,6 @@
 #include "formats/metadata.hpp"
 #include "io/directory.hpp"
 #include "model/limits.hpp"
-#include "schemes/scheme.hpp"
 #include "schemes/unfolded_codes.hpp"
 #include "tokenizer/files/files.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
@@ -136,7 +136,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   std::vector<DirectoryFile> other_files = directory.other_files(model.warnings);
   model.origin = directory.origin();
   model.origin.other_files = std::move(other_files);
-  if (!options.raw) model = with_folded_matrices(std::move(model), directory.path(), quantization_file);
+  model = fold_directory(std::move(model), directory.path(), quantization_file, options);
   if (auto resolved = resolve_tied_output(model)) model = *std::move(resolved);
   // The parts of codes have other names than the family's tensors.
   const bool has_parts = options.raw && has_unfolded_codes(model);
@@ -249,10 +249,7 @@ std::optional<Model> open_with_directory(const fs::path& weights, std::string_vi
   const auto files = open_container(ContainerKind::directory, folder, nullptr, options.io);
   if (!files->has_file(kConfig)) return std::nullopt;
   DirectoryReader directory(*files);
-  Model model = read_directory(directory, weights_of(name, **row, *files), options);
-  if (options.raw) return model;
-  std::optional<Model> folded = with_folded_parts(model);
-  return folded ? std::move(folded) : std::move(model);
+  return read_directory(directory, weights_of(name, **row, *files), options);
 }
 
 const Format kHuggingFace = {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,8 +13,9 @@
 #include "bytes/short_text.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
-#include "formats/reformed_for.hpp"
+#include "formats/fold.hpp"
 #include "model/card.hpp"
+#include "schemes/scheme.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/sparse.hpp"
@@ -141,12 +143,68 @@ void collect(TensorPlan plan, Transformed& result) {
   result.model.add(std::move(plan.tensor));
 }
 
+// A model that takes several changes.
+class Reforming {
+ public:
+  explicit Reforming(const Model& model) : model_(model) {}
+
+  const Model& now() const { return result_ ? result_->model : model_; }
+
+  void change(Reformed next) {
+    if (result_) {
+      std::ranges::move(result_->replaced, std::back_inserter(next.replaced));
+      std::ranges::move(result_->losses, std::back_inserter(next.losses));
+    }
+    result_ = std::move(next);
+  }
+
+  // Tensors that are not in the next model are replaced.
+  void change(Model next) {
+    std::vector<std::string> replaced;
+    for (const Tensor& tensor : now().tensors()) {
+      if (next.find(tensor.name) == nullptr) replaced.emplace_back(tensor.name);
+    }
+    change(Reformed{std::move(next), std::move(replaced), {}});
+  }
+
+  void drop_quantization() {
+    if (reversible_scheme(now().config_json) == nullptr) return;
+    if (!result_) {
+      result_ = Reformed{Model(model_.header()), {}, {}};
+      for (const Tensor& tensor : model_.tensors()) result_->model.add(tensor);
+    }
+    if (auto loss = poise::drop_quantization(result_->model.config_json)) result_->losses.push_back(*std::move(loss));
+  }
+
+  std::optional<Reformed> result() && { return std::move(result_); }
+
+ private:
+  const Model& model_;
+  std::optional<Reformed> result_;
+};
+
 }  // namespace
+
+std::optional<Reformed> convert_convention(const Format& target, const Model& model, bool numbers) {
+  const bool has_parts = target.weights != WeightReader::llama_cpp && !numbers;
+  Reforming reforming(model);
+  if (!has_parts) {
+    if (auto next = fold_for_numbers(model)) reforming.change(*std::move(next));
+  }
+  if (auto next = reformed(reforming.now(), target.weights, numbers)) reforming.change(*std::move(next));
+  if (has_parts) {
+    const auto stays = [&](const Tensor& tensor) { return holds_layout(target, layout_type(tensor.layout)); };
+    if (auto next = with_parts(reforming.now(), stays)) reforming.change(*std::move(next));
+  } else {
+    reforming.drop_quantization();
+  }
+  return std::move(reforming).result();
+}
 
 Transformed transform(const Model& input, const Format& target, const ConvertOptions& options,
                       const MergedTypes* merged_types) {
   Transformed result;
-  result.reformed = reformed_for(target, input, options.dtype || options.quantize || !options.recipe.empty());
+  result.reformed = convert_convention(target, input, options.dtype || options.quantize || !options.recipe.empty());
   const Model& model = result.reformed ? result.reformed->model : input;
   result.model = Model(model.header());
   replace_fields(result.model.card, checked_card(options.card));

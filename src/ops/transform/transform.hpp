@@ -123,6 +123,11 @@ struct Transformed {
   std::vector<MergedMatrices> merged;
 };
 
+// Stores weights as the readers of the target take them (Family::reformed()), and as their parts those matrices of a
+// reversible quantization scheme whose layout the target does not hold. With `numbers` codes become numbers, where a
+// later cast would not do. std::nullopt if the model stays as it is. Throws what Family::reformed() throws.
+std::optional<Reformed> convert_convention(const Format& target, const Model& model, bool numbers);
+
 // Throws bad_argument when a pattern matches nothing, a type is not a target type, or options contradict each other.
 // Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
 // `merged`: the types that adapters' matrices get where no other type is asked for; null: there are none.

@@ -1,37 +1,24 @@
-#include "formats/huggingface/directory.hpp"
+#include "formats/fold.hpp"
 
 #include <algorithm>
 #include <array>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <poise/error.hpp>
 
 #include "family/check.hpp"
 #include "family/families.hpp"
 #include "schemes/make_tensors.hpp"
-#include "schemes/quantization_files.hpp"
 #include "schemes/scheme.hpp"
 #include "views/dense.hpp"
 
-namespace poise::huggingface {
+namespace poise {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kQuantizationConfig = "quantization_config";
-
-std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader& directory,
-                                    std::vector<Finding>& warnings) {
-  const Attributes file = directory.json_object(row.name, warnings);
-  try {
-    return row.as_config(file);
-  } catch (const Error& error) {
-    throw Error(error.kind(), error.message(), (directory.path() / row.name).string());
-  }
-}
 
 bool is_all_zero(const Tensor& tensor) {
   const BlobPtr numbers = dense_blob(tensor, DType::f32);
@@ -108,54 +95,44 @@ Model without_other_scales(Model model) {
 
 }  // namespace
 
-std::string_view take_quantization_file(Model& model, DirectoryReader& directory) {
-  std::string_view taken;
-  for (const QuantizationFile& row : quantization_files()) {
-    if (!directory.has(row.name)) continue;
-    const auto warn = [&](std::string text) {
-      model.warnings.push_back(
-          {Severity::warning, std::move(text), (directory.path() / row.name).string(), std::nullopt});
-    };
-    const auto counts = find_quantization(model.config_json);
-    std::optional<Attributes> config;
-    try {
-      config = read_file(row, directory, model.warnings);
-    } catch (const Error& error) {
-      if (!counts) throw;
-      warn(fmt::format("{} is not read: {}", row.name, error.message()));
-    }
-    if (!config) continue;
-    if (!counts) {
-      model.config_json.set(std::string(kQuantizationConfig), *std::move(config));
-      taken = row.name;
-      continue;
-    }
-    const std::vector<std::string> differing = differences(*counts->config, *config);
-    const std::string_view counting = taken.empty() ? "config.json" : taken;
-    if (!differing.empty())
-      warn(fmt::format("{} and {} differ: {}; {} is used", counting, row.name, fmt::join(differing, ", "), counting));
+Model fold_file(Model model, const fs::path& path, const ReadOptions& options) {
+  if (options.raw) return model;
+  try {
+    std::optional<Model> folded = with_folded_parts(model);
+    return folded ? *std::move(folded) : std::move(model);
+  } catch (const Error& error) {
+    throw Error(error.kind(), error.message(), path.string());
   }
-  return taken;
 }
 
-Model with_folded_matrices(Model model, const fs::path& directory, std::string_view file) {
+Model fold_directory(Model model, const fs::path& path, std::string_view quantization_file,
+                     const ReadOptions& options) {
+  if (options.raw) return model;
   const auto found = find_quantization(model.config_json);
-  const bool is_from_file = found && !file.empty() && is_known_method(found->method);
+  const bool is_from_file = found && !quantization_file.empty() && is_known_method(found->method);
   try {
     model = folded(std::move(model));
   } catch (const Error& error) {
-    const std::string from = file.empty() ? "" : fmt::format(" ({} is read from {})", kQuantizationConfig, file);
-    throw Error(error.kind(), error.message() + from, directory.string());
+    const std::string from =
+        quantization_file.empty() ? "" : fmt::format(" (quantization_config is read from {})", quantization_file);
+    throw Error(error.kind(), error.message() + from, path.string());
   }
   model = without_other_scales(std::move(model));
   if (found && !find_quantization(model.config_json)) return without_zero_biases(std::move(model));
   if (is_from_file && reversible_scheme(model.config_json) == nullptr) {
-    model.config_json.erase(kQuantizationConfig);
-    model.warnings.push_back({Severity::warning,
-                              fmt::format("{} describes quantized matrices, but the directory has none", file),
-                              directory.string(), std::nullopt});
+    model.config_json.erase("quantization_config");
+    model.warnings.push_back(
+        {Severity::warning,
+         fmt::format("{} describes quantized matrices, but the directory has none", quantization_file), path.string(),
+         std::nullopt});
   }
   return model;
 }
 
-}  // namespace poise::huggingface
+std::optional<Model> fold_for_numbers(const Model& model) {
+  std::optional<Model> parts = with_folded_parts(model);
+  std::optional<Model> scaled = with_scaled_fp8(parts ? *parts : model);
+  return scaled ? std::move(scaled) : std::move(parts);
+}
+
+}  // namespace poise
