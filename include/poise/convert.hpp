@@ -112,8 +112,8 @@ struct Plan {
   DecodedTensors decoded;
   std::vector<MergedMatrices> merged;
 
-  struct Work;
-  std::shared_ptr<Work> work;  // for write()
+  struct Rest;
+  std::shared_ptr<Rest> rest;  // what write() does
 };
 
 // Plans to write `model` as `format` with `changes`, which must not name another format. Throws bad_argument

@@ -69,40 +69,30 @@ struct WeightFiles {
   bool any_name = false;  // in a directory, the only file of the format holds the tensors, under any name
 };
 
-// A model that is about to be written: shares the computations of the queries below and of writing.
-class PreparedFile {
- public:
-  virtual ~PreparedFile() = default;
+// A model that is about to be written.
+struct PreparedFile {
   // What write() will make. Reads no tensor's bytes; throws what write() throws, except what only these show.
-  virtual FilePlan plan() const = 0;
-  // What the file loses, besides what Format::holds_more_parts tells, one sentence each.
-  virtual std::vector<std::string> losses() const = 0;
-  // The name of the file to open, for an output called `name`.
-  virtual std::string main_name(const std::string& name) const { return name; }
-  virtual void write(Output& output, const Progress& progress) const = 0;
+  std::function<FilePlan()> plan;
+  std::vector<std::string> losses;  // what the file loses, one sentence each
+  std::function<void(Output& output, const Progress& progress)> write;
+  // The name of the file to open, for an output called `name`. Empty: the output's own name.
+  std::function<std::string(const std::string& name)> main_name = {};
+  std::shared_ptr<const Model> checked = {};  // what is written, if values are checked meanwhile; see prepare_file()
 };
 
 // For formats whose queries share little: a function for each.
 template <FilePlan (*kPlan)(const Model&, const WriteOptions&),
           void (*kWrite)(const Model&, Output&, const WriteOptions&),
           std::vector<std::string> (*kLosses)(const Model&, const WriteOptions&)>
-std::unique_ptr<PreparedFile> prepare_with(const Model& model, const WriteOptions& options) {
-  class Prepared final : public PreparedFile {
-   public:
-    Prepared(const Model& model, const WriteOptions& options) : model_(model), options_(options) {}
-    FilePlan plan() const override { return kPlan(model_, options_); }
-    std::vector<std::string> losses() const override { return kLosses(model_, options_); }
-    void write(Output& output, const Progress& progress) const override {
-      WriteOptions watched = options_;
-      watched.progress = progress;
-      kWrite(model_, output, watched);
-    }
-
-   private:
-    const Model& model_;
-    const WriteOptions& options_;
-  };
-  return std::make_unique<Prepared>(model, options);
+PreparedFile prepare_with(const Model& model, const WriteOptions& options) {
+  return {.plan = [&model, options] { return kPlan(model, options); },
+          .losses = kLosses(model, options),
+          .write =
+              [&model, options](Output& output, const Progress& progress) {
+                WriteOptions watched = options;
+                watched.progress = progress;
+                kWrite(model, output, watched);
+              }};
 }
 
 // An edit of attributes that is about to be written.
@@ -159,10 +149,10 @@ struct Format {
   // For formats of directories that can be written: why one with these file names must not be replaced; empty if it may
   // be.
   std::string (*refusal_to_replace)(const MemberNames& names) = nullptr;
-  // Null if the format cannot be read or written. Requires of prepare: model and options outlive the result, and do not
+  // Null if the format cannot be read or written. Requires of prepare: the model outlives the result, and does not
   // change.
   Model (*read)(const Input& input, const ReadOptions& options);
-  std::unique_ptr<PreparedFile> (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
+  PreparedFile (*prepare)(const Model& model, const WriteOptions& options) = nullptr;
   // Findings of verify() besides the tensors: bytes that belong to nothing, files it refers to. Null: none. Throws io.
   std::vector<Finding> (*audit)(const Input& input, const Model& model) = nullptr;
   // An error for each place of any file where it makes Python run code while a loader of the format reads it, and where
@@ -255,8 +245,8 @@ std::string require_output_possible(const Format& format, const std::filesystem:
 
 // Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares. Its losses are
 // complete. Writing throws invalid_file for values that verify() calls an error (views/checked_values.hpp). Requires:
-// model and options outlive the result, and do not change.
-std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options);
+// the model outlives the result, and does not change.
+PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 
 // For callers that only write.
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options);

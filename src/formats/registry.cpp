@@ -184,47 +184,6 @@ std::optional<std::string> lost_parts(const Model& model) {
                      roles.size() == 1 ? "" : "s", listed(roles), roles.size() == 1 ? "is" : "are");
 }
 
-// A file of a format whose dense tensors have only the part data.
-class WithoutMoreParts final : public PreparedFile {
- public:
-  WithoutMoreParts(const Model& model, std::unique_ptr<PreparedFile> file) : model_(model), file_(std::move(file)) {}
-  FilePlan plan() const override { return file_->plan(); }
-  std::vector<std::string> losses() const override {
-    std::vector<std::string> losses = file_->losses();
-    if (auto loss = lost_parts(model_)) losses.insert(losses.begin(), std::move(*loss));
-    return losses;
-  }
-  std::string main_name(const std::string& name) const override { return file_->main_name(name); }
-  void write(Output& output, const Progress& progress) const override { file_->write(output, progress); }
-
- private:
-  const Model& model_;
-  std::unique_ptr<PreparedFile> file_;
-};
-
-// A file of a model some of whose values are checked while they are written.
-class WithCheckedValues final : public PreparedFile {
- public:
-  WithCheckedValues(const Model& model, const Format& format, const WriteOptions& options) : model_(model.header()) {
-    for (const Tensor& tensor : model.tensors()) model_.add(with_checked_values(tensor));
-    file_ = format.prepare(model_, options);
-  }
-  FilePlan plan() const override { return file_->plan(); }
-  std::vector<std::string> losses() const override { return file_->losses(); }
-  std::string main_name(const std::string& name) const override { return file_->main_name(name); }
-  void write(Output& output, const Progress& progress) const override { file_->write(output, progress); }
-
- private:
-  Model model_;
-  std::unique_ptr<PreparedFile> file_;
-};
-
-std::unique_ptr<PreparedFile> prepare_checked(const Model& model, const Format& format, const WriteOptions& options) {
-  if (std::ranges::any_of(model.tensors(), has_checked_values))
-    return std::make_unique<WithCheckedValues>(model, format, options);
-  return format.prepare(model, options);
-}
-
 }  // namespace
 
 std::span<const Format* const> all_formats() { return kFormats; }
@@ -406,15 +365,22 @@ bool holds_layout(const Format& format, const LayoutType& type) {
   return format.holds_layout != nullptr && format.holds_layout(type);
 }
 
-std::unique_ptr<PreparedFile> prepare_file(const Model& model, const Format& format, const WriteOptions& options) {
+PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options) {
   require_writable(model, format, options);
-  auto prepared = prepare_checked(model, format, options);
-  if (format.holds_more_parts) return prepared;
-  return std::make_unique<WithoutMoreParts>(model, std::move(prepared));
+  std::shared_ptr<Model> checked;
+  if (std::ranges::any_of(model.tensors(), has_checked_values)) {
+    checked = std::make_shared<Model>(model.header());
+    for (const Tensor& tensor : model.tensors()) checked->add(with_checked_values(tensor));
+  }
+  PreparedFile prepared = format.prepare(checked ? *checked : model, options);
+  prepared.checked = std::move(checked);
+  if (auto loss = format.holds_more_parts ? std::nullopt : lost_parts(model))
+    prepared.losses.insert(prepared.losses.begin(), *std::move(loss));
+  return prepared;
 }
 
 void write_model(const Model& model, const Format& format, Output& output, const WriteOptions& options) {
-  prepare_file(model, format, options)->write(output, options.progress);
+  prepare_file(model, format, options).write(output, options.progress);
 }
 
 }  // namespace poise

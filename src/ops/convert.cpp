@@ -2,19 +2,25 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
+#include "formats/format.hpp"
 #include "io/file_descriptor.hpp"
 #include "io/sink.hpp"
 #include "ops/conversion.hpp"
 #include "ops/digest_check.hpp"
+#include "ops/lora.hpp"
 #include "ops/shared_bytes.hpp"
+#include "tokenizer/files/files.hpp"
+#include "views/dense.hpp"
 
 namespace poise {
 namespace {
@@ -22,32 +28,49 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-bool has_digests(const Model& model, const Tensor& tensor) {
-  return !model.origin.file_digests.empty() ||
-         std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
-}
-
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// What will be written, computed on demand.
-class Written {
- public:
-  explicit Written(Plan::Work& work) : work_(work) {}
+void require_both_or_none(const ConvertOptions& options) {
+  if (options.vocab.empty() == options.merges.empty()) return;
+  const bool merges = options.vocab.empty();
+  throw Error(ErrorKind::bad_argument,
+              fmt::format("{} is given without {}", merges ? "merges" : "vocab", merges ? "vocab" : "merges"));
+}
 
-  const FilePlan& plan() {
-    if (!plan_) plan_ = work_.file().plan();
-    return *plan_;
+// Files that the output must not replace.
+std::vector<fs::path> list_inputs(const Model& model, const ConvertOptions& options) {
+  std::vector<fs::path> files = model.origin.files;
+  if (!options.vocab.empty()) files.insert(files.end(), {options.vocab, options.merges});
+  return files;
+}
+
+void replace_vocabulary(Model& model, const ConvertOptions& options) {
+  if (options.vocab.empty()) return;
+  if (model.vocabulary) {
+    model.warnings.push_back(
+        {Severity::warning, fmt::format("{} replaces the model's vocabulary", options.vocab.string()), {}, {}});
   }
-  bool has_tensors() { return !plan().tensor_bytes.empty(); }
+  model.vocabulary = read_byte_pair_vocabulary(*Source::open(options.vocab, IoMode::read),
+                                               *Source::open(options.merges, IoMode::read));
+}
 
- private:
-  Plan::Work& work_;
-  std::optional<FilePlan> plan_;
-};
+// Throws the first warning, errors before others.
+void refuse_warnings(const std::vector<Finding>& warnings) {
+  if (warnings.empty()) return;
+  const auto error = std::ranges::find(warnings, Severity::error, &Finding::severity);
+  const Finding& first = error == warnings.end() ? warnings.front() : *error;
+  const std::size_t more = warnings.size() - 1;
+  throw Error(ErrorKind::invalid_file,
+              fmt::format("the strict conversion stops at a warning: {}{}", first.message,
+                          more == 0   ? std::string()
+                          : more == 1 ? " (and 1 more warning)"
+                                      : fmt::format(" (and {} more warnings)", more)),
+              first.path, first.offset);
+}
 
 // Throws io when the file system cannot hold what will certainly be written. Holes and what may be shared with the
 // input do not count.
-void require_room(const Plan::Work& work, Written& written, const fs::path& output) {
+void require_room(const Model& model, const PreparedFile& file, const fs::path& output) {
   const auto room = free_space(output);
   if (!room) return;
   const auto takes_room = [&](const Tensor& tensor) {
@@ -55,16 +78,36 @@ void require_room(const Plan::Work& work, Written& written, const fs::path& outp
            std::ranges::any_of(tensor.parts, [](const Part& part) { return !part.blob->raw(); });
   };
   std::uint64_t most = 0;
-  for (const Tensor& tensor : work.transformed.model.tensors()) most = saturating_add(most, tensor.size_bytes());
-  if (most <= room->bytes || !written.plan().bytes || !written.plan().exact) return;
+  for (const Tensor& tensor : model.tensors()) most = saturating_add(most, tensor.size_bytes());
+  if (most <= room->bytes) return;
+  const FilePlan plan = file.plan();
+  if (!plan.bytes || !plan.exact) return;
   std::uint64_t needed = 0;
-  for (std::size_t i = 0; i < written.plan().tensor_bytes.size(); ++i) {
-    if (takes_room(work.transformed.model.tensors()[i]))
-      needed = saturating_add(needed, written.plan().tensor_bytes[i]);
+  for (std::size_t i = 0; i < plan.tensor_bytes.size(); ++i) {
+    if (takes_room(model.tensors()[i])) needed = saturating_add(needed, plan.tensor_bytes[i]);
   }
   if (needed <= room->bytes) return;
   throw Error(ErrorKind::io, fmt::format("the tensors need {} bytes, and the file system has {}", needed, room->bytes),
               output.string());
+}
+
+bool has_digests(const Model& model, const Tensor& tensor) {
+  return !model.origin.file_digests.empty() ||
+         std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
+}
+
+// Of those tensors of the input that are written, under their names or as other tensors; of none unless `verify`.
+// Requires: `input` outlives the check.
+DigestCheck check_digests(const Model& input, bool verify, const Transformed& made, const PreparedFile& file) {
+  std::unordered_set<std::string_view> replaced;
+  if (made.reformed) replaced.insert(made.reformed->replaced.begin(), made.reformed->replaced.end());
+  std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
+  return DigestCheck(verify ? std::vector{&input} : std::vector<const Model*>(), [&](const Tensor& tensor) {
+    if (!has_digests(input, tensor)) return false;
+    if (made.model.find(tensor.name) == nullptr && !replaced.contains(tensor.name)) return false;
+    if (!has_tensors) has_tensors = !file.plan().tensor_bytes.empty();
+    return *has_tensors;
+  });
 }
 
 // The size of the model's files; of its tensors for a model made in memory.
@@ -75,91 +118,145 @@ std::uint64_t bytes_of(const Model& model) {
   return sum;
 }
 
-// The part of a conversion that reads the input's bytes.
-ConvertReport write_transformed(Plan::Work& work, SavedOutput& file, const fs::path& output) {
-  Transformed& transformed = work.transformed;
-  const ConvertOptions& options = work.options;
-  if (!transformed.perhaps_sparse.empty()) {
-    work.prepared.reset();
-    make_sparse(transformed, options);
+std::vector<std::string> list_losses(const Transformed& made, const PreparedFile& file) {
+  std::vector<std::string> losses = made.reformed ? made.reformed->losses : std::vector<std::string>();
+  std::ranges::copy(file.losses, std::back_inserter(losses));
+  return losses;
+}
+
+// `input`: the model that was transformed.
+Plan describe_conversion(const Model& input, const Transformed& made, const PreparedFile& file,
+                         const fs::path& output) {
+  const FilePlan written = file.plan();
+  Plan plan;
+  plan.skipped = made.skipped;
+  plan.warnings = made.model.warnings;
+  plan.losses = list_losses(made, file);
+  if (made.perhaps_sparse.empty()) plan.bytes_out = written.bytes;
+  plan.exact = written.exact;
+  plan.decoded = made.decoded;
+  plan.merged = made.merged;
+  plan.output = output;
+  if (!output.empty() && file.main_name) plan.output.replace_filename(file.main_name(output.filename().string()));
+  plan.tensors.reserve(written.tensor_bytes.size());
+  const Model& before = made.reformed ? made.reformed->model : input;
+  for (std::size_t i = 0; i < written.tensor_bytes.size(); ++i) {
+    const Tensor& to = made.model.tensors()[i];
+    const Tensor& from = *before.find(to.name);
+    plan.tensors.push_back(
+        {to.name, to.shape, stored_type_name(from), stored_type_name(to), from.size_bytes(), std::nullopt});
+    if (!made.perhaps_sparse.contains(to.name)) plan.tensors.back().bytes_out = written.tensor_bytes[i];
   }
-  Written written(work);
-  require_room(work, written, output);
-  std::optional<DigestCheck> check;
-  if (options.verify) {
-    const std::vector<std::string> none;
-    const std::vector<std::string>& replaced = transformed.reformed ? transformed.reformed->replaced : none;
-    const std::unordered_set<std::string_view> taken(replaced.begin(), replaced.end());  // became other tensors
-    const auto is_taken = [&](const Tensor& tensor) {
-      return has_digests(*work.read, tensor) &&
-             (transformed.model.find(tensor.name) != nullptr || taken.contains(tensor.name));
-    };
-    check.emplace(std::vector<const Model*>{work.read},
-                  [&](const Tensor& tensor) { return is_taken(tensor) && written.has_tensors(); });
-  }
-  const auto write = [&](const Progress& progress) {
-    work.file().write(file, progress);
-    return file.bytes();
-  };
+  return plan;
+}
+
+ConvertReport report_on(const Model& input, const Transformed& made, const PreparedFile& file, SavedOutput& output) {
   ConvertReport report;
-  report.bytes_out = check ? check->around(options.write.progress, write) : write(options.write.progress);
-  report.bytes_padding = file.padding();
-  report.outputs = file.paths();
-  file.commit();
-  report.format = work.format->info.name;
-  report.tensors = transformed.model.size();
-  report.skipped = transformed.skipped.size();
-  report.bytes_in = bytes_of(*work.input);
-  report.warnings = transformed.model.warnings;
-  if (const std::string replaced = file.replaces(); !replaced.empty())
-    report.warnings.push_back({Severity::warning, replaced, output.string(), std::nullopt});
-  if (const auto unchecked = check ? check->unchecked() : std::nullopt) report.warnings.push_back(*unchecked);
-  report.losses = work.reported_losses();
-  work.losses->tell(report);
-  report.decoded = transformed.decoded;
-  report.merged = transformed.merged;
+  report.bytes_padding = output.padding();
+  report.outputs = output.paths();
+  report.tensors = made.model.size();
+  report.skipped = made.skipped.size();
+  report.bytes_in = bytes_of(input);
+  report.warnings = made.model.warnings;
+  report.losses = list_losses(made, file);
+  report.decoded = made.decoded;
+  report.merged = made.merged;
   return report;
 }
 
-ConvertReport carry_out(Plan::Work& work, SavedOutput& file, const fs::path& output) {
-  return naming_parts({work.read}, [&] { return write_transformed(work, file, output); });
+// The way from a model to the files of another format. `model` is null if it is opened from `input`; `output` is empty
+// if it is known only when the plan is carried out. Up to Plan::rest, headers alone are read.
+Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& output, const Format& target,
+                     const ConvertOptions& options, bool describes) {
+  // Open: the files' headers become a model, whose blobs refer to the tensors' bytes.
+  require_both_or_none(options);
+  const auto opened = model == nullptr ? std::make_shared<const Model>(open(input, options.read))
+                                       : std::shared_ptr<const Model>(std::shared_ptr<const Model>(), model);
+  // Merge adapters, before anything else: what follows is done to the sums.
+  const MergedModel merged = merge_adapters(opened, options.lora);
+  // Refuse an output that would replace the input, or anything else without permission.
+  const std::vector<fs::path> inputs = list_inputs(*merged.model, options);
+  const std::string replaces =
+      output.empty() ? "" : require_output_possible(target, output, options.write.overwrite, inputs);
+  // Store the weights in the convention of the target's readers, then take each tensor through the steps of
+  // ops/transform: select, choose a type, cast or quantize, fit the target's layouts. The results are lazy.
+  const auto made = std::make_shared<Transformed>(transform(*merged.model, target, options, &merged.types));
+  replace_vocabulary(made->model, options);
+  if (options.strict) refuse_warnings(made->model.warnings);
+  const auto losses = std::make_shared<const MeasuredLosses>(*made);
+  // Prepare the output: the target's writer refuses what the file cannot hold.
+  const auto file = std::make_shared<PreparedFile>(prepare_file(made->model, target, options.write));
+  Plan plan = describes ? describe_conversion(*merged.model, *made, *file, output) : Plan();
+  plan.format = target.info.name;
+  if (!replaces.empty()) plan.warnings.push_back({Severity::warning, replaces, {}, std::nullopt});
+  const auto carry_out = [=, &target](SavedOutput* given, const fs::path& place) {
+    const auto own = given ? nullptr : output_for(target, place, options.write.overwrite, inputs);
+    SavedOutput& saved = given ? *given : *own;
+    // Make tensors sparse: only their bytes show which have enough zeros.
+    if (!made->perhaps_sparse.empty()) {
+      make_sparse(*made, options);
+      *file = prepare_file(made->model, target, options.write);
+    }
+    // Check that it fits: a full disk is found before hours of work.
+    require_room(made->model, *file, place);
+    // Write, which computes the lazy tensors, and check the input's digests a batch ahead of the writer.
+    DigestCheck check = check_digests(*opened, options.verify, *made, *file);
+    const std::uint64_t bytes = check.around(options.write.progress, [&](const Progress& progress) {
+      file->write(saved, progress);
+      return saved.bytes();
+    });
+    ConvertReport report = report_on(*merged.model, *made, *file, saved);
+    report.bytes_out = bytes;
+    // Commit: all files appear.
+    saved.commit();
+    report.format = target.info.name;
+    losses->add_to(report);
+    if (const std::string replaced = saved.replaces(); !replaced.empty())
+      report.warnings.push_back({Severity::warning, replaced, place.string(), std::nullopt});
+    if (const auto unchecked = check.unchecked()) report.warnings.push_back(*unchecked);
+    return report;
+  };
+  plan.rest = std::make_shared<Plan::Rest>(Plan::Rest{[=](SavedOutput* given, const fs::path& place) {
+    return naming_parts({opened.get()}, [&] { return carry_out(given, place); });
+  }});
+  return plan;
 }
 
-ConvertReport carry_out(Plan::Work& work, const fs::path& output) {
-  const auto file = output_for(*work.format, output, work.options.write.overwrite, work.files);
-  return carry_out(work, *file, output);
+const Format& find_target(const fs::path& output, const ConvertOptions& options) {
+  return options.format.empty() ? output_format(output) : format_by_name(options.format);
 }
 
-Plan::Work& begin_writing(const Plan& plan) {
-  if (!plan.work || plan.work->is_written)
+ConvertReport carry_out(const Plan& plan, SavedOutput* given, const fs::path& place, Clock::time_point start) {
+  if (!plan.rest || !plan.rest->carry_out)
     throw Error(ErrorKind::bad_argument, "the plan has been carried out already, or is none");
-  plan.work->is_written = true;
-  return *plan.work;
+  ConvertReport report = std::exchange(plan.rest->carry_out, nullptr)(given, place);
+  report.seconds = seconds_since(start);
+  return report;
 }
 
 }  // namespace
 
-ConvertReport write(const Plan& plan, const fs::path& output) {
-  const auto start = Clock::now();
-  ConvertReport report = carry_out(begin_writing(plan), output);
-  report.seconds = seconds_since(start);
-  return report;
+Plan plan(const Model& model, std::string_view format, const ConvertOptions& changes) {
+  if (!changes.format.empty() && changes.format != format)
+    throw Error(ErrorKind::bad_argument, fmt::format("the format is {} and {}", format, changes.format));
+  return plan_conversion(&model, {}, {}, format_by_name(format), changes, true);
 }
 
+Plan plan(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
+  return plan_conversion(nullptr, input, output, find_target(output, options), options, true);
+}
+
+ConvertReport write(const Plan& plan, const fs::path& output) { return carry_out(plan, nullptr, output, Clock::now()); }
+
 ConvertReport write(const Plan& plan, SavedOutput& output) {
-  const auto start = Clock::now();
   // The file grows in the temporary directory.
-  ConvertReport report = carry_out(begin_writing(plan), output, fs::temp_directory_path() / output.name());
-  report.seconds = seconds_since(start);
-  return report;
+  return carry_out(plan, &output, fs::temp_directory_path() / output.name(), Clock::now());
 }
 
 ConvertReport convert(const fs::path& input, const fs::path& output, const ConvertOptions& options) {
   const auto start = Clock::now();
-  const auto work = prepare(input, output, options);
-  ConvertReport report = carry_out(*work, output);
-  report.seconds = seconds_since(start);
-  return report;
+  return carry_out(plan_conversion(nullptr, input, output, find_target(output, options), options, false), nullptr,
+                   output, start);
 }
 
 }  // namespace poise

@@ -219,23 +219,20 @@ class Merging {
 
 }  // namespace
 
-MergedModel merge_adapters(const Model& model, std::span<const LoraAdapter> adapters) {
-  MergedModel merged{Model(model.header()), {}};
-  if (auto resolved = resolve_tied_output(model)) {
-    merged.model = *std::move(resolved);
-  } else {
-    merged.model.reserve(model.size());
-    for (const Tensor& tensor : model.tensors()) merged.model.add(tensor);
-  }
-  for (const LoraAdapter& adapter : adapters) merged.model = Merging(merged.model, adapter).merge(merged.types);
+MergedModel merge_adapters(std::shared_ptr<const Model> model, std::span<const LoraAdapter> adapters) {
+  MergedModel merged{std::move(model), {}};
+  if (auto resolved = resolve_tied_output(*merged.model))
+    merged.model = std::make_shared<const Model>(*std::move(resolved));
+  for (const LoraAdapter& adapter : adapters)
+    merged.model = std::make_shared<const Model>(Merging(*merged.model, adapter).merge(merged.types));
   return merged;
 }
 
 Model with_lora(const Model& model, std::span<const LoraAdapter> adapters) {
-  MergedModel merged = merge_adapters(model, adapters);
-  Model result(merged.model.header());
+  const MergedModel merged = merge_adapters({std::shared_ptr<const Model>(), &model}, adapters);
+  Model result(merged.model->header());
   result.origin.recipe.clear();
-  for (const Tensor& tensor : merged.model.tensors()) {
+  for (const Tensor& tensor : merged.model->tensors()) {
     const auto own = merged.types.find(tensor.name);
     const auto type = own == merged.types.end() ? std::nullopt : stored_type_from_name(own->second);
     if (type && !type->quantized() && tensor.layout == Layout::dense && type->dtype != element_type(tensor)) {

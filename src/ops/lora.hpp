@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -14,11 +15,13 @@ namespace poise {
 using MergedTypes = std::map<std::string, std::string, std::less<>>;
 
 struct MergedModel {
-  Model model;        // its changed matrices are float32 sums, or float64 where the model has float64
+  // Its changed matrices are float32 sums, or float64 where the model has float64.
+  std::shared_ptr<const Model> model;
   MergedTypes types;  // of changed matrices, and of quantized ones that an adapter stores whole
 };
 
-// Throws what with_lora() throws.
-MergedModel merge_adapters(const Model& model, std::span<const LoraAdapter> adapters);
+// The model with tied embeddings resolved and adapters merged; the same one if neither changes it. Throws what
+// with_lora() throws.
+MergedModel merge_adapters(std::shared_ptr<const Model> model, std::span<const LoraAdapter> adapters);
 
 }  // namespace poise

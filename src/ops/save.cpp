@@ -19,9 +19,9 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
   const auto output = output_for(writer, path, options.overwrite);
   const std::optional<Model> resolved = resolve_tied_output(model);
   auto converted = convert_convention(writer, resolved ? *resolved : model, false);
-  const auto prepared = prepare_file(converted ? converted->model : resolved ? *resolved : model, writer, options);
-  prepared->write(*output, options.progress);
-  SaveReport report{std::string(writer.info.name), output->bytes(), prepared->losses()};
+  const PreparedFile prepared = prepare_file(converted ? converted->model : resolved ? *resolved : model, writer, options);
+  prepared.write(*output, options.progress);
+  SaveReport report{std::string(writer.info.name), output->bytes(), prepared.losses};
   if (resolved) {
     for (std::size_t i = model.warnings.size(); i < resolved->warnings.size(); ++i)
       report.losses.push_back(resolved->warnings[i].message);

@@ -216,7 +216,7 @@ TEST_P(Conformance, TakesOrRefusesOtherLayouts) {
       {.role = "codes", .dtype = DType::u8, .blob = make_memory_blob(std::vector<std::byte>(2), "codes")});
   model.add(std::move(tensor));
   try {
-    prepare_file(model, format(), {})->plan();
+    prepare_file(model, format(), {}).plan();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::unsupported) << error.what();
   }

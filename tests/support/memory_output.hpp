@@ -47,7 +47,7 @@ class MemoryOutput final : public Output {
 };
 
 inline std::vector<std::string> losses_of(const Model& model, const Format& format, const WriteOptions& options) {
-  return prepare_file(model, format, options)->losses();
+  return prepare_file(model, format, options).losses;
 }
 
 }  // namespace poise

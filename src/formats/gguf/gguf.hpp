@@ -72,7 +72,7 @@ bool transposes(const Model& model, std::string_view tensor);
 // that it knows. Codes and float64 stay.
 std::function<bool(const Tensor& tensor)> stored_as_f32(const Model& model);
 
-std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options);
+PreparedFile prepare(const Model& model, const WriteOptions& options);
 
 // Converts a model's card, configuration, vocabulary and attributes to GGUF's metadata.
 

@@ -178,7 +178,7 @@ void require_runnable(const Model& model) {
                           fmt::join(list_model_types(), ", "), type));
 }
 
-class GgufFile final : public PreparedFile {
+class GgufFile {
  public:
   GgufFile(const Model& model, const WriteOptions& options)
       : model_(model), preparer_(model), alignment_(options.align.value_or(kUsualAlignment)) {
@@ -196,14 +196,14 @@ class GgufFile final : public PreparedFile {
     for (std::size_t i = 0; i < parts_.size(); ++i) make_header(i);
   }
 
-  FilePlan plan() const override {
+  FilePlan plan() const {
     FilePlan plan;
     plan.bytes = bytes();
     for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(preparer_.prepare(tensor).bytes());
     return plan;
   }
 
-  std::vector<std::string> losses() const override {
+  std::vector<std::string> losses() const {
     std::vector<std::string> losses = metadata_.losses;
     if (preparer_.architecture() == nullptr) return losses;
     const std::string experts = fmt::format("{}.expert_count", preparer_.architecture()->name);
@@ -235,11 +235,9 @@ class GgufFile final : public PreparedFile {
     return losses;
   }
 
-  std::string main_name(const std::string& name) const override {
-    return parts_.size() == 1 ? name : part_name(name, 0);
-  }
+  std::string main_name(const std::string& name) const { return parts_.size() == 1 ? name : part_name(name, 0); }
 
-  void write(Output& output, const Progress& progress) const override {
+  void write(Output& output, const Progress& progress) const {
     std::uint64_t total = 0;
     for (const Stored& tensor : tensors_) total += tensor.bytes();
     Meter meter(progress, total);
@@ -377,8 +375,12 @@ std::function<bool(const Tensor&)> stored_as_f32(const Model& model) {
   return [is_known](const Tensor& tensor) { return is_known && is_vector(tensor); };
 }
 
-std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
-  return std::make_unique<GgufFile>(model, options);
+PreparedFile prepare(const Model& model, const WriteOptions& options) {
+  const auto file = std::make_shared<const GgufFile>(model, options);
+  return {.plan = [file] { return file->plan(); },
+          .losses = file->losses(),
+          .write = [file](Output& output, const Progress& progress) { file->write(output, progress); },
+          .main_name = [file](const std::string& name) { return file->main_name(name); }};
 }
 
 }  // namespace poise::gguf

@@ -401,7 +401,7 @@ std::string_view take_quantization_file(Model& model, DirectoryReader& directory
     const std::vector<std::string> differing = differences(*counts->config, *config);
     const std::string_view counting = taken.empty() ? "config.json" : taken;
     if (!differing.empty())
-      warn(fmt::format("{} and {} differ: {}; {} counts", counting, row.name, fmt::join(differing, ", "), counting));
+      warn(fmt::format("{} and {} differ: {}; {} is used", counting, row.name, fmt::join(differing, ", "), counting));
   }
   return taken;
 }

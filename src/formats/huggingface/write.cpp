@@ -178,7 +178,7 @@ std::vector<DirectoryFile> unchanged_tokenizer(const Model& model) {
   return {};
 }
 
-class Directory final : public PreparedFile {
+class Directory {
  public:
   Directory(const Model& model, const WriteOptions& options) : model_(model), unfolded_(unfolded_groups(model)) {
     require_whole(model);
@@ -197,7 +197,7 @@ class Directory final : public PreparedFile {
     cut(stored, options.shard_size, std::move(metadata));
   }
 
-  FilePlan plan() const override {
+  FilePlan plan() const {
     FilePlan plan;
     plan.bytes = bytes();
     const Model& stored = unfolded_ ? unfolded_->model : model_;
@@ -208,7 +208,7 @@ class Directory final : public PreparedFile {
     return plan;
   }
 
-  std::vector<std::string> losses() const override {
+  std::vector<std::string> losses() const {
     std::vector<std::string> losses = losses_;
     if (class_of(model_.card.model_type).empty() && model_.config_json.find("architectures") == nullptr) {
       losses.push_back(model_.card.model_type.empty()
@@ -219,7 +219,7 @@ class Directory final : public PreparedFile {
     return losses;
   }
 
-  void write(Output& output, const Progress& progress) const override {
+  void write(Output& output, const Progress& progress) const {
     for (const TokenizerFile& file : texts_) output.sibling(file.name).write(std::as_bytes(std::span(file.bytes)));
     for (const DirectoryFile& file : copies_) {
       Sink& sink = output.sibling(file.name);
@@ -333,7 +333,7 @@ class Directory final : public PreparedFile {
 };
 
 // A directory in PEFT's form.
-class AdapterDirectory final : public PreparedFile {
+class AdapterDirectory {
  public:
   AdapterDirectory(const Model& model, const Attributes& config)
       : model_(model),
@@ -341,18 +341,18 @@ class AdapterDirectory final : public PreparedFile {
         attributes_(other_attributes(model)),
         file_(weights(model)) {}
 
-  FilePlan plan() const override {
+  FilePlan plan() const {
     FilePlan plan;
     plan.bytes = config_.size() + file_.bytes();
     for (const Tensor& tensor : model_.tensors()) plan.tensor_bytes.push_back(tensor.size_bytes());
     return plan;
   }
-  std::vector<std::string> losses() const override {
+  std::vector<std::string> losses() const {
     std::vector<std::string> losses = safetensors_losses(model_, attributes_);
     if (model_.vocabulary) losses.emplace_back("the vocabulary is left out: an adapter has that of its base model");
     return losses;
   }
-  void write(Output& output, const Progress& progress) const override {
+  void write(Output& output, const Progress& progress) const {
     output.sibling(std::string(kAdapter)).write(std::as_bytes(std::span(config_)));
     Meter meter(progress, file_.tensor_bytes());
     file_.write(output.sibling(std::string(kAdapterWeights)), meter);
@@ -386,15 +386,22 @@ class AdapterDirectory final : public PreparedFile {
   SafetensorsFile file_;
 };
 
+template <typename File>
+PreparedFile prepared(std::shared_ptr<const File> file) {
+  return {.plan = [file] { return file->plan(); },
+          .losses = file->losses(),
+          .write = [file](Output& output, const Progress& progress) { file->write(output, progress); }};
+}
+
 }  // namespace
 
-std::unique_ptr<PreparedFile> prepare(const Model& model, const WriteOptions& options) {
+PreparedFile prepare(const Model& model, const WriteOptions& options) {
   const auto adapter = whole_config(model).empty() ? adapter_config(model) : std::nullopt;
   if (adapter) {
     if (options.shard_size) throw Error(ErrorKind::unsupported, "an adapter is one file and cannot be sharded");
-    return std::make_unique<AdapterDirectory>(model, *adapter);
+    return prepared(std::make_shared<const AdapterDirectory>(model, *adapter));
   }
-  return std::make_unique<Directory>(model, options);
+  return prepared(std::make_shared<const Directory>(model, options));
 }
 
 std::string refusal_to_replace(const MemberNames& names) {

@@ -56,7 +56,7 @@ TEST(Numpy, ElementsAreAligned) {
   for (const Tensor& tensor : reread.tensors()) EXPECT_EQ(tensor.require("data").blob->raw()->offset % 64, 0U);
   MemoryOutput output("a.npz");
   const Model model = two_arrays();
-  EXPECT_EQ(prepare_file(model, kNpz, {})->plan().bytes, file.size());
+  EXPECT_EQ(prepare_file(model, kNpz, {}).plan().bytes, file.size());
 }
 
 TEST(Numpy, AnArrayAloneHoldsOneTensorWithoutItsName) {
