@@ -5,6 +5,7 @@
 
 #include "capi/face.hpp"
 #include "ops/block_recipe.hpp"
+#include "ops/conversion.hpp"
 
 using namespace poise::capi;
 
@@ -79,16 +80,6 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
 std::string details(const poise::ConvertReport& report) {
   Value::Array warnings;
   for (const poise::Finding& warning : report.warnings) warnings.emplace_back(warning.message);
-  Value::Array casts;
-  for (const poise::ConvertReport::Cast& cast : report.casts) {
-    casts.emplace_back(Attributes{{"from", poise::to_string(cast.from)},
-                                  {"to", poise::to_string(cast.to)},
-                                  {"values", cast.values},
-                                  {"to_zero", cast.to_zero},
-                                  {"to_subnormal", cast.to_subnormal},
-                                  {"not_finite", cast.not_finite},
-                                  {"worst_error", cast.worst_error}});
-  }
   Value::Array quantized;
   for (const poise::ConvertReport::Quantized& tensor : report.quantized) {
     quantized.emplace_back(Attributes{{"tensor", tensor.tensor},
@@ -103,7 +94,7 @@ std::string details(const poise::ConvertReport& report) {
   return poise::to_json(Attributes{{"outputs", std::move(outputs)},
                                    {"warnings", std::move(warnings)},
                                    {"losses", Value::Array(report.losses.begin(), report.losses.end())},
-                                   {"casts", std::move(casts)},
+                                   {"casts", poise::list_casts(report)},
                                    {"quantized", std::move(quantized)}});
 }
 

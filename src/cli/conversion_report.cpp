@@ -14,6 +14,7 @@
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "formats/format.hpp"
+#include "ops/conversion.hpp"
 
 namespace poise::cli {
 namespace {
@@ -232,16 +233,6 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
 void print_report_json(const ConvertReport& report, const std::string& input) {
   Value::Array outputs;
   for (const auto& path : report.outputs) outputs.emplace_back(path.string());
-  Value::Array casts;
-  for (const ConvertReport::Cast& cast : report.casts) {
-    casts.emplace_back(Attributes{{"from", to_string(cast.from)},
-                                  {"to", to_string(cast.to)},
-                                  {"values", cast.values},
-                                  {"to_zero", cast.to_zero},
-                                  {"to_subnormal", cast.to_subnormal},
-                                  {"not_finite", cast.not_finite},
-                                  {"worst_error", cast.worst_error}});
-  }
   Value::Array quantized;
   for (const Quantized& tensor : report.quantized) {
     quantized.emplace_back(Attributes{{"name", tensor.tensor},
@@ -265,7 +256,7 @@ void print_report_json(const ConvertReport& report, const std::string& input) {
                                         {"losses", Value::Array(report.losses.begin(), report.losses.end())},
                                         {"decoded", attributes_of(report.decoded)},
                                         {"merged", attributes_of(report.merged)},
-                                        {"casts", std::move(casts)},
+                                        {"casts", list_casts(report)},
                                         {"quantized", std::move(quantized)}},
                              2));
 }

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -115,6 +116,26 @@ std::optional<Value> parse_json_list(std::string_view text) {
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+std::vector<std::string> apply_changes(const AttributeChanges& changes, FunctionRef<bool(const std::string&)> erase,
+                                       FunctionRef<bool(const std::string&, const Value&)> set) {
+  const auto refuse = [](const std::string& problem) { throw Error(ErrorKind::bad_argument, problem); };
+  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
+  std::set<std::string_view> seen;
+  const auto require_once = [&](const std::string& key) {
+    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
+  };
+  for (const std::string& key : changes.erase) {
+    require_once(key);
+    if (!erase(key)) refuse(fmt::format("there is no attribute \"{}\"", key));
+  }
+  std::vector<std::string> added;
+  for (const auto& [key, value] : changes.set) {
+    require_once(key);
+    if (set(key, value)) added.push_back(key);
+  }
+  return added;
 }
 
 Attributes text_attributes(const Attributes& attributes) {

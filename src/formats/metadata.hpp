@@ -9,7 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include <poise/edit.hpp>
 #include <poise/model.hpp>
+
+#include "bytes/function_ref.hpp"
 
 namespace poise {
 
@@ -63,6 +66,12 @@ void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 // The inverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws
 // invalid_file naming attribute and field when one of them does not parse.
 void take_text_attributes(Model& model);
+
+// Applies the changes by the format's functions, those that erase first, and returns the new keys. erase(key) returns
+// false if the key is missing, set(key, value) true if it is new. Throws bad_argument when there is nothing to change,
+// for a key that is changed twice, and for one to erase that is missing.
+std::vector<std::string> apply_changes(const AttributeChanges& changes, FunctionRef<bool(const std::string&)> erase,
+                                       FunctionRef<bool(const std::string&, const Value&)> set);
 
 // A vocabulary as a JSON object: the value of the attribute "poise.vocabulary" (docs/formats/ztensor.md).
 

@@ -144,4 +144,18 @@ void MeasuredLosses::add_to(ConvertReport& report) const {
     report.quantized.push_back({tensor.name, tensor.type, tensor.bytes_in, tensor.bytes_out, tally->total()});
 }
 
+Value::Array list_casts(const ConvertReport& report) {
+  Value::Array casts;
+  for (const ConvertReport::Cast& cast : report.casts) {
+    casts.emplace_back(Attributes{{"from", to_string(cast.from)},
+                                  {"to", to_string(cast.to)},
+                                  {"values", cast.values},
+                                  {"to_zero", cast.to_zero},
+                                  {"to_subnormal", cast.to_subnormal},
+                                  {"not_finite", cast.not_finite},
+                                  {"worst_error", cast.worst_error}});
+  }
+  return casts;
+}
+
 }  // namespace poise

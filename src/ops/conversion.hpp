@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <poise/convert.hpp>
+#include <poise/value.hpp>
 
 #include "io/sink.hpp"
 #include "numeric/cast_kernels.hpp"
@@ -60,6 +61,9 @@ struct Plan::Rest {
   // Writes into `given`, or into an output at `place` if that is null. Empty once it is called.
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;
 };
+
+// Returns an array of objects, for reports in JSON.
+Value::Array list_casts(const ConvertReport& report);
 
 // Carries out a plan, as write() of <poise/convert.hpp> does, into an output of any kind.
 ConvertReport write(const Plan& plan, SavedOutput& output);

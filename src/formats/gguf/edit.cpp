@@ -7,7 +7,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -188,34 +187,30 @@ std::optional<EntryType> type_of_new(const std::string& key, const std::vector<E
              : hyperparameter_type(std::string_view(key).substr(dot + 1));
 }
 
-// The new keys.
+// Returns the new keys.
 std::vector<std::string> apply(std::vector<Entry>& entries, const AttributeChanges& changes) {
-  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
-  std::set<std::string_view> seen;
-  const auto require_editable = [&](const std::string& key) {
-    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
+  const auto require_editable = [](const std::string& key) {
     if (key == kAlignmentKey || key.starts_with("split."))
       refuse(fmt::format("{} places the tensors and cannot be edited; converting changes it", key));
   };
-  for (const std::string& key : changes.erase) {
+  const auto erase = [&](const std::string& key) {
     require_editable(key);
-    if (std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; }) == 0)
-      refuse(fmt::format("there is no attribute \"{}\"", key));
-  }
-  std::vector<std::string> added;
-  for (const auto& [key, value] : changes.set) {
+    return std::erase_if(entries, [&](const Entry& entry) { return entry.key == key; }) > 0;
+  };
+  const auto set = [&](const std::string& key, const Value& value) {
     require_editable(key);
     if (key.empty() || key.size() > kMaxKeyBytes || !is_utf8(key))
       refuse(fmt::format("the name of an attribute is UTF-8 of 1 to {} bytes", kMaxKeyBytes));
     const auto found = std::ranges::find(entries, key, &Entry::key);
-    if (found == entries.end()) {
+    const bool is_new = found == entries.end();
+    if (is_new) {
       entries.push_back({key, {}, 0, 0, encoded(key, type_of_new(key, entries), value)});
-      added.push_back(key);
     } else {
       found->replaced = encoded(key, found->type, value);
     }
-  }
-  return added;
+    return is_new;
+  };
+  return apply_changes(changes, erase, set);
 }
 
 // Why a changed special token is outside the vocabulary: readers ignore it. Empty if none is.

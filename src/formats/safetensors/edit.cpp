@@ -1,7 +1,6 @@
 // Edits `__metadata__`: the rest of the header keeps its bytes.
 #include <array>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -63,23 +62,14 @@ MetadataPlace find_metadata(const std::string& header, const std::string& path) 
 
 // Returns the new keys.
 std::vector<std::string> apply(Attributes& metadata, const AttributeChanges& changes) {
-  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
-  std::set<std::string_view> seen;
-  const auto require_new = [&](const std::string& key) {
-    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
-  };
-  for (const std::string& key : changes.erase) {
-    require_new(key);
-    if (!metadata.erase(key)) refuse(fmt::format("there is no attribute \"{}\"", key));
-  }
-  std::vector<std::string> added;
-  for (const auto& [key, value] : changes.set) {
-    require_new(key);
+  const auto set = [&](const std::string& key, const Value& value) {
     if (key.empty() || !is_utf8(key)) refuse("the name of an attribute is UTF-8 of 1 byte or more");
-    if (metadata.find(key) == nullptr) added.push_back(key);
+    const bool is_new = metadata.find(key) == nullptr;
     metadata.set(key, value.get_if<std::string>() != nullptr ? value : Value(json_text(value)));
-  }
-  return added;
+    return is_new;
+  };
+  return apply_changes(
+      changes, [&](const std::string& key) { return metadata.erase(key); }, set);
 }
 
 }  // namespace

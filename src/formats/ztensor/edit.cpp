@@ -97,24 +97,13 @@ Value value_for(const std::string& key, const Value& given, bool is_list) {
 // Returns the new keys. `lists`: the keys whose values are lists.
 std::vector<std::string> apply(EncodedMap& attributes, const std::set<std::string, std::less<>>& lists,
                                const AttributeChanges& changes) {
-  if (changes.set.empty() && changes.erase.empty()) refuse("there is nothing to change");
-  std::set<std::string_view> seen;
-  const auto require_new = [&](const std::string& key) {
-    if (!seen.insert(key).second) refuse(fmt::format("the attribute \"{}\" is to be changed twice", key));
-  };
-  for (const std::string& key : changes.erase) {
-    require_new(key);
-    if (!attributes.erase(key)) refuse(fmt::format("there is no attribute \"{}\"", key));
-  }
-  std::vector<std::string> added;
-  for (const auto& [key, value] : changes.set) {
-    require_new(key);
-    if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos) {
+  const auto set = [&](const std::string& key, const Value& value) {
+    if (key.empty() || key.size() > kMaxNameBytes2 || key.find('\0') != std::string::npos)
       refuse(fmt::format("the name of an attribute has 1 to {} bytes without NUL", kMaxNameBytes2));
-    }
-    if (attributes.set(key, cbor::encode(value_for(key, value, lists.contains(key))))) added.push_back(key);
-  }
-  return added;
+    return attributes.set(key, cbor::encode(value_for(key, value, lists.contains(key))));
+  };
+  return apply_changes(
+      changes, [&](const std::string& key) { return attributes.erase(key); }, set);
 }
 
 struct EditedManifest {
