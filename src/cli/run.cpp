@@ -74,29 +74,41 @@ class Run {
  public:
   explicit Run(const RunArguments& options) : options_(options), generate_(options.generate) {}
 
+  // From the arguments to the text on standard output.
   void execute() {
+    // Refuse arguments that contradict each other, and with --verify damaged files, before any work.
     check_generate_options(options_.generate);
     require_conversation();
-    const bool has_draft_model = !options_.draft.empty() && options_.draft != "lookup";
     if (options_.verify) require_verified(options_.model.path);
-    if (options_.verify && has_draft_model) require_verified(options_.draft);
+    if (options_.verify && !options_.draft.empty() && options_.draft != "lookup") require_verified(options_.draft);
+    // Open the model: headers, configuration and vocabulary. Its files may ask for a way of sampling, its template for
+    // tokens that end an answer.
     const Stopwatch loading;
-    const auto weights = load();
-    if (!options_.prompts.file.empty()) {
-      load_seconds_ = loading.seconds();
-      return answer_prompts(weights);
+    const bool quiet = options_.progress.quiet;
+    const bool has_perplexity = !options_.perplexity.file.empty();
+    Model model = options_.model.open_model(quiet);
+    opened_ = model.origin.files;
+    if (!options_.logits && !has_perplexity) {
+      use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
+      use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
     }
+    // Load the weights in their stored form, and make the tokenizer. Sessions share both.
+    const auto weights = load_weights(model);
+    if (!options_.prompts.file.empty()) return answer_prompts(weights, loading);
     require_tokens(*weights, generate_);
     note_unused_options();
-    if (!options_.perplexity.file.empty()) return compute_perplexity(weights, loading);
+    if (has_perplexity) return compute_perplexity(weights, loading);
+    // Begin a session: the cache of keys and values, and the draft that guesses tokens.
     SessionOptions session_options = options_.session;
-    session_options.draft = open_draft(options_.draft, options_.model.read, options_.progress.quiet);
+    session_options.draft = open_draft(options_.draft, options_.model.read, quiet);
     Session session(weights, session_options);
     load_seconds_ = loading.seconds();
+    // Tokenize the prompt, and compute it: the session then has scores for the next token.
     const std::vector<TokenId> prompt = prompt_tokens(session);
     const Stopwatch prompting;
     feed(session, prompt);
     prompt_speed_ = {prompt.size(), prompting.seconds()};
+    // Sample a token of the scores, print it, compute the next scores, until the text ends (generate() below).
     if (options_.logits) {
       print_logits(session, prompt);
     } else if (options_.json) {
@@ -104,23 +116,11 @@ class Run {
     } else {
       print_text(session, prompt);
     }
-    if (is_full_ && !options_.progress.quiet)
-      complain(fmt::format("note: stopped: the context is full ({} tokens)", session.context()));
+    if (is_full_ && !quiet) complain(fmt::format("note: stopped: the context is full ({} tokens)", session.context()));
     if (options_.stats) print_stats(session.draft_counts());
   }
 
  private:
-  std::shared_ptr<const Weights> load() {
-    const bool quiet = options_.progress.quiet;
-    Model model = options_.model.open_model(quiet);
-    opened_ = model.origin.files;
-    if (!options_.logits && options_.perplexity.file.empty()) {
-      use_sampling_defaults(model, options_.generate_options, generate_.sampling, quiet);
-      use_built_in_template(options_.conversation.template_file, model, generate_, quiet);
-    }
-    return load_weights(model);
-  }
-
   // These generate nothing.
   void note_unused_options() const {
     const char* const what = options_.logits ? "--logits" : options_.perplexity.file.empty() ? nullptr : "--perplexity";
@@ -143,7 +143,8 @@ class Run {
       throw CLI::RequiresError("--parse-special", "--messages, --system or --prompts");
   }
 
-  void answer_prompts(const std::shared_ptr<const Weights>& weights) const {
+  void answer_prompts(const std::shared_ptr<const Weights>& weights, const Stopwatch& loading) {
+    load_seconds_ = loading.seconds();
     const Stopwatch generating;
     PromptsOptions prompts = options_.prompts;
     prompts.inputs = options_.model.files();
