@@ -1,4 +1,4 @@
-// What convert() and plan() leave to the writer: the measured losses of casts and codes, and the rest of a plan.
+// Conversion: measures what casts and codes lose while a writer reads them, and has the rest of a plan for write().
 #pragma once
 
 #include <filesystem>
