@@ -129,7 +129,7 @@ TEST(HuggingFaceWrite, KeepsTensorsThatAreLargerThanAShard) {
   options.shard_size = 1;
   const support::Files files = support::written_files(model, format_by_name("huggingface"), options);
   EXPECT_TRUE(files.contains("model-00039-of-00039.safetensors"));
-  EXPECT_EQ(prepare(model, options)->plan().bytes, [&] {
+  EXPECT_EQ(prepare(model, options).plan().bytes, [&] {
     std::uint64_t sum = 0;
     for (const auto& [name, bytes] : files) sum += bytes.size();
     return sum;
