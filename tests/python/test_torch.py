@@ -256,7 +256,7 @@ def test_numbers_that_fit_are_cast():
         "i64"
     ).tolist() == [7]
     for name, dtype in (("f", "i8"), ("f", torch.int64), ("c", "f32"), ("i", "u8"), ("i", "bool")):
-        with pytest.raises(TypeError, match="cut"):
+        with pytest.raises(TypeError, match="does not fit"):
             model[name].torch(dtype)
 
 

@@ -92,7 +92,7 @@ TEST(VocabAndMerges, OfAnotherClassAreRefusedByItsName) {
     const Error error =
         error_of([&] { read(with(kVocabAndMerges, kConfig, fmt::format(R"({{"tokenizer_class": "{}"}})", name))); });
     EXPECT_EQ(error.kind(), ErrorKind::unsupported);
-    EXPECT_THAT(error.what(), HasSubstr(fmt::format("tokenizer_class: how a \"{}\" cuts", name)));
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("how a \"{}\" splits texts", name)));
     EXPECT_THAT(error.what(), HasSubstr(kConfig));
   }
   EXPECT_EQ(error_of([&] { read(with(kVocabAndMerges, kConfig, R"({"tokenizer_class": 3})")); }).kind(),

@@ -85,9 +85,9 @@ TEST(Merges, RefuseTheFirstThatIsNone) {
     vocabulary.merges = std::move(merges);
     return support::error_of([&] { Case(vocabulary, {}); }).message();
   };
-  EXPECT_THAT(refusal({{"a", "b"}, {"b", "a"}, {"x", "b"}}), HasSubstr("model.merges: \"ba\" is not a token"));
-  EXPECT_THAT(refusal({{"a", "b"}, {"x", "b"}, {"b", "a"}}), HasSubstr("model.merges: \"x\" is not a token"));
-  EXPECT_THAT(refusal({{"a", "y"}}), HasSubstr("model.merges: \"y\" is not a token"));
+  EXPECT_THAT(refusal({{"a", "b"}, {"b", "a"}, {"x", "b"}}), HasSubstr("merges: \"ba\" is not a token"));
+  EXPECT_THAT(refusal({{"a", "b"}, {"x", "b"}, {"b", "a"}}), HasSubstr("merges: \"x\" is not a token"));
+  EXPECT_THAT(refusal({{"a", "y"}}), HasSubstr("merges: \"y\" is not a token"));
   Vocabulary vocabulary = tokens({"a", "b", "ab"});
   vocabulary.merges = {{"x", "b"}, {"a", "b"}, {"b", "a"}};
   EXPECT_EQ(Case(vocabulary, {{"skip_unknown_merges", true}}).of("a", "b"), (Asked{1, "ab"}));
