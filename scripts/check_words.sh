@@ -46,8 +46,7 @@ ALLOWED = [
 ]
 # Names that several headers still give to types of different rooms. Rename one and take it out of this list; add none.
 REPEATED = """
-Array Component ElementType Header Input Item Kind Object Parameters Plan Projection Range Sequence Step Storage Token
-TokenKind TokenizerFiles Weights
+Item Kind Object Parameters Plan Token TokenKind Weights
 """.split()
 # What others wrote, and what models write.
 FOREIGN = ["LICENSE", "docs/notices.md", "examples/training/*.txt", "examples/training/story_parts.py", "*/golden*"]
@@ -175,13 +174,19 @@ def added_lines(revision):
         if revision:
             sys.exit(f"check_words: no revision {revision} that shares a commit with HEAD")
         base = "HEAD"  # the first commit of a clone
-    added, path = collections.defaultdict(set), None
-    for line in git("diff", "--unified=0", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/", base).split("\n"):
+    changes = git("diff", "--unified=0", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/", base)
+    # A line that moves to another place or file is not new.
+    removed = {line[1:].strip() for line in changes.split("\n") if line[:1] == "-" and line[:4] != "--- "}
+    added, path, number = collections.defaultdict(set), None, 0
+    for line in changes.split("\n"):
         if line.startswith("+++ "):
             path = line[6:] if line.startswith("+++ b/") else None
-        elif line.startswith("@@") and path:
-            start, _, count = re.search(r"\+(\d+)(,(\d+))?", line).groups()
-            added[path].update(range(int(start), int(start) + int(count or 1)))
+        elif line.startswith("@@"):
+            number = int(re.search(r"\+(\d+)", line).group(1))
+        elif line[:1] == "+" and path:
+            if line[1:].strip() not in removed:
+                added[path].add(number)
+            number += 1
     for path in git("ls-files", "--others", "--exclude-standard").split("\n"):
         if path:
             added[path].update(range(1, pathlib.Path(path).read_text(errors="replace").count("\n") + 2))

@@ -136,7 +136,7 @@ poise_text lend(std::string_view text) {
   return text.data() == nullptr ? poise_text{"", 0} : poise_text{text.data(), text.size()};
 }
 
-poise_string give(std::string_view text) {
+poise_string copy_text_out(std::string_view text) {
   auto* data = static_cast<char*>(std::malloc(text.size() + 1));
   if (data == nullptr) throw std::bad_alloc();
   std::copy(text.begin(), text.end(), data);
@@ -242,7 +242,7 @@ unsigned threads(std::uint64_t given) {
 
 }  // namespace
 
-poise_tokens give_tokens(std::span<const TokenId> tokens) {
+poise_tokens copy_tokens_out(std::span<const TokenId> tokens) {
   auto* data = static_cast<std::int32_t*>(std::malloc(std::max<std::size_t>(tokens.size_bytes(), 1)));
   if (data == nullptr) throw std::bad_alloc();
   std::copy(tokens.begin(), tokens.end(), data);

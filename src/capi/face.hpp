@@ -69,7 +69,7 @@ std::string_view view(poise_text text, const char* parameter);
 std::optional<std::string> optional_text(const char* text);
 
 poise_text lend(std::string_view text);
-poise_string give(std::string_view text);  // throws bad_alloc
+poise_string copy_text_out(std::string_view text);  // throws bad_alloc
 
 // Fills a char array of a struct; cuts text that does not fit between two characters.
 void copy_text(std::string_view text, std::span<char> out) noexcept;
@@ -122,7 +122,7 @@ Options options_or(const Options* given, const Options& usual) {
 
 // Fills the caller's struct up to its size. Fields of a newer program that are unknown here become zero.
 template <typename Struct>
-void give_struct(Struct* out, const char* parameter, const Struct& value) {
+void copy_struct_out(Struct* out, const char* parameter, const Struct& value) {
   const std::size_t size = checked_size(at(out, parameter));
   auto* bytes = reinterpret_cast<char*>(out);
   const std::size_t known = std::min(size, sizeof(Struct));
@@ -148,7 +148,7 @@ poise_finding c_finding(const Finding& finding);
 // Conversions between C and C++ for sessions and batches: texts, tokens, options and reasons.
 
 // Copies tokens to memory that poise_tokens_free() frees. Throws bad_alloc.
-poise_tokens give_tokens(std::span<const TokenId> tokens);
+poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
 std::string_view input_text(const char* text, std::size_t size);
 
 // NULL: the usual options. Throw bad_argument for fields that make no sense.

@@ -110,9 +110,9 @@ void poise_model_free(poise_model* model) { delete model; }
 poise_status poise_model_describe(const poise_model* model, poise_model_info* info, poise_error* error) {
   return guard(error, [&] {
     const poise::Model& of = at(model, "model").model;
-    give_struct(info, "info",
-                {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size,
-                 of.size(), of.warnings.size(), of.config.has_value(), of.vocabulary.has_value()});
+    copy_struct_out(info, "info",
+                    {sizeof(poise_model_info), lend(of.origin.path.native()), lend(of.origin.format), of.origin.size,
+                     of.size(), of.warnings.size(), of.config.has_value(), of.vocabulary.has_value()});
   });
 }
 
@@ -121,7 +121,7 @@ poise_status poise_model_warning(const poise_model* model, size_t index, poise_f
     const auto& warnings = at(model, "model").model.warnings;
     if (index >= warnings.size())
       no_such(fmt::format("warning {} is out of range: there are {}", index, warnings.size()));
-    give_struct(warning, "warning", c_finding(warnings[index]));
+    copy_struct_out(warning, "warning", c_finding(warnings[index]));
   });
 }
 
@@ -152,7 +152,7 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
     out.tokens = of.size();
     out.merges = of.merges.size();
     out.normalizer = lend(of.normalizer);
-    give_struct(vocabulary, "vocabulary", out);
+    copy_struct_out(vocabulary, "vocabulary", out);
   });
 }
 
@@ -160,8 +160,8 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
   return guard(error, [&] {
     const poise::Vocabulary& of = at(model, "model").vocabulary();
     if (id >= of.size()) no_such(fmt::format("token {} is out of range: there are {}", id, of.size()));
-    give_struct(token, "token",
-                {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
+    copy_struct_out(token, "token",
+                    {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
   });
 }
 

@@ -121,7 +121,7 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
     out.digests = found.digests;
     out.faults = found.errors();
     out.warnings = found.warnings();
-    give_struct(report, "report", out);
+    copy_struct_out(report, "report", out);
   });
 }
 
@@ -141,7 +141,7 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
     poise_model_hash out = POISE_MODEL_HASH_INIT;
     copy_text(found.model, out.sha256);
     copy_text(found.content, out.content);
-    give_struct(hash, "hash", out);
+    copy_struct_out(hash, "hash", out);
   });
 }
 
@@ -159,8 +159,8 @@ poise_status poise_convert(const char* input, const char* output, const poise_co
     out.bytes_in = done.bytes_in;
     out.bytes_out = done.bytes_out;
     out.seconds = done.seconds;
-    out.details = give(details(done));
-    give_struct(report, "report", out);
+    out.details = copy_text_out(details(done));
+    copy_struct_out(report, "report", out);
   });
 }
 
@@ -202,15 +202,15 @@ poise_status poise_format_at(size_t index, poise_format* format, poise_error* er
     const auto all = poise::formats();
     if (index >= all.size()) no_such(fmt::format("format {} is out of range: there are {}", index, all.size()));
     const poise::FormatInfo& info = all[index];
-    give_struct(format, "format",
-                {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable,
-                 info.writable});
+    copy_struct_out(format, "format",
+                    {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable,
+                     info.writable});
   });
 }
 
 poise_status poise_dtype_describe(poise_dtype dtype, poise_dtype_info* out, poise_error* error) {
   return guard(error, [&] {
     const poise::DTypeInfo& row = poise::info(dtype_from(dtype));
-    give_struct(out, "info", {sizeof(poise_dtype_info), lend(row.name), row.bits});
+    copy_struct_out(out, "info", {sizeof(poise_dtype_info), lend(row.name), row.bits});
   });
 }

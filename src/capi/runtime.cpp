@@ -32,7 +32,7 @@ poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char
                                     poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode(input_text(text, size)));
+    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode(input_text(text, size)));
   });
 }
 
@@ -40,7 +40,7 @@ poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenize
                                                  poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = give_tokens(at(tokenizer, "tokenizer").tokenizer.encode_with_special(input_text(text, size)));
+    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode_with_special(input_text(text, size)));
   });
 }
 
@@ -56,10 +56,10 @@ poise_status poise_tokenizer_encode_chat(const poise_tokenizer* tokenizer, const
                                          : poise::ChatTemplate(view({jinja, jinja_size}, "jinja"), with.vocabulary());
     const poise::ChatText made = chat.render(talk);
     poise_tokens ids = {};
-    if (tokens != nullptr) ids = give_tokens(with.encode(made));
+    if (tokens != nullptr) ids = copy_tokens_out(with.encode(made));
     if (text != nullptr) {
       try {
-        *text = give(made.text);
+        *text = copy_text_out(made.text);
       } catch (...) {
         std::free(ids.data);
         throw;
@@ -73,7 +73,7 @@ poise_status poise_tokenizer_decode(const poise_tokenizer* tokenizer, const int3
                                     poise_string* text, poise_error* error) {
   return guard(error, [&] {
     poise_string& out = at(text, "text");
-    out = give(at(tokenizer, "tokenizer").tokenizer.decode(items(tokens, count, "tokens")));
+    out = copy_text_out(at(tokenizer, "tokenizer").tokenizer.decode(items(tokens, count, "tokens")));
   });
 }
 
@@ -118,9 +118,9 @@ void poise_session_free(poise_session* session) { delete session; }
 poise_status poise_session_describe(const poise_session* session, poise_session_info* info, poise_error* error) {
   return guard(error, [&] {
     const poise::Session& of = at(session, "session").session;
-    give_struct(info, "info",
-                {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(), 0,
-                 of.weights().hidden_size(), of.weights().layers()});
+    copy_struct_out(info, "info",
+                    {sizeof(poise_session_info), of.vocabulary_size(), of.context(), of.position(), of.has_tokenizer(),
+                     0, of.weights().hidden_size(), of.weights().layers()});
   });
 }
 
@@ -128,7 +128,7 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
                                   poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = give_tokens(at(session, "session").session.prompt(input_text(text, size)));
+    out = copy_tokens_out(at(session, "session").session.prompt(input_text(text, size)));
   });
 }
 
@@ -217,9 +217,9 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
     if (generation != nullptr) checked_size(*generation);
     const poise::Generation done = at(session, "session").session.generate(generate_options(options), use);
     if (generation == nullptr) return;
-    give_struct(generation, "generation",
-                {sizeof(poise_generation), done.tokens.size(), c_reason(done.reason),
-                 done.tokens.empty() ? -1 : done.tokens.back()});
+    copy_struct_out(generation, "generation",
+                    {sizeof(poise_generation), done.tokens.size(), c_reason(done.reason),
+                     done.tokens.empty() ? -1 : done.tokens.back()});
   });
 }
 
@@ -258,7 +258,7 @@ poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size
                                 poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = give_tokens(at(batch, "batch").batch.prompt(input_text(text, size)));
+    out = copy_tokens_out(at(batch, "batch").batch.prompt(input_text(text, size)));
   });
 }
 
@@ -295,8 +295,8 @@ poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_
       no_such(fmt::format("there is no finished text {}; the last step ended {}", index, finished.size()));
     const poise::BatchGenerator::Finished& of = finished[index];
     const auto& tokens = of.generation.tokens;
-    give_struct(text, "text",
-                {sizeof(poise_finished_text), of.id, tokens.data(), tokens.size(), lend(of.text),
-                 c_reason(of.generation.reason), 0});
+    copy_struct_out(text, "text",
+                    {sizeof(poise_finished_text), of.id, tokens.data(), tokens.size(), lend(of.text),
+                     c_reason(of.generation.reason), 0});
   });
 }

@@ -125,7 +125,7 @@ poise_status poise_tensor_find(const poise_model* model, const char* name, const
 }
 
 poise_status poise_tensor_describe(const poise_tensor* tensor, poise_tensor_info* info, poise_error* error) {
-  return guard(error, [&] { give_struct(info, "info", describe(at(tensor, "tensor"))); });
+  return guard(error, [&] { copy_struct_out(info, "info", describe(at(tensor, "tensor"))); });
 }
 
 poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, const poise_part** part,
@@ -153,7 +153,7 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
 }
 
 poise_status poise_part_describe(const poise_part* part, poise_part_info* info, poise_error* error) {
-  return guard(error, [&] { give_struct(info, "info", describe(at(part, "part"))); });
+  return guard(error, [&] { copy_struct_out(info, "info", describe(at(part, "part"))); });
 }
 
 poise_status poise_tensor_decode(const poise_tensor* handle, poise_dtype dtype, uint64_t first, uint64_t count,
@@ -351,6 +351,6 @@ poise_status poise_attributes_get_json(const poise_attributes* attributes, const
                                        poise_error* error) {
   return guard(error, [&] {
     poise_string& out = at(json, "json");
-    out = give(poise::to_json(key == nullptr ? Value(attributes_at(attributes)) : value_of(attributes, key)));
+    out = copy_text_out(poise::to_json(key == nullptr ? Value(attributes_at(attributes)) : value_of(attributes, key)));
   });
 }

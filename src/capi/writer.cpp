@@ -186,7 +186,7 @@ poise_status poise_writer_set_config(poise_writer* writer, const char* json, poi
     with_json(json, "config", [&](const Attributes& map) {
       poise::Model made;
       made.card.model_type = to.card.model_type;
-      poise::take_config(made, map, {});
+      poise::parse_config(made, map, {});
       if (made.config) poise::throw_faults(poise::check_config(*made.config), {});
       if (!made.config && made.card.model_type.empty()) refuse("config: model_type and hidden_size are missing");
       to.config = made.config;

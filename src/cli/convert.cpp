@@ -36,7 +36,7 @@ struct ConvertArguments {
   std::string input;
   std::string output;
   ConvertOptions convert;
-  TokenizerFiles tokenizer;
+  TokenizerPaths tokenizer;
   ProgressOptions progress;
   bool table = false;
   bool dry_run = false;

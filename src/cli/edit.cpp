@@ -34,7 +34,7 @@ constexpr std::uint64_t kMostFileBytes = 64 << 20;
 std::string read_value(const std::string& path) {
   std::string text;
   if (path == "-") {
-    text = Input().all();
+    text = TextInput().all();
   } else {
     const SourcePtr source = Source::open(path, IoMode::read);
     if (source->size() > kMostFileBytes)

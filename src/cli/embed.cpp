@@ -47,7 +47,7 @@ class Embed {
 
  private:
   Tokens text_tokens() const {
-    if (options_.text == "-") return input_tokens(Input().all(), "standard input");
+    if (options_.text == "-") return input_tokens(TextInput().all(), "standard input");
     return weights_->tokenizer().encode_with_special(options_.text);
   }
 

@@ -56,7 +56,7 @@ class LineReader {
   std::string prompt_;
   std::unique_ptr<struct ::history, CloseHistory> history_;
   std::unique_ptr<::editline, CloseEditor> editor_;  // only for a terminal
-  Input input_;
+  TextInput input_;
 };
 
 // The lines that were typed in earlier conversations, for the arrow keys.

@@ -26,7 +26,7 @@ struct ModelOptions {
   std::string path;
   ReadOptions read;
   std::vector<LoraAdapter> lora;
-  TokenizerFiles tokenizer;
+  TokenizerPaths tokenizer;
 
   // Opens the model (open_to_compute()) and merges the adapters. Throws what open() and with_lora() throw.
   Model open_model(bool quiet) const;

@@ -97,12 +97,12 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       ->group(kGroup);
 }
 
-std::optional<Vocabulary> TokenizerFiles::read() const {
+std::optional<Vocabulary> TokenizerPaths::read() const {
   if (vocab.empty()) return std::nullopt;
   return read_tiny_llama_vocabulary(vocab, merges);
 }
 
-void add_tokenizer_options(CLI::App& command, TokenizerFiles& files) {
+void add_tokenizer_options(CLI::App& command, TokenizerPaths& files) {
   constexpr const char* kGroup = "Tiny Llama";
   auto* vocab = command.add_option("--vocab", files.vocab, "vocab.txt: one token per line, perhaps with its id")
                     ->check(not_empty())

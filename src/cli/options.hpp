@@ -32,14 +32,14 @@ void add_raw_option(CLI::App& command, ReadOptions& options);
 void add_storage_options(CLI::App& command, WriteOptions& options);
 
 // --vocab and --merges: the tokenizer files of a Tiny Llama
-struct TokenizerFiles {
+struct TokenizerPaths {
   std::string vocab;
   std::string merges;
 
   // Returns std::nullopt if they were not given.
   std::optional<Vocabulary> read() const;
 };
-void add_tokenizer_options(CLI::App& command, TokenizerFiles& files);
+void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 
 // Help about formats, from their rows.
 

@@ -163,7 +163,7 @@ class PromptReader {
 
   std::string name_;
   File file_;
-  Input input_;
+  TextInput input_;
   const ConversationOptions& conversation_;
   const Weights& weights_;
   std::size_t max_tokens_;
@@ -247,7 +247,7 @@ class AnswerWriter {
     if (!is_file()) return;
     AtomicFile output(path_, overwrite_);
     std::rewind(file_.get());
-    Input lines(file_.get(), partial_);
+    TextInput lines(file_.get(), partial_);
     std::string line;
     lines.line(line);
     while (lines.line(line)) write_line(output, std::string_view(line).substr(kKeyDigits + 1));
@@ -272,7 +272,7 @@ class AnswerWriter {
   std::string partial_;
   bool overwrite_;
   File file_;
-  std::optional<Input> lines_;
+  std::optional<TextInput> lines_;
   std::uint64_t size_ = 0;
   std::uint64_t kept_ = 0;  // bytes of whole lines
 };
@@ -329,7 +329,7 @@ class PromptsRun {
 
   PromptsSummary run() {
     if (writer_.is_file()) keep_answers();
-    while (take_prompts() || batch_.size() > 0) {
+    while (read_prompts() || batch_.size() > 0) {
       for (const BatchGenerator::Finished& text : batch_.step()) answer(text);
       write_ready();
     }
@@ -361,7 +361,7 @@ class PromptsRun {
   }
 
   // Fills the batch. False: there are no more prompts.
-  bool take_prompts() {
+  bool read_prompts() {
     while (!is_end_ && batch_.size() < options_.parallel) {
       const auto line = reader_.next();
       is_end_ = !line.has_value();

@@ -30,9 +30,9 @@ File open_file(const std::string& path, const char* mode) {
 }
 
 std::string read_text_file(const std::string& path) {
-  if (path == "-") return Input().all();
+  if (path == "-") return TextInput().all();
   const File file = open_file(path, "rb");
-  return Input(file.get(), path).all();
+  return TextInput(file.get(), path).all();
 }
 
 std::string name_of_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
@@ -51,13 +51,13 @@ bool has_piped_input() {
   return S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
 }
 
-std::string Input::all() {
+std::string TextInput::all() {
   while (fill()) {
   }
   return std::move(buffer_);
 }
 
-bool Input::line(std::string& line) {
+bool TextInput::line(std::string& line) {
   std::size_t end = buffer_.find('\n', begin_);
   while (end == std::string::npos) {
     const std::size_t looked = buffer_.size() - begin_;
@@ -70,7 +70,7 @@ bool Input::line(std::string& line) {
   return true;
 }
 
-bool Input::fill() {
+bool TextInput::fill() {
   const bool is_second = file_ == stdin && !has_begun_ && std::exchange(is_standard_input_read, true);
   if (is_second) throw Error(ErrorKind::bad_argument, "standard input can be read for one option only");
   has_begun_ = true;

@@ -16,11 +16,12 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 // Throws not_found or io.
 File open_file(const std::string& path, const char* mode);
 
-class Input {
+class TextInput {
  public:
   // Requires: the file outlives this, and nothing else has read from it: a second Input that reads standard input
   // throws bad_argument. Errors call it by `name`.
-  explicit Input(std::FILE* file = stdin, std::string name = "standard input") : file_(file), name_(std::move(name)) {}
+  explicit TextInput(std::FILE* file = stdin, std::string name = "standard input")
+      : file_(file), name_(std::move(name)) {}
 
   // Throws unsupported for more than 256 MiB.
   std::string all();

@@ -89,7 +89,7 @@ class TextLines {
   std::string name() const;
 
  private:
-  Input input_;
+  TextInput input_;
   std::size_t number_ = 0;
 };
 

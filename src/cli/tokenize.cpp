@@ -29,7 +29,7 @@ struct TokenizeArguments {
   std::string path;
   std::string text = "-";
   ReadOptions read;
-  TokenizerFiles tokenizer;
+  TokenizerPaths tokenizer;
   ConversationOptions conversation;
   bool json = false;
   bool lines = false;
@@ -43,7 +43,7 @@ class Tokenize {
   void execute() {
     if (options_.lines) return print_lines();
     if (options_.conversation.is_given()) return print_conversation();
-    const std::string text = options_.text == "-" ? Input().all() : options_.text;
+    const std::string text = options_.text == "-" ? TextInput().all() : options_.text;
     if (options_.json) return print(json(text) + "\n");
     print_table(text);
   }

@@ -23,7 +23,7 @@
 namespace poise::cli {
 
 template <typename Number>
-struct Range {
+struct NumberRange {
   Number least = std::numeric_limits<Number>::lowest();
   Number most = std::numeric_limits<Number>::max();
 };
@@ -33,7 +33,7 @@ struct Range {
 
 // Throws what refuse() throws for text that is not a number in the range.
 template <typename Number>
-Number parse_number(std::string_view option, std::string_view text, const Range<Number>& range = {}) {
+Number parse_number(std::string_view option, std::string_view text, const NumberRange<Number>& range = {}) {
   const auto number = number_from<Number>(text);
   if (number && *number >= range.least && *number <= range.most) return *number;
   constexpr const char* kKind = std::integral<Number> ? "a whole number" : "a number";
@@ -51,7 +51,7 @@ std::string long_name(const std::string& names);
 template <typename Number>
 requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names,
                                                               Number& value, const std::string& description,
-                                                              const Range<Number>& range = {}) {
+                                                              const NumberRange<Number>& range = {}) {
   const auto set = [name = long_name(names), range, &value](const std::string& text) {
     value = parse_number(name, text, range);
   };
@@ -63,7 +63,7 @@ requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command,
 // The same for one without a default.
 template <typename Number>
 CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value,
-                        const std::string& description, const Range<Number>& range = {}) {
+                        const std::string& description, const NumberRange<Number>& range = {}) {
   const auto set = [name = long_name(names), range, &value](const std::string& text) {
     value = parse_number(name, text, range);
   };

@@ -73,7 +73,7 @@ Config config_from_attributes(const Attributes& map, std::string& model_type, co
   return family.read_config(ConfigKeys(family_keys(family, map), path));
 }
 
-void take_config(Model& model, Attributes map, const std::string& path) {
+void parse_config(Model& model, Attributes map, const std::string& path) {
   std::string& model_type = model.card.model_type;
   model_type = ConfigKeys(map, path).text("model_type").value_or(model_type);
   const bool known = model_type.empty() ? map.find("hidden_size") != nullptr : find_family(model_type) != nullptr;
@@ -96,7 +96,7 @@ void change_config(Model& model, const Attributes& changes, const std::string& p
     if (inner) set_rope_theta(*inner, value);
   }
   if (inner) map.set(nested, *std::move(inner));
-  take_config(model, std::move(map), path);
+  parse_config(model, std::move(map), path);
 }
 
 Attributes normal_config(const Model& model) {

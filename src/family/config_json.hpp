@@ -17,10 +17,10 @@ Config config_from_attributes(const Attributes& map, std::string& model_type, co
 // Sets the model's whole config.json and what follows from it: card.model_type and, for a known family, config. A
 // configuration without model_type is read as Llama's when it has a hidden_size. Throws what config_from_attributes()
 // throws.
-void take_config(Model& model, Attributes map, const std::string& path);
+void parse_config(Model& model, Attributes map, const std::string& path);
 
 // Changes keys of the model's whole configuration, also inside nested objects that take precedence. Throws what
-// take_config() throws.
+// parse_config() throws.
 void change_config(Model& model, const Attributes& changes, const std::string& path);
 
 // The hyperparameters under canonical names, with defaults, then the other keys: equal for equal configurations.

@@ -26,7 +26,7 @@ class FaultyModel : public Error {
 
   const std::vector<Finding>& faults() const { return found_->faults; }
   // Moves out the model without the faulty tensors. Call it once, also for copies of the error.
-  Model take_sound() { return std::move(found_->sound); }
+  Model release_valid_part() { return std::move(found_->sound); }
 
  private:
   struct Found {

@@ -244,7 +244,7 @@ std::string require_output_possible(const Format& format, const std::filesystem:
                                     const std::vector<std::filesystem::path>& inputs);
 
 // Rejects options that the format does not honour, and tensors with inconsistent parts, then prepares. Its losses are
-// complete. Writing throws invalid_file for values that verify() calls an error (views/checked_values.hpp). Requires:
+// complete. Writing throws invalid_file for values that verify() calls an error (views/computed_blob.hpp). Requires:
 // the model outlives the result, and does not change.
 PreparedFile prepare_file(const Model& model, const Format& format, const WriteOptions& options);
 

@@ -43,7 +43,7 @@ std::vector<std::string> card_fields(const Card& card) {
   return fields;
 }
 
-std::vector<std::string> lost_metadata(const Model& model) {
+std::vector<std::string> list_lost_metadata(const Model& model) {
   std::vector<std::string> lost;
   if (model.card != Card{}) lost.emplace_back("the card");
   if (model.config || !model.config_json.empty()) lost.emplace_back("the configuration");
@@ -61,7 +61,7 @@ std::vector<std::string> lost_metadata(const Model& model) {
 
 std::vector<std::string> metadata_losses(const Model& model, std::string_view format) {
   Losses losses(format);
-  for (const std::string& lost : lost_metadata(model)) losses.note(lost);
+  for (const std::string& lost : list_lost_metadata(model)) losses.note(lost);
   return losses.take();
 }
 

@@ -41,7 +41,7 @@ class Losses {
 std::vector<std::string> metadata_losses(const Model& model, std::string_view format);
 
 // Returns the losses that metadata_losses() reports, without the beginnings of its sentences: "the card".
-std::vector<std::string> lost_metadata(const Model& model);
+std::vector<std::string> list_lost_metadata(const Model& model);
 
 // Returns the fields of the card that have a value, except model_type.
 std::vector<std::string> card_fields(const Card& card);

@@ -84,7 +84,7 @@ std::optional<double> number_beyond_json(const Value& value) {
 }
 
 // Takes the JSON object of a text attribute from the model; std::nullopt if it is missing.
-std::optional<Attributes> take_json(Model& model, std::string_view key) {
+std::optional<Attributes> parse_json_attribute(Model& model, std::string_view key) {
   const std::string* text = json_text(model, key);
   if (text == nullptr) return std::nullopt;
   Value json = parse_json(*text, name_of(model, key));
@@ -229,14 +229,14 @@ std::optional<std::string> card_text(const Card& card) {
   return card == Card{} ? std::nullopt : std::optional(to_json(card_to_attributes(card)));
 }
 
-std::optional<Card> take_card_text(Model& model) {
-  const auto map = take_json(model, kCard);
+std::optional<Card> parse_card(Model& model) {
+  const auto map = parse_json_attribute(model, kCard);
   return map ? std::optional(card_from(model, *map)) : std::nullopt;
 }
 
-void take_text_attributes(Model& model) {
-  if (auto card = take_card_text(model)) model.card = *std::move(card);
-  if (auto map = take_json(model, kConfig)) take_config(model, std::move(*map), model.origin.path.string());
+void parse_text_attributes(Model& model) {
+  if (auto card = parse_card(model)) model.card = *std::move(card);
+  if (auto map = parse_json_attribute(model, kConfig)) parse_config(model, std::move(*map), model.origin.path.string());
   if (const std::string* text = json_text(model, kVocabulary)) {
     model.vocabulary = parse_vocabulary_json(*text, kVocabulary, model.origin.path.string());
     model.attributes.erase(kVocabulary);

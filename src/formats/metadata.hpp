@@ -55,7 +55,7 @@ std::string config_text(const Model& model);
 // Only "poise.card", as JSON; std::nullopt for an empty card.
 std::optional<std::string> card_text(const Card& card);
 // The inverse: takes it out of model.attributes. Throws invalid_file.
-std::optional<Card> take_card_text(Model& model);
+std::optional<Card> parse_card(Model& model);
 
 // Throws unsupported for a number that JSON cannot hold, anywhere in the map, and names its key after `what`.
 void require_finite(const Attributes& map, std::string_view what = "config");
@@ -65,7 +65,7 @@ void require_readable(std::uint64_t cost, std::uint64_t text_bytes);
 
 // The inverse: moves Poise's three attributes from model.attributes into card, config and vocabulary. Throws
 // invalid_file naming attribute and field when one of them does not parse.
-void take_text_attributes(Model& model);
+void parse_text_attributes(Model& model);
 
 // Applies the changes by the format's functions, those that erase first, and returns the new keys. erase(key) returns
 // false if the key is missing, set(key, value) true if it is new. Throws bad_argument when there is nothing to change,

@@ -26,7 +26,7 @@
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/directory_output.hpp"
-#include "views/checked_values.hpp"
+#include "views/computed_blob.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {
@@ -102,7 +102,7 @@ Model read_sound_rest(const Format& format, const Input& input, const ReadOption
     return read_with(format, input, options);
   } catch (FaultyModel& faulty) {
     faults = faulty.faults();
-    return faulty.take_sound();
+    return faulty.release_valid_part();
   }
 }
 

@@ -83,7 +83,7 @@ std::optional<struct stat> replaced_file(const std::filesystem::path& target, bo
 }
 
 // Gives a new file the owner, group and mode of the file that it replaces, as far as the process may.
-void take_over_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) {
+void copy_owner_and_mode(const FileDescriptor& fd, const struct stat& replaced) {
   constexpr mode_t kRunsAsOwner = S_ISUID | S_ISGID;
   mode_t mode = replaced.st_mode & 07777;
   if (::fchown(fd.get(), replaced.st_uid, replaced.st_gid) != 0) {
@@ -152,7 +152,7 @@ AtomicFile::AtomicFile(std::filesystem::path target, bool overwrite)
   const mode_t mode = replaced ? replaced->st_mode & 0777 : 0666;
   open_unnamed(mode);
   if (!fd_) open_named(mode);
-  if (replaced) take_over_owner_and_mode(fd_, *replaced);
+  if (replaced) copy_owner_and_mode(fd_, *replaced);
   buffer_.reserve(kBufferBytes);
 }
 

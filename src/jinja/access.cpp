@@ -16,7 +16,7 @@ Method method_of(const Object& of, std::string_view name) {
     return found != nullptr ? found : text_question(name);
   }
   if (of.is<DictPtr>()) return dict_method(name);
-  if (of.sequence() != nullptr || of.is<Range>()) return sequence_method(name);
+  if (of.sequence() != nullptr || of.is<RangeObject>()) return sequence_method(name);
   return nullptr;
 }
 
@@ -55,7 +55,7 @@ std::optional<Object> python_attribute(Interpreter& in, const Object& of, std::s
     return std::nullopt;
   }
   if (const auto* thing = of.get_if<ThingPtr>()) return (*thing)->attribute(in, name);
-  if (const auto* range = of.get_if<Range>()) {
+  if (const auto* range = of.get_if<RangeObject>()) {
     if (name == "start") return range->start;
     if (name == "stop") return range->stop;
     if (name == "step") return range->step;
@@ -110,7 +110,7 @@ std::optional<Object> subscripted(Budget& budget, const Object& of, const Object
     character.is_markup = text->is_markup;
     return Object(std::move(character));
   }
-  if (const auto* range = of.get_if<Range>()) {
+  if (const auto* range = of.get_if<RangeObject>()) {
     const auto place = at(static_cast<std::size_t>(range->size()));
     return place ? std::optional<Object>(range->at(static_cast<std::int64_t>(*place))) : std::nullopt;
   }

@@ -28,7 +28,7 @@ class PercentFormat {
       at_ = percent;
       if (at_ < bytes.size()) conversion();
     }
-    const bool is_mapping = dict_ != nullptr || values_.is<List>() || values_.is<Range>();
+    const bool is_mapping = dict_ != nullptr || values_.is<List>() || values_.is<RangeObject>();
     if (next_ < items_.size() && !is_mapping) fail("not all arguments converted during string formatting");
     return std::move(out_);
   }

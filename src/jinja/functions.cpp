@@ -31,7 +31,7 @@ Object make_range(Interpreter&, Parameters& given) {
     numbers[bounds.size() == 1 ? 1 : i] = *number;
   }
   if (numbers[2] == 0) fail("range() arg 3 must not be zero");
-  const Range range = {numbers[0], numbers[1], numbers[2]};
+  const RangeObject range = {numbers[0], numbers[1], numbers[2]};
   if (range.size() > kMostOfRange) fail(fmt::format("Range too big: more than {} items", kMostOfRange));
   return range;
 }

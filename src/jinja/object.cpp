@@ -25,7 +25,7 @@ unsigned depth_of_items(const std::vector<Object>& items) {
 SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
   budget.charge(items.size() + 1, kItemBytes);
   const unsigned depth = depth_of_items(items);
-  return std::make_shared<const Sequence>(Sequence{std::move(items), depth});
+  return std::make_shared<const SequenceObject>(SequenceObject{std::move(items), depth});
 }
 
 // An integer of a conversation that is too large for a template.
@@ -48,7 +48,7 @@ class LargeNumber final : public Thing {
 
 std::optional<Object> Thing::attribute(Interpreter&, std::string_view) { return std::nullopt; }
 
-std::int64_t Range::size() const {
+std::int64_t RangeObject::size() const {
   if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
   return start > stop ? (start - stop - 1) / -step + 1 : 0;
 }
@@ -169,7 +169,7 @@ std::string type_name(const Object& object) {
     std::string operator()(const List&) const { return "list"; }
     std::string operator()(const Tuple&) const { return "tuple"; }
     std::string operator()(const DictPtr&) const { return "dict"; }
-    std::string operator()(const Range&) const { return "range"; }
+    std::string operator()(const RangeObject&) const { return "range"; }
     std::string operator()(const DictView& view) const {
       return view.of == DictView::Of::keys     ? "dict_keys"
              : view.of == DictView::Of::values ? "dict_values"
@@ -195,14 +195,14 @@ std::optional<std::size_t> length_of(const Object& object) {
   if (const auto* items = object.sequence()) return items->size();
   if (const auto* dict = object.get_if<DictPtr>()) return (*dict)->entries().size();
   if (const auto* view = object.get_if<DictView>()) return view->dict->entries().size();
-  if (const auto* range = object.get_if<Range>()) return static_cast<std::size_t>(range->size());
+  if (const auto* range = object.get_if<RangeObject>()) return static_cast<std::size_t>(range->size());
   if (const auto* thing = object.get_if<ThingPtr>()) return (*thing)->length();
   return std::nullopt;
 }
 
 bool is_iterable(const Object& object) {
   return object.is_undefined() || object.text() != nullptr || object.sequence() != nullptr || object.is<DictPtr>() ||
-         object.is<DictView>() || object.is<Range>() || object.is<IteratorPtr>();
+         object.is<DictView>() || object.is<RangeObject>() || object.is<IteratorPtr>();
 }
 
 std::vector<Object> items_of(Budget& budget, const Object& object) {
@@ -220,7 +220,7 @@ std::vector<Object> items_of(Budget& budget, const Object& object) {
     const std::vector<std::size_t> begins = characters(text->bytes);
     begin(begins.size());
     for (std::size_t i = 0; i + 1 < begins.size(); ++i) items.emplace_back(part(*text, begins[i], begins[i + 1]));
-  } else if (const auto* range = object.get_if<Range>()) {
+  } else if (const auto* range = object.get_if<RangeObject>()) {
     begin(static_cast<std::size_t>(range->size()));
     for (std::int64_t i = 0; i < range->size(); ++i) items.emplace_back(range->at(i));
   } else if (const auto* iterator = object.get_if<IteratorPtr>()) {

@@ -34,12 +34,12 @@ struct Undefined {
 using TextPtr = std::shared_ptr<const Text>;
 
 // Items of a list or tuple.
-struct Sequence {
+struct SequenceObject {
   std::vector<Object> items;
   unsigned depth = 1;     // of nested containers, this one included
   bool is_group = false;  // a tuple of the filter groupby, with the attributes grouper and list
 };
-using SequencePtr = std::shared_ptr<const Sequence>;
+using SequencePtr = std::shared_ptr<const SequenceObject>;
 struct List {
   SequencePtr items;
 };
@@ -69,14 +69,14 @@ class Dict {
 };
 using DictPtr = std::shared_ptr<const Dict>;
 
-struct Range {
+struct RangeObject {
   std::int64_t start = 0;
   std::int64_t stop = 0;
   std::int64_t step = 1;
 
   std::int64_t size() const;
   std::int64_t at(std::int64_t index) const { return start + index * step; }
-  friend bool operator==(const Range&, const Range&) = default;
+  friend bool operator==(const RangeObject&, const RangeObject&) = default;
 };
 
 // The result of dict.keys() and the like.
@@ -116,7 +116,7 @@ using ThingPtr = std::shared_ptr<Thing>;
 class Object {
  public:
   using Storage = std::variant<Undefined, std::nullptr_t, bool, std::int64_t, double, TextPtr, List, Tuple, DictPtr,
-                               Range, DictView, IteratorPtr, Namespace*, ThingPtr>;
+                               RangeObject, DictView, IteratorPtr, Namespace*, ThingPtr>;
 
   Object() = default;  // undefined
   Object(std::nullptr_t) : storage_(nullptr) {}
@@ -131,7 +131,7 @@ class Object {
   Object(List value) : storage_(std::move(value)) {}
   Object(Tuple value) : storage_(std::move(value)) {}
   Object(DictPtr value) : storage_(std::move(value)) {}
-  Object(Range value) : storage_(value) {}
+  Object(RangeObject value) : storage_(value) {}
   Object(DictView value) : storage_(std::move(value)) {}
   Object(IteratorPtr value) : storage_(std::move(value)) {}
   Object(Namespace* value) : storage_(value) {}

@@ -208,7 +208,8 @@ Bounds bounds_of(std::int64_t length, const Object& start, const Object& stop, c
   };
   const std::int64_t from = clamped(start, by < 0 ? most : least);
   const std::int64_t to = clamped(stop, by < 0 ? least : most);
-  return {from, to, by, (by > 0 ? Range{from, to, by} : Range{from, to, std::max(by, -(length + 1))}).size()};
+  return {from, to, by,
+          (by > 0 ? RangeObject{from, to, by} : RangeObject{from, to, std::max(by, -(length + 1))}).size()};
 }
 
 }  // namespace
@@ -235,11 +236,11 @@ Object slice_of(Budget& budget, const Object& of, const Object& start, const Obj
     part.is_markup = text->is_markup;
     return part;
   }
-  if (const auto* range = of.get_if<Range>()) {
+  if (const auto* range = of.get_if<RangeObject>()) {
     const Bounds bounds = bounds_of(range->size(), start, stop, step);
     std::int64_t by = 0;
     if (__builtin_mul_overflow(range->step, bounds.step, &by)) refuse_large();
-    return Range{range->at(bounds.start), range->at(bounds.stop), by};
+    return RangeObject{range->at(bounds.start), range->at(bounds.stop), by};
   }
   fail(fmt::format("'{}' object is not subscriptable", type_name(of)));
 }
@@ -290,8 +291,8 @@ bool are_equal(Budget& budget, const Object& left, const Object& right) {
   if (left.is_undefined() || left.is_none()) return true;
   if (const auto* items = left.sequence()) return are_equal_items(budget, *items, *right.sequence());
   if (const auto* dict = left.get_if<DictPtr>()) return are_equal_dicts(budget, **dict, **right.get_if<DictPtr>());
-  if (const auto* range = left.get_if<Range>()) {
-    const Range& other = *right.get_if<Range>();
+  if (const auto* range = left.get_if<RangeObject>()) {
+    const RangeObject& other = *right.get_if<RangeObject>();
     const std::int64_t size = range->size();
     if (size != other.size()) return false;
     return size == 0 || (range->start == other.start && (size == 1 || range->step == other.step));
@@ -321,7 +322,7 @@ bool is_same(const Object& left, const Object& right) {
     bool operator()(const List& of) const { return of.items == right.get_if<List>()->items; }
     bool operator()(const Tuple& of) const { return of.items == right.get_if<Tuple>()->items; }
     bool operator()(const DictPtr& of) const { return of == *right.get_if<DictPtr>(); }
-    bool operator()(const Range&) const { return false; }
+    bool operator()(const RangeObject&) const { return false; }
     bool operator()(const DictView&) const { return false; }
     bool operator()(const IteratorPtr& of) const { return of == *right.get_if<IteratorPtr>(); }
     bool operator()(const Namespace* of) const { return of == *right.get_if<Namespace*>(); }

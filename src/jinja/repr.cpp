@@ -76,7 +76,7 @@ struct Shown {
     append(out, tuple.items->items.size() == 1 ? ",)" : ")");
   }
   void operator()(const DictPtr& dict) const { append_entries(budget, out, *dict); }
-  void operator()(const Range& range) const {
+  void operator()(const RangeObject& range) const {
     append(out, range.step == 1 ? fmt::format("range({}, {})", range.start, range.stop)
                                 : fmt::format("range({}, {}, {})", range.start, range.stop, range.step));
   }

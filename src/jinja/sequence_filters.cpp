@@ -56,7 +56,7 @@ Object filter_reverse(Interpreter& in, const Object& value, Parameters& given) {
     std::vector<Object> items = items_of(in.budget(), value);
     std::ranges::reverse(items);
     const bool has_iterator =
-        value.sequence() != nullptr || value.is<Range>() || value.is<DictPtr>() || value.is<DictView>();
+        value.sequence() != nullptr || value.is<RangeObject>() || value.is<DictPtr>() || value.is<DictView>();
     return has_iterator ? make_iterator(in.budget(), std::move(items), "list_reverseiterator")
                         : make_list(in.budget(), std::move(items));
   }
@@ -252,9 +252,9 @@ Object filter_groupby(Interpreter& in, const Object& value, Parameters& given) {
     if (members.empty()) members.push_back(items[end++]);  // not equal to itself: NaN
     Object list = make_list(in.budget(), std::move(members));
     const Object pair = make_tuple(in.budget(), {shown(items[begin]), std::move(list)});
-    Sequence group = *pair.get_if<Tuple>()->items;
+    SequenceObject group = *pair.get_if<Tuple>()->items;
     group.is_group = true;
-    groups.emplace_back(Tuple{std::make_shared<const Sequence>(std::move(group))});
+    groups.emplace_back(Tuple{std::make_shared<const SequenceObject>(std::move(group))});
     begin = end;
   }
   return make_list(in.budget(), std::move(groups));

@@ -35,7 +35,7 @@ bool is_string(Interpreter&, const Object& value, Parameters&) { return value.te
 bool is_mapping(Interpreter&, const Object& value, Parameters&) { return value.is<DictPtr>(); }
 bool is_sequence(Interpreter&, const Object& value, Parameters&) {
   return value.is_undefined() || value.text() != nullptr || value.sequence() != nullptr || value.is<DictPtr>() ||
-         value.is<Range>();
+         value.is<RangeObject>();
 }
 bool can_iterate(Interpreter&, const Object& value, Parameters&) {
   return is_iterable(value) || (value.is<ThingPtr>() && length_of(value).has_value());

@@ -23,14 +23,14 @@ class DateText {
 
   bool at_end() const { return rest_.empty(); }
 
-  bool take_any(std::string_view characters) {
+  bool skip_any(std::string_view characters) {
     if (rest_.empty() || characters.find(rest_.front()) == std::string_view::npos) return false;
     rest_.remove_prefix(1);
     return true;
   }
 
   // Parses exactly `digits` digits.
-  std::optional<int> take_number(std::size_t digits) {
+  std::optional<int> parse_number(std::size_t digits) {
     const std::string_view text = rest_.substr(0, digits);
     if (text.size() != digits || text.find_first_not_of("0123456789") != std::string_view::npos) return std::nullopt;
     rest_.remove_prefix(digits);
@@ -40,39 +40,39 @@ class DateText {
   }
 
   // Two digits, at most `most`.
-  bool take_two(int most) {
-    const auto number = take_number(2);
+  bool parse_two_digits(int most) {
+    const auto number = parse_number(2);
     return number && *number <= most;
   }
 
-  void take_digits() { rest_.remove_prefix(std::min(rest_.find_first_not_of("0123456789"), rest_.size())); }
+  void parse_digits() { rest_.remove_prefix(std::min(rest_.find_first_not_of("0123456789"), rest_.size())); }
 
  private:
   std::string_view rest_;
 };
 
-bool take_day(DateText& fields) {
-  const auto year = fields.take_number(4);
-  if (!year || !fields.take_any("-")) return false;
-  const auto month = fields.take_number(2);
-  if (!month || !fields.take_any("-")) return false;
-  const auto day = fields.take_number(2);
+bool parse_day(DateText& fields) {
+  const auto year = fields.parse_number(4);
+  if (!year || !fields.skip_any("-")) return false;
+  const auto month = fields.parse_number(2);
+  if (!month || !fields.skip_any("-")) return false;
+  const auto day = fields.parse_number(2);
   return day && std::chrono::year_month_day(std::chrono::year(*year), std::chrono::month(static_cast<unsigned>(*month)),
                                             std::chrono::day(static_cast<unsigned>(*day)))
                     .ok();
 }
 
 // Parses "HH:MM" or "HH:MM:SS", perhaps with a fraction, and perhaps "Z" or "+HH:MM".
-bool take_time(DateText& fields) {
-  if (!fields.take_two(23) || !fields.take_any(":") || !fields.take_two(59)) return false;
-  if (fields.take_any(":")) {
-    if (!fields.take_two(60)) return false;  // a leap second
-    if (fields.take_any(".,")) fields.take_digits();
+bool parse_time(DateText& fields) {
+  if (!fields.parse_two_digits(23) || !fields.skip_any(":") || !fields.parse_two_digits(59)) return false;
+  if (fields.skip_any(":")) {
+    if (!fields.parse_two_digits(60)) return false;  // a leap second
+    if (fields.skip_any(".,")) fields.parse_digits();
   }
-  if (fields.take_any("Zz") || !fields.take_any("+-")) return true;
-  if (!fields.take_two(23)) return false;
-  fields.take_any(":");
-  return fields.at_end() || fields.take_two(59);
+  if (fields.skip_any("Zz") || !fields.skip_any("+-")) return true;
+  if (!fields.parse_two_digits(23)) return false;
+  fields.skip_any(":");
+  return fields.at_end() || fields.parse_two_digits(59);
 }
 
 void check_text(std::string_view name, const std::string& value) {
@@ -94,8 +94,8 @@ void check_date(std::string_view name, std::string& value) {
 std::optional<std::string> day_of(std::string_view text) {
   constexpr std::size_t kDay = std::string_view("YYYY-MM-DD").size();
   DateText fields(text);
-  if (!take_day(fields)) return std::nullopt;
-  const bool whole = fields.at_end() || (fields.take_any("Tt ") && take_time(fields) && fields.at_end());
+  if (!parse_day(fields)) return std::nullopt;
+  const bool whole = fields.at_end() || (fields.skip_any("Tt ") && parse_time(fields) && fields.at_end());
   return whole ? std::optional<std::string>(text.substr(0, kDay)) : std::nullopt;
 }
 
@@ -111,7 +111,7 @@ Card checked_card(Card card) {
 }
 
 void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view), std::vector<Finding>& findings) {
-  const auto tell = [&](const Tensor& tensor, std::string what, const Part* part) {
+  const auto report = [&](const Tensor& tensor, std::string what, const Part* part) {
     const Place place = part == nullptr ? Place() : place_of(*part->blob);
     findings.push_back(
         {Severity::warning,
@@ -121,11 +121,11 @@ void find_unknown(const Model& model, bool (*is_known_layout)(std::string_view),
   };
   for (const Tensor& tensor : model.tensors()) {
     if (tensor.layout.is_carried() && !is_known_layout(tensor.layout.name()))
-      tell(tensor, fmt::format("the layout \"{}\"", tensor.layout.name()),
-           tensor.parts.empty() ? nullptr : &tensor.parts.front());
+      report(tensor, fmt::format("the layout \"{}\"", tensor.layout.name()),
+             tensor.parts.empty() ? nullptr : &tensor.parts.front());
     for (const Part& part : tensor.parts) {
       if (part.dtype == DType::unknown)
-        tell(tensor, fmt::format("{}: the type \"{}\"", part.role, part.type_name()), &part);
+        report(tensor, fmt::format("{}: the type \"{}\"", part.role, part.type_name()), &part);
     }
   }
 }

@@ -253,10 +253,10 @@ std::vector<std::string> selected_names(const Model& a, const Model& b, const Di
   for (const std::string& pattern : options.only) require_match("only", pattern);
   for (const std::string& pattern : options.skip) require_match("skip", pattern);
   std::vector<std::string> selected;
-  for (const auto& [name, all] : names) {
-    const auto matches = [&](const std::string& pattern) { return matches_any(pattern, all); };
+  for (const auto& entry : names) {
+    const auto matches = [&](const std::string& pattern) { return matches_any(pattern, entry.second); };
     const bool is_wanted = options.only.empty() || std::ranges::any_of(options.only, matches);
-    if (is_wanted && std::ranges::none_of(options.skip, matches)) selected.push_back(name);
+    if (is_wanted && std::ranges::none_of(options.skip, matches)) selected.push_back(entry.first);
   }
   return selected;
 }

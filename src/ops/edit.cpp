@@ -49,7 +49,7 @@ std::optional<Vocabulary> find_vocabulary(const Model& model) {
 
 // The first special token that the vocabulary no longer names. `may_change`: a change sets ids. Where an id is deleted,
 // readers of GGUF take a default, which may be another one.
-std::string lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
+std::string find_lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
   struct Special {
     std::string_view name;
     std::int32_t Vocabulary::*id;
@@ -94,7 +94,7 @@ std::string harm(const Model& before, const Model& after, const AttributeChanges
   if (const auto vocabulary = find_vocabulary(before)) {
     const auto left = find_vocabulary(after);
     if (!left) return "the model would lose its vocabulary";
-    std::string lost = lost_token(*vocabulary, *left, !changes.set.empty());
+    std::string lost = find_lost_token(*vocabulary, *left, !changes.set.empty());
     if (!lost.empty()) return lost;
   }
   if (changes.set.empty()) {

@@ -30,17 +30,17 @@ namespace poise {
 namespace {
 
 void check_indices(const Tensor& tensor, std::vector<Finding>& findings) {
-  constexpr std::size_t kMostTold = 20;
-  const SparseFaults faults = sparse_faults(tensor, sparse_rules(tensor), kMostTold);
-  const auto tell = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
+  constexpr std::size_t kMostReported = 20;
+  const SparseFaults faults = sparse_faults(tensor, sparse_rules(tensor), kMostReported);
+  const auto report = [&](const std::string& problem, const Part& part, std::uint64_t byte) {
     const Place place = place_of(*part.blob, byte);
     findings.push_back({Severity::error, fmt::format("tensor {}: {}", tensor.name, problem), place.path, place.offset});
   };
-  for (const SparseFault& fault : faults.first) tell(fault.problem, *fault.part, fault.byte);
+  for (const SparseFault& fault : faults.first) report(fault.problem, *fault.part, fault.byte);
   if (faults.count > faults.first.size()) {
     const std::uint64_t more = faults.count - faults.first.size();
-    tell(fmt::format("{} more {} wrong", more, more == 1 ? "index is" : "indices are"), *faults.first.back().part,
-         faults.first.back().byte);
+    report(fmt::format("{} more {} wrong", more, more == 1 ? "index is" : "indices are"), *faults.first.back().part,
+           faults.first.back().byte);
   }
 }
 
@@ -139,15 +139,15 @@ class ModelCheck {
     scan_->start();
     scan_->finish();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (same_part_[i]) take_over_part(i, *same_part_[i]);
+      if (same_part_[i]) copy_part_result(i, *same_part_[i]);
     }
     oneapi::tbb::parallel_for(std::size_t{0}, tensors_.size(), [this](std::size_t i) {
       if (!same_indices_[i]) check(tensors_[i]);
     });
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      if (same_indices_[i]) take_over_indices(tensors_[i], tensors_[*same_indices_[i]]);
+      if (same_indices_[i]) copy_index_result(tensors_[i], tensors_[*same_indices_[i]]);
     }
-    tell(report);
+    add_to(report);
   }
 
   // Findings about whole files. Requires: run() has returned.
@@ -197,7 +197,7 @@ class ModelCheck {
     return {item.all, sha256, std::move(check)};
   }
 
-  void take_over_part(std::size_t i, std::size_t other) {
+  void copy_part_result(std::size_t i, std::size_t other) {
     outcomes_[i].checked_digest = outcomes_[other].checked_digest;
     auto finding = reference_to(
         outcomes_[other].findings,
@@ -214,13 +214,13 @@ class ModelCheck {
     item.findings = check_layout(*item.tensor, known);
   }
 
-  static void take_over_indices(TensorItem& item, const TensorItem& other) {
+  static void copy_index_result(TensorItem& item, const TensorItem& other) {
     auto finding = reference_to(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there",
                                                             item.tensor->name, other.tensor->name));
     if (finding) item.findings.push_back(std::move(*finding));
   }
 
-  void tell(VerifyReport& report) {
+  void add_to(VerifyReport& report) {
     report.bytes = bytes_;
     for (TensorItem& item : tensors_) {
       const std::size_t before = report.faults.size();

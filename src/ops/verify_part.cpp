@@ -40,8 +40,8 @@ PartCheck::PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcom
   if (is_computable(part.digest->algorithm)) {
     claim_.emplace(part.blob, *part.digest);
   } else {
-    tell(Severity::warning,
-         fmt::format("the digest {} is of a kind that Poise cannot compute; it was not checked", part.digest->text));
+    report(Severity::warning,
+           fmt::format("the digest {} is of a kind that Poise cannot compute; it was not checked", part.digest->text));
   }
 }
 
@@ -55,7 +55,7 @@ void PartCheck::see(std::span<const std::byte> bytes) {
 void PartCheck::end(std::string sha256) {
   report_values(true);
   if (!claim_) return;
-  if (const auto problem = claim_->wrong(std::move(sha256))) tell(Severity::error, *problem);
+  if (const auto problem = claim_->wrong(std::move(sha256))) report(Severity::error, *problem);
   outcome_.checked_digest = true;
 }
 
@@ -67,16 +67,16 @@ void PartCheck::fail(const Error& error) {
 
 std::string PartCheck::where() const { return fmt::format("tensor {}: {}", tensor_.name, part_.role); }
 
-void PartCheck::tell(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte) {
+void PartCheck::report(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte) {
   Place place = byte ? place_of(*part_.blob, *byte) : place_of(*part_.blob);
   outcome_.findings.push_back({severity, fmt::format("{}: {}", where(), problem), std::move(place.path), place.offset});
 }
 
 void PartCheck::report_values(bool complete) {
   std::vector<BadValue> bad;
-  for (const auto& check : checks_) check->tell(complete, bad);
+  for (const auto& check : checks_) check->report(complete, bad);
   checks_.clear();  // reported once
-  for (const BadValue& value : bad) tell(value.severity, value.problem, value.byte);
+  for (const BadValue& value : bad) report(value.severity, value.problem, value.byte);
 }
 
 namespace {
@@ -95,7 +95,7 @@ class BadElements {
 
   // `place_of` gives the place of an element.
   template <typename PlaceOf>
-  void tell(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
+  void report(const PlaceOf& place_of, std::vector<BadValue>& bad) const {
     if (count_ == 0) return;
     const std::string more = count_ > 1 ? fmt::format(", and {} more are", count_ - 1) : "";
     const Severity severity =
@@ -114,8 +114,8 @@ class Elements final : public ValueCheck {
   explicit Elements(DType dtype) : bits_(info(dtype).bits), bad_(dtype) {}
 
   void see(std::uint64_t position, std::span<const std::byte> bytes) override { bad_.see(position * 8 / bits_, bytes); }
-  void tell(bool, std::vector<BadValue>& bad) const override {
-    bad_.tell([&](std::uint64_t element) { return element * bits_ / 8; }, bad);
+  void report(bool, std::vector<BadValue>& bad) const override {
+    bad_.report([&](std::uint64_t element) { return element * bits_ / 8; }, bad);
   }
 
  private:
@@ -133,7 +133,7 @@ class LastByte final : public ValueCheck {
     place_ = position + bytes.size() - 1;
   }
 
-  void tell(bool complete, std::vector<BadValue>& bad) const override {
+  void report(bool complete, std::vector<BadValue>& bad) const override {
     if (!complete) return;
     if (auto problem = problem_with_last(half_, byte_)) bad.push_back({Severity::error, *std::move(problem), place_});
   }
@@ -153,7 +153,7 @@ class ByteCodes final : public ValueCheck {
     if (const auto bad = find_bad_code(format_, bytes)) first_ = BadCode{position + bad->element, bad->byte};
   }
 
-  void tell(bool, std::vector<BadValue>& bad) const override {
+  void report(bool, std::vector<BadValue>& bad) const override {
     if (first_) bad.push_back({Severity::error, to_string(*first_, 0), first_->element});
   }
 
@@ -182,8 +182,8 @@ class BlockNumbers final : public ValueCheck {
     begun_.assign(bytes.begin(), bytes.end());
   }
 
-  void tell(bool, std::vector<BadValue>& bad) const override {
-    bad_.tell([&](std::uint64_t element) { return element / type_.elements * type_.bytes; }, bad);
+  void report(bool, std::vector<BadValue>& bad) const override {
+    bad_.report([&](std::uint64_t element) { return element / type_.elements * type_.bytes; }, bad);
   }
 
  private:

@@ -36,7 +36,7 @@ class ValueCheck {
   // Bytes [position, position + bytes.size()) of the part; whole elements. In order, without gaps.
   virtual void see(std::uint64_t position, std::span<const std::byte> bytes) = 0;
   // Adds the faults. `complete`: it saw the whole part.
-  virtual void tell(bool complete, std::vector<BadValue>& bad) const = 0;
+  virtual void report(bool complete, std::vector<BadValue>& bad) const = 0;
 };
 
 // Checks that booleans are 0 or 1, floating-point values finite (else a warning), unused halves of bytes zero, and that
@@ -72,7 +72,7 @@ class PartCheck final : public Visitor {
 
  private:
   std::string where() const;  // "tensor a: data"
-  void tell(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte = std::nullopt);
+  void report(Severity severity, std::string_view problem, std::optional<std::uint64_t> byte = std::nullopt);
   void report_values(bool complete);
 
   const Tensor& tensor_;

@@ -45,7 +45,7 @@ class ChunkMemory {
   }
 
   // Allocates nothing.
-  void give_back(Buffer buffer) {
+  void return_buffer(Buffer buffer) {
     const std::scoped_lock lock(mutex_);
     if (free_.size() < kMostItems) free_.push_back(std::move(buffer));
   }
@@ -63,7 +63,7 @@ struct Chunk {
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
   ~Chunk() {
-    if (buffer) ChunkMemory::shared().give_back(std::move(buffer));
+    if (buffer) ChunkMemory::shared().return_buffer(std::move(buffer));
   }
 
   void resize(std::size_t length) {

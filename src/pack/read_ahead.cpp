@@ -70,7 +70,7 @@ class ReadAhead::Window {
         done += count;
         chunk.used += count;
         if (chunk.used < chunk.size) continue;
-        give_back(std::move(chunk.bytes));
+        return_buffer(std::move(chunk.bytes));
         item.chunks.pop_front();
         start_threads();
       } else if (item.failure) {
@@ -188,14 +188,14 @@ class ReadAhead::Window {
     } catch (...) {
       failure = std::current_exception();
     }
-    if (!is_kept) give_back(std::move(chunk.bytes));
+    if (!is_kept) return_buffer(std::move(chunk.bytes));
     item.failure = failure;
     item.ended = ends && !failure;
     changed_.notify_all();
   }
 
   // Allocates nothing.
-  void give_back(ChunkBuffer bytes) {
+  void return_buffer(ChunkBuffer bytes) {
     --chunks_;
     if (bytes && free_.size() < free_.capacity()) free_.push_back(std::move(bytes));
   }
@@ -203,7 +203,7 @@ class ReadAhead::Window {
   void drop(Item& item) {
     item.dropped = true;
     if (!item.busy) item.stream.reset();
-    for (Chunk& chunk : item.chunks) give_back(std::move(chunk.bytes));
+    for (Chunk& chunk : item.chunks) return_buffer(std::move(chunk.bytes));
     item.chunks.clear();
   }
 

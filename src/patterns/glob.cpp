@@ -17,7 +17,7 @@ std::string_view first_character(std::string_view text) {
   return text.substr(0, std::max<std::size_t>(1, character_length(text)));
 }
 
-std::string_view take_character(std::string_view& text) {
+std::string_view pop_character(std::string_view& text) {
   const std::string_view character = first_character(text);
   text.remove_prefix(character.size());
   return character;
@@ -50,7 +50,7 @@ std::optional<std::string_view> class_name(std::string_view set) {
 }
 
 // Removes the set after a "[" from the pattern. Returns std::nullopt, and keeps the pattern, when the set has no end.
-std::optional<bool> take_set(std::string_view& pattern, std::string_view character) {
+std::optional<bool> match_set(std::string_view& pattern, std::string_view character) {
   std::string_view rest = pattern;
   const bool inverted = rest.starts_with('!') || rest.starts_with('^');
   if (inverted) rest.remove_prefix(1);
@@ -65,11 +65,11 @@ std::optional<bool> take_set(std::string_view& pattern, std::string_view charact
       rest.remove_prefix(name->size() + 4);
       continue;
     }
-    const std::string_view from = take_character(rest);
+    const std::string_view from = pop_character(rest);
     std::string_view to = from;
     if (rest.size() > 1 && rest[0] == '-' && rest[1] != ']') {
       rest.remove_prefix(1);
-      to = take_character(rest);
+      to = pop_character(rest);
     }
     found = found || (from <= character && character <= to);
   }
@@ -77,12 +77,12 @@ std::optional<bool> take_set(std::string_view& pattern, std::string_view charact
 }
 
 // Matches one character of the name with the pattern's next item, which is not a star. Removes both on success.
-bool take_match(std::string_view& pattern, std::string_view& name) {
+bool match_token(std::string_view& pattern, std::string_view& name) {
   std::string_view rest = pattern;
-  const std::string_view wanted = take_character(rest);
+  const std::string_view wanted = pop_character(rest);
   const std::string_view character = first_character(name);
   bool matches = wanted == "?" || wanted == character;
-  if (wanted == "[") matches = take_set(rest, character).value_or(matches);
+  if (wanted == "[") matches = match_set(rest, character).value_or(matches);
   if (!matches) return false;
   pattern = rest;
   name.remove_prefix(character.size());
@@ -99,9 +99,9 @@ bool glob_matches(std::string_view pattern, std::string_view name) {
     if (pattern.starts_with('*')) {
       pattern.remove_prefix(1);
       retry.emplace(pattern, name);
-    } else if (pattern.empty() || name.empty() || !take_match(pattern, name)) {
+    } else if (pattern.empty() || name.empty() || !match_token(pattern, name)) {
       if (!retry || retry->second.empty()) return false;
-      take_character(retry->second);
+      pop_character(retry->second);
       std::tie(pattern, name) = *retry;
     }
   }

@@ -19,7 +19,7 @@
 
 namespace poise {
 
-// What the library allocates. Named, unlike the rest: classes with linkage hold these.
+// Owners of the memory that PCRE2 allocates. Named, unlike the rest: classes with linkage hold these.
 namespace pcre2 {
 
 template <typename T, void (*kFree)(T*)>

@@ -305,12 +305,12 @@ std::string Session::continue_text(std::string_view text, const GenerateOptions&
   feed(tokens);
   ContinuationStream stream(tokenizer(), this->tokens(), options.stop);
   std::string result;
-  const auto tell = [&](const std::string& piece) {
+  const auto emit = [&](const std::string& piece) {
     result += piece;
     return !on_text || piece.empty() || on_text(piece);
   };
-  generate(options, [&](TokenId token) { return tell(stream.add(token)); });
-  tell(stream.finish());
+  generate(options, [&](TokenId token) { return emit(stream.add(token)); });
+  emit(stream.finish());
   return result;
 }
 

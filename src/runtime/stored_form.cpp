@@ -104,7 +104,7 @@ std::optional<StoredForm> scaled_form(const Tensor& tensor, Storage storage, Blo
 }
 
 // Zero points next to float32 scales: numbers, or the same for all. False for others.
-bool take_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
+bool store_zeros(StoredForm& form, const Tensor& tensor, const GroupScheme& scheme) {
   using Zeros = GroupScheme::Zeros;
   form.rows.offset = static_cast<float>(scheme.zero);
   if (scheme.zeros != Zeros::plain) return scheme.zeros != Zeros::packed;
@@ -121,7 +121,7 @@ std::optional<StoredForm> scaled_group_form(const Tensor& tensor, const GroupSch
   if (!is_row && (scheme.group_size == 0 || scheme.axis + 1 != tensor.shape.size())) return std::nullopt;
   auto form =
       scaled_form(tensor, storage, std::move(codes), {.group = is_row ? tensor.shape.back() : scheme.group_size});
-  return form && take_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
+  return form && store_zeros(*form, tensor, scheme) ? std::move(form) : std::nullopt;
 }
 
 // Returns the codes of rows in that many bits each. Requires: they are packed without gaps, low bits first.
@@ -151,7 +151,7 @@ std::optional<StoredForm> column_group_form(const Tensor& tensor, std::vector<st
   StoredForm form = {.rows = {.storage = row->by_column}, .data = codes_in(row->kept, tensor, scheme)};
   form.scales = float_blob(tensor, tensor.require("scales"), tensor.elements() / scheme.group_size);
   form.row_groups = std::move(groups_of_rows);
-  return take_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
+  return store_zeros(form, tensor, scheme) ? std::optional(std::move(form)) : std::nullopt;
 }
 
 // Groups along rows, or a scale a row; std::nullopt for other schemes.

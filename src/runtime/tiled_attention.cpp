@@ -66,7 +66,7 @@ class TiledAttention {
     const std::size_t end = task.tokens.back().position + 1;
     size_ = heads.size;
     positions_ = (end - begin_ + kBlockPositions - 1) / kBlockPositions * kBlockPositions;
-    if (!take_cached(task, end)) return false;
+    if (!load_cached(task, end)) return false;
     const TileScope scope;
     const std::size_t rows = task.tokens.size() * task.count;
     for (std::size_t row = 0; row < rows; row += kTileRows)
@@ -87,7 +87,7 @@ class TiledAttention {
   }
 
   // Slots of positions that are not there have zeros or older numbers, which get no weight.
-  bool take_cached(const AttentionTask& task, std::size_t end) {
+  bool load_cached(const AttentionTask& task, std::size_t end) {
     const KvCache& cache = *task.tokens.front().cache;
     const CacheKernels& kernels = cache.type().kernels();
     keys_.resize(std::max(keys_.size(), positions_ * size_ * kParts));
@@ -126,7 +126,7 @@ class TiledAttention {
 
     const Parts of_queries = begin_rows(query_parts_, size_);
     for (std::size_t row = rows.first; row < rows.last; ++row)
-      take_row(queries + place(row), size_, row - rows.first, of_queries);
+      copy_row(queries + place(row), size_, row - rows.first, of_queries);
     const std::size_t columns = last - first;
     const std::size_t stride = columns + kTileTokens;  // not a power of two, which would share lines of the cache
     scores_.resize(std::max(scores_.size(), kTileRows * stride));
@@ -149,7 +149,7 @@ class TiledAttention {
       float* const scores = scores_.data() + (row - rows.first) * stride;
       factors[row - rows.first] = weigh_without_sum(scores, columns, {seen.first - begin, seen.last - begin}, scale,
                                                     heads, task.head + row % task.count);
-      take_row(scores, columns, row - rows.first, of_weights);
+      copy_row(scores, columns, row - rows.first, of_weights);
     }
     for (std::size_t number = 0; number < size_; number += 2 * kTileTokens) {
       const TileBlock block = {.weights = of_weights.at(0),
@@ -175,7 +175,7 @@ class TiledAttention {
     memory.resize(std::max(memory.size(), kParts * apart));
     return {memory.data(), apart};
   }
-  static void take_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
+  static void copy_row(const float* numbers, std::size_t columns, std::size_t row, const Parts& out) {
     std::uint16_t* const to = out.data + row * tile_row_stride(columns);
     split_floats(numbers, columns, std::array<std::uint16_t*, kParts>{to, to + out.apart});
   }

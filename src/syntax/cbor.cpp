@@ -98,7 +98,7 @@ void Cursor::fail(std::string_view problem, std::uint64_t offset, ErrorKind kind
   throw Error(kind, describe(problem), path_, offset);
 }
 
-inline std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::size_t begin) {
+inline std::span<const std::byte> Cursor::read_bytes(std::uint64_t count, std::size_t begin) {
   if (count > bytes_.size() - at_) fail_cut_off(begin);
   const auto taken = bytes_.subspan(at_, static_cast<std::size_t>(count));
   at_ += taken.size();
@@ -106,8 +106,8 @@ inline std::span<const std::byte> Cursor::take_bytes(std::uint64_t count, std::s
 }
 
 template <typename Number>
-Number Cursor::take_number(std::size_t begin) {
-  return load_be<Number>(take_bytes(sizeof(Number), begin).data());
+Number Cursor::read_number(std::size_t begin) {
+  return load_be<Number>(read_bytes(sizeof(Number), begin).data());
 }
 
 inline std::string_view Cursor::last_string(const Item& item) const {
@@ -118,7 +118,7 @@ inline std::string_view Cursor::last_string(const Item& item) const {
 // RFC 8949, section 3.
 Item Cursor::decode() {
   const std::size_t begin = at_;
-  const unsigned first = take_number<std::uint8_t>(begin);
+  const unsigned first = read_number<std::uint8_t>(begin);
   const unsigned low = first & 0x1fU;
   constexpr unsigned kLeastLong = 24;
   constexpr unsigned kIndefinite = 31;
@@ -128,10 +128,10 @@ Item Cursor::decode() {
   bool indefinite = false;
   if (low >= kLeastLong) {
     switch (low) {
-      case 24: argument = take_number<std::uint8_t>(begin); break;
-      case 25: argument = take_number<std::uint16_t>(begin); break;
-      case 26: argument = take_number<std::uint32_t>(begin); break;
-      case 27: argument = take_number<std::uint64_t>(begin); break;
+      case 24: argument = read_number<std::uint8_t>(begin); break;
+      case 25: argument = read_number<std::uint16_t>(begin); break;
+      case 26: argument = read_number<std::uint32_t>(begin); break;
+      case 27: argument = read_number<std::uint64_t>(begin); break;
       default:
         if (low != kIndefinite || !may_be_indefinite(kind)) refuse_byte(begin);
         argument = 0;
@@ -142,7 +142,7 @@ Item Cursor::decode() {
   const Item item(kind, argument, indefinite);
   if (kind == Kind::tag && rules_ == Rules::deterministic) refuse_form("a tag", begin);
   if (indefinite || (kind != Kind::text && kind != Kind::bytes)) return item;
-  take_bytes(argument, begin);
+  read_bytes(argument, begin);
   if (kind == Kind::text && !is_utf8(last_string(item))) fail("CBOR: text is not UTF-8", offset_ + begin);
   return item;
 }
@@ -155,9 +155,9 @@ Item Cursor::simple_or_float(unsigned low, std::size_t begin) {
     case 23:
       if (rules_ == Rules::deterministic) refuse_form("the value undefined", begin);
       return Item(Kind::undefined);
-    case 25: return floating(static_cast<double>(decode_f16(take_number<std::uint16_t>(begin))), begin);
-    case 26: return floating(static_cast<double>(std::bit_cast<float>(take_number<std::uint32_t>(begin))), begin);
-    case 27: return floating(std::bit_cast<double>(take_number<std::uint64_t>(begin)), begin);
+    case 25: return floating(static_cast<double>(decode_f16(read_number<std::uint16_t>(begin))), begin);
+    case 26: return floating(static_cast<double>(std::bit_cast<float>(read_number<std::uint32_t>(begin))), begin);
+    case 27: return floating(std::bit_cast<double>(read_number<std::uint64_t>(begin)), begin);
     case 31: return Item(Kind::end);
     default: refuse_byte(begin);
   }
@@ -239,12 +239,12 @@ inline std::string_view Cursor::string_content(const Item& item) {
 // The pieces of an indefinite string are definite strings of its kind.
 std::string_view Cursor::join_pieces(const Item& item) {
   std::string whole;
-  while (!at_break()) whole += take_piece(item.kind());
+  while (!at_break()) whole += add_piece(item.kind());
   charge(budget_.take_text(whole.size()));
   return joined_.emplace_back(std::move(whole));
 }
 
-std::string_view Cursor::take_piece(Kind kind) {
+std::string_view Cursor::add_piece(Kind kind) {
   const std::uint64_t begin = position();
   const Item piece = decode();
   if (piece.kind() != kind || piece.indefinite())
@@ -322,7 +322,7 @@ void Cursor::skip() { pass(take()); }
 
 void Cursor::pass(const Item& item) {
   if (item.indefinite() && (item.kind() == Kind::text || item.kind() == Kind::bytes)) {
-    while (!at_break()) take_piece(item.kind());
+    while (!at_break()) add_piece(item.kind());
   } else if (item.kind() == Kind::array) {
     for (Array array(*this, item); array.next();) skip();
   } else if (item.kind() == Kind::map) {
@@ -371,7 +371,7 @@ bool Map::next() {
     if (!other_) other_ = std::make_unique<OtherKeys>();
     other_->key = in_.to_value(item);
   }
-  in_.charge(in_.budget_.take_key(keys_read_++));
+  in_.charge(in_.budget_.charge_key(keys_read_++));
   if (in_.rules_ == Rules::deterministic) {
     const auto encoded = in_.bytes_.subspan(begin, in_.at_ - begin);
     require_ascending({reinterpret_cast<const char*>(encoded.data()), encoded.size()});

@@ -117,9 +117,9 @@ class Cursor {
   // Parts of decode(): `begin` is the item's offset.
   Item simple_or_float(unsigned low, std::size_t begin);
   Item floating(double number, std::size_t begin) const;
-  std::span<const std::byte> take_bytes(std::uint64_t count, std::size_t begin);
+  std::span<const std::byte> read_bytes(std::uint64_t count, std::size_t begin);
   template <typename Number>
-  Number take_number(std::size_t begin);
+  Number read_number(std::size_t begin);
   [[noreturn]] void fail_cut_off(std::size_t begin) const;
   Value to_value(const Item& item);
   Value map_value(const Item& item);
@@ -129,7 +129,7 @@ class Cursor {
   std::string_view string_content(const Item& item);
   std::string_view last_string(const Item& item) const;  // for a definite string
   std::string_view join_pieces(const Item& item);        // for an indefinite one
-  std::string_view take_piece(Kind kind);                // of an indefinite one
+  std::string_view add_piece(Kind kind);                 // of an indefinite one
   void require_shortest(const Item& item, std::size_t begin) const;
   [[noreturn]] void refuse_byte(std::size_t begin) const;
   [[noreturn]] void refuse_form(std::string_view problem, std::size_t begin) const;

@@ -313,7 +313,7 @@ class JsonParser {
       const char* const begin = field.key().raw() - 1;
       const std::string_view key = this->key(field, begin);
       if (unique) {
-        charge(budget_.take_key(level.keys.size()));
+        charge(budget_.charge_key(level.keys.size()));
         if (!level.keys.insert(key)) fail_repeated_key(key, name_, offset_of(begin));
       }
       JsonValue met(*this, &field.value(), trimmed(token_of(field.value())), depth + 1, offset_of(begin));

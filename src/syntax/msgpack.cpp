@@ -133,7 +133,7 @@ Tree::Tree(const ByteRange& range, std::string context)
     if (!error.offset()) throw;
     constexpr std::size_t kMost = 100;  // bytes of a key
     std::string message = context_;
-    for (const Step& step : path) {
+    for (const PickleStep& step : path) {
       std::string name = step.key ? step.key->substr(0, kMost) : fmt::format("item {}", step.number);
       name.resize(name.size() - incomplete_tail(name));
       message += ": " + name;

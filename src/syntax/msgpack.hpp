@@ -102,11 +102,11 @@ class Tree {
   };
 
   // A step on the path to an item: the key of a map, or its number in an array.
-  struct Step {
+  struct PickleStep {
     std::optional<std::string> key = {};
     std::uint64_t number = 0;
   };
-  using Path = std::vector<Step>;
+  using Path = std::vector<PickleStep>;
 
   void add(Reader& in, Path& path);
   void add_pairs(Reader& in, std::uint64_t pairs, Path& path);

@@ -29,7 +29,7 @@ class Machine {
 
   // Throws what pickle::run() throws.
   Pickle run() {
-    for (Step step = program_.next_step(); step != Step::stop; step = program_.next_step()) do_step(step);
+    for (PickleStep step = program_.next_step(); step != PickleStep::stop; step = program_.next_step()) do_step(step);
     result_.root_ = stack_.pop();
     result_.size_ = program_.position();
     return std::move(result_);
@@ -45,76 +45,77 @@ class Machine {
   }
 
  private:
-  void do_step(Step step) {
+  void do_step(PickleStep step) {
     switch (step) {
-      case Step::mark: return stack_.push_mark();
-      case Step::stop: return;
-      case Step::pop: return stack_.drop();
-      case Step::pop_mark: return stack_.drop_marked("POP_MARK");
-      case Step::dup: return stack_.push(stack_.top());
-      case Step::none: return stack_.push(kNone);
-      case Step::new_true: return stack_.push(kTrue);
-      case Step::new_false: return stack_.push(kFalse);
-      case Step::empty_tuple: return stack_.push(kEmptyTuple);
-      case Step::empty_list: return push_list(Kind::list, {});
-      case Step::empty_dict: return push_list(Kind::dict, {});
-      case Step::empty_set: return push_list(Kind::set, {});
-      case Step::list: return push_list(Kind::list, stack_.take_marked("LIST"));
-      case Step::dict: return push_list(Kind::dict, whole_pairs(stack_.take_marked("DICT")));
-      case Step::frozen_set: return push_list(Kind::set, stack_.take_marked("FROZENSET"));
-      case Step::tuple: return push_tuple(stack_.take_marked("TUPLE"));
-      case Step::tuple1: return push_tuple(stack_.take(1));
-      case Step::tuple2: return push_tuple(stack_.take(2));
-      case Step::tuple3: return push_tuple(stack_.take(3));
-      case Step::append: return append(stack_.take(1), "APPEND");
-      case Step::appends: return append(stack_.take_marked("APPENDS"), "APPENDS");
-      case Step::add_items: return add_items(stack_.take_marked("ADDITEMS"));
-      case Step::set_item: return set(stack_.take(2), "SETITEM");
-      case Step::set_items: return set(whole_pairs(stack_.take_marked("SETITEMS")), "SETITEMS");
-      case Step::int1: return push(make_.integer(program_.number<std::uint8_t>("BININT1")));
-      case Step::int2: return push(make_.integer(program_.number<std::uint16_t>("BININT2")));
-      case Step::int4: return push(make_.integer(program_.number<std::int32_t>("BININT")));
-      case Step::int_line: return push_int_line();
-      case Step::long_line: return push_long_line();
-      case Step::long1: return push_long(program_.number<std::uint8_t>("LONG1"));
-      case Step::long4: return push_long(program_.length("LONG4"));
-      case Step::float_line: return push(make_.real_of_line(program_.line("FLOAT")));
-      case Step::float8: return push(make_.real(load_be<double>(program_.raw(8, "BINFLOAT").data())));
-      case Step::string_line: return push(make_.text_in_quotes(program_.line("STRING")));
-      case Step::unicode_line: return push(make_.unicode_of_line(program_.line("UNICODE")));
-      case Step::string1: return push(make_.string(program_.number<std::uint8_t>("SHORT_BINSTRING")));
-      case Step::string4: return push(make_.string(program_.length("BINSTRING")));
-      case Step::unicode1: return push(make_.text(Kind::text, program_.number<std::uint8_t>("SHORT_BINUNICODE")));
-      case Step::unicode4: return push(make_.text(Kind::text, program_.number<std::uint32_t>("BINUNICODE")));
-      case Step::unicode8: return push(make_.text(Kind::text, program_.number<std::uint64_t>("BINUNICODE8")));
-      case Step::bytes1: return push(make_.text(Kind::bytes, program_.number<std::uint8_t>("SHORT_BINBYTES")));
-      case Step::bytes4: return push(make_.text(Kind::bytes, program_.number<std::uint32_t>("BINBYTES")));
-      case Step::bytes8: return push(make_.text(Kind::bytes, program_.number<std::uint64_t>("BINBYTES8")));
-      case Step::byte_array8: return push(make_.text(Kind::bytes, program_.number<std::uint64_t>("BYTEARRAY8")));
-      case Step::global_lines: return push(global_of_lines());
-      case Step::stack_global: return push_stack_global();
-      case Step::extension1: return push(make_.extension(program_.number<std::uint8_t>("EXT1")));
-      case Step::extension2: return push(make_.extension(program_.number<std::uint16_t>("EXT2")));
-      case Step::extension4: return push(make_.extension(program_.number<std::uint32_t>("EXT4")));
-      case Step::reduce: return call(Call::How::called, stack_.take(2), "REDUCE");
-      case Step::new_object: return call(Call::How::made_new, stack_.take(2), "NEWOBJ");
-      case Step::new_object_with_names: return call_with_names();
-      case Step::instance: return call_instance();
-      case Step::object: return call_object();
-      case Step::build: return build();
-      case Step::persistent: return push(make_.persistent(stack_.pop()));
-      case Step::persistent_line: return push(make_.persistent(make_.made_text(Kind::text, ascii_line("PERSID"))));
-      case Step::get1: return stack_.push_memo(program_.number<std::uint8_t>("BINGET"));
-      case Step::get4: return stack_.push_memo(program_.number<std::uint32_t>("LONG_BINGET"));
-      case Step::get_line: return stack_.push_memo(memo_key("GET"));
-      case Step::put1: return stack_.put(program_.number<std::uint8_t>("BINPUT"));
-      case Step::put4: return stack_.put(program_.number<std::uint32_t>("LONG_BINPUT"));
-      case Step::put_line: return stack_.put(memo_key("PUT"));
-      case Step::memoize: return stack_.put(stack_.memo_size());
-      case Step::protocol: return check_protocol();
-      case Step::frame: return program_.begin_frame(program_.number<std::uint64_t>("FRAME"));
-      case Step::next_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
-      case Step::read_only_buffer: return require_buffer();
+      case PickleStep::mark: return stack_.push_mark();
+      case PickleStep::stop: return;
+      case PickleStep::pop: return stack_.drop();
+      case PickleStep::pop_mark: return stack_.drop_marked("POP_MARK");
+      case PickleStep::dup: return stack_.push(stack_.top());
+      case PickleStep::none: return stack_.push(kNone);
+      case PickleStep::new_true: return stack_.push(kTrue);
+      case PickleStep::new_false: return stack_.push(kFalse);
+      case PickleStep::empty_tuple: return stack_.push(kEmptyTuple);
+      case PickleStep::empty_list: return push_list(Kind::list, {});
+      case PickleStep::empty_dict: return push_list(Kind::dict, {});
+      case PickleStep::empty_set: return push_list(Kind::set, {});
+      case PickleStep::list: return push_list(Kind::list, stack_.pop_marked("LIST"));
+      case PickleStep::dict: return push_list(Kind::dict, whole_pairs(stack_.pop_marked("DICT")));
+      case PickleStep::frozen_set: return push_list(Kind::set, stack_.pop_marked("FROZENSET"));
+      case PickleStep::tuple: return push_tuple(stack_.pop_marked("TUPLE"));
+      case PickleStep::tuple1: return push_tuple(stack_.take(1));
+      case PickleStep::tuple2: return push_tuple(stack_.take(2));
+      case PickleStep::tuple3: return push_tuple(stack_.take(3));
+      case PickleStep::append: return append(stack_.take(1), "APPEND");
+      case PickleStep::appends: return append(stack_.pop_marked("APPENDS"), "APPENDS");
+      case PickleStep::add_items: return add_items(stack_.pop_marked("ADDITEMS"));
+      case PickleStep::set_item: return set(stack_.take(2), "SETITEM");
+      case PickleStep::set_items: return set(whole_pairs(stack_.pop_marked("SETITEMS")), "SETITEMS");
+      case PickleStep::int1: return push(make_.integer(program_.number<std::uint8_t>("BININT1")));
+      case PickleStep::int2: return push(make_.integer(program_.number<std::uint16_t>("BININT2")));
+      case PickleStep::int4: return push(make_.integer(program_.number<std::int32_t>("BININT")));
+      case PickleStep::int_line: return push_int_line();
+      case PickleStep::long_line: return push_long_line();
+      case PickleStep::long1: return push_long(program_.number<std::uint8_t>("LONG1"));
+      case PickleStep::long4: return push_long(program_.length("LONG4"));
+      case PickleStep::float_line: return push(make_.real_of_line(program_.line("FLOAT")));
+      case PickleStep::float8: return push(make_.real(load_be<double>(program_.raw(8, "BINFLOAT").data())));
+      case PickleStep::string_line: return push(make_.text_in_quotes(program_.line("STRING")));
+      case PickleStep::unicode_line: return push(make_.unicode_of_line(program_.line("UNICODE")));
+      case PickleStep::string1: return push(make_.string(program_.number<std::uint8_t>("SHORT_BINSTRING")));
+      case PickleStep::string4: return push(make_.string(program_.length("BINSTRING")));
+      case PickleStep::unicode1: return push(make_.text(Kind::text, program_.number<std::uint8_t>("SHORT_BINUNICODE")));
+      case PickleStep::unicode4: return push(make_.text(Kind::text, program_.number<std::uint32_t>("BINUNICODE")));
+      case PickleStep::unicode8: return push(make_.text(Kind::text, program_.number<std::uint64_t>("BINUNICODE8")));
+      case PickleStep::bytes1: return push(make_.text(Kind::bytes, program_.number<std::uint8_t>("SHORT_BINBYTES")));
+      case PickleStep::bytes4: return push(make_.text(Kind::bytes, program_.number<std::uint32_t>("BINBYTES")));
+      case PickleStep::bytes8: return push(make_.text(Kind::bytes, program_.number<std::uint64_t>("BINBYTES8")));
+      case PickleStep::byte_array8: return push(make_.text(Kind::bytes, program_.number<std::uint64_t>("BYTEARRAY8")));
+      case PickleStep::global_lines: return push(global_of_lines());
+      case PickleStep::stack_global: return push_stack_global();
+      case PickleStep::extension1: return push(make_.extension(program_.number<std::uint8_t>("EXT1")));
+      case PickleStep::extension2: return push(make_.extension(program_.number<std::uint16_t>("EXT2")));
+      case PickleStep::extension4: return push(make_.extension(program_.number<std::uint32_t>("EXT4")));
+      case PickleStep::reduce: return call(Call::How::called, stack_.take(2), "REDUCE");
+      case PickleStep::new_object: return call(Call::How::made_new, stack_.take(2), "NEWOBJ");
+      case PickleStep::new_object_with_names: return call_with_names();
+      case PickleStep::instance: return call_instance();
+      case PickleStep::object: return call_object();
+      case PickleStep::build: return build();
+      case PickleStep::persistent: return push(make_.persistent(stack_.pop()));
+      case PickleStep::persistent_line:
+        return push(make_.persistent(make_.made_text(Kind::text, ascii_line("PERSID"))));
+      case PickleStep::get1: return stack_.push_memo(program_.number<std::uint8_t>("BINGET"));
+      case PickleStep::get4: return stack_.push_memo(program_.number<std::uint32_t>("LONG_BINGET"));
+      case PickleStep::get_line: return stack_.push_memo(memo_key("GET"));
+      case PickleStep::put1: return stack_.put(program_.number<std::uint8_t>("BINPUT"));
+      case PickleStep::put4: return stack_.put(program_.number<std::uint32_t>("LONG_BINPUT"));
+      case PickleStep::put_line: return stack_.put(memo_key("PUT"));
+      case PickleStep::memoize: return stack_.put(stack_.memo_size());
+      case PickleStep::protocol: return check_protocol();
+      case PickleStep::frame: return program_.begin_frame(program_.number<std::uint64_t>("FRAME"));
+      case PickleStep::next_buffer: program_.fail("a buffer that is in no pickle (protocol 5, out of band)");
+      case PickleStep::read_only_buffer: return require_buffer();
     }
     program_.fail(fmt::format("there is no step 0x{:02x}", static_cast<unsigned>(step)));
   }
@@ -208,11 +209,11 @@ class Machine {
   }
   void call_instance() {
     const Id function = global_of_lines();
-    const Id arguments = make_.tuple(stack_.take_marked("INST"));
+    const Id arguments = make_.tuple(stack_.pop_marked("INST"));
     push(make_.call(Call::How::called, function, arguments, "INST"));
   }
   void call_object() {
-    const std::vector<Id> parts = stack_.take_marked("OBJ");
+    const std::vector<Id> parts = stack_.pop_marked("OBJ");
     if (parts.empty()) program_.fail("OBJ: there is no class");
     const Id arguments = make_.tuple({parts.begin() + 1, parts.end()});
     push(make_.call(Call::How::called, parts[0], arguments, "OBJ"));

@@ -21,9 +21,9 @@ Program::Program(std::span<const std::byte> bytes, const std::string& name, std:
       bytes_(bytes.first(std::min<std::size_t>(bytes.size(), kMostProgramBytes))),
       budget_(max_value_bytes(bytes_.size())) {}
 
-Step Program::next_step() {
+PickleStep Program::next_step() {
   step_at_ = position_;
-  return static_cast<Step>(number<std::uint8_t>("a step"));
+  return static_cast<PickleStep>(number<std::uint8_t>("a step"));
 }
 
 void Program::begin_frame(std::uint64_t length) {

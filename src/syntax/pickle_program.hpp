@@ -25,7 +25,7 @@ class Program {
   // Returns the offset of the current step.
   std::size_t step_at() const { return step_at_; }
 
-  Step next_step();
+  PickleStep next_step();
 
   // A frame of the `length` bytes that follow the current step (protocol 4). Python's C code drops bytes of a frame in
   // which a step is not whole if it reads from a file, goes on without the frame if it reads from memory, and its

@@ -56,7 +56,7 @@ void Stack::cut_to(std::size_t size) {
   marks_.pop_back();
 }
 
-std::vector<Id> Stack::take_marked(std::string_view what) {
+std::vector<Id> Stack::pop_marked(std::string_view what) {
   const std::size_t mark = top_mark(what);
   std::vector<Id> items(stack_.begin() + static_cast<std::ptrdiff_t>(mark), stack_.end());
   cut_to(mark);

@@ -27,7 +27,7 @@ class Stack {
 
   void push_mark();
   // Removes and returns the objects above the last mark, and removes the mark.
-  std::vector<Id> take_marked(std::string_view what);
+  std::vector<Id> pop_marked(std::string_view what);
   void drop_marked(std::string_view what);
 
   void put(std::uint64_t key);  // the top, into the memo

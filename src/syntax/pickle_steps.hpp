@@ -5,7 +5,7 @@
 
 namespace poise::pickle {
 
-enum class Step : std::uint8_t {
+enum class PickleStep : std::uint8_t {
   mark = '(',
   stop = '.',
   pop = '0',

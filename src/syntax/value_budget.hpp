@@ -36,7 +36,7 @@ class ValueBudget {
   // it.
   bool take_value() { return take(kValueBytes); }
   // The same for a key that comes to `keys` others of its map: a few of them cost nothing.
-  bool take_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }
+  bool charge_key(std::size_t keys) { return keys < KeySet::kFew || take(kKeyBytes); }
   // The same for text that does not stay where it was read.
   bool take_text(std::size_t bytes) { return take(64 + bytes); }
 

@@ -58,7 +58,7 @@ class Workers {
     idle_.pop_back();
     return worker;
   }
-  void give_back(std::unique_ptr<Worker> worker) {
+  void return_worker(std::unique_ptr<Worker> worker) {
     constexpr std::size_t kMost = 8;
     const std::lock_guard lock(mutex_);
     if (idle_.size() < kMost) idle_.push_back(std::move(worker));
@@ -157,7 +157,7 @@ class Pipeline final : public TokenScheme {
     };
     raw.for_each(text, add, input);
     std::vector<TokenId> tokens = worker->finish();
-    workers_.give_back(std::move(worker));
+    workers_.return_worker(std::move(worker));
     return tokens;
   }
 

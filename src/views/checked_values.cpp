@@ -1,4 +1,4 @@
-#include "views/checked_values.hpp"
+#include "views/computed_blob.hpp"
 
 #include <algorithm>
 #include <memory>

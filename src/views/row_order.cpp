@@ -80,7 +80,7 @@ namespace {
 
 // The elements of a row in that order, several in a byte.
 template <unsigned kBits>
-void take_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
+void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
   constexpr unsigned kPerByte = 8 / kBits;
   constexpr unsigned kMask = (1U << kBits) - 1;
   for (std::byte& to : out) {
@@ -94,7 +94,7 @@ void take_codes(const std::byte* row, const std::uint32_t* order, std::span<std:
 }
 
 // The same of whole bytes.
-void take_elements(const std::byte* row, std::size_t bytes, const std::uint32_t* order, std::span<std::byte> out) {
+void gather_elements(const std::byte* row, std::size_t bytes, const std::uint32_t* order, std::span<std::byte> out) {
   for (std::size_t i = 0; i < out.size(); i += bytes) std::memcpy(out.data() + i, row + *order++ * bytes, bytes);
 }
 
@@ -128,10 +128,10 @@ class ColumnOrderBlob final : public Blob {
  private:
   void take(const std::byte* row, std::span<std::byte> out) const {
     switch (bits_) {
-      case 2: return take_codes<2>(row, order_.data(), out);
-      case 4: return take_codes<4>(row, order_.data(), out);
-      case 8: return take_codes<8>(row, order_.data(), out);
-      default: return take_elements(row, bits_ / 8, order_.data(), out);
+      case 2: return gather_codes<2>(row, order_.data(), out);
+      case 4: return gather_codes<4>(row, order_.data(), out);
+      case 8: return gather_codes<8>(row, order_.data(), out);
+      default: return gather_elements(row, bits_ / 8, order_.data(), out);
     }
   }
 

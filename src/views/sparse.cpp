@@ -95,7 +95,7 @@ using Tell = FunctionRef<void(const Part& part, std::uint64_t element, FunctionR
 // Checks the columns of one row. Sorts them if they do not ascend, to find duplicates.
 template <typename Column>
 void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin,
-               std::uint64_t end, SparseRules rules, const Tell& tell) {
+               std::uint64_t end, SparseRules rules, const Tell& report) {
   const Part& part = tensor.require("indices");
   const std::uint64_t columns = tensor.shape[1];
   const auto is_inside = [&](Column column) { return !std::cmp_less(column, 0) && std::cmp_less(column, columns); };
@@ -107,7 +107,7 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   for (std::uint64_t i = begin; i < end; ++i) {
     const Column column = indices.at<Column>(i);
     if (!is_inside(column)) {
-      tell(part, i, [&] {
+      report(part, i, [&] {
         return fmt::format("indices: element {} in row {} is in column {}, there are {}", i, row, column, columns);
       });
       continue;
@@ -117,9 +117,10 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
     if (rules != SparseRules::ascending) {
       ascending = false;
     } else if (*before == column) {
-      tell(part, i, [&] { return comes_twice(column); });
+      report(part, i, [&] { return comes_twice(column); });
     } else {
-      tell(part, i, [&] { return fmt::format("indices: the columns of row {} do not ascend at element {}", row, i); });
+      report(part, i,
+             [&] { return fmt::format("indices: the columns of row {} do not ascend at element {}", row, i); });
     }
   }
   if (ascending) return;
@@ -130,10 +131,10 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   std::ranges::sort(sorted);
   for (auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end();
        twice = std::adjacent_find(std::ranges::upper_bound(twice, sorted.end(), *twice), sorted.end()))
-    tell(part, begin, [&] { return comes_twice(*twice); });
+    report(part, begin, [&] { return comes_twice(*twice); });
 }
 
-void check_csr(const Tensor& tensor, SparseRules rules, const Tell& tell) {
+void check_csr(const Tensor& tensor, SparseRules rules, const Tell& report) {
   const Part& indices_part = tensor.require("indices");
   const Part& indptr_part = tensor.require("indptr");
   const LoadedBlob indices(indices_part.blob);
@@ -143,43 +144,43 @@ void check_csr(const Tensor& tensor, SparseRules rules, const Tell& tell) {
     using Pointer = decltype(pointer_zero);
     bool rising = true;
     Pointer least = 0;  // of the next one; a wrong one is reported once
-    const auto tell_pointer = [&](std::uint64_t element, FunctionRef<std::string()> problem) {
+    const auto report_pointer = [&](std::uint64_t element, FunctionRef<std::string()> problem) {
       rising = false;
-      tell(indptr_part, element, problem);
+      report(indptr_part, element, problem);
     };
     const auto is_inside = [&](Pointer pointer) {
       return !std::cmp_less(pointer, 0) && !std::cmp_greater(pointer, nonzeros);
     };
     if (indptr.at<Pointer>(0) != 0)
-      tell_pointer(0, [&] { return fmt::format("indptr: it begins with {}, expected 0", indptr.at<Pointer>(0)); });
+      report_pointer(0, [&] { return fmt::format("indptr: it begins with {}, expected 0", indptr.at<Pointer>(0)); });
     for (std::uint64_t row = 0; row < tensor.shape[0]; ++row) {
       const Pointer begin = indptr.at<Pointer>(row);
       const Pointer end = indptr.at<Pointer>(row + 1);
       if (is_inside(begin)) least = begin;
       if (end < least) {
-        tell_pointer(row + 1,
-                     [&] { return fmt::format("indptr: it falls from {} to {} after row {}", least, end, row); });
+        report_pointer(row + 1,
+                       [&] { return fmt::format("indptr: it falls from {} to {} after row {}", least, end, row); });
       } else if (std::cmp_greater(end, nonzeros)) {
-        tell_pointer(row + 1, [&] {
+        report_pointer(row + 1, [&] {
           return fmt::format("indptr: row {} ends at element {}, there are {}", row, end, nonzeros);
         });
       } else if (begin == least) {
         visit_integer(indices_part.dtype, [&](auto column_zero) {
           check_row<decltype(column_zero)>(tensor, indices, row, static_cast<std::uint64_t>(begin),
-                                           static_cast<std::uint64_t>(end), rules, tell);
+                                           static_cast<std::uint64_t>(end), rules, report);
         });
       }
     }
     const Pointer last = indptr.at<Pointer>(tensor.shape[0]);
     if (rising && std::cmp_not_equal(last, nonzeros)) {
-      tell_pointer(tensor.shape[0], [&] {
+      report_pointer(tensor.shape[0], [&] {
         return fmt::format("indptr: it ends with {}, expected {}, the number of elements", last, nonzeros);
       });
     }
   });
 }
 
-void check_coo(const Tensor& tensor, const Tell& tell) {
+void check_coo(const Tensor& tensor, const Tell& report) {
   const Part& part = tensor.require("coords");
   const LoadedBlob coords(part.blob);
   const std::size_t rank = tensor.shape.size();
@@ -205,7 +206,7 @@ void check_coo(const Tensor& tensor, const Tell& tell) {
     std::optional<std::uint64_t> previous;
     for (std::uint64_t i = 0; i < nonzeros; ++i) {
       if (const auto d = outside(i)) {
-        tell(part, *d * nonzeros + i, [&] {
+        report(part, *d * nonzeros + i, [&] {
           return fmt::format("coords: element {} is at {} in dimension {}, which has {}", i,
                              coords.at<Coordinate>(*d * nonzeros + i), *d, tensor.shape[*d]);
         });
@@ -223,16 +224,16 @@ void check_coo(const Tensor& tensor, const Tell& tell) {
     std::ranges::sort(cells);
     for (auto twice = std::ranges::adjacent_find(cells); twice != cells.end();
          twice = std::adjacent_find(std::ranges::upper_bound(twice, cells.end(), *twice), cells.end()))
-      tell(part, 0, [&] {
+      report(part, 0, [&] {
         return fmt::format(
             "coords: cell {} appears twice, counted row by row (PyTorch's x.coalesce() adds such values up)", *twice);
       });
   });
 }
 
-void check_indices(const Tensor& tensor, SparseRules rules, const Tell& tell) {
+void check_indices(const Tensor& tensor, SparseRules rules, const Tell& report) {
   if (const auto fault = sparse_structure_fault(tensor)) fail_sparse(tensor, *fault);
-  tensor.layout == Layout::sparse_csr ? check_csr(tensor, rules, tell) : check_coo(tensor, tell);
+  tensor.layout == Layout::sparse_csr ? check_csr(tensor, rules, report) : check_coo(tensor, report);
 }
 
 class WidenedIndices final : public Blob {

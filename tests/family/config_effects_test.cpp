@@ -21,7 +21,7 @@ Model model_with(const std::string& key, const std::string& json, std::int64_t w
                  {"num_hidden_layers", 2},  {"sliding_window", window > 0 ? Value(window) : Value()}};
   map.set(key, parse_json(json, "test"));
   Model model;
-  take_config(model, std::move(map), "test");
+  parse_config(model, std::move(map), "test");
   return model;
 }
 

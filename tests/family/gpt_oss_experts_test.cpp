@@ -49,7 +49,7 @@ Tensor bytes(std::string name, const Shape& shape, std::mt19937& random, unsigne
 
 Model without_experts(std::string_view more) {
   Model model;
-  take_config(
+  parse_config(
       model,
       *parse_json(
            fmt::format(

@@ -33,7 +33,7 @@ Model model_of(std::string_view model_type, std::string_view more = "") {
       "num_hidden_layers": 6, "head_dim": 16, "vocab_size": 40, "max_position_embeddings": 256}})",
       more, model_type);
   Model model;
-  take_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
+  parse_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
   return model;
 }
 
@@ -238,7 +238,7 @@ TEST(Plans, ConfigurationsOfManyKeysAreRefused) {
 
 TEST(Plans, TextModelsOfDirectoriesThatSeeAreReadFromTextConfig) {
   Model model;
-  take_config(
+  parse_config(
       model,
       *parse_json(
            R"({"model_type": "gemma3", "vision_config": {"hidden_size": 9}, "text_config": {"hidden_size": 64, "num_hidden_layers": 2, "sliding_window": 8}})",
@@ -266,7 +266,7 @@ TEST(Plans, OtherTextModelsAreNotTheFamilys) {
        {std::tuple("gemma3", "gemma3_text", "gemma3n_text"), std::tuple("mistral3", "mistral", "ministral3")}) {
     for (const char* text : {own, other}) {
       Model model;
-      take_config(
+      parse_config(
           model,
           *parse_json(
                fmt::format(

@@ -19,7 +19,7 @@ Attributes parse(const std::string& json) { return parse_json(json, "test").take
 
 Model model_of(const std::string& json) {
   Model model;
-  take_config(model, parse(json), "config.json");
+  parse_config(model, parse(json), "config.json");
   return model;
 }
 
@@ -60,7 +60,7 @@ TEST(WholeConfig, TravelsAsTextAndComesBackTheSame) {
   Model reread;
   reread.attributes = text_attributes(model);
   EXPECT_EQ(*reread.attributes.find("poise.config"), Value(kWhole));
-  take_text_attributes(reread);
+  parse_text_attributes(reread);
   EXPECT_EQ(reread.config, model.config);
   EXPECT_EQ(to_json(whole_config(reread)), kWhole);
   EXPECT_EQ(normal_config(reread), normal_config(model));
@@ -81,7 +81,7 @@ TEST(WholeConfig, WhatAProgramSetsCounts) {
   model.config->rope_theta = 7000;
   model.config->num_hidden_layers = 3;
   Model reread;
-  take_config(reread, whole_config(model), "test");
+  parse_config(reread, whole_config(model), "test");
   EXPECT_EQ(reread.config, model.config);
   EXPECT_THAT(other_config_keys(reread), ElementsAre("extra", "rope_parameters"));
 }
@@ -95,7 +95,7 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsKeptAsItIs) {
   EXPECT_THAT(other_config_keys(model), ElementsAre("model_type", "n_embd", "hidden_size"));
   Model reread;
   reread.attributes = text_attributes(model);
-  take_text_attributes(reread);
+  parse_text_attributes(reread);
   EXPECT_FALSE(reread.config);
   EXPECT_EQ(reread.config_json, model.config_json);
 }
@@ -108,7 +108,7 @@ TEST(WholeConfig, OfAFamilyThatIsNotKnownIsUnderstoodWhereNothingIsLeftToDefault
   model.config->hidden_size = 8;
   Model reread;
   reread.attributes = text_attributes(model);
-  take_text_attributes(reread);
+  parse_text_attributes(reread);
   EXPECT_EQ(reread.config, model.config);
   EXPECT_EQ(to_json(whole_config(reread)), to_json(whole_config(model)));
 }

@@ -24,7 +24,7 @@ std::vector<Finding> findings(const Case& tested) {
       R"({"hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2, "intermediate_size": 4, "max_position_embeddings": 64, )"
       R"("num_key_value_heads": 2, "head_dim": 4, )" +
       std::string(tested.keys) + "}";
-  take_config(model, parse_json(json, "config.json").take<Attributes>(), "config.json");
+  parse_config(model, parse_json(json, "config.json").take<Attributes>(), "config.json");
   return check_headers(model, "m.zt");
 }
 

@@ -138,7 +138,7 @@ Model small_model(const Case& test_case) {
   }
   if (test_case.model_type == "gpt2") json.set("vocab_size", 40);
   Model model;
-  take_config(model, json, "config.json");
+  parse_config(model, json, "config.json");
   for (const ExpectedTensor& tensor : family.tensors.all(config_view(model))) {
     model.add(make_tensor(tensor.name, tensor.shape, std::vector<float>(*element_count(tensor.shape), 0.5F)));
   }
@@ -242,7 +242,7 @@ TEST_P(Computation, VerifyReportsWhatRunRefuses) {
       if (keys == nullptr || keys->find("model_type") == nullptr) return;
       Model other;
       try {
-        take_config(other, *keys, "config.json");
+        parse_config(other, *keys, "config.json");
       } catch (const Error&) {
         return;  // it does not open
       }

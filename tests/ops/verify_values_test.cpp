@@ -43,7 +43,7 @@ std::vector<BadValue> bad_values(const Tensor& tensor, const std::vector<std::ve
     position += piece.size();
   }
   std::vector<BadValue> bad;
-  for (const auto& check : checks) check->tell(complete, bad);
+  for (const auto& check : checks) check->report(complete, bad);
   return bad;
 }
 

@@ -94,7 +94,7 @@ Model small_model(const Kind& kind, std::string_view model_type) {
       "num_hidden_layers": 1, "vocab_size": {}, "max_position_embeddings": 64}})",
       model_type, kind.size());
   Model model;
-  take_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
+  parse_config(model, *parse_json(json, "config.json").get_if<Attributes>(), "config.json");
   for (const ExpectedTensor& tensor : find_family(model_type)->tensors.all(config_view(model))) {
     model.add(make_tensor(tensor.name, tensor.shape, std::vector<float>(*element_count(tensor.shape), 0.5F)));
   }

@@ -74,7 +74,7 @@ Model random_family(std::string_view model_type, std::string_view own_keys, std:
   }
   for (const auto& [key, value] : *own.get_if<Attributes>()) json.set(key, value);
   Model model;
-  take_config(model, json, "config.json");
+  parse_config(model, json, "config.json");
   std::mt19937 random(3);
   std::normal_distribution<float> normal;
   for (const ExpectedTensor& expected : find_family(model_type)->tensors.all(config_view(model))) {

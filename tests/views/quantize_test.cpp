@@ -14,7 +14,6 @@
 
 #include "codec/affine.hpp"
 #include "support/errors.hpp"
-#include "views/checked_values.hpp"
 #include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 

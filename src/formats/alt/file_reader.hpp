@@ -52,7 +52,7 @@ class FileReader {
 
   // Adds a warning about a difference from the canonical form.
   void warn(std::string_view field, std::string_view problem, std::uint64_t offset);
-  std::vector<Finding> take_warnings() { return std::move(warnings_); }
+  std::vector<Finding> release_warnings() { return std::move(warnings_); }
   Dialect& dialect() { return dialect_; }
 
   // Moves to the next section boundary. Bytes before it that are not zero give a warning or, while clean padding is

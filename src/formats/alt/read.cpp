@@ -52,7 +52,7 @@ Model read_v2(const Input& input, const ReadOptions&) {
     reader.close_section(open);
   });
   set_vocab_size(model);
-  model.warnings = reader.take_warnings();
+  model.warnings = reader.release_warnings();
   if (const std::string_view dialect = name(reader.dialect()); !dialect.empty()) {
     const std::string text =
         fmt::format("alt v2: this is the dialect of {}; converting it writes the canonical form", dialect);
@@ -119,7 +119,7 @@ Model read_v1(const Input& input, const ReadOptions&) {
   if (model.config)
     model.config->tie_word_embeddings = model.size() > 0 && model.find(family_of(model).output) == nullptr;
   set_vocab_size(model);
-  model.warnings = reader.take_warnings();
+  model.warnings = reader.release_warnings();
   return model;
 }
 

@@ -72,7 +72,7 @@ void read_tensors_v1(FileReader& reader, const SourcePtr& source, Model& model);
 // Names are Hugging Face's for Mistral and Llama, in every family: "model.layers.3.self_attn.q_proj.weight".
 
 // The values are the codes of component_type in the file.
-enum class Component : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
+enum class ComponentType : std::int32_t { other = -1, layers = 0, embed_tokens = 1, lm_head = 2, norm = 3 };
 enum class LayerPart : std::int32_t {
   other = -1,
   weight = 0,
@@ -81,7 +81,7 @@ enum class LayerPart : std::int32_t {
   input_layernorm = 3,
   post_attention_layernorm = 4
 };
-enum class Projection : std::int32_t {
+enum class ProjectionType : std::int32_t {
   other = -1,
   none = 0,
   q_proj = 1,
@@ -94,10 +94,10 @@ enum class Projection : std::int32_t {
 };
 
 struct TensorRole {
-  Component component = Component::other;
+  ComponentType component = ComponentType::other;
   std::int32_t block = -1;  // layer number for Component::layers, else -1
   LayerPart layer = LayerPart::other;
-  Projection projection = Projection::other;
+  ProjectionType projection = ProjectionType::other;
 
   bool known() const;  // ALT has numbers for the name
   friend bool operator==(const TensorRole&, const TensorRole&) = default;

@@ -224,7 +224,7 @@ class ReaderV2 : private TensorsReader {
       const auto scope = bytes_.scope("tensor", static_cast<std::int64_t>(i));
       const TensorRole role = role_from_name(tensor.name);
       compare(hints_from_role(role, other_block), hints_[i], tensor.name, places()[i]);
-      if (role.component == Component::other) --other_block;
+      if (role.component == ComponentType::other) --other_block;
       ++i;
     }
   }
@@ -322,19 +322,19 @@ namespace {
 struct LayerTensor {
   std::string_view name;  // after "model.layers.N."
   LayerPart layer;
-  Projection projection;
+  ProjectionType projection;
 };
 
 constexpr std::array<LayerTensor, 9> kLayerTensors = {{
-    {"input_layernorm.weight", LayerPart::input_layernorm, Projection::none},
-    {"self_attn.q_proj.weight", LayerPart::self_attn, Projection::q_proj},
-    {"self_attn.k_proj.weight", LayerPart::self_attn, Projection::k_proj},
-    {"self_attn.v_proj.weight", LayerPart::self_attn, Projection::v_proj},
-    {"self_attn.o_proj.weight", LayerPart::self_attn, Projection::o_proj},
-    {"post_attention_layernorm.weight", LayerPart::post_attention_layernorm, Projection::none},
-    {"mlp.gate_proj.weight", LayerPart::mlp, Projection::gate_proj},
-    {"mlp.up_proj.weight", LayerPart::mlp, Projection::up_proj},
-    {"mlp.down_proj.weight", LayerPart::mlp, Projection::down_proj},
+    {"input_layernorm.weight", LayerPart::input_layernorm, ProjectionType::none},
+    {"self_attn.q_proj.weight", LayerPart::self_attn, ProjectionType::q_proj},
+    {"self_attn.k_proj.weight", LayerPart::self_attn, ProjectionType::k_proj},
+    {"self_attn.v_proj.weight", LayerPart::self_attn, ProjectionType::v_proj},
+    {"self_attn.o_proj.weight", LayerPart::self_attn, ProjectionType::o_proj},
+    {"post_attention_layernorm.weight", LayerPart::post_attention_layernorm, ProjectionType::none},
+    {"mlp.gate_proj.weight", LayerPart::mlp, ProjectionType::gate_proj},
+    {"mlp.up_proj.weight", LayerPart::mlp, ProjectionType::up_proj},
+    {"mlp.down_proj.weight", LayerPart::mlp, ProjectionType::down_proj},
 }};
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
@@ -343,7 +343,7 @@ TensorRole layer_role(std::string_view numbered) {
   TensorRole role;
   const auto split = split_number(numbered);
   if (!split) return role;
-  role.component = Component::layers;
+  role.component = ComponentType::layers;
   role.block = split->number;
   for (const LayerTensor& row : kLayerTensors) {
     if (row.name == split->rest) {
@@ -368,23 +368,24 @@ CanonicalKey canonical_key(std::string_view name) {
   const TensorRole role = role_from_name(name);
   if (!role.known()) return {4, 0, 0};
   switch (role.component) {
-    case Component::embed_tokens: return {0, 0, 0};
-    case Component::layers: return {1, role.block, order_in_layer(role)};
-    case Component::norm: return {2, 0, 0};
-    case Component::lm_head: return {3, 0, 0};
-    case Component::other: break;
+    case ComponentType::embed_tokens: return {0, 0, 0};
+    case ComponentType::layers: return {1, role.block, order_in_layer(role)};
+    case ComponentType::norm: return {2, 0, 0};
+    case ComponentType::lm_head: return {3, 0, 0};
+    case ComponentType::other: break;
   }
   return {4, 0, 0};
 }
 
 }  // namespace
 
-bool TensorRole::known() const { return component != Component::other && layer != LayerPart::other; }
+bool TensorRole::known() const { return component != ComponentType::other && layer != LayerPart::other; }
 
 TensorRole role_from_name(std::string_view name) {
-  if (name == "model.embed_tokens.weight") return {Component::embed_tokens, -1, LayerPart::weight, Projection::none};
-  if (name == "lm_head.weight") return {Component::lm_head, -1, LayerPart::weight, Projection::none};
-  if (name == "model.norm.weight") return {Component::norm, -1, LayerPart::weight, Projection::none};
+  if (name == "model.embed_tokens.weight")
+    return {ComponentType::embed_tokens, -1, LayerPart::weight, ProjectionType::none};
+  if (name == "lm_head.weight") return {ComponentType::lm_head, -1, LayerPart::weight, ProjectionType::none};
+  if (name == "model.norm.weight") return {ComponentType::norm, -1, LayerPart::weight, ProjectionType::none};
   if (name.starts_with(kLayerPrefix)) return layer_role(name.substr(kLayerPrefix.size()));
   return {};
 }
@@ -403,11 +404,11 @@ namespace {
 
 std::int32_t block_index(const TensorRole& role, std::int32_t other_block) {
   switch (role.component) {
-    case Component::layers: return role.block;
-    case Component::embed_tokens: return -1;
-    case Component::lm_head: return -2;
-    case Component::norm: return -3;
-    case Component::other: break;
+    case ComponentType::layers: return role.block;
+    case ComponentType::embed_tokens: return -1;
+    case ComponentType::lm_head: return -2;
+    case ComponentType::norm: return -3;
+    case ComponentType::other: break;
   }
   return other_block;
 }
@@ -419,7 +420,7 @@ Hints hints_from_role(const TensorRole& role, std::int32_t other_block) {
           static_cast<std::int32_t>(role.layer), static_cast<std::int32_t>(role.projection)};
 }
 
-bool is_unique(const TensorRole& role) { return role.component != Component::layers; }
+bool is_unique(const TensorRole& role) { return role.component != ComponentType::layers; }
 
 BlockCounts count_blocks(const Model& model) {
   std::set<std::int32_t> blocks;

@@ -99,7 +99,7 @@ void warn_of_reading(FileReader& reader, const ReadingV2& reading, std::uint64_t
     reader.warn("token", "expected text, score, type; found score, type, id, text", tokens);
 }
 
-void settle_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
+void detect_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord record, std::uint64_t begin) {
   const NumberingVerdict verdict = find_numbering(vocabulary, record);
   if (verdict.contradictory)
     reader.warn("token_type", "the types of the unknown token and of <0x00> follow different numberings", begin);
@@ -115,7 +115,7 @@ void settle_numbering(FileReader& reader, Vocabulary& vocabulary, TokenRecord re
 
 // Gives the tokens at bos_id, eos_id and pad_id the types with which they are written, so that equal tokens are equal
 // vocabularies.
-void settle_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
+void mark_special_types(FileReader& reader, Vocabulary& vocabulary, std::uint64_t begin) {
   bool any = false;
   for (const std::int32_t special : std::set{vocabulary.bos_id, vocabulary.eos_id, vocabulary.pad_id}) {
     const auto id = static_cast<std::size_t>(special);
@@ -151,8 +151,8 @@ Vocabulary read_v2_as(const ReadingV2& reading, FileReader& reader, const OpenSe
   reader.require_marker();
   reader.dialect().tokens = reading.record;
   reader.dialect().seq_len = reading.seq_len;
-  settle_numbering(reader, vocabulary, reading.record, begin);
-  settle_special_types(reader, vocabulary, begin);
+  detect_numbering(reader, vocabulary, reading.record, begin);
+  mark_special_types(reader, vocabulary, begin);
   return vocabulary;
 }
 

@@ -80,7 +80,7 @@ HintsByTensor all_hints(const std::vector<const Tensor*>& tensors) {
   for (const Tensor* tensor : tensors) {
     const TensorRole role = role_from_name(tensor->name);
     hints.emplace(tensor, hints_from_role(role, other_block));
-    if (role.component == Component::other) --other_block;
+    if (role.component == ComponentType::other) --other_block;
   }
   return hints;
 }

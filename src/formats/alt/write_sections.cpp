@@ -67,11 +67,11 @@ void put(SectionWriter& out, std::string_view name, std::int64_t value) { out.i3
 void put(SectionWriter& out, std::string_view, float value) { out.f32(value); }
 
 template <auto Member>
-void put_config(SectionWriter& out, std::string_view name, const Parameters& of) {
+void put_config(SectionWriter& out, std::string_view name, const ParameterFields& of) {
   put(out, name, of.config.*Member);
 }
 
-void put_context_length(SectionWriter& out, std::string_view name, const Parameters& of) {
+void put_context_length(SectionWriter& out, std::string_view name, const ParameterFields& of) {
   const std::int64_t vocabulary_length = of.model.vocabulary ? of.model.vocabulary->max_length : 0;
   const std::int64_t positions = of.model.config ? of.config.max_position_embeddings : vocabulary_length;
   if (positions < 0)
@@ -92,10 +92,12 @@ constexpr ParameterField kTheta = {"rope_theta", put_config<&Config::rope_theta>
 constexpr ParameterField kEpsilon = {"rms_norm_eps", put_config<&Config::rms_norm_eps>};
 constexpr ParameterField kRange = {"initializer_range", put_config<&Config::initializer_range>};
 constexpr ParameterField kHeadSize = {"head_size", put_config<&Config::head_dim>};
-constexpr ParameterField kModelType = {
-    "model_type",
-    [](SectionWriter& out, std::string_view name, const Parameters& of) { out.text(name, of.model.card.model_type); }};
-constexpr ParameterField kDataType = {"data_type", [](SectionWriter& out, std::string_view name, const Parameters& of) {
+constexpr ParameterField kModelType = {"model_type",
+                                       [](SectionWriter& out, std::string_view name, const ParameterFields& of) {
+                                         out.text(name, of.model.card.model_type);
+                                       }};
+constexpr ParameterField kDataType = {"data_type",
+                                      [](SectionWriter& out, std::string_view name, const ParameterFields& of) {
                                         out.i32(name, prevailing_type(of.model));
                                       }};
 constexpr ParameterField kContext = {"context_length", put_context_length};
@@ -107,15 +109,15 @@ constexpr std::array kParametersAltC = {kHiddenAct, kTied,   kHidden,   kInterme
 constexpr std::array kParametersV1 = {kModelType, kHidden, kLayers,  kIntermediate, kHeads,    kKeyHeads,
                                       kWindow,    kTheta,  kEpsilon, kHeadSize,     kDataType, kContext};
 
-constexpr TokenField kText = {[](SectionWriter& out, const Token& token) {
+constexpr TokenField kText = {[](SectionWriter& out, const TokenFields& token) {
   out.text(fmt::format("token {}", token.id), token.vocabulary.text(token.id));
 }};
 constexpr TokenField kScore = {
-    [](SectionWriter& out, const Token& token) { out.f32(written_score(token.vocabulary, token.id)); }};
-constexpr TokenField kType = {[](SectionWriter& out, const Token& token) {
+    [](SectionWriter& out, const TokenFields& token) { out.f32(written_score(token.vocabulary, token.id)); }};
+constexpr TokenField kType = {[](SectionWriter& out, const TokenFields& token) {
   out.i32("token_type", type_code(token.types, type_by_id(token.vocabulary, token.id)));
 }};
-constexpr TokenField kId = {[](SectionWriter& out, const Token& token) { out.count("id", token.id); }};
+constexpr TokenField kId = {[](SectionWriter& out, const TokenFields& token) { out.count("id", token.id); }};
 
 constexpr std::array kTokenV2 = {kText, kScore, kType};
 constexpr std::array kTokenAltC = {kScore, kType, kId, kText};
@@ -131,7 +133,7 @@ SectionWriter general_section(const Card& card, const WrittenForm& form) {
 }
 
 SectionWriter parameters_section(const Model& model, const WrittenForm& form) {
-  const Parameters parameters{model, model.config ? *model.config : no_config()};
+  const ParameterFields parameters{model, model.config ? *model.config : no_config()};
   SectionWriter out("parameters");
   for (const ParameterField& field : form.parameters) field.write(out, field.name, parameters);
   if (form.order) require_order(out, parameters.config, *form.order);

@@ -83,23 +83,23 @@ struct CardField {
 std::span<const CardField> card_fields();
 
 // The parameters section, with zeros for a model without configuration.
-struct Parameters {
+struct ParameterFields {
   const Model& model;
   Config config;
 };
 struct ParameterField {
   std::string_view name;
-  void (*write)(SectionWriter& out, std::string_view name, const Parameters& of);
+  void (*write)(SectionWriter& out, std::string_view name, const ParameterFields& of);
 };
 
 // A token of the tokenizer section.
-struct Token {
+struct TokenFields {
   const Vocabulary& vocabulary;
   std::size_t id;
   TypeNumbering types;
 };
 struct TokenField {
-  void (*write)(SectionWriter& out, const Token& token);
+  void (*write)(SectionWriter& out, const TokenFields& token);
 };
 
 // The differences between the files of the three writers.

@@ -48,7 +48,7 @@ constexpr std::uint64_t kMostTypeBytes = 64;
 bool is_string(const Item& item) { return item.kind == Kind::text || item.kind == Kind::bytes; }
 
 // Throws invalid_file if the elements of a known type do not take `bytes`.
-void require_bytes(const Array& array, const msgpack::Reader& in) {
+void require_bytes(const FlaxArray& array, const msgpack::Reader& in) {
   const auto dtype = array.dtype();
   const auto elements = element_count(array.shape);
   const auto expected = elements && dtype ? checked_mul(*elements, info(*dtype).bits / 8) : elements;
@@ -87,15 +87,15 @@ class Numbered {
 
 }  // namespace
 
-std::optional<DType> Array::dtype() const { return dtype_spelled(kTypes, std::string_view(type)); }
+std::optional<DType> FlaxArray::dtype() const { return dtype_spelled(kTypes, std::string_view(type)); }
 
-std::string Array::why_no_number() const {
+std::string FlaxArray::why_no_number() const {
   if (type.starts_with("void") || type.starts_with("V"))
     return fmt::format("its elements are raw bytes ({}): the file does not state their meaning", type);
   return fmt::format("its element type {} is not known", type);
 }
 
-Array read_array(const ByteRange& range, const std::string& context, const Item& extension) {
+FlaxArray read_array(const ByteRange& range, const std::string& context, const Item& extension) {
   msgpack::Reader in(range, context, extension.content, extension.content + extension.argument);
   const auto expect = [&](bool is_expected, std::string_view field, std::string_view what, const Item& found) {
     if (!is_expected) in.fail(field, fmt::format("expected {}, found {}", what, to_string(found.kind)), found.begin);
@@ -105,7 +105,7 @@ Array read_array(const ByteRange& range, const std::string& context, const Item&
   const Item shape = in.next();
   expect(shape.kind == Kind::array, "shape", "an array", shape);
   if (shape.argument > kMaxRank) in.fail("shape", fmt::format("more than {} dimensions", kMaxRank), shape.begin);
-  Array array;
+  FlaxArray array;
   array.at = extension.begin;
   for (std::uint64_t i = 0; i < shape.argument; ++i) {
     const Item length = in.next();
@@ -148,7 +148,7 @@ ChunkedArray read_chunked(const Tree& tree, Tree::Index map, const ByteRange& ra
   for (const Tree::Index i : Numbered(tree, part("chunks"), fmt::format("{}: chunks", context))) {
     if (tree[i].kind != Kind::extension || tree[i].type != kArray)
       tree.fail(context, "chunks: expected arrays", tree[i].begin);
-    Array chunk = read_array(range, fmt::format("flax: {}", context), tree[i]);
+    FlaxArray chunk = read_array(range, fmt::format("flax: {}", context), tree[i]);
     if (chunk.shape.size() != 1)
       tree.fail(context, fmt::format("chunks: expected one dimension, found {}", to_string(chunk.shape)), chunk.at);
     if (chunked.chunks.empty()) chunked.array.type = chunk.type;

@@ -129,7 +129,7 @@ class FileReader {
   }
 
   Value scalar_value(const Item& item, const std::string& name) {
-    const Array array = read_array(range_, context(name), item);
+    const FlaxArray array = read_array(range_, context(name), item);
     const auto dtype = array.dtype();
     std::array<std::byte, 16> element;
     if (dtype && array.shape.empty() && array.bytes <= element.size()) {
@@ -148,14 +148,15 @@ class FileReader {
     if (tree_[i].kind == Kind::map) {
       const ChunkedArray chunked = read_chunked(tree_, i, range_, name);
       std::vector<BlobPtr> blobs;
-      for (const Array& chunk : chunked.chunks) blobs.push_back(make_source_blob(source_, chunk.begin, chunk.bytes));
+      for (const FlaxArray& chunk : chunked.chunks)
+        blobs.push_back(make_source_blob(source_, chunk.begin, chunk.bytes));
       return add(chunked.array, name, make_joined_blob(std::move(blobs)));
     }
-    const Array array = read_array(range_, context(name), tree_[i]);
+    const FlaxArray array = read_array(range_, context(name), tree_[i]);
     add(array, name, make_source_blob(source_, array.begin, array.bytes));
   }
 
-  void add(const Array& array, const std::string& name, BlobPtr elements) {
+  void add(const FlaxArray& array, const std::string& name, BlobPtr elements) {
     const auto dtype = array.dtype();
     if (!dtype) {
       model_.warnings.push_back({Severity::warning, fmt::format("{} is left out: {}", name, array.why_no_number()),

@@ -30,7 +30,7 @@ inline constexpr std::int8_t kScalar = 3;   // a NumPy scalar: an array without 
 // The key that makes of a map an array in chunks.
 inline constexpr std::string_view kChunked = "__msgpack_chunked_array__";
 
-struct Array {
+struct FlaxArray {
   Shape shape;
   std::string type;  // as NumPy names it: "float32"
   std::uint64_t at = 0;
@@ -44,13 +44,13 @@ struct Array {
 
 // Throws invalid_file for an extension that holds something else, and for elements that are not as many as the shape
 // gives. `context` begins the messages.
-Array read_array(const ByteRange& range, const std::string& context, const msgpack::Item& extension);
+FlaxArray read_array(const ByteRange& range, const std::string& context, const msgpack::Item& extension);
 
 // A map with kChunked: "shape", a map of "0", "1", ... to lengths, and "chunks", such a map of arrays of one dimension,
 // which hold the elements one after the other. Throws invalid_file.
 struct ChunkedArray {
-  Array array;  // of all; its bytes are in the chunks
-  std::vector<Array> chunks;
+  FlaxArray array;  // of all; its bytes are in the chunks
+  std::vector<FlaxArray> chunks;
 };
 ChunkedArray read_chunked(const msgpack::Tree& tree, msgpack::Tree::Index map, const ByteRange& range,
                           const std::string& context);

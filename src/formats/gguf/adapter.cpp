@@ -1,4 +1,4 @@
-#include "formats/gguf/adapter.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <cmath>
 #include <map>

@@ -1,4 +1,4 @@
-#include "formats/gguf/general_keys.hpp"
+#include "formats/gguf/metadata.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,6 @@
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/front_matter.hpp"
-#include "formats/gguf/metadata.hpp"
 #include "syntax/element_value.hpp"
 #include "tokenizer/tokens/sampling_keys.hpp"
 #include "tokenizer/tokens/token_types.hpp"

@@ -1,11 +1,29 @@
-#include "formats/registry.hpp"
+#include "formats/gguf/gguf.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
-#include "formats/gguf/adapter.hpp"
-#include "formats/gguf/gguf.hpp"
+#include <fmt/format.h>
+
+#include "bytes/checked.hpp"
+#include "formats/adapter.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/metadata.hpp"
+#include "formats/gguf/types.hpp"
+#include "formats/registry.hpp"
+#include "io/extents.hpp"
+#include "io/source_range.hpp"
+#include "model/card.hpp"
+#include "model/unused_bytes.hpp"
+#include "tensor/block_layout.hpp"
 #include "views/layout_type.hpp"
 
 namespace poise {
@@ -39,3 +57,134 @@ const Format kGguf = {
 };
 
 }  // namespace poise
+
+namespace poise::gguf {
+
+namespace {
+
+class FileAudit {
+ public:
+  FileAudit(SourcePtr source, std::vector<Finding>& findings) : source_(std::move(source)), findings_(findings) {
+    const SourceRange range(*source_);
+    HeaderReader header(range);
+    header.metadata([&](std::string_view key, MetadataValue& value) {
+      if (key == kAlignmentKey) alignment_ = value.unsigned_integer().value_or(kUsualAlignment);
+      if (key == kTokens) check_tokens(value);
+    });
+    header.tensors([&](TensorInfo info) {
+      offsets_.push_back(info.offset);
+      tensors_.push_back(std::move(info));
+    });
+    header_end_ = header.end();
+    data_begin_ = std::min(*checked_align(header_end_, alignment_), source_->size());
+    std::ranges::sort(offsets_);
+  }
+
+  void run() {
+    for (const TensorInfo& info : tensors_) check_name(info);
+    check_order();
+    std::vector<FileRange> known = {{0, header_end_}, {source_->size(), source_->size()}};
+    for (const TensorInfo& info : tensors_) {
+      const std::uint64_t begin = data_begin_ + info.offset;
+      known.push_back({begin, begin + bytes_of(info)});
+    }
+    find_unused_bytes(source_, std::move(known), std::array{alignment_}, findings_);
+  }
+
+ private:
+  static constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+
+  // llama.cpp ends at two tokens of one text. It names empty ones itself.
+  void check_tokens(MetadataValue& value) {
+    std::unordered_map<std::string, std::size_t> first_with;
+    std::size_t id = 0;
+    std::string first;
+    std::size_t more = 0;
+    const std::uint64_t at = value.position();
+    value.texts([&](std::string_view text) {
+      if (const auto [found, is_new] = first_with.try_emplace(std::string(text), id); !is_new && !text.empty()) {
+        more += first.empty() ? 0 : 1;
+        if (first.empty())
+          first = fmt::format("tokens {} and {} have the same text, {}", found->second, id, to_json(Value(text)));
+      }
+      ++id;
+    });
+    if (first.empty()) return;
+    findings_.push_back({Severity::warning,
+                         fmt::format("{}: {}{}: llama.cpp exits when it loads the file", kTokens, first,
+                                     more == 0 ? "" : fmt::format(", as {} more do", more)),
+                         source_->name(), at});
+  }
+
+  void warn(const TensorInfo& info, const std::string& problem) {
+    findings_.push_back(
+        {Severity::warning, fmt::format("tensor {}: {}", info.name, problem), source_->name(), info.position});
+  }
+
+  // All bytes up to the next tensor, for types of unknown size.
+  std::uint64_t bytes_of(const TensorInfo& info) const {
+    if (const auto bytes = stored_bytes(info.type, element_count(info.shape).value_or(0))) return *bytes;
+    const auto next = std::ranges::upper_bound(offsets_, info.offset);
+    return (next == offsets_.end() ? source_->size() - data_begin_ : *next) - info.offset;
+  }
+
+  void check_name(const TensorInfo& info) {
+    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+    const auto found = std::ranges::find_if(info.name, is_control);
+    if (found == info.name.end()) return;
+    warn(info, *found == 0 ? std::string("its name holds a NUL, where other programs cut it off")
+                           : fmt::format("its name holds the control character 0x{:02x}",
+                                         static_cast<unsigned>(static_cast<unsigned char>(*found))));
+  }
+
+  // llama.cpp requires each tensor where the one before it in the header ends.
+  void check_order() {
+    std::map<std::uint64_t, const TensorInfo*> first_at;
+    const TensorInfo* early = nullptr;
+    std::size_t more = 0;
+    std::uint64_t end = 0;  // of the tensors so far
+    for (const TensorInfo& info : tensors_) {
+      const std::uint64_t bytes = bytes_of(info);
+      const auto [other, is_first] = bytes > 0 ? first_at.emplace(info.offset, &info) : std::pair(first_at.end(), true);
+      if (!is_first) {
+        warn(info, fmt::format("it is at the offset of tensor {}, {}: llama.cpp refuses the file", other->second->name,
+                               info.offset));
+      } else if (info.offset < end) {
+        more += early != nullptr ? 1 : 0;
+        if (early == nullptr) early = &info;
+      }
+      end = std::max(end, info.offset + bytes);
+    }
+    if (early == nullptr) return;
+    const std::string others = more == 0   ? ""
+                               : more == 1 ? ", as is another one"
+                                           : fmt::format(", as are {} others", more);
+    warn(*early, fmt::format("its data precede those of a tensor that the header lists before it{}: llama.cpp refuses "
+                             "the file",
+                             others));
+  }
+
+  SourcePtr source_;
+  std::vector<Finding>& findings_;
+  std::uint64_t alignment_ = kUsualAlignment;
+  std::vector<TensorInfo> tensors_;
+  std::vector<std::uint64_t> offsets_;  // of the tensors, ascending
+  std::uint64_t header_end_ = 0;
+  std::uint64_t data_begin_ = 0;
+};
+
+bool is_known_layout(std::string_view layout) { return block_layout_named(layout).has_value(); }
+
+}  // namespace
+
+std::vector<Finding> audit(const Input& input, const Model& model) {
+  std::vector<Finding> findings;
+  for (const std::filesystem::path& path : model.origin.files)
+    FileAudit(path == input.path ? input.source : Source::open(path, IoMode::read), findings).run();
+  // Types that ggml removed or that are newer, and blocks without a known byte order.
+  find_unknown(model, is_known_layout, findings);
+  std::ranges::move(adapter_findings(model), std::back_inserter(findings));
+  return findings;
+}
+
+}  // namespace poise::gguf

@@ -19,11 +19,12 @@
 #include <poise/model.hpp>
 #include <poise/value.hpp>
 
+#include "formats/adapter.hpp"
 #include "formats/format.hpp"
 #include "formats/gguf/architectures.hpp"
-#include "formats/gguf/general_keys.hpp"
 #include "formats/gguf/hyperparameters.hpp"
 #include "formats/gguf/key_values.hpp"
+#include "formats/gguf/metadata.hpp"
 #include "formats/importance_matrix.hpp"
 
 namespace poise::gguf {
@@ -45,7 +46,7 @@ class ImatrixFile final : public ImportanceMatrix {
   void read_older(const std::filesystem::path& path);
   void add(std::string name, std::vector<float> weights);
 
-  void tell(std::string_view dataset, std::uint64_t chunks);
+  void add_dataset(std::string_view dataset, std::uint64_t chunks);
 
   std::string path_;
   Attributes provenance_;
@@ -101,5 +102,19 @@ std::unique_ptr<PreparedEdit> edit(const Input& input, const AttributeChanges& c
 // control characters; bytes that belong to no tensor; padding that is not zero; tensors of unknown types. Throws what
 // reading the headers throws. Requires: the files have been read.
 std::vector<Finding> audit(const Input& input, const Model& model);
+
+// llama.cpp's adapters: files with general.type "adapter" and adapter.type "lora". Of each matrix X of the model there
+// are
+//
+//   X.lora_a   [rank, columns]        of token_embd.weight: [tokens, rank]
+//   X.lora_b   [rows, rank]           of token_embd.weight: [width, rank]
+//
+// in the order of rows that llama.cpp has, and other tensors replace the model's. The change is alpha / rank * B A; an
+// adapter.lora.alpha of 0, or none, counts as rank. Of stacked experts both have one more dimension in front.
+//
+// Source: llama.cpp's convert_lora_to_gguf.py, src/llama-adapter.cpp and llm_graph_context::build_lora_mm().
+
+// See adapter_in().
+std::optional<Adapter> adapter(const Model& file, const Model* base);
 
 }  // namespace poise::gguf

@@ -51,7 +51,7 @@ ImatrixFile::ImatrixFile(const std::filesystem::path& path) : path_(path.string(
   if (weights_.empty()) throw Error(ErrorKind::invalid_file, "imatrix: there are no weights in it", path_);
 }
 
-void ImatrixFile::tell(std::string_view dataset, std::uint64_t chunks) {
+void ImatrixFile::add_dataset(std::string_view dataset, std::uint64_t chunks) {
   provenance_.set("quantize.imatrix.file", std::filesystem::path(path_).filename().string());
   if (!dataset.empty() && is_utf8(dataset)) provenance_.set("quantize.imatrix.dataset", std::string(dataset));
   provenance_.set("quantize.imatrix.entries_count", std::uint64_t{weights_.size()});
@@ -100,7 +100,7 @@ void ImatrixFile::read_gguf(const std::filesystem::path& path) {
   const auto* list = model.attributes.get_if<Value::Array>(kDatasets);
   const auto* dataset = list == nullptr || list->empty() ? nullptr : list->front().get_if<std::string>();
   const auto* count = model.attributes.get_if<std::uint64_t>(kChunks);
-  tell(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
+  add_dataset(dataset == nullptr ? std::string_view() : *dataset, count == nullptr ? 0 : *count);
 }
 
 void ImatrixFile::read_older(const std::filesystem::path& path) {
@@ -126,7 +126,7 @@ void ImatrixFile::read_older(const std::filesystem::path& path) {
   const std::int32_t chunks = in.remaining() > 0 ? in.i32("chunks") : 0;
   const std::string_view dataset =
       in.remaining() > 0 ? in.text(length("data set's length", 1), "data set") : std::string_view();
-  tell(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
+  add_dataset(dataset, chunks > 0 ? static_cast<std::uint64_t>(chunks) : 0);
 }
 
 std::shared_ptr<const std::vector<float>> ImatrixFile::weights(std::string_view tensor, std::string_view model_type,

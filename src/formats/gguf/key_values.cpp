@@ -33,12 +33,12 @@ std::optional<Value> Entries::take(std::string_view key) {
   return value;
 }
 
-std::optional<std::string> Entries::take_text(std::string_view key) {
+std::optional<std::string> Entries::read_text(std::string_view key) {
   if (get_if<std::string>(key) == nullptr) return std::nullopt;
   return std::move(*take(key)).take<std::string>();
 }
 
-std::optional<std::int64_t> Entries::take_number(std::string_view key) {
+std::optional<std::int64_t> Entries::read_number(std::string_view key) {
   const auto* number = get_if<std::uint64_t>(key);
   if (number == nullptr || *number > static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max()))
     return std::nullopt;

@@ -31,9 +31,9 @@ class Entries {
   std::uint64_t number(std::string_view key) const;
 
   std::optional<Value> take(std::string_view key);
-  std::optional<std::string> take_text(std::string_view key);
+  std::optional<std::string> read_text(std::string_view key);
   // A number of 31 bits; does not take other values.
-  std::optional<std::int64_t> take_number(std::string_view key);
+  std::optional<std::int64_t> read_number(std::string_view key);
 
   // The remaining entries, in order.
   std::vector<Attributes::Entry>& rest() { return list_; }

@@ -69,14 +69,14 @@ Metadata::Metadata(HeaderReader& header) : tokens_(std::make_shared<Tokens>()) {
   }
   if (const Value* name = find(kArchitecture)) {
     if (const auto* text = name->get_if<std::string>()) {
-      take_one_for_all_layers(*text);
+      read_one_for_all_layers(*text);
       architecture_ = architecture_in(entries_, *text);
     }
   }
 }
 
 // llama.cpp accepts a number for each layer, too. Equal ones become one.
-void Metadata::take_one_for_all_layers(const std::string& architecture) {
+void Metadata::read_one_for_all_layers(const std::string& architecture) {
   for (const std::string_view name : {"attention.head_count", "attention.head_count_kv", "feed_forward_length"}) {
     const std::string key = fmt::format("{}.{}", architecture, name);
     const auto* list = get_if<Value::Array>(key);
@@ -94,24 +94,24 @@ bool Metadata::has_hyperparameters() const {
                                       find(fmt::format("{}.block_count", architecture_->name)) != nullptr);
 }
 
-void Metadata::take_texts() {
+void Metadata::read_texts() {
   std::erase_if(entries_.rest(), [](const Attributes::Entry& entry) { return is_gguf_text_key(entry.first); });
 }
 
-void Metadata::take_card(Card& card) {
-  card.author = take_text("general.author").value_or("");
-  card.license = take_text("general.license").value_or("");
-  card.uuid = take_text("general.uuid").value_or("");
-  card.created_at = take_text(kCreatedKey).value_or("");
-  card.last_modified = take_text(kModifiedKey).value_or("");
+void Metadata::read_card(Card& card) {
+  card.author = read_text("general.author").value_or("");
+  card.license = read_text("general.license").value_or("");
+  card.uuid = read_text("general.uuid").value_or("");
+  card.created_at = read_text(kCreatedKey).value_or("");
+  card.last_modified = read_text(kModifiedKey).value_or("");
   const auto* url = get_if<std::string>(kRepository);
   if (url == nullptr || !url->starts_with(kHuggingFace)) return;
   card.base_model = url->substr(kHuggingFace.size());
   take(kRepository);
 }
 
-std::optional<Attributes> Metadata::take_rest(const std::string& path) {
-  const auto text = take_text(kConfigKey);
+std::optional<Attributes> Metadata::read_rest(const std::string& path) {
+  const auto text = read_text(kConfigKey);
   if (!text) return std::nullopt;
   Value json = parse_json(*text, fmt::format("{}: {}", path, kConfigKey));
   if (json.get_if<Attributes>() == nullptr)
@@ -129,17 +129,17 @@ std::string Metadata::why_no_hyperparameters() const {
 }
 
 // poise.config may be complete without these keys.
-void Metadata::take_part_of_config(Model& model, const Attributes& rest, const std::string& path) const {
+void Metadata::read_part_of_config(Model& model, const Attributes& rest, const std::string& path) const {
   try {
-    take_config(model, rest, path);
+    parse_config(model, rest, path);
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("gguf: {} ({})", why_no_hyperparameters(), error.message()), path);
   }
 }
 
 void Metadata::move_into(Model& model, const RopeFactors& factors, const std::string& path) {
-  take_card(model.card);
-  const std::optional<Attributes> rest = take_rest(path);
+  read_card(model.card);
+  const std::optional<Attributes> rest = read_rest(path);
   model.vocabulary = tokens_->vocabulary(*this, model.warnings, path);
   if (has_hyperparameters()) {
     take(kArchitecture);
@@ -148,7 +148,7 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
     if (!rest) set_special_ids(config, tokens_->special_ids());
     for (const auto& [key, value] : rest.value_or(Attributes())) config.set(key, value);
     try {
-      take_config(model, std::move(config), path);
+      parse_config(model, std::move(config), path);
     } catch (const Error& error) {
       if (!unreadable) throw;
       throw Error(error.kind(), fmt::format("gguf: {} ({})", *unreadable, error.message()), path);
@@ -156,16 +156,16 @@ void Metadata::move_into(Model& model, const RopeFactors& factors, const std::st
   } else {
     const auto* text = get_if<std::string>(kArchitecture);
     model.card.model_type = text == nullptr ? "" : *text;
-    if (rest) take_part_of_config(model, *rest, path);
-    take_text(kArchitecture);
+    if (rest) read_part_of_config(model, *rest, path);
+    read_text(kArchitecture);
   }
   const auto* number = get_if<std::uint64_t>("general.file_type");
   if (number != nullptr && std::in_range<std::uint32_t>(*number)) {
     model.origin.recipe = file_type_name(static_cast<std::uint32_t>(*number));
     take("general.file_type");
   }
-  take_number("general.quantization_version");  // follows from the tensors
-  tokens_->give_back(entries_.rest());
+  read_number("general.quantization_version");  // follows from the tensors
+  tokens_->return_entries(entries_.rest());
   model.attributes = Attributes::from_unique(std::move(entries_.rest()));
   std::erase_if(types_, [&](const auto& entry) { return model.attributes.find(entry.first) == nullptr; });
   model.origin.attribute_types = std::move(types_);

@@ -53,22 +53,22 @@ class Metadata {
     return entries_.get_if<T>(key);
   }
   std::optional<Value> take(std::string_view key) { return entries_.take(key); }
-  std::optional<std::string> take_text(std::string_view key) { return entries_.take_text(key); }
-  std::optional<std::int64_t> take_number(std::string_view key) { return entries_.take_number(key); }
+  std::optional<std::string> read_text(std::string_view key) { return entries_.read_text(key); }
+  std::optional<std::int64_t> read_number(std::string_view key) { return entries_.read_number(key); }
   const Entries& entries() const { return entries_; }
   // Takes the keys that gguf_texts() reads.
-  void take_texts();
+  void read_texts();
 
   // Sets card, configuration and vocabulary of the model, which has the tensors, and the rest as attributes.
   void move_into(Model& model, const RopeFactors& factors, const std::string& path);
 
  private:
   // Poise's own keys in a file that it wrote.
-  std::optional<Attributes> take_rest(const std::string& path);
-  void take_part_of_config(Model& model, const Attributes& rest, const std::string& path) const;
+  std::optional<Attributes> read_rest(const std::string& path);
+  void read_part_of_config(Model& model, const Attributes& rest, const std::string& path) const;
   std::string why_no_hyperparameters() const;
-  void take_card(Card& card);
-  void take_one_for_all_layers(const std::string& architecture);
+  void read_card(Card& card);
+  void read_one_for_all_layers(const std::string& architecture);
   bool has_hyperparameters() const;
 
   std::uint64_t alignment_ = kUsualAlignment;
@@ -83,5 +83,38 @@ class Metadata {
 
 // Of one file: each part of a split model has its own. Throws what reading a header throws.
 std::vector<MetadataKey> list_keys(const Input& input);
+
+// The keys "general.*" about a model that llama.cpp's converter writes (gguf-py/gguf/metadata.py of v0.5.0): what the
+// card and the configuration of a directory state, what its name says by the usual order of names, and how many
+// parameters there are.
+
+// A tensor of the file.
+struct CountedTensor {
+  std::string_view name;
+  Shape shape;  // the innermost dimension last
+};
+
+struct WrittenGeneral {
+  std::string name;                 // general.name, of the model's attributes or one that is written; empty: none
+  std::vector<std::string> losses;  // of the card, one sentence each
+};
+
+// Appends the keys that are not there yet: of a model that llama.cpp does not know only those of the card.
+WrittenGeneral write_general(const Model& model, bool is_known, const std::vector<CountedTensor>& tensors,
+                             KeyValues& out);
+
+// The parts of "org/Name-8B-Instruct-v0.3", each empty if it is not there. `parameters`: of the model; 0: unknown.
+struct NameParts {
+  std::string organization;
+  std::string name;
+  std::string basename;
+  std::string finetune;
+  std::string version;
+  std::string size_label;
+};
+NameParts parse_name(std::string_view id, std::uint64_t parameters);
+
+// "nano-mistral" becomes "Nano Mistral".
+std::string make_title(std::string_view name);
 
 }  // namespace poise::gguf

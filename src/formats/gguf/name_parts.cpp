@@ -12,7 +12,7 @@
 
 #include "bytes/number_text.hpp"
 #include "bytes/utf8.hpp"
-#include "formats/gguf/general_keys.hpp"
+#include "formats/gguf/metadata.hpp"
 
 namespace poise::gguf {
 namespace {

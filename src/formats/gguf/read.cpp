@@ -158,7 +158,7 @@ class TensorAdder {
       return add_experts(info, known->name, bytes);
     }
     Tensor stored = tensor(info, bytes);
-    if (take_factors(info, stored)) return;
+    if (read_factors(info, stored)) return;
     if (known && known->change != Change::stacked && is_interpreted(info)) {
       if (auto put_back = to_canonical(stored, known->change, heads_)) {
         stored = std::move(*put_back);
@@ -186,7 +186,7 @@ class TensorAdder {
     }
   }
 
-  bool take_factors(const TensorInfo& info, const Tensor& stored) {
+  bool read_factors(const TensorInfo& info, const Tensor& stored) {
     const RopeFactorRow* row = rope_factor_row(info.name);
     if (row == nullptr || architecture_ == nullptr ||
         !(row->for_any_context ? architecture_->holds_frequency_factors : architecture_->holds_long_factors))

@@ -187,12 +187,12 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
     const std::string key = make_key(name);
     if (has_token(metadata.find(key), count)) metadata.take(key);
   }
-  vocabulary.max_length = static_cast<std::int32_t>(metadata.take_number(kLongestKey).value_or(0));
+  vocabulary.max_length = static_cast<std::int32_t>(metadata.read_number(kLongestKey).value_or(0));
   for (std::size_t id = 0; id < count; ++id) {
     const TokenType type = types_ ? type_of((*types_)[id]) : find_type_by_text(tokens_->at(id));
     vocabulary.add(tokens_->at(id), scores_ ? (*scores_)[id] : 0.0F, special_type(type, vocabulary, id));
   }
-  const auto take_flag = [&](std::string_view name, bool usual) {
+  const auto read_flag = [&](std::string_view name, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
     const auto* flag = metadata.get_if<bool>(key);
     if (flag == nullptr) return usual;
@@ -200,19 +200,19 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
     metadata.take(key);
     return result;
   };
-  vocabulary.add_dummy_prefix = take_flag("add_space_prefix", true);
-  vocabulary.remove_extra_whitespaces = take_flag("remove_extra_whitespaces", false);
+  vocabulary.add_dummy_prefix = read_flag("add_space_prefix", true);
+  vocabulary.remove_extra_whitespaces = read_flag("remove_extra_whitespaces", false);
   // What writing a vocabulary implies is dropped.
-  const auto take_usual = [&](std::string_view name, const Value& usual) {
+  const auto read_usual = [&](std::string_view name, const Value& usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
     if (const Value* value = metadata.find(key); value != nullptr && *value == usual) metadata.take(key);
   };
-  take_usual("pre", "default");
+  read_usual("pre", "default");
   // For a token that the file does not name, the flag has no meaning and stays an attribute.
   const auto take_around = [&](std::string_view name, std::int32_t id, bool usual) {
     const std::string key = std::string(kTokenizer) + std::string(name);
     return id < 0 && metadata.find(key) != nullptr && *metadata.find(key) == Value(true) ? usual
-                                                                                         : take_flag(name, usual);
+                                                                                         : read_flag(name, usual);
   };
   const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
   set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
@@ -220,7 +220,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   vocabulary.chat_template = std::move(texts.chat_template);
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
   vocabulary.files = std::move(texts.files);
-  metadata.take_texts();
+  metadata.read_texts();
   Value::Array added = gguf_added_tokens(vocabulary, name_in(metadata.find(kName)));
   if (!added.empty()) vocabulary.pipeline.set("added_tokens", std::move(added));
   tokens_.reset();
@@ -229,7 +229,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   return vocabulary;
 }
 
-void Tokens::give_back(std::vector<Attributes::Entry>& entries) {
+void Tokens::return_entries(std::vector<Attributes::Entry>& entries) {
   const auto give = [&](std::string_view name, auto& items, auto&& value_of) {
     if (!items) return;
     Value::Array array;

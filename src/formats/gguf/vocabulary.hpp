@@ -34,16 +34,16 @@ class Tokens {
   // False for another key. Throws invalid_file for an array of another kind.
   bool take(std::string_view key, MetadataValue& value, HeaderReader& header);
 
-  // Nothing if there is none, or one of an unsupported kind: then give_back() has the arrays. Takes the keys that it
-  // understands. Warns of ids without a token, and of missing keys with a default. Throws invalid_file for arrays that
-  // do not match.
+  // Does nothing if there is none, or one of an unsupported kind: then return_entries() has the arrays. Takes the keys
+  // that it understands. Warns of ids without a token, and of missing keys with a default. Throws invalid_file for
+  // arrays that do not match.
   std::optional<Vocabulary> vocabulary(Metadata& metadata, std::vector<Finding>& warnings, const std::string& path);
 
   // Of the last vocabulary(), of any kind.
   const SpecialIds& special_ids() const { return ids_; }
 
   // Appends arrays that made no vocabulary as values.
-  void give_back(std::vector<Attributes::Entry>& entries);
+  void return_entries(std::vector<Attributes::Entry>& entries);
 
  private:
   struct Texts {

@@ -18,7 +18,6 @@
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"
 #include "formats/adapter.hpp"
-#include "formats/gguf/adapter.hpp"
 #include "formats/gguf/changes.hpp"
 #include "formats/gguf/header.hpp"
 #include "formats/gguf/hyperparameters.hpp"

@@ -53,7 +53,7 @@ bool is_same_computation(const Attributes& map, const Model& model) {
   if (!model.config) return true;
   try {
     Model other;
-    take_config(other, map, {});
+    parse_config(other, map, {});
     if (!other.config) return true;
     const ConfigView view = config_view(model);
     const Family& family = family_of(model);

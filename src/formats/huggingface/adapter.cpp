@@ -55,8 +55,8 @@ class Reading {
     for (const auto& [module, pair] : pairs_) add(module, pair);
     if (pairs_.empty() && adapter_.whole.empty() && adapter_.faults.empty())
       adapter_.faults.emplace_back("the adapter changes nothing");
-    tell_untargeted();
-    tell_other_order();
+    report_untargeted();
+    report_other_order();
     return std::move(adapter_);
   }
 
@@ -122,7 +122,7 @@ class Reading {
     return own->shape == turned;
   }
 
-  void tell_other_order() {
+  void report_other_order() {
     if (other_order_.empty()) return;
     const bool said = config_.fan_in_fan_out();
     adapter_.deviations.push_back(
@@ -130,7 +130,7 @@ class Reading {
                     other_order_.front(), and_more(other_order_.size() - 1), said ? "[out, in]" : "[in, out]"));
   }
 
-  void tell_untargeted() {
+  void report_untargeted() {
     if (untargeted_.empty()) return;
     adapter_.deviations.push_back(
         fmt::format("target_modules does not name {}{}: PEFT leaves {} out, Poise merges what the file has",

@@ -297,7 +297,7 @@ class TensorCollector {
     const Attributes metadata = files_read_.read(source, take, model_.warnings);
     for (const auto& [key, value] : metadata) {
       if (!keys_.insert(key).second) continue;
-      if (!budget_.take_value() || !budget_.take_key(keys_.size()))
+      if (!budget_.take_value() || !budget_.charge_key(keys_.size()))
         throw Error(ErrorKind::invalid_file, "the shards hold too much metadata together", path);
       metadata_.emplace_back(key, value);
     }
@@ -339,18 +339,18 @@ std::vector<fs::path> read_tensors(Model& model, DirectoryReader& directory, con
   require_shards(directory, weights.name, shards);
   const std::string path = directory.path(weights.name).string();
   std::vector<Finding> faults;
-  const auto tell = [&](const std::string& tensor, const std::string& problem) {
+  const auto report = [&](const std::string& tensor, const std::string& problem) {
     add_fault(faults, {Severity::error, problem, path, std::nullopt, tensor});
   };
   for (const auto& [shard, promised] : shards) {
     std::set<std::string> found;
     collector.add(directory, shard, [&](const std::string& name) { found.insert(name); });
     for (const std::string& name : promised) {
-      if (!found.contains(name)) tell(name, fmt::format("{} lacks {}, which the index lists there", shard, name));
+      if (!found.contains(name)) report(name, fmt::format("{} lacks {}, which the index lists there", shard, name));
     }
     for (const std::string& name : found) {
       if (!promised.contains(name))
-        tell(name, fmt::format("{} holds {}, which the index does not list there", shard, name));
+        report(name, fmt::format("{} holds {}, which the index does not list there", shard, name));
     }
   }
   std::vector<fs::path> files = collector.finish();
@@ -376,7 +376,7 @@ std::optional<Attributes> read_file(const QuantizationFile& row, DirectoryReader
 
 }  // namespace
 
-std::string_view take_quantization_file(Model& model, DirectoryReader& directory) {
+std::string_view read_quantization_file(Model& model, DirectoryReader& directory) {
   std::string_view taken;
   for (const QuantizationFile& row : quantization_files()) {
     if (!directory.has(row.name)) continue;

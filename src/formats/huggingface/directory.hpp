@@ -64,7 +64,7 @@ class DirectoryReader {
 // Without quantization_config in config.json, sets it from the file next to it that describes the quantization
 // (schemes/quantization_files.hpp). Returns the name of that file; empty: config.json counts, or there is none. Warns
 // of files that contradict what counts. Throws invalid_file.
-std::string_view take_quantization_file(Model& model, DirectoryReader& directory);
+std::string_view read_quantization_file(Model& model, DirectoryReader& directory);
 
 // The files with the tensors of a Hugging Face directory.
 

@@ -114,7 +114,7 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   model.origin.path = directory.path();
   const bool has_config = directory.has(kConfig);
   if (has_config) {
-    take_config(model, directory.json_object(kConfig, model.warnings), directory.path(kConfig).string());
+    parse_config(model, directory.json_object(kConfig, model.warnings), directory.path(kConfig).string());
   } else {
     model.warnings.push_back(
         {Severity::warning,
@@ -123,14 +123,14 @@ Model read_directory(DirectoryReader& directory, const LocatedWeights& found, co
   }
   (void)read_tensors(model, directory, found);
   if (auto resolved = resolve_aliases(model)) model = *std::move(resolved);
-  if (!has_config) take_text_attributes(model);
-  const std::string_view quantization_file = take_quantization_file(model, directory);
+  if (!has_config) parse_text_attributes(model);
+  const std::string_view quantization_file = read_quantization_file(model, directory);
   set_vocab_size(model);
   read_vocabulary(model, directory);
   if (directory.has(kGeneration))
     model.attributes.set(std::string(kGenerationConfig), directory.json_object(kGeneration, model.warnings));
   const std::string model_type = model.card.model_type;
-  const std::optional<Card> written = has_config ? take_card_text(model) : std::optional(model.card);  // by Poise
+  const std::optional<Card> written = has_config ? parse_card(model) : std::optional(model.card);  // by Poise
   model.card = written ? *written : read_card(model.config_json, directory.readme());
   model.card.model_type = model_type;
   std::vector<DirectoryFile> other_files = directory.other_files(model.warnings);
@@ -152,7 +152,7 @@ Model read_adapter(DirectoryReader& directory, const LocatedWeights& found) {
   (void)read_tensors(model, directory, found);
   model.attributes.set(std::string(kAdapterConfig), std::move(config));
   model.origin = directory.origin();
-  if (auto card = take_card_text(model)) model.card = *std::move(card);  // written by Poise
+  if (auto card = parse_card(model)) model.card = *std::move(card);  // written by Poise
   const auto adapter = huggingface::adapter(model, nullptr);
   if (adapter && model.card.base_model.empty()) model.card.base_model = adapter->base_model;
   return model;

@@ -93,28 +93,28 @@ Header read_header(ByteReader& reader) {
   return header;
 }
 
-std::vector<Array> arrays_of(const Header& header) {
+std::vector<FileArray> arrays_of(const Header& header) {
   const Config& config = header.config;
   const auto dim = static_cast<std::uint64_t>(config.hidden_size);
   const auto hidden = static_cast<std::uint64_t>(config.intermediate_size);
   const auto key_rows = static_cast<std::uint64_t>(config.num_key_value_heads * config.head_dim);
   const auto vocabulary = static_cast<std::uint64_t>(config.vocab_size);
-  const Array embedding{"model.embed_tokens.weight", "token_embedding_table", false, true, false, vocabulary, dim};
-  const Array output{"lm_head.weight", "wcls", false, true, false, vocabulary, dim};
-  const Array norm{"model.norm.weight", "rms_final_weight", false, false, false, 1, dim};
-  const Array attention_norm{"input_layernorm.weight", "rms_att_weight", true, false, false, 1, dim};
-  const Array mlp_norm{"post_attention_layernorm.weight", "rms_ffn_weight", true, false, false, 1, dim};
-  const Array q{"self_attn.q_proj.weight", "wq", true, true, true, dim, dim};
-  const Array k{"self_attn.k_proj.weight", "wk", true, true, true, key_rows, dim};
-  const Array v{"self_attn.v_proj.weight", "wv", true, true, false, key_rows, dim};
-  const Array o{"self_attn.o_proj.weight", "wo", true, true, false, dim, dim};
-  const Array gate{"mlp.gate_proj.weight", "w1", true, true, false, hidden, dim};
-  const Array down{"mlp.down_proj.weight", "w2", true, true, false, dim, hidden};
-  const Array up{"mlp.up_proj.weight", "w3", true, true, false, hidden, dim};
-  std::vector<Array> arrays;
+  const FileArray embedding{"model.embed_tokens.weight", "token_embedding_table", false, true, false, vocabulary, dim};
+  const FileArray output{"lm_head.weight", "wcls", false, true, false, vocabulary, dim};
+  const FileArray norm{"model.norm.weight", "rms_final_weight", false, false, false, 1, dim};
+  const FileArray attention_norm{"input_layernorm.weight", "rms_att_weight", true, false, false, 1, dim};
+  const FileArray mlp_norm{"post_attention_layernorm.weight", "rms_ffn_weight", true, false, false, 1, dim};
+  const FileArray q{"self_attn.q_proj.weight", "wq", true, true, true, dim, dim};
+  const FileArray k{"self_attn.k_proj.weight", "wk", true, true, true, key_rows, dim};
+  const FileArray v{"self_attn.v_proj.weight", "wv", true, true, false, key_rows, dim};
+  const FileArray o{"self_attn.o_proj.weight", "wo", true, true, false, dim, dim};
+  const FileArray gate{"mlp.gate_proj.weight", "w1", true, true, false, hidden, dim};
+  const FileArray down{"mlp.down_proj.weight", "w2", true, true, false, dim, hidden};
+  const FileArray up{"mlp.up_proj.weight", "w3", true, true, false, hidden, dim};
+  std::vector<FileArray> arrays;
   if (header.version == 0) {
     const auto positions = static_cast<std::uint64_t>(config.max_position_embeddings);
-    const Array rotary{"", "", false, false, false, positions, static_cast<std::uint64_t>(config.head_dim / 2)};
+    const FileArray rotary{"", "", false, false, false, positions, static_cast<std::uint64_t>(config.head_dim / 2)};
     arrays = {embedding, attention_norm, q, k, v, o, mlp_norm, gate, down, up, norm, rotary, rotary};
   } else {
     arrays = {attention_norm, mlp_norm, norm, embedding, q, k, v, o, gate, down, up};
@@ -125,7 +125,7 @@ std::vector<Array> arrays_of(const Header& header) {
 
 std::optional<std::uint64_t> file_size(const Header& header) {
   std::uint64_t size = header.data_begin;
-  for (const Array& array : arrays_of(header)) {
+  for (const FileArray& array : arrays_of(header)) {
     const auto elements = checked_mul(array.rows, array.columns);
     const bool has_codes = header.version == 2 && array.is_matrix;
     auto bytes = elements ? checked_mul(*elements, has_codes ? 1 : 4) : std::nullopt;

@@ -49,7 +49,7 @@ std::optional<std::uint64_t> file_size(const Header& header);
 bool is_version_0(const Source& source);
 
 // An array of the file, for each layer if it belongs to layers.
-struct Array {
+struct FileArray {
   std::string_view name;       // of the tensor; in layers, what follows "model.layers.0."
   std::string_view file_name;  // the field of llama2.c's TransformerWeights, for all layers (run.c)
   bool is_of_layers = false;
@@ -59,7 +59,7 @@ struct Array {
   std::uint64_t columns = 0;
 };
 // In the order of the file.
-std::vector<Array> arrays_of(const Header& header);
+std::vector<FileArray> arrays_of(const Header& header);
 
 // Reads weights of llama2.c as a Llama with Hugging Face's names.
 

@@ -26,7 +26,7 @@ class TensorReader {
 
   void read() {
     const std::int64_t layers = header_.config.num_hidden_layers;
-    for (const Array& array : arrays_of(header_)) {
+    for (const FileArray& array : arrays_of(header_)) {
       for (std::int64_t layer = 0; layer < (array.is_of_layers ? layers : 1); ++layer) {
         std::string name =
             array.is_of_layers ? fmt::format("model.layers.{}.{}", layer, array.name) : std::string(array.name);
@@ -42,7 +42,7 @@ class TensorReader {
     return blob;
   }
 
-  void read_array(const Array& array, std::string name) {
+  void read_array(const FileArray& array, std::string name) {
     const std::uint64_t elements = array.rows * array.columns;
     if (header_.version == 2 && array.is_matrix) return add_codes(array, std::move(name));
     const BlobPtr data = next(elements * 4);
@@ -55,7 +55,7 @@ class TensorReader {
   }
 
   // In each head, the even rows first, then the odd ones. A row has `bytes` bytes.
-  BlobPtr rows_in_halves(const Array& array, const BlobPtr& data, std::uint64_t bytes) const {
+  BlobPtr rows_in_halves(const FileArray& array, const BlobPtr& data, std::uint64_t bytes) const {
     if (!array.is_rotated) return data;
     const auto half = static_cast<std::uint64_t>(header_.config.head_dim / 2);
     const auto row = static_cast<std::int64_t>(bytes);
@@ -65,7 +65,7 @@ class TensorReader {
   }
 
   // Codes from -127 to 127, and a scale for each group of a row.
-  void add_codes(const Array& array, std::string name) {
+  void add_codes(const FileArray& array, std::string name) {
     const std::uint64_t groups = array.columns / header_.group_size;
     const BlobPtr codes = next(array.rows * array.columns);
     const BlobPtr scales = next(array.rows * groups * 4);

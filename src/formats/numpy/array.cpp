@@ -29,8 +29,8 @@ class Literal {
  public:
   Literal(const ByteReader& reader, std::string_view text, std::uint64_t at) : reader_(reader), text_(text), at_(at) {}
 
-  Header parse() {
-    Header header;
+  ArrayHeader parse() {
+    ArrayHeader header;
     bool has_descr = false;
     bool has_order = false;
     bool has_shape = false;
@@ -90,7 +90,7 @@ class Literal {
     return text;
   }
 
-  void read_descr(Header& header) {
+  void read_descr(ArrayHeader& header) {
     skip_space();
     header.descr_at = at_ + position_;
     header.is_record = peek() == '[' || peek() == '(';
@@ -167,7 +167,7 @@ std::string python_shape(const Shape& shape) {
 
 }  // namespace
 
-Header read_header(ByteReader& reader) {
+ArrayHeader read_header(ByteReader& reader) {
   const std::uint64_t begin = reader.position();
   if (reader.text(kMagic.size(), "magic") != kMagic) reader.fail("magic", "expected \\x93NUMPY", begin);
   const std::uint64_t version_at = reader.position();
@@ -182,7 +182,7 @@ Header read_header(ByteReader& reader) {
                 length_at);
   const std::uint64_t at = reader.position();
   const std::string text(reader.text(length, "header"));
-  Header header = Literal(reader, text, at).parse();
+  ArrayHeader header = Literal(reader, text, at).parse();
   if (const auto dtype = dtype_of(header)) {
     const auto elements = element_count(header.shape);
     if (!elements || !packed_bytes(*dtype, *elements))
@@ -191,12 +191,12 @@ Header read_header(ByteReader& reader) {
   return header;
 }
 
-std::optional<DType> dtype_of(const Header& header) {
+std::optional<DType> dtype_of(const ArrayHeader& header) {
   if (header.is_record) return std::nullopt;
   return dtype_spelled(kSpellings, without_order(header.descr));
 }
 
-std::string why_no_number(const Header& header) {
+std::string why_no_number(const ArrayHeader& header) {
   if (header.is_record) return "its elements are records of several fields";
   const std::string_view type = without_order(header.descr);
   switch (type.empty() ? '\0' : type[0]) {
@@ -212,7 +212,7 @@ std::string why_no_number(const Header& header) {
   }
 }
 
-Tensor make_tensor(std::string name, const Header& header, BlobPtr data) {
+Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data) {
   const DType dtype = *dtype_of(header);
   const std::uint64_t bytes = *packed_bytes(dtype, *element_count(header.shape));
   if (data->size() != bytes)
@@ -277,7 +277,7 @@ std::optional<std::string> text_of(std::span<const std::byte> element, bool is_u
 
 }  // namespace
 
-std::optional<Value> texts_of(const Header& header, const Blob& data) {
+std::optional<Value> texts_of(const ArrayHeader& header, const Blob& data) {
   if (header.is_record || header.descr.size() < 3 || header.shape.size() > 1) return std::nullopt;
   const bool is_unicode = header.descr[1] == 'U';
   if (!is_unicode && header.descr[1] != 'S') return std::nullopt;
@@ -412,7 +412,7 @@ class Fields {
 
 }  // namespace
 
-std::vector<Finding> check_objects(const Header& header, const pytorch::PickleFile& data) {
+std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data) {
   const Elements elements = header.is_record ? Fields(header.descr).elements() : elements_of_word(header.descr);
   if (elements == Elements::plain) return {};
   if (elements == Elements::objects) return pytorch::check_pickle(data);

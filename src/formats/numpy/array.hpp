@@ -40,7 +40,7 @@ inline constexpr std::array kSpellings = {
     Spelling<std::string_view>{DType::u8, "u1"},          Spelling<std::string_view>{DType::boolean, "b1"},
 };
 
-struct Header {
+struct ArrayHeader {
   std::string descr;       // "<f4"; for records, what is between the brackets
   bool is_record = false;  // several fields in an element
   bool fortran_order = false;
@@ -49,16 +49,16 @@ struct Header {
 };
 
 // Leaves the reader at the elements. Throws invalid_file.
-Header read_header(ByteReader& reader);
+ArrayHeader read_header(ByteReader& reader);
 
 // Returns std::nullopt for types that Poise does not hold: texts, Python objects, dates, records, raw bytes.
-std::optional<DType> dtype_of(const Header& header);
+std::optional<DType> dtype_of(const ArrayHeader& header);
 // Returns the reason why Poise does not hold the type, in a few words.
-std::string why_no_number(const Header& header);
+std::string why_no_number(const ArrayHeader& header);
 
 // Returns the tensor of an array whose elements are exactly `data`. Throws invalid_file (without path) when their
 // number does not fit the shape. Requires: the header's dtype_of().
-Tensor make_tensor(std::string name, const Header& header, BlobPtr data);
+Tensor make_tensor(std::string name, const ArrayHeader& header, BlobPtr data);
 
 // Returns the header for a tensor, up to its elements: a multiple of kAlignment. Throws unsupported for what NumPy does
 // not hold, naming the tensor and the `format`.
@@ -68,13 +68,13 @@ ByteWriter write_header(std::string_view format, const Tensor& tensor);
 
 // One text, or a list of them: from arrays of type U (UTF-32) or S (bytes) with at most one dimension. std::nullopt for
 // other arrays, for more than a megabyte, and for invalid Unicode or a number of elements that does not fit the shape.
-std::optional<Value> texts_of(const Header& header, const Blob& data);
+std::optional<Value> texts_of(const ArrayHeader& header, const Blob& data);
 
 // Arrays of Python objects, whose elements NumPy stores as a pickle and loads with numpy.load(allow_pickle=True).
 
 // Errors if the elements are a pickle that has Python do more than make plain data, that cannot be followed to its end,
 // or if they are of a type that NumPy may take for objects. None for numbers, texts, times and raw bytes. `data`: what
 // comes after the header. Throws io.
-std::vector<Finding> check_objects(const Header& header, const pytorch::PickleFile& data);
+std::vector<Finding> check_objects(const ArrayHeader& header, const pytorch::PickleFile& data);
 
 }  // namespace poise::numpy

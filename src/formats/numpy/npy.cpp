@@ -28,7 +28,7 @@ Model read(const Input& input, const ReadOptions&) {
   const SourcePtr& source = input.source;
   const SourceRange range(*source);
   ByteReader reader(range, "npy");
-  const numpy::Header header = numpy::read_header(reader);
+  const numpy::ArrayHeader header = numpy::read_header(reader);
   if (!numpy::dtype_of(header))
     throw Error(ErrorKind::unsupported, "npy: " + numpy::why_no_number(header), source->name(), header.descr_at);
   Model model;
@@ -46,7 +46,7 @@ std::vector<Finding> dangerous_code(const SourcePtr& source) {
   if (!sniff({source->name(), source})) return {};
   const SourceRange range(*source);
   ByteReader reader(range, "npy");
-  const numpy::Header header = numpy::read_header(reader);
+  const numpy::ArrayHeader header = numpy::read_header(reader);
   return numpy::check_objects(header, {.bytes = make_source_blob(source, reader.position(), reader.remaining()),
                                        .name = source->name(),
                                        .path = source->name(),
@@ -79,7 +79,7 @@ void write(const Model& model, Output& output, const WriteOptions& options) {
 }
 
 std::vector<std::string> losses(const Model& model, const WriteOptions&) {
-  std::vector<std::string> lost = lost_metadata(model);
+  std::vector<std::string> lost = list_lost_metadata(model);
   lost.insert(lost.begin(), fmt::format("the name {}", only_tensor(model).name));
   return {fmt::format("an .npy file holds an array alone, without {}", listed(lost, lost.size()))};
 }

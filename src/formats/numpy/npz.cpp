@@ -33,7 +33,7 @@ bool is_pickle(std::string_view name) { return to_lower_ascii(name.substr(name.r
 struct ArrayMember {
   const ZipMember& member;
   std::string name;
-  numpy::Header header;
+  numpy::ArrayHeader header;
   std::uint64_t data = 0;  // bytes before its elements
 };
 

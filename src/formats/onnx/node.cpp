@@ -56,9 +56,9 @@ std::optional<TensorProto> constant_of(Message attribute, const Source& source) 
     if (kind != nullptr && (kind != row || !row->is_list)) attribute.fail(row->name, "the constant has another value");
     kind = row;
     if (row->type == kText) {
-      take_piece(attribute, row->name, proto.texts, attribute.place(row->name));
+      add_piece(attribute, row->name, proto.texts, attribute.place(row->name));
     } else {
-      take_piece(attribute, row->name, proto.list, attribute.packed(row->name, row->wire));
+      add_piece(attribute, row->name, proto.list, attribute.packed(row->name, row->wire));
     }
   }
   if (kind == nullptr) {  // an empty list has no field of its own
@@ -112,7 +112,7 @@ namespace {
 
 std::string type_name(std::uint64_t number) {
   if (number == kText) return "STRING";
-  const ElementType* const type = element_type(number);
+  const OnnxType* const type = element_type(number);
   return type == nullptr ? fmt::format("type {}", number) : std::string(type->name);
 }
 
@@ -146,16 +146,16 @@ Value ValueReader::value_info(Message message) {
   charge(message);
   while (message.next()) {
     if (message.number() == 1) info.set("name", text(message, "name"));
-    if (message.number() == 2) take_type(message.message("type", "type"), info);
+    if (message.number() == 2) read_type(message.message("type", "type"), info);
     if (message.number() == 3) info.set("doc_string", text(message, "doc_string"));
   }
   return info;
 }
 
-void ValueReader::take_type(Message message, Attributes& into) {
+void ValueReader::read_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
-      take_tensor_type(message.message("tensor_type", "tensor_type"), into);
+      read_tensor_type(message.message("tensor_type", "tensor_type"), into);
     } else if (const std::string_view kind = kind_name(message.number()); !kind.empty()) {
       charge(message);
       into.set("type", std::string(kind));
@@ -163,7 +163,7 @@ void ValueReader::take_type(Message message, Attributes& into) {
   }
 }
 
-void ValueReader::take_tensor_type(Message message, Attributes& into) {
+void ValueReader::read_tensor_type(Message message, Attributes& into) {
   while (message.next()) {
     if (message.number() == 1) {
       charge(message);

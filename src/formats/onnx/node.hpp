@@ -43,8 +43,8 @@ class ValueReader {
   std::string text(Message& message, std::string_view field);
 
  private:
-  void take_type(Message message, Attributes& into);
-  void take_tensor_type(Message message, Attributes& into);
+  void read_type(Message message, Attributes& into);
+  void read_tensor_type(Message message, Attributes& into);
   Value dimension(Message message);
   void charge(const Message& message, std::size_t text_bytes = 0);
 

@@ -201,14 +201,14 @@ std::string_view name_of(ListField field) {
   return "no field";
 }
 
-void take_list(Message& message, TensorProto& proto) {
+void read_list(Message& message, TensorProto& proto) {
   const auto field = static_cast<ListField>(message.number());
   const Message::Place place = message.packed(name_of(field), wire_of(field));
   if (place.begin == place.end) return;
   if (proto.field != ListField::none && proto.field != field)
     message.fail(name_of(field), fmt::format("{} has elements, too", name_of(proto.field)));
   proto.field = field;
-  take_piece(message, name_of(field), proto.list, place);
+  add_piece(message, name_of(field), proto.list, place);
 }
 
 std::pair<std::string, std::string> read_entry(Message entry) {
@@ -221,14 +221,14 @@ std::pair<std::string, std::string> read_entry(Message entry) {
 }
 
 // Bytes of all elements.
-std::uint64_t bytes_of(const ElementType& type, const Shape& dims) {
+std::uint64_t bytes_of(const OnnxType& type, const Shape& dims) {
   const auto elements = element_count(dims);
   if (!elements || *elements > UINT64_MAX / 128)
     fail(fmt::format("dims: {} has more than 2^64 bytes", to_string(dims)));
   return (*elements * type.bits + 7) / 8;
 }
 
-void require_bytes(const TensorProto& proto, const ElementType& type, std::uint64_t found, std::string_view where) {
+void require_bytes(const TensorProto& proto, const OnnxType& type, std::uint64_t found, std::string_view where) {
   const std::uint64_t expected = bytes_of(type, proto.dims);
   if (found != expected)
     fail(fmt::format("{}: {} bytes, {} of {} needs {}", where, found, to_string(proto.dims), type.name, expected));
@@ -254,7 +254,7 @@ std::optional<std::uint64_t> external_number(const TensorProto& proto, std::stri
   return number;
 }
 
-BlobPtr external_elements(const TensorProto& proto, const ElementType& type, ExternalFiles& files) {
+BlobPtr external_elements(const TensorProto& proto, const OnnxType& type, ExternalFiles& files) {
   const auto location = std::ranges::find(proto.external, "location", &std::pair<std::string, std::string>::first);
   if (location == proto.external.end()) fail("external_data: location: it is missing");
   const std::uint64_t offset = external_number(proto, "offset").value_or(0);
@@ -267,7 +267,7 @@ BlobPtr external_elements(const TensorProto& proto, const ElementType& type, Ext
   return make_source_blob(source, offset, length);
 }
 
-BlobPtr listed_elements(const TensorProto& proto, const ElementType& type, const SourcePtr& source) {
+BlobPtr listed_elements(const TensorProto& proto, const OnnxType& type, const SourcePtr& source) {
   if (proto.field != type.field)
     fail(fmt::format("{} has elements: those of {} are in {}", name_of(proto.field), type.name, name_of(type.field)));
   if (wire_of(type.field) == Message::Wire::varint) {
@@ -286,7 +286,7 @@ BlobPtr listed_elements(const TensorProto& proto, const ElementType& type, const
   return make_joined_blob(std::move(pieces));
 }
 
-BlobPtr elements_of(const TensorProto& proto, const ElementType& type, const SourcePtr& source, ExternalFiles& files) {
+BlobPtr elements_of(const TensorProto& proto, const OnnxType& type, const SourcePtr& source, ExternalFiles& files) {
   if (proto.is_external) {
     if (proto.raw || proto.field != ListField::none) fail("data_location: its elements are in the model, too");
     return external_elements(proto, type, files);
@@ -316,12 +316,12 @@ bool is_inside(std::string_view path) {
 
 void fail(const std::string& problem, ErrorKind kind) { throw Error(kind, problem); }
 
-void take_piece(const Message& message, std::string_view field, Places& places, Message::Place place) {
+void add_piece(const Message& message, std::string_view field, Places& places, Message::Place place) {
   if (places.size() == kMostPieces) message.fail(field, fmt::format("more than {} pieces", kMostPieces));
   places.push_back(place);
 }
 
-void take_dims(Message& message, Shape& dims) {
+void read_dims(Message& message, Shape& dims) {
   message.integers("dims", [&](std::uint64_t length) {
     if (length > INT64_MAX) message.fail("dims", "a dimension is negative");
     if (dims.size() == kMaxRank) message.fail("dims", fmt::format("more than {} dimensions", kMaxRank));
@@ -334,15 +334,15 @@ TensorProto read_tensor_proto(Message message) {
   proto.at = message.start();
   while (message.next()) {
     switch (message.number()) {
-      case 1: take_dims(message, proto.dims); break;
+      case 1: read_dims(message, proto.dims); break;
       case 2: proto.type = message.integer("data_type"); break;
       case 3: message.fail("segment", "tensors in several pieces are not read");
       case 4:
       case 5:
       case 7:
       case 10:
-      case 11: take_list(message, proto); break;
-      case 6: take_piece(message, "string_data", proto.texts, message.place("string_data")); break;
+      case 11: read_list(message, proto); break;
+      case 6: add_piece(message, "string_data", proto.texts, message.place("string_data")); break;
       case 8: proto.name = message.text("name"); break;
       case 9:
         if (proto.raw) message.fail("raw_data", "it appears twice");
@@ -397,7 +397,7 @@ const SourcePtr& ExternalFiles::open(const std::string& name) {
 }
 
 Tensor make_tensor(const TensorProto& proto, const SourcePtr& source, ExternalFiles& files) {
-  const ElementType* type = element_type(proto.type);
+  const OnnxType* type = element_type(proto.type);
   if (type == nullptr) fail(fmt::format("data_type: {} is not known", proto.type), ErrorKind::unsupported);
   BlobPtr elements = elements_of(proto, *type, source, files);
   if (type->dtype != DType::unknown) return make_dense(proto.name, proto.dims, type->dtype, std::move(elements));
@@ -497,7 +497,7 @@ SparseProto read_sparse_proto(Message message) {
     switch (message.number()) {
       case 1: proto.values = read_tensor_proto(message.message("values", "values")); break;
       case 2: proto.indices = read_tensor_proto(message.message("indices", "indices")); break;
-      case 3: take_dims(message, proto.dims); break;
+      case 3: read_dims(message, proto.dims); break;
       default: break;
     }
   }

@@ -51,7 +51,7 @@ enum class ListField : std::uint8_t {
   uint64_data = 11,
 };
 
-struct ElementType {
+struct OnnxType {
   std::uint64_t number;
   std::string_view name;
   DType dtype;  // unknown: Poise has no such type
@@ -60,7 +60,7 @@ struct ElementType {
   bool is_signed;  // of integers in a list
 };
 
-inline constexpr std::array kElementTypes = std::to_array<ElementType>({
+inline constexpr std::array kElementTypes = std::to_array<OnnxType>({
     {1, "FLOAT", DType::f32, 32, ListField::float_data, false},
     {2, "UINT8", DType::u8, 8, ListField::int32_data, false},
     {3, "INT8", DType::i8, 8, ListField::int32_data, true},
@@ -90,8 +90,8 @@ inline constexpr std::array kElementTypes = std::to_array<ElementType>({
 inline constexpr std::uint64_t kText = 8;  // STRING
 
 // Null: not known.
-inline const ElementType* element_type(std::uint64_t number) {
-  const auto* const row = std::ranges::find(kElementTypes, number, &ElementType::number);
+inline const OnnxType* element_type(std::uint64_t number) {
+  const auto* const row = std::ranges::find(kElementTypes, number, &OnnxType::number);
   return row == kElementTypes.end() ? nullptr : row;
 }
 
@@ -118,9 +118,9 @@ struct TensorProto {
 // Throws invalid_file for fields that contradict each other.
 TensorProto read_tensor_proto(Message message);
 // Appends a piece of a field. Throws invalid_file for too many.
-void take_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
+void add_piece(const Message& message, std::string_view field, Places& places, Message::Place place);
 // A field of dimensions. Throws invalid_file for negative ones, and more than a model has.
-void take_dims(Message& message, Shape& dims);
+void read_dims(Message& message, Shape& dims);
 
 // The files in the model's directory that hold elements, each opened once.
 class ExternalFiles {

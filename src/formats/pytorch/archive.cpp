@@ -86,7 +86,7 @@ bool is_big_endian(const ZipArchive& archive, const std::string& root) {
 }
 
 // Warns about members that the checkpoint does not need.
-void tell_others(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages, Rest& rest) {
+void report_others(const ZipArchive& archive, const std::string& root, const ArchiveStorages& storages, Rest& rest) {
   const std::string folder = root + "data/";
   for (const ZipMember& member : archive.members()) {
     const std::string_view name = member.name;
@@ -166,7 +166,7 @@ Rest read_archive(const SourcePtr& source, FunctionRef<void(Tensor)> take) {
   ArchiveStorages storages(file.archive, file.root, is_big_endian(file.archive, file.root));
   return file.with_objects([&](const pickle::Pickle& pickle) {
     Rest rest = read_objects(pickle, source->name(), storages, take);
-    if (rest.faults.empty()) tell_others(file.archive, file.root, storages, rest);
+    if (rest.faults.empty()) report_others(file.archive, file.root, storages, rest);
     return rest;
   });
 }

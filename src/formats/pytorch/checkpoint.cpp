@@ -51,7 +51,7 @@ class Objects {
     if (is_tensor(root)) {
       add(root, "tensor");
     } else if (const auto pairs = values_.mapping(root)) {
-      take_state(root, "");
+      read_state(root, "");
       read_root(*pairs);
     } else {
       walk(root, "", 0);
@@ -158,11 +158,11 @@ class Objects {
       charge(id, kTensorBytes + name.size() + (root_.empty() ? 0 : root_.size() + name.size()));
       return add(id, name.empty() ? "tensor" : name);
     }
-    if (!has_tensors(id, depth)) return take_value(id, name);
+    if (!has_tensors(id, depth)) return read_value(id, name);
     if (depth > kMaxNesting)
       fail(id, ErrorKind::invalid_file, fmt::format("nested deeper than {} levels", kMaxNesting));
     if (const auto pairs = values_.mapping(id)) {
-      take_state(id, name);
+      read_state(id, name);
       for (const Values::Pair& pair : *pairs) walk_entry(pair, name, depth + 1);
       return;
     }
@@ -179,9 +179,9 @@ class Objects {
                      name));
   }
 
-  void take_value(Id id, const std::string& name) {
+  void read_value(Id id, const std::string& name) {
     if (pickle_.kind(id) == Kind::persistent) return leave_out(id, fmt::format("{} is left out: a storage", name));
-    if (values_.mapping(id)) take_state(id, name);
+    if (values_.mapping(id)) read_state(id, name);
     keep_value(id, name);
   }
 
@@ -196,7 +196,7 @@ class Objects {
 
   // The state of a dict besides its entries: for a state dict the versions of its modules, where 1 means the same as
   // none.
-  void take_state(Id id, const std::string& name) {
+  void read_state(Id id, const std::string& name) {
     if (pickle_.kind(id) != Kind::call || !pickle_.call(id).state) return;
     const Id state = *pickle_.call(id).state;
     const auto pairs = values_.mapping(state);

@@ -22,7 +22,7 @@
 namespace poise::pytorch {
 namespace {
 
-using pickle::Step;
+using pickle::PickleStep;
 
 constexpr std::string_view kRoot = "archive/";
 constexpr std::uint64_t kAlignment = 64;
@@ -30,40 +30,40 @@ constexpr std::uint64_t kAlignment = 64;
 // The steps of a pickle of protocol 2.
 class PickleWriter {
  public:
-  void step(Step step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
+  void step(PickleStep step) { bytes_.u8(static_cast<std::uint8_t>(step)); }
   void protocol() {
-    step(Step::protocol);
+    step(PickleStep::protocol);
     bytes_.u8(2);
   }
   void text(std::string_view text) {
-    step(Step::unicode4);
+    step(PickleStep::unicode4);
     bytes_.u32(static_cast<std::uint32_t>(text.size()));
     bytes_.text(text);
   }
   void integer(std::uint64_t value) {
     if (value <= 0x7fffffff) {
-      step(Step::int4);
+      step(PickleStep::int4);
       return bytes_.u32(static_cast<std::uint32_t>(value));
     }
-    step(Step::long1);  // little-endian, with room for the sign
+    step(PickleStep::long1);  // little-endian, with room for the sign
     bytes_.u8(9);
     bytes_.u64(value);
     bytes_.u8(0);
   }
   void global(std::string_view full_name) {
     const std::size_t dot = full_name.rfind('.');
-    step(Step::global_lines);
+    step(PickleStep::global_lines);
     bytes_.text(fmt::format("{}\n{}\n", full_name.substr(0, dot), full_name.substr(dot + 1)));
   }
   void integers(const Shape& numbers) {
-    step(Step::mark);
+    step(PickleStep::mark);
     for (const std::uint64_t number : numbers) integer(number);
-    step(Step::tuple);
+    step(PickleStep::tuple);
   }
   void empty_ordered_dict() {
     global("collections.OrderedDict");
-    step(Step::empty_tuple);
-    step(Step::reduce);
+    step(PickleStep::empty_tuple);
+    step(PickleStep::reduce);
   }
   std::span<const std::byte> bytes() const { return bytes_.bytes(); }
 
@@ -132,30 +132,30 @@ PickleWriter pickle_of(const Model& model, const WrittenStorages& storages) {
   PickleWriter out;
   out.protocol();
   out.empty_ordered_dict();
-  out.step(Step::mark);
+  out.step(PickleStep::mark);
   std::size_t index = 0;
   for (const Tensor& tensor : model.tensors()) {
     out.text(tensor.name);
     out.global("torch._utils._rebuild_tensor_v2");
-    out.step(Step::mark);
-    out.step(Step::mark);
+    out.step(PickleStep::mark);
+    out.step(PickleStep::mark);
     out.text("storage");
     out.global(storage_of(tensor));
     out.text(std::to_string(storages.key(index++)));
     out.text("cpu");
     out.integer(tensor.elements());
-    out.step(Step::tuple);
-    out.step(Step::persistent);
+    out.step(PickleStep::tuple);
+    out.step(PickleStep::persistent);
     out.integer(0);
     out.integers(tensor.shape);
     out.integers(row_major(tensor.shape));
-    out.step(Step::new_false);  // no gradient wanted
-    out.empty_ordered_dict();   // no hooks
-    out.step(Step::tuple);
-    out.step(Step::reduce);
+    out.step(PickleStep::new_false);  // no gradient wanted
+    out.empty_ordered_dict();         // no hooks
+    out.step(PickleStep::tuple);
+    out.step(PickleStep::reduce);
   }
-  out.step(Step::set_items);
-  out.step(Step::stop);
+  out.step(PickleStep::set_items);
+  out.step(PickleStep::stop);
   return out;
 }
 

@@ -93,7 +93,7 @@ class Entries {
   }
   // As for_each(), and removes the entries.
   template <typename Take>
-  void take_each(const Take& take) {
+  void read_each(const Take& take) {
     for (auto& block : blocks_) {
       for (Entry& entry : std::exchange(block, {})) take(entry);
     }
@@ -112,7 +112,7 @@ class Entries {
     if (sorted) return;
     std::vector<Entry> all;
     all.reserve(size_);
-    take_each([&](Entry& entry) { all.push_back(std::move(entry)); });
+    read_each([&](Entry& entry) { all.push_back(std::move(entry)); });
     std::ranges::stable_sort(all, before);
     for (Entry& entry : all) add(std::move(entry));
   }
@@ -146,8 +146,8 @@ class HeaderParser {
     });
   }
 
-  Entries take_entries() { return std::move(entries_); }
-  Attributes take_metadata() { return std::move(metadata_); }
+  Entries read_entries() { return std::move(entries_); }
+  Attributes read_metadata() { return std::move(metadata_); }
 
  private:
   Entry entry(std::string_view name, JsonValue& value) {
@@ -277,9 +277,9 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
   HeaderParser parser(source->name(), names);
   parser.parse(JsonText(SourceRange(*source), kSizeBytes, static_cast<std::size_t>(length)), kSizeBytes);
   const std::uint64_t header_end = kSizeBytes + length;
-  Entries entries = parser.take_entries();
+  Entries entries = parser.read_entries();
   require_gapless(entries, names, reader, header_end);
-  entries.take_each([&](Entry& entry) {
+  entries.read_each([&](Entry& entry) {
     const std::uint64_t size = entry.end() - entry.begin;
     try {
       const ElementType& type = entry.element_type();
@@ -292,7 +292,7 @@ Attributes read_safetensors(const SourcePtr& source, FunctionRef<void(Tensor)> t
       throw Error(error.kind(), error.message(), source->name(), entry.position);
     }
   });
-  return parser.take_metadata();
+  return parser.read_metadata();
 }
 
 std::vector<MetadataKey> safetensors_keys(const SourcePtr& source) {

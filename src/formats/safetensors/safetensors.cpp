@@ -33,7 +33,7 @@ Model read(const Input& input, const ReadOptions&) {
   Model model;
   model.origin = {input.path, "safetensors", input.source->size(), {input.path}};
   model.attributes = read_safetensors(input.source, [&](Tensor tensor) { model.add(std::move(tensor)); });
-  take_text_attributes(model);
+  parse_text_attributes(model);
   return model;
 }
 

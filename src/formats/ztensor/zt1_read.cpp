@@ -128,7 +128,7 @@ class ManifestParser1 {
       in_.fail(fmt::format("version: expected 1.x, found \"{}\"", version_), in_.position(), ErrorKind::unsupported);
   }
 
-  Attributes take_attributes() {
+  Attributes read_attributes() {
     if (!generator_.empty() && attributes_.find("generator") == nullptr) attributes_.set("generator", generator_);
     return std::move(attributes_);
   }
@@ -264,7 +264,7 @@ void read_version_1(Model& model, const SourcePtr& source) {
   parser.parse();
   if (!has_magic && !parser.is_1_0()) fail_without_magic(*source);  // only 1.0 ends without
   model.origin.format = parser.format();
-  model.attributes = parser.take_attributes();
+  model.attributes = parser.read_attributes();
   builder.finish();
 }
 
@@ -300,7 +300,7 @@ Model read1(const Input& input, const ReadOptions&) {
                 fmt::format("zt 1.x: header magic: expected \"{}\", found {}", kMagic1, to_json(magic)),
                 input.path.string(), 0);
   }
-  take_text_attributes(model);
+  parse_text_attributes(model);
   return model;
 }
 

@@ -114,8 +114,8 @@ namespace poise::ztensor {
 // The blobs of a zTensor 2 file that is being written: where each part is stored, by the options.
 
 // How parts are stored, by the options. Throws bad_argument for options that version 2 lacks.
-struct Storage {
-  explicit Storage(const WriteOptions& options);
+struct BlobStorage {
+  explicit BlobStorage(const WriteOptions& options);
 
   std::uint64_t alignment;
   std::optional<int> zstd_level;
@@ -140,8 +140,8 @@ struct WrittenBlobs {
 
 // Writes the magic number and every part once: parts of equal bytes share a blob. Throws io, cancelled, unsupported for
 // more shards than readers accept.
-WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage& storage, const WriteOptions& options,
-                         Output& output);
+WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
+                         const WriteOptions& options, Output& output);
 
 // The manifest and footers of a zTensor 2 file that is being written.
 

@@ -78,7 +78,7 @@ void check_gguf(const Tensor& tensor) {
 }
 
 // The type of known blocks implies their size.
-void take_blocks(Tensor& tensor, TensorLayout layout) {
+void read_blocks(Tensor& tensor, TensorLayout layout) {
   check_gguf(tensor);
   const BlockType& type = *block_type(layout);
   if (required_number(tensor, kBlockElements) != type.elements || required_number(tensor, kBlockBytes) != type.bytes) {
@@ -246,7 +246,7 @@ void from_stored2(Tensor& tensor, std::string_view layout) {
     tensor.layout = type->read(tensor, layout).value();
   } else {
     tensor.layout = TensorLayout::other(std::string(layout));
-    if (auto blocks = block_layout_named(layout)) take_blocks(tensor, std::move(*blocks));
+    if (auto blocks = block_layout_named(layout)) read_blocks(tensor, std::move(*blocks));
   }
   check_layout2(tensor);
   if (has_known_types(tensor)) from_stored_affine(tensor);

@@ -279,7 +279,7 @@ Model read2(const Input& input, const ReadOptions& options) {
   ModelBuilder builder(model, input, options, range);
   model.attributes = parse_manifest2(*input.source, range, &builder).attributes;
   builder.finish();
-  take_text_attributes(model);
+  parse_text_attributes(model);
   return model;
 }
 

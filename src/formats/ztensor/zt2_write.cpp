@@ -112,7 +112,7 @@ bool has_parts_of_one_size(const std::vector<StoredTensor>& tensors) {
 void write_zt2(const Model& model, Output& output, const WriteOptions& options) {
   const Attributes attributes = root_attributes(model);
   const std::vector<StoredTensor> tensors = stored_tensors(model, stored_tensor);
-  const Storage storage(options);
+  const BlobStorage storage(options);
   const WrittenBlobs blobs = write_blobs(tensors, storage, options, output);
   write_manifest(output.main(), storage.alignment, attributes, tensors, blobs);
 }
@@ -126,7 +126,7 @@ FilePlan plan_zt2(const Model& model, const WriteOptions& options) {
     plan.tensor_bytes.push_back(total_size(blobs_of(std::span(&stored, 1))));
     return stored;
   });
-  const Storage storage(options);
+  const BlobStorage storage(options);
   CountingSink sink;
   sink.write(std::as_bytes(std::span(kMagic2)));
   WrittenBlobs blobs{.references = {}, .digests = {digest_of_nothing(storage.digest)}, .shards = {}};

@@ -118,7 +118,7 @@ class SharedBlobs {
 
 class BlobWriter {
  public:
-  BlobWriter(ShardWriter& heap, const Storage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
+  BlobWriter(ShardWriter& heap, const BlobStorage& storage, const Progress& progress, const std::vector<BlobPtr>& blobs)
       : heap_(heap),
         alignment_(storage.alignment),
         zstd_level_(storage.zstd_level),
@@ -158,7 +158,7 @@ class BlobWriter {
 
 }  // namespace
 
-Storage::Storage(const WriteOptions& options)
+BlobStorage::BlobStorage(const WriteOptions& options)
     : alignment(options.align.value_or(kCanonicalAlignment2)),
       zstd_level(options.zstd_level),
       digest(options.digest.value_or(DigestAlgorithm::xxh3)) {
@@ -172,8 +172,8 @@ Storage::Storage(const WriteOptions& options)
     throw Error(ErrorKind::bad_argument, "zTensor 2 has the digests xxh3, sha256 and none, not crc32c");
 }
 
-WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const Storage& storage, const WriteOptions& options,
-                         Output& output) {
+WrittenBlobs write_blobs(const std::vector<StoredTensor>& tensors, const BlobStorage& storage,
+                         const WriteOptions& options, Output& output) {
   ShardWriter heap(output, options);
   const std::vector<BlobPtr> blobs = blobs_of(tensors);
   BlobWriter writer(heap, storage, options.progress, blobs);

@@ -99,7 +99,7 @@ void read_config_as(Model& model, const std::string& model_type) {
   if (model.config || model.config_json.empty() || find_family(model_type) == nullptr) return;
   Attributes map = std::move(model.config_json);
   map.set("model_type", model_type);
-  take_config(model, std::move(map), model.origin.path.string());
+  parse_config(model, std::move(map), model.origin.path.string());
 }
 
 // Counts codes that were decoded although no other type was asked for.

@@ -78,7 +78,7 @@ class Files {
     tokens.erase(end, tokens.end());
     return tokens;
   }
-  std::vector<std::string> take_left_out() { return std::move(left_out_); }
+  std::vector<std::string> read_left_out() { return std::move(left_out_); }
 
  private:
   static std::string text_of(const Source& source) {
@@ -98,18 +98,18 @@ class Files {
 
 // Takes everything but the tokens from `config`, which is tokenizer_config.json with the names in
 // special_tokens_map.json. `bos`: the text of the token that it does not name; "": none.
-void take_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
-                 std::string_view bos = {}) {
+void parse_config(Vocabulary& vocabulary, const Attributes& config, const Attributes& special_map,
+                  std::string_view bos = {}) {
   Attributes named = with_names(config, special_map);
   if (!bos.empty() && named.find("bos_token") == nullptr) named.set("bos_token", bos);
-  take_tokenizer_config(vocabulary, named);
+  parse_tokenizer_config(vocabulary, named);
   vocabulary.tokenizer_config = config;
   vocabulary.tokenizer_config.erase("chat_template");
 }
 
 // Takes files for other formats to carry, and the templates among them: those of newer models, and chat_template.json
 // of multimodal models. Includes tokenizer_config.json if its values alone do not reproduce it.
-void take_other_files(Vocabulary& vocabulary, const Files& files) {
+void read_other_files(Vocabulary& vocabulary, const Files& files) {
   const auto take = [&](std::string_view name) {
     if (files.has(name)) vocabulary.files.set(std::string(name), files.any_text(name));
   };
@@ -150,7 +150,7 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
   for (const char* named : {"bos_token", "eos_token", "pad_token", "unk_token"}) special_map.object.erase(named);
   const SpecialIds of_model = vocabulary.special_ids();
-  take_config(vocabulary, config.object, special_map.object);
+  parse_config(vocabulary, config.object, special_map.object);
   if (vocabulary.special_ids() != of_model) {
     vocabulary =
         with_types(vocabulary, [&](std::size_t id) { return special_type(vocabulary.type(id), vocabulary, id); });
@@ -163,7 +163,7 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
 
 Vocabulary tokenizer_json(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_tokenizer_json(*files.open(name));
-  take_config(vocabulary, files.object(kTokenizerConfig).object, files.object(kSpecialTokensMap).object);
+  parse_config(vocabulary, files.object(kTokenizerConfig).object, files.object(kSpecialTokensMap).object);
   return vocabulary;
 }
 
@@ -199,7 +199,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const SourcePtr merges = files.open("merges.txt");
   refuse_git_lfs_pointer(*merges);  // lines of two texts, as a merge is
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
-  take_config(vocabulary, config.object, special_map.object, row.bos);
+  parse_config(vocabulary, config.object, special_map.object, row.bos);
   if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
   return vocabulary;
 }
@@ -244,7 +244,7 @@ std::optional<Vocabulary> read_files(const Container& folder, const std::string&
   if (row == kFileKinds.end() && !is_json) return std::nullopt;
   Files files(folder, open);
   Vocabulary vocabulary = is_json ? tokenizer_json(files, name) : row->read(files, name);
-  take_other_files(vocabulary, files);
+  read_other_files(vocabulary, files);
   drop_usual_config(vocabulary);
   return vocabulary;
 }
@@ -289,9 +289,9 @@ std::optional<DirectoryVocabulary> read_first_row(Files files) {
   });
   if (row == kFileKinds.end()) return std::nullopt;
   Vocabulary vocabulary = row->read(files, row->name);
-  take_other_files(vocabulary, files);
+  read_other_files(vocabulary, files);
   drop_usual_config(vocabulary);
-  return DirectoryVocabulary{std::move(vocabulary), files.take_left_out()};
+  return DirectoryVocabulary{std::move(vocabulary), files.read_left_out()};
 }
 
 }  // namespace

@@ -101,7 +101,7 @@ struct Gpt2Options {
 Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, const Gpt2Options& options);
 
 // Takes the beginning, end and padding tokens and the chat template from tokenizer_config.json.
-void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
+void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config);
 
 // Writes a vocabulary as the files of a Hugging Face directory: the inverse of files.hpp.
 

@@ -53,13 +53,13 @@ class TekkenReader {
   Vocabulary read() {
     walk_json_object(JsonText(text_), name_, 0, [this](std::string_view key, JsonValue& value) {
       if (key == "config") config_ = value.tree();
-      if (key == "vocab" && !value.items([this](JsonValue& item) { take_token(item); }))
+      if (key == "vocab" && !value.items([this](JsonValue& item) { read_token(item); }))
         fail("vocab: expected a list", value.position());
-      if (key == "special_tokens" && !value.items([this](JsonValue& item) { take_special(item); })) {
+      if (key == "special_tokens" && !value.items([this](JsonValue& item) { read_special(item); })) {
         if (value.tree() != Value()) fail("special_tokens: expected a list", value.position());
       }
     });
-    settle_special();
+    mark_special();
     return vocabulary();
   }
 
@@ -68,7 +68,7 @@ class TekkenReader {
     throw Error(ErrorKind::invalid_file, fmt::format("tekken.json: {}", problem), name_, offset);
   }
 
-  void take_token(JsonValue& item) {
+  void read_token(JsonValue& item) {
     if (tokens_.size() == kMaxTokens) fail(fmt::format("vocab: more than {} tokens", kMaxTokens), item.position());
     std::optional<std::string> bytes;
     std::optional<std::uint64_t> rank;
@@ -85,7 +85,7 @@ class TekkenReader {
     tokens_.push_back(std::move(text));
   }
 
-  void take_special(JsonValue& item) {
+  void read_special(JsonValue& item) {
     if (special_.size() == kMaxTokens) fail(fmt::format("special_tokens: more than {}", kMaxTokens), item.position());
     std::optional<std::string> text;
     std::optional<std::uint64_t> rank;
@@ -107,7 +107,7 @@ class TekkenReader {
     return *found;
   }
 
-  void settle_special() {
+  void mark_special() {
     special_count_ = number("default_num_special_tokens");
     if (special_.empty())
       special_.assign(kTekkenSpecial.begin(),

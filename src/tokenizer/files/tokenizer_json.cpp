@@ -52,7 +52,7 @@ class TokenizerJsonReader {
       root.emplace_back(key, Value());
       if (key != "model") {
         root.back().second = value.tree();
-      } else if (!value.members([this](std::string_view name, JsonValue& field) { take_model_field(name, field); })) {
+      } else if (!value.members([this](std::string_view name, JsonValue& field) { read_model_field(name, field); })) {
         fail("model: expected an object", value.position());
       }
     });
@@ -60,8 +60,8 @@ class TokenizerJsonReader {
     vocabulary_.add_dummy_prefix = false;
     vocabulary_.pipeline = Attributes::from_unique(std::move(root));
     if (!has_vocab_) fail("model.vocab: expected the tokens", 0);
-    settle_type();
-    settle_tokens();
+    detect_type();
+    check_tokens();
     vocabulary_.pipeline.set("model", std::move(model_));
     return std::move(vocabulary_);
   }
@@ -70,9 +70,9 @@ class TokenizerJsonReader {
   Vocabulary read_with_merges(const Source& merges, const Gpt2Options& options) {
     kind_ = "vocab.json";
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
-      take_token(text, item, "expected a token and its id");
+      read_token(text, item, "expected a token and its id");
     });
-    take_merge_lines(whole(merges), merges.name());
+    read_merge_lines(whole(merges), merges.name());
     Value::Array added = options.added;
     const auto is_listed = [&](std::string_view text) {
       return std::ranges::any_of(options.added, [&](const Value& token) { return *named_text(token) == text; });
@@ -108,13 +108,13 @@ class TokenizerJsonReader {
         {"added_tokens", std::move(added)}, {"normalizer", normalizer}, {"pre_tokenizer", std::move(cut)},
         {"post_processor", nullptr},        {"decoder", bytes},         {"model", nullptr}};
     model_.set("type", "BPE");
-    settle_tokens();
+    check_tokens();
     vocabulary_.pipeline.set("model", std::move(model_));
     return std::move(vocabulary_);
   }
 
  private:
-  void take_merge_lines(std::string_view lines, const std::string& file) {
+  void read_merge_lines(std::string_view lines, const std::string& file) {
     auto& merges = vocabulary_.merges;
     const std::size_t bytes = lines.size();
     for (std::size_t number = 1; !lines.empty(); ++number) {
@@ -149,13 +149,13 @@ class TokenizerJsonReader {
     throw Error(ErrorKind::invalid_file, fmt::format("{}: {}", kind_, problem), name_, offset);
   }
 
-  void take_model_field(std::string_view key, JsonValue& value) {
-    if (key == "vocab") return take_vocab(value);
+  void read_model_field(std::string_view key, JsonValue& value) {
+    if (key == "vocab") return read_vocab(value);
     if (key != "merges") return model_.set(std::string(key), value.tree());
     has_merges_ = true;
     const std::size_t left = bytes_left(value);
     vocabulary_.merges.reserve(std::min(kMaxMerges, left / kUsualBytes), left);
-    if (!value.items([this](JsonValue& item) { take_merge(item); }))
+    if (!value.items([this](JsonValue& item) { read_merge(item); }))
       fail("model.merges: expected a list", value.position());
   }
 
@@ -167,14 +167,14 @@ class TokenizerJsonReader {
   static constexpr std::size_t kUsualBytes = 16;  // of a token and its id, or a merge
 
   // {"token": id}, or [["token", score]]
-  void take_vocab(JsonValue& value) {
+  void read_vocab(JsonValue& value) {
     has_vocab_ = true;
     tokens_.reserve(std::min(kMaxTokens, bytes_left(value) / kUsualBytes));
     texts_.reserve(bytes_left(value));
     advise_huge_pages(tokens_);
     advise_huge_pages(texts_);
     const bool by_id = value.members_unchecked([this](std::string_view text, JsonValue& item) {
-      take_token(text, item, "model.vocab: expected a token and its id");
+      read_token(text, item, "model.vocab: expected a token and its id");
     });
     if (by_id) return;
     scored_ = value.items([this](JsonValue& item) {
@@ -197,7 +197,7 @@ class TokenizerJsonReader {
     if (!scored_) fail("model.vocab: expected the tokens", value.position());
   }
 
-  void take_token(std::string_view text, JsonValue& item, std::string_view problem) {
+  void read_token(std::string_view text, JsonValue& item, std::string_view problem) {
     const auto id = item.unsigned_integer();
     if (!id) fail(problem, item.position());
     add_token(text, *id, item.position());
@@ -217,7 +217,7 @@ class TokenizerJsonReader {
   }
 
   // "a b", or ["a", "b"]
-  void take_merge(JsonValue& item) {
+  void read_merge(JsonValue& item) {
     auto& merges = vocabulary_.merges;
     const std::uint64_t position = item.position();
     if (merges.size() == kMaxMerges) fail(fmt::format("model.merges: more than {} merges", kMaxMerges), position);
@@ -242,7 +242,7 @@ class TokenizerJsonReader {
   }
 
   // Old files do not have the model's type.
-  void settle_type() {
+  void detect_type() {
     const Value* type = model_.find("type");
     if (type != nullptr && type->get_if<std::nullptr_t>() == nullptr) return;
     const char* name = "WordLevel";
@@ -280,7 +280,7 @@ class TokenizerJsonReader {
     return added;
   }
 
-  void settle_tokens() {
+  void check_tokens() {
     const std::vector<Added> added = added_tokens();
     std::uint64_t size = 0;
     for (const Token& token : tokens_) size = std::max<std::uint64_t>(size, token.id + 1);
@@ -321,8 +321,8 @@ class TokenizerJsonReader {
     }
     index_texts(by_id);
     if (!added_only.empty()) model_.set("added_only", std::move(added_only));
-    settle_scores();
-    settle_unknown();
+    check_scores();
+    find_unknown();
   }
 
   // The table that finds keys which appear twice is what a tokenizer looks tokens up in.
@@ -346,7 +346,7 @@ class TokenizerJsonReader {
   }
 
   // A vocabulary has scores of 32 bits.
-  void settle_scores() {
+  void check_scores() {
     const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
     if (std::ranges::all_of(scores_, fits)) return;
     Value::Array scores;
@@ -354,7 +354,7 @@ class TokenizerJsonReader {
     model_.set("scores", std::move(scores));
   }
 
-  void settle_unknown() {
+  void find_unknown() {
     if (const Value* id = model_.find("unk_id"); id != nullptr) {
       const auto* number = id->get_if<std::uint64_t>();
       if (number != nullptr && *number < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*number);
@@ -393,7 +393,7 @@ Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, cons
   return TokenizerJsonReader(vocab).read_with_merges(merges, options);
 }
 
-void take_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
+void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
   struct Named {
     std::string_view key;
     std::int32_t* id;

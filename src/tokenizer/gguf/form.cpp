@@ -28,14 +28,14 @@ std::string form_bpe(Forming& of) {
   if (!model.text("continuing_subword_prefix", "").empty() || !model.text("end_of_word_suffix", "").empty()) {
     return "whose tokens have a prefix or a suffix by their place in a word";
   }
-  of.take_tokens();
+  of.convert_tokens();
   of.name_unused_tokens();
   const std::vector<Fields> cuts = gguf_forms::steps_of(of.pipeline, "pre_tokenizer", "pretokenizers");
   const bool byte_level =
       std::ranges::any_of(cuts, [](const Fields& step) { return step.text("type", "") == "ByteLevel"; });
   if (std::string why_not = byte_level ? form_gpt2(of, model, cuts) : form_llama(of, model, cuts); !why_not.empty())
     return why_not;
-  of.take_special_tokens();
+  of.convert_special_tokens();
   of.check_added_tokens();
   return {};
 }
@@ -161,7 +161,7 @@ Forming::Forming(const Vocabulary& vocabulary_of, const std::string& general_nam
   gguf.general_name = general_name;
 }
 
-void Forming::take_tokens() {
+void Forming::convert_tokens() {
   gguf.bos_token_id = id_of(vocabulary.bos_id);
   gguf.eos_token_id = id_of(vocabulary.eos_id);
   gguf.unknown_token_id = id_of(vocabulary.unk_id);
@@ -184,7 +184,7 @@ void Forming::name_unused_tokens() {
   }
 }
 
-void Forming::take_prefix(const Fields& metaspace) {
+void Forming::convert_prefix(const Fields& metaspace) {
   const std::string scheme = prepend_scheme(metaspace);
   gguf.add_space_prefix = scheme != "never";
   scheme == "first" ? lose_first() : lose_prefix();
@@ -199,7 +199,7 @@ void Forming::lose_prefix() {
     lose("llama.cpp puts a space in front of texts that begin with one, too");
 }
 
-void Forming::take_special_tokens() {
+void Forming::convert_special_tokens() {
   const SpecialAround around = special_around(vocabulary);
   const auto take = [&](const std::vector<TokenId>& tokens, std::optional<std::int32_t>& id, std::optional<bool>& flag,
                         std::string_view where) {

@@ -39,13 +39,13 @@ struct Forming {
 
   void lose(std::string loss) { losses.push_back(std::move(loss)); }
   // Takes the tokens' texts, scores and types, the special ids and the chat template.
-  void take_tokens();
+  void convert_tokens();
   // llama.cpp needs a text for each id.
   void name_unused_tokens();
   // SentencePiece puts a space in front of each text and of each run between added tokens; Metaspace does so unless
   // there is a space already.
-  void take_prefix(const Fields& metaspace);
-  void take_special_tokens();
+  void convert_prefix(const Fields& metaspace);
+  void convert_special_tokens();
 
   // These report losses.
   void check_spaces();

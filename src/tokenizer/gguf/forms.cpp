@@ -82,7 +82,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
     const std::string type = step.text("type", "");
     if (type == "Metaspace") {
       escaped = true;
-      of.take_prefix(step);
+      of.convert_prefix(step);
       prefix = *of.gguf.add_space_prefix;
     } else if (type != "Split" || pattern_of(step, "String") != " " ||
                !escaped) {  // after the replacement there is no space to cut at
@@ -115,13 +115,13 @@ std::string form_llama(Forming& of, const Fields& model, const std::vector<Field
 std::string form_sentencepiece_bpe(Forming& of) {
   of.gguf.model = "llama";
   of.gguf.pre = "default";
-  of.take_tokens();
+  of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
   if (of.vocabulary.remove_extra_whitespaces) {
     of.gguf.remove_extra_whitespaces = true;
     of.lose("llama.cpp does not remove extra white space where tokens merge by scores: texts with it get other tokens");
   }
-  of.take_special_tokens();
+  of.convert_special_tokens();
   if (of.vocabulary.normalizer != Vocabulary().normalizer)
     of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
   of.check_spaces();
@@ -212,7 +212,7 @@ void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fiel
       "llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
 }
 
-void take_merges(Forming& of, const Fields& model) {
+void convert_merges(Forming& of, const Fields& model) {
   bool spaces = false;
   const auto add = [&](std::string_view left, std::string_view right) {
     spaces = spaces || left.find(' ') != std::string_view::npos || right.find(' ') != std::string_view::npos;
@@ -233,7 +233,7 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
   of.gguf.model = "gpt2";
   of.gguf.scores.clear();
   name_pre_tokenizer(of, model, cuts);
-  take_merges(of, model);
+  convert_merges(of, model);
   for (const Fields& normalizer : steps_of(of.pipeline, "normalizer", "normalizers")) {
     of.lose(fmt::format("gguf does not hold the normalizer {}: texts that it changes get other tokens",
                         normalizer.text("type", "")));
@@ -247,7 +247,7 @@ std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields
 namespace {
 
 // llama.cpp puts BOS and the separator around texts of such a vocabulary, whatever the file contains.
-void take_separator(Forming& of) {
+void convert_separator(Forming& of) {
   const SpecialAround around = special_around(of.vocabulary);
   if (around.after.size() == 1) of.gguf.seperator_token_id = around.after.front();
   if (around.before.size() == 1 && around.after.size() == 1) return;
@@ -266,7 +266,7 @@ std::string form_word_piece(Forming& of) {
   const bool berts = normalizer && normalizer->text("type", "") == "BertNormalizer" && cuts.size() == 1 &&
                      cuts.front().text("type", "") == "BertPreTokenizer";
   if (prefix.empty() || !berts) return "of the model WordPiece whose steps are not BERT's";
-  of.take_tokens();
+  of.convert_tokens();
   of.name_unused_tokens();
   of.gguf.model = "bert";
   of.gguf.pre = "default";
@@ -292,8 +292,8 @@ std::string form_word_piece(Forming& of) {
     of.lose(fmt::format("gguf does not record that words of more than {} characters are unknown", longest));
   }
   of.check_decoder({word_piece_step(prefix, true)});
-  of.take_special_tokens();
-  take_separator(of);
+  of.convert_special_tokens();
+  convert_separator(of);
   of.check_added_tokens();
   return {};
 }
@@ -323,12 +323,12 @@ void check_unigram(Forming& of) {
 std::string form_sentencepiece_unigram(Forming& of) {
   of.gguf.model = "t5";
   of.gguf.pre = "default";
-  of.take_tokens();
+  of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
   of.gguf.remove_extra_whitespaces = of.vocabulary.remove_extra_whitespaces;
   of.gguf.precompiled_charsmap = normalizer_of(of.vocabulary).charsmap;
   of.check_spaces();
-  of.take_special_tokens();
+  of.convert_special_tokens();
   if (of.gguf.precompiled_charsmap.empty() && of.vocabulary.normalizer != Vocabulary().normalizer) {
     of.lose(fmt::format("gguf does not hold the vocabulary's normalizer {}", of.vocabulary.normalizer));
   }
@@ -341,7 +341,7 @@ std::string form_sentencepiece_unigram(Forming& of) {
 std::string form_unigram(Forming& of) {
   const Fields model = *of.pipeline.map("model");
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
-  of.take_tokens();
+  of.convert_tokens();
   of.name_unused_tokens();
   of.gguf.model = "t5";
   of.gguf.pre = "default";
@@ -371,7 +371,7 @@ std::string form_unigram(Forming& of) {
     const std::string type = step.text("type", "");
     if (type == "Metaspace" && step.text("replacement", kSpaceSymbol) == kSpaceSymbol) {
       escaped = true;
-      of.take_prefix(step);
+      of.convert_prefix(step);
     } else if (type == "WhitespaceSplit") {
       of.gguf.remove_extra_whitespaces = stripped = true;
     } else {
@@ -389,7 +389,7 @@ std::string form_unigram(Forming& of) {
         "llama.cpp does not use byte tokens for characters without a token in such a vocabulary: they become the "
         "unknown token");
   check_unigram(of);
-  of.take_special_tokens();
+  of.convert_special_tokens();
   of.check_added_tokens();
   return {};
 }

@@ -36,7 +36,7 @@ class WholeTokens : public DecodeSink {
 
  protected:
   virtual void token(std::string_view text) = 0;
-  void give(std::string_view text) { next_.take(text, true, true); }
+  void emit(std::string_view text) { next_.take(text, true, true); }
   DecodeSink& next_;
 
  private:
@@ -68,7 +68,7 @@ class ReplaceStep final : public WholeTokens {
       }
     });
     if (result_.size() > text.size()) grown_ += result_.size() - text.size();
-    give(result_);
+    emit(result_);
   }
 
   PatternMatcher matcher_;
@@ -121,7 +121,7 @@ class ByteFallback final : public WholeTokens {
       bytes_ += *byte;
     } else {
       flush();
-      give(text);
+      emit(text);
     }
   }
 
@@ -136,8 +136,8 @@ class ByteFallback final : public WholeTokens {
   void flush() {
     if (bytes_.empty()) return;
     const std::string bytes = std::exchange(bytes_, {});
-    if (is_utf8(bytes)) return give(bytes);
-    for (std::size_t i = 0; i < bytes.size(); ++i) give(kReplacementCharacter);
+    if (is_utf8(bytes)) return emit(bytes);
+    for (std::size_t i = 0; i < bytes.size(); ++i) emit(kReplacementCharacter);
   }
 
   std::string bytes_;
@@ -294,7 +294,7 @@ class Metaspace final : public WholeTokens {
     }
     out += text;
     first_ = false;
-    give(out);
+    emit(out);
   }
 
   Options options_;
@@ -352,7 +352,7 @@ class WordPiece final : public WholeTokens {
       (out = " ") += text;
     }
     first_ = false;
-    give(options_.cleanup ? without_odd_spaces(std::move(out)) : out);
+    emit(options_.cleanup ? without_odd_spaces(std::move(out)) : out);
   }
 
   Options options_;
@@ -370,14 +370,14 @@ class Bpe final : public WholeTokens {
   };
   Bpe(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
   void finish() override {
-    if (held_) give(replaced(*held_, options_.suffix, ""));
+    if (held_) emit(replaced(*held_, options_.suffix, ""));
     held_.reset();
     next_.finish();
   }
 
  private:
   void token(std::string_view text) override {
-    if (held_) give(replaced(*held_, options_.suffix, " "));
+    if (held_) emit(replaced(*held_, options_.suffix, " "));
     held_ = text;
   }
 
@@ -410,7 +410,7 @@ class Ctc final : public WholeTokens {
     last_ = text;
     std::string out = options_.pad.empty() ? std::string(text) : replaced(text, options_.pad, "");
     if (options_.cleanup) out = replaced(without_odd_spaces(std::move(out)), options_.delimiter, " ");
-    if (!out.empty()) give(out);
+    if (!out.empty()) emit(out);
   }
 
   Options options_;
@@ -427,7 +427,7 @@ class SpaceBetween final : public WholeTokens {
 
  private:
   void token(std::string_view text) override {
-    give(first_ ? std::string(text) : " " + std::string(text));
+    emit(first_ ? std::string(text) : " " + std::string(text));
     first_ = false;
   }
   bool first_ = true;

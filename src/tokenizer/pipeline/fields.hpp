@@ -1,4 +1,4 @@
-// What the parts of a pipeline have in common: types by name, sequences of steps, and patterns.
+// The parts of a pipeline share these: types by name, sequences of steps, and patterns.
 #pragma once
 
 #include <optional>

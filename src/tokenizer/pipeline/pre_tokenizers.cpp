@@ -53,9 +53,9 @@ class Joiner {
   void run(std::string_view text, bool match) {
     switch (behavior_) {
       case Behavior::removed:
-        if (!match) give(text);
+        if (!match) emit(text);
         return;
-      case Behavior::isolated: return give(text);
+      case Behavior::isolated: return emit(text);
       case Behavior::merged_with_previous:
         if (match && !matched_) {
           append(text);
@@ -91,10 +91,10 @@ class Joiner {
     held_ = held_.empty() ? text : std::string_view(held_.data(), held_.size() + text.size());
   }
   void flush() {
-    if (!held_.empty()) give(held_);
+    if (!held_.empty()) emit(held_);
     held_ = {};
   }
-  void give(std::string_view text) {
+  void emit(std::string_view text) {
     if (text.empty()) return;
     next_.take(whole_.part(static_cast<std::size_t>(text.data() - whole_.text.data()), text.size()));
   }
@@ -353,15 +353,15 @@ class FixedLength final : public PreTokenizer {
       unicode::for_each(piece.text, [&](char32_t, std::string_view bytes) {
         at += bytes.size();
         if (++characters < length_) return;
-        give(piece, begin, at);
+        emit(piece, begin, at);
         begin = at;
         characters = 0;
       });
-      if (begin < at) give(piece, begin, at);
+      if (begin < at) emit(piece, begin, at);
     }
 
    private:
-    void give(Piece piece, std::size_t begin, std::size_t end) { next_.take(piece.part(begin, end - begin)); }
+    void emit(Piece piece, std::size_t begin, std::size_t end) { next_.take(piece.part(begin, end - begin)); }
 
     std::uint64_t length_;
     PieceSink& next_;

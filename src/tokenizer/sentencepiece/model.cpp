@@ -209,7 +209,7 @@ class SentencePieceReader {
   }
 
   // The normalization. SentencePiece uses the rules in the charsmap, not their name.
-  void settle_normalizer(Vocabulary& result) const {
+  void choose_normalizer(Vocabulary& result) const {
     if (!normalizer_.charsmap.empty())
       result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
     set_normalizer(result, rules_of(normalizer_, trainer_.space_as_suffix));
@@ -231,7 +231,7 @@ class SentencePieceReader {
     result.bos_id = special(trainer_.bos, TokenType::bos);
     result.eos_id = special(trainer_.eos, TokenType::eos);
     result.pad_id = special(trainer_.pad, TokenType::pad);
-    settle_normalizer(result);
+    choose_normalizer(result);
     std::size_t bytes = 0;
     for (const Piece& piece : pieces_) bytes += piece.text.size();
     result.reserve(pieces_.size(), bytes);

@@ -39,13 +39,13 @@ class FileBuilder {
   bool long_end_marker = false;  // version 1: eight bytes
   std::vector<std::byte> v1();
 
-  struct Token {
+  struct TokenFields {
     std::string text;
     float score;
     std::int32_t type;        // in canonical numbering
     std::int32_t alt_c_type;  // in that of alt.c
   };
-  std::vector<Token> tokens = {
+  std::vector<TokenFields> tokens = {
       {"<unk>", 0, 3, 1}, {"<s>", 0, 5, 6}, {"</s>", 0, 6, 7}, {"<0x00>", 0, 1, 4}, {"a", -1.5F, 0, 0}};
 
  private:

@@ -84,7 +84,7 @@ void FileBuilder::put_tokens_v2() {
   for (const std::int32_t id : {1, 2, -1, 0}) i32(id);
   if (seq_len) i32(64);
   for (std::size_t id = 0; id < tokens.size(); ++id) {
-    const Token& token = tokens[id];
+    const TokenFields& token = tokens[id];
     const std::int32_t type = alt_c_types ? token.alt_c_type : token.type;
     if (alt_c_tokens) {
       f32(token.score);
@@ -172,7 +172,7 @@ std::vector<std::byte> FileBuilder::v1() {
       if (size_twice) i64(0);
       i32(static_cast<std::int64_t>(tokens.size()));
       for (const std::int32_t id : {1, 2, -1, 0}) i32(id);
-      for (const Token& token : tokens) text(token.text);
+      for (const TokenFields& token : tokens) text(token.text);
     });
     if (size_twice) std::memcpy(bytes_.data() + begin + 16, bytes_.data() + begin + 8, 8);
   }

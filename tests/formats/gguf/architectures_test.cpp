@@ -72,7 +72,7 @@ std::vector<Entry> entries(const std::string& name, const std::vector<Entry>& mo
 Model model_of(const std::string& config, const std::string& model_type) {
   Model model;
   model.card.model_type = model_type;
-  take_config(model, *parse_json(config, "config.json").get_if<Attributes>(), "config.json");
+  parse_config(model, *parse_json(config, "config.json").get_if<Attributes>(), "config.json");
   return model;
 }
 

@@ -1,6 +1,6 @@
 // The keys "general.*". The expected values were computed by gguf-py of llama.cpp v0.5.0: Metadata.load(),
 // Metadata.get_model_id_components(), Metadata.id_to_title() and gguf.size_label() of these inputs.
-#include "formats/gguf/general_keys.hpp"
+#include "formats/gguf/metadata.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

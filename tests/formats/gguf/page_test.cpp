@@ -114,7 +114,7 @@ TEST(GgufPage, BlockTypes) {
   }
 }
 
-// A formula of the page, such as "scale * (2 s + 1) * (coordinate + d)", for these values of its names.
+// A formula of the page, such as "scale * (2 s + 1) * (coordinate + d)", with values of its names.
 class Formula {
  public:
   Formula(std::string_view text, const std::map<std::string, double>& values) : rest_(text), values_(values) {}
@@ -180,8 +180,8 @@ class Formula {
   const std::map<std::string, double>& values_;
 };
 
-// The bytes of a block's scales, which are 1, and of its min, which is 2. What the other bytes mean where all of them
-// are 0x00, or all 0xff: code, s, m, coordinate, and so on.
+// The bytes of a block's scales, which are 1, and of its min, which is 2; and the values of code, s, m, coordinate and
+// so on, where all other bytes are 0x00 or 0xff.
 struct FormulaCase {
   std::string_view type;
   std::vector<std::pair<std::size_t, std::string>> fixed;

@@ -114,7 +114,7 @@ TEST(Llama2cPage, Arrays) {
     ASSERT_EQ(in_order.size(), arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       const Row& row = in_order.at(i + 1);
-      const llama2c::Array& array = arrays[i];
+      const llama2c::FileArray& array = arrays[i];
       const std::string prefix = array.is_of_layers ? "model.layers.N." : "";
       EXPECT_EQ(code(row.at(2)), array.file_name);
       EXPECT_EQ(row.at(3), array.is_of_layers ? "yes" : "") << array.file_name;
