@@ -1,4 +1,5 @@
-// Declarations that the parts of the extension share: the namespace, conversions of text, and the functions that declare the parts.
+// Declarations that the parts of the extension share: the namespace, conversions of text, and the functions that
+// declare the parts.
 #pragma once
 
 #include <cstdint>
