@@ -118,7 +118,7 @@ constexpr Family decoder_family(Family family) {
   family.computed = kDecoderComputed;
   family.embedding = kDecoderEmbedding;
   family.output = kDecoderOutput;
-  if (family.reformed == nullptr) family.reformed = text_model;
+  if (family.convert_weights == nullptr) family.convert_weights = text_model;
   return family;
 }
 

@@ -40,9 +40,10 @@ ConfigView config_view(const Model& model) {
   return {*model.config, family_keys(family, model.config_json), experts_stored(model, family)};
 }
 
-std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers) {
+std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
   const Family* family = find_family(model.card.model_type);
-  return family == nullptr || family->reformed == nullptr ? std::nullopt : family->reformed(model, reader, numbers);
+  return family == nullptr || family->convert_weights == nullptr ? std::nullopt
+                                                                 : family->convert_weights(model, reader, numbers);
 }
 
 const Tensor* find_weight(const Model& model, const Family& family, std::string_view name) {

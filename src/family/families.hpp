@@ -31,8 +31,8 @@ std::string table_name(const Family& family, std::string_view name);
 
 // Family::experts_stored() of the model.
 ExpertsStored experts_stored(const Model& model, const Family& family);
-// Family::reformed() of the model's family. Nothing if the model stays as it is.
-std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers);
+// Family::convert_weights() of the model's family. std::nullopt if the model stays as it is.
+std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers);
 
 // "mistral, llama and tiny_llama": all of them, for messages.
 std::string known_model_types();

@@ -36,7 +36,7 @@ struct NameBeginning {
 };
 
 // A model whose weights are stored in another way.
-struct Reformed {
+struct ConvertedWeights {
   Model model;
   std::vector<std::string> replaced;  // the original tensors
   std::vector<std::string> losses;    // what is lost, one sentence each
@@ -77,7 +77,7 @@ struct Family {
   // The model with its weights stored as their reader takes them, as lazy views. With `numbers`, decodes codes whose
   // numbers are stored in another order. Nothing if it is stored like that already. Throws invalid_file (without path)
   // for tensors that do not fit each other, and unsupported for a text model of another type than the family's.
-  std::optional<Reformed> (*reformed)(const Model& model, WeightReader reader, bool numbers) = nullptr;
+  std::optional<ConvertedWeights> (*convert_weights)(const Model& model, WeightReader reader, bool numbers) = nullptr;
 
   // The token that ends a text, for models without vocabulary; -1: none.
   std::int32_t end_of_text = -1;

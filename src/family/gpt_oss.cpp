@@ -138,12 +138,12 @@ ExpertsStored experts_stored(const Model& model) {
 }
 
 // llama.cpp needs separate experts, transformers stacks.
-std::optional<Reformed> reformed(const Model& model, WeightReader reader, bool numbers) {
+std::optional<ConvertedWeights> convert_weights(const Model& model, WeightReader reader, bool numbers) {
   const Family& family = family_of(model);
   const ExpertsStored from = experts_stored(model);
   const ExpertsStored to = wanted(model, family, from, reader, numbers);
   if (from == to) return text_model(model, reader, numbers);
-  Reformed result{Model(model.header()), {}, {}};
+  ConvertedWeights result{Model(model.header()), {}, {}};
   std::map<std::int32_t, ExpertLayer> made;
   for (const Tensor& tensor : model.tensors()) {
     if (const auto number = layer_of(family, tensor.name)) {
@@ -175,6 +175,6 @@ constexpr Family kGptOssFamily = decoder_family({.model_type = "gpt_oss",
                                                  .followed = kFollowed,
                                                  .tensors = decoder_table(kLayer),
                                                  .experts_stored = experts_stored,
-                                                 .reformed = reformed});
+                                                 .convert_weights = convert_weights});
 
 }  // namespace poise::gpt_oss

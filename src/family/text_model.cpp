@@ -41,13 +41,13 @@ Attributes text_config(const Model& model, const Family& family, std::vector<std
 
 }  // namespace
 
-std::optional<Reformed> text_model(const Model& model, WeightReader reader, bool) {
+std::optional<ConvertedWeights> text_model(const Model& model, WeightReader reader, bool) {
   if (reader != WeightReader::llama_cpp || !model.config) return std::nullopt;
   const Family& family = family_of(model);
   const bool nested = !family.nested.empty();
   const auto is_named = [&](const Tensor& tensor) { return table_name(family, tensor.name) == tensor.name; };
   if (!nested && std::ranges::all_of(model.tensors(), is_named)) return std::nullopt;
-  Reformed result{Model(model.header()), {}, {}};
+  ConvertedWeights result{Model(model.header()), {}, {}};
   if (nested) {
     if (const auto other = other_text_model(model)) throw Error(ErrorKind::unsupported, *other, {});
     if (&family_keys(family, model.config_json) != &model.config_json)

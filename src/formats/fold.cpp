@@ -98,7 +98,7 @@ Model without_other_scales(Model model) {
 Model fold_file(Model model, const fs::path& path, const ReadOptions& options) {
   if (options.raw) return model;
   try {
-    std::optional<Model> folded = with_folded_parts(model);
+    std::optional<Model> folded = merge_quantized_parts(model);
     return folded ? *std::move(folded) : std::move(model);
   } catch (const Error& error) {
     throw Error(error.kind(), error.message(), path.string());
@@ -130,7 +130,7 @@ Model fold_directory(Model model, const fs::path& path, std::string_view quantiz
 }
 
 std::optional<Model> fold_for_numbers(const Model& model) {
-  std::optional<Model> parts = with_folded_parts(model);
+  std::optional<Model> parts = merge_quantized_parts(model);
   std::optional<Model> scaled = with_scaled_fp8(parts ? *parts : model);
   return scaled ? std::move(scaled) : std::move(parts);
 }

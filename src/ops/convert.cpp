@@ -100,7 +100,7 @@ bool has_digests(const Model& model, const Tensor& tensor) {
 // Requires: `input` outlives the check.
 DigestCheck check_digests(const Model& input, bool verify, const Transformed& made, const PreparedFile& file) {
   std::unordered_set<std::string_view> replaced;
-  if (made.reformed) replaced.insert(made.reformed->replaced.begin(), made.reformed->replaced.end());
+  if (made.converted) replaced.insert(made.converted->replaced.begin(), made.converted->replaced.end());
   std::optional<bool> has_tensors;  // false for a file of metadata alone; asked only if there are digests
   return DigestCheck(verify ? std::vector{&input} : std::vector<const Model*>(), [&](const Tensor& tensor) {
     if (!has_digests(input, tensor)) return false;
@@ -119,7 +119,7 @@ std::uint64_t bytes_of(const Model& model) {
 }
 
 std::vector<std::string> list_losses(const Transformed& made, const PreparedFile& file) {
-  std::vector<std::string> losses = made.reformed ? made.reformed->losses : std::vector<std::string>();
+  std::vector<std::string> losses = made.converted ? made.converted->losses : std::vector<std::string>();
   std::ranges::copy(file.losses, std::back_inserter(losses));
   return losses;
 }
@@ -139,7 +139,7 @@ Plan describe_conversion(const Model& input, const Transformed& made, const Prep
   plan.output = output;
   if (!output.empty() && file.main_name) plan.output.replace_filename(file.main_name(output.filename().string()));
   plan.tensors.reserve(written.tensor_bytes.size());
-  const Model& before = made.reformed ? made.reformed->model : input;
+  const Model& before = made.converted ? made.converted->model : input;
   for (std::size_t i = 0; i < written.tensor_bytes.size(); ++i) {
     const Tensor& to = made.model.tensors()[i];
     const Tensor& from = *before.find(to.name);

@@ -18,11 +18,9 @@ SaveReport save(const Model& model, const std::filesystem::path& path, std::stri
   const Format& writer = format_by_name(format);
   const auto output = output_for(writer, path, options.overwrite);
   const std::optional<Model> resolved = resolve_tied_output(model);
-  auto converted = convert_convention(writer, resolved ? *resolved : model, false);
-  const PreparedFile prepared = prepare_file(converted  ? converted->model
-                                             : resolved ? *resolved
-                                                        : model,
-                                             writer, options);
+  const Model& whole = resolved ? *resolved : model;
+  auto converted = convert_convention(writer, whole, false);
+  const PreparedFile prepared = prepare_file(converted ? converted->model : whole, writer, options);
   prepared.write(*output, options.progress);
   SaveReport report{std::string(writer.info.name), output->bytes(), prepared.losses};
   if (resolved) {

@@ -123,14 +123,14 @@ bool is_folded(const Model& model);
 
 // Folds the matrices of a reversible scheme alone: files of any format may hold the parts of these. Nothing if there
 // are none. Throws what folded() throws.
-std::optional<Model> with_folded_parts(const Model& model);
+std::optional<Model> merge_quantized_parts(const Model& model);
 
 // Folds matrices of f8 with a scale_weight, as ComfyUI's files have them, where the tensor scaled_fp8 says so. Nothing
 // if there are none. Throws what folded() throws.
 std::optional<Model> with_scaled_fp8(const Model& model);
 
-// The inverse of with_folded_parts(), except for tensors that stay. Nothing if all do.
-std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
+// The inverse of merge_quantized_parts(), except for tensors that stay. std::nullopt if all do.
+std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays);
 
 // Drops the quantization_config of a reversible scheme. Returns what the usual one does not restore, as a sentence.
 std::optional<std::string> drop_quantization(Attributes& config_json);

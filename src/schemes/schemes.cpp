@@ -314,12 +314,12 @@ std::optional<Model> with_scaled_fp8(const Model& model) {
   return Folding(unmarked, {}, {&schemes::fp8::kComfyUi}).fold();
 }
 
-std::optional<Model> with_folded_parts(const Model& model) {
+std::optional<Model> merge_quantized_parts(const Model& model) {
   if (reversible_scheme(model.config_json) == nullptr || is_folded(model)) return std::nullopt;
   return Folding(model, *find_quantization(model.config_json)).fold();
 }
 
-std::optional<Model> with_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays) {
+std::optional<Model> split_quantized_parts(const Model& model, FunctionRef<bool(const Tensor& tensor)> stays) {
   const QuantizationScheme* scheme = reversible_scheme(model.config_json);
   if (scheme == nullptr) return std::nullopt;
   Model result(model.header());

@@ -107,7 +107,7 @@ Model parts(std::string_view more = R"("quantization_config": {"quant_method": "
 Model packed() { return folded(parts()); }
 
 Model made(const Model& model, WeightReader reader, bool as_numbers = false) {
-  auto result = reformed(model, reader, as_numbers);
+  auto result = convert_weights(model, reader, as_numbers);
   EXPECT_TRUE(result);
   EXPECT_THAT(result->losses, IsEmpty());
   EXPECT_THAT(check_consistency(result->model), IsEmpty());
@@ -145,9 +145,9 @@ TEST(GptOssExperts, NumbersComeBackFromSeparateExperts) {
   EXPECT_EQ(values(*separate.find(named("2.down_proj.bias"))).at(5),
             values(*model.find(named("down_proj_bias"))).at(2 * kHidden + 5));
   expect_equal(made(separate, WeightReader::transformers), model);
-  EXPECT_FALSE(reformed(separate, WeightReader::llama_cpp, false));
-  EXPECT_FALSE(reformed(separate, WeightReader::any, true));
-  EXPECT_FALSE(reformed(model, WeightReader::transformers, true));
+  EXPECT_FALSE(convert_weights(separate, WeightReader::llama_cpp, false));
+  EXPECT_FALSE(convert_weights(separate, WeightReader::any, true));
+  EXPECT_FALSE(convert_weights(model, WeightReader::transformers, true));
 }
 
 TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
@@ -159,8 +159,8 @@ TEST(GptOssExperts, CodesComeBackFromSeparateExperts) {
   const Model reread = made(separate, WeightReader::transformers);
   expect_equal(reread, model);
   EXPECT_EQ(*reread.config_json.get_if<Attributes>("quantization_config")->find("quant_method"), Value("mxfp4"));
-  EXPECT_FALSE(reformed(model, WeightReader::any, false));
-  EXPECT_FALSE(reformed(model, WeightReader::transformers, false));
+  EXPECT_FALSE(convert_weights(model, WeightReader::any, false));
+  EXPECT_FALSE(convert_weights(model, WeightReader::transformers, false));
 }
 
 TEST(GptOssExperts, ADirectoryHasThePartsAsTheyWere) {
@@ -237,7 +237,7 @@ TEST(GptOssExperts, StackedTensorsThatDoNotFitEachOtherAreNamed) {
       const bool is_packed = whole.config_json.find("quantization_config") != nullptr;
       if (is_packed && !rule.tensor.name.ends_with("bias")) continue;
       const Model model = with(whole, rule.tensor);
-      EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
+      EXPECT_THAT(error_of([&] { convert_weights(model, WeightReader::llama_cpp, false); }).message(),
                   HasSubstr(rule.problem));
       EXPECT_THAT(check_consistency(model), testing::Not(IsEmpty()));
     }
@@ -253,7 +253,7 @@ TEST(GptOssExperts, EveryMissingTensorIsNamed) {
       if (tensor.name.starts_with(kExperts) && tensor.name != named(name)) model.add(tensor);
     }
     EXPECT_THAT(check_consistency(model), testing::Not(IsEmpty()));
-    EXPECT_THAT(error_of([&] { reformed(model, WeightReader::llama_cpp, false); }).message(),
+    EXPECT_THAT(error_of([&] { convert_weights(model, WeightReader::llama_cpp, false); }).message(),
                 HasSubstr(name + " is missing"));
   }
 }
@@ -262,7 +262,7 @@ TEST(GptOssExperts, ALayerWithoutItsFirstExpertIsNamed) {
   Model model = made(packed(), WeightReader::llama_cpp);
   std::mt19937 random(7);
   model.add(floats("model.layers.1.mlp.experts.5.up_proj.weight", {kInner, kHidden}, random));
-  EXPECT_THAT(error_of([&] { reformed(model, WeightReader::transformers, false); }).message(),
+  EXPECT_THAT(error_of([&] { convert_weights(model, WeightReader::transformers, false); }).message(),
               HasSubstr("tensor model.layers.1.mlp.experts.0.gate_proj.weight is missing"));
 }
 
@@ -270,7 +270,7 @@ TEST(GptOssExperts, TensorsThatTheFormsDoNotKnowStay) {
   std::mt19937 random(8);
   Model model = packed();
   model.add(floats(named("extra"), {3}, random));
-  const auto separate = reformed(model, WeightReader::llama_cpp, false);
+  const auto separate = convert_weights(model, WeightReader::llama_cpp, false);
   ASSERT_TRUE(separate);
   ASSERT_NE(separate->model.find(named("extra")), nullptr);
   EXPECT_EQ(values(*separate->model.find(named("extra"))), values(*model.find(named("extra"))));

@@ -76,14 +76,14 @@ TEST(Mxfp4, PartsBecomeOneTensorAndComeBack) {
   EXPECT_NE(model.config_json.find("quantization_config"), nullptr);
   EXPECT_TRUE(is_folded(model));
   EXPECT_FALSE(is_folded(parts()));
-  expect_parts(*with_parts(model, none_stays));
-  EXPECT_FALSE(with_parts(model, [](const Tensor&) { return true; }));
+  expect_parts(*split_quantized_parts(model, none_stays));
+  EXPECT_FALSE(split_quantized_parts(model, [](const Tensor&) { return true; }));
 }
 
 TEST(Mxfp4, OtherTensorsStay) {
   Model model = folded(parts());
   model.config_json = {};
-  EXPECT_FALSE(with_parts(model, none_stays));  // config.json names no scheme
+  EXPECT_FALSE(split_quantized_parts(model, none_stays));  // config.json names no scheme
 }
 
 TEST(Mxfp4, PartsThatDoNotFitAreNamed) {
@@ -137,7 +137,7 @@ TEST(Mxfp4, EveryFormatKeepsTheCodes) {
     const Model model = open(path);
     ASSERT_NE(model.find("x"), nullptr);
     EXPECT_EQ(model.find("x")->layout.name(), kMxLayout);
-    expect_parts(*with_parts(model, none_stays));
+    expect_parts(*split_quantized_parts(model, none_stays));
     const Model raw = open(path, {.raw = true});
     EXPECT_EQ(raw.find("x") != nullptr, std::string_view(name) == "zt");
   }

@@ -143,7 +143,7 @@ void require_whole(const Model& model) {
   if (model.config && model.size() == 0)
     throw Error(ErrorKind::unsupported, "a Hugging Face directory holds a whole model; this one has no tensors");
   if (find_family(model.card.model_type) == nullptr) return;
-  const std::optional<Model> folded_model = with_folded_parts(model);
+  const std::optional<Model> folded_model = merge_quantized_parts(model);
   const std::vector<std::string> faults = check_consistency(folded_model ? *folded_model : model);
   if (faults.empty()) return;
   throw Error(ErrorKind::unsupported,

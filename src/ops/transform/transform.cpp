@@ -144,13 +144,13 @@ void collect(TensorPlan plan, Transformed& result) {
 }
 
 // A model that takes several changes.
-class Reforming {
+class WeightChanges {
  public:
-  explicit Reforming(const Model& model) : model_(model) {}
+  explicit WeightChanges(const Model& model) : model_(model) {}
 
   const Model& now() const { return result_ ? result_->model : model_; }
 
-  void change(Reformed next) {
+  void change(ConvertedWeights next) {
     if (result_) {
       std::ranges::move(result_->replaced, std::back_inserter(next.replaced));
       std::ranges::move(result_->losses, std::back_inserter(next.losses));
@@ -164,48 +164,48 @@ class Reforming {
     for (const Tensor& tensor : now().tensors()) {
       if (next.find(tensor.name) == nullptr) replaced.emplace_back(tensor.name);
     }
-    change(Reformed{std::move(next), std::move(replaced), {}});
+    change(ConvertedWeights{std::move(next), std::move(replaced), {}});
   }
 
   void drop_quantization() {
     if (reversible_scheme(now().config_json) == nullptr) return;
     if (!result_) {
-      result_ = Reformed{Model(model_.header()), {}, {}};
+      result_ = ConvertedWeights{Model(model_.header()), {}, {}};
       for (const Tensor& tensor : model_.tensors()) result_->model.add(tensor);
     }
     if (auto loss = poise::drop_quantization(result_->model.config_json)) result_->losses.push_back(*std::move(loss));
   }
 
-  std::optional<Reformed> result() && { return std::move(result_); }
+  std::optional<ConvertedWeights> result() && { return std::move(result_); }
 
  private:
   const Model& model_;
-  std::optional<Reformed> result_;
+  std::optional<ConvertedWeights> result_;
 };
 
 }  // namespace
 
-std::optional<Reformed> convert_convention(const Format& target, const Model& model, bool numbers) {
+std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers) {
   const bool has_parts = target.weights != WeightReader::llama_cpp && !numbers;
-  Reforming reforming(model);
+  WeightChanges changes(model);
   if (!has_parts) {
-    if (auto next = fold_for_numbers(model)) reforming.change(*std::move(next));
+    if (auto next = fold_for_numbers(model)) changes.change(*std::move(next));
   }
-  if (auto next = reformed(reforming.now(), target.weights, numbers)) reforming.change(*std::move(next));
+  if (auto next = convert_weights(changes.now(), target.weights, numbers)) changes.change(*std::move(next));
   if (has_parts) {
     const auto stays = [&](const Tensor& tensor) { return holds_layout(target, layout_type(tensor.layout)); };
-    if (auto next = with_parts(reforming.now(), stays)) reforming.change(*std::move(next));
+    if (auto next = split_quantized_parts(changes.now(), stays)) changes.change(*std::move(next));
   } else {
-    reforming.drop_quantization();
+    changes.drop_quantization();
   }
-  return std::move(reforming).result();
+  return std::move(changes).result();
 }
 
 Transformed transform(const Model& input, const Format& target, const ConvertOptions& options,
                       const MergedTypes* merged_types) {
   Transformed result;
-  result.reformed = convert_convention(target, input, options.dtype || options.quantize || !options.recipe.empty());
-  const Model& model = result.reformed ? result.reformed->model : input;
+  result.converted = convert_convention(target, input, options.dtype || options.quantize || !options.recipe.empty());
+  const Model& model = result.converted ? result.converted->model : input;
   result.model = Model(model.header());
   replace_fields(result.model.card, checked_card(options.card));
   complete_card(input, target, result.model.card);

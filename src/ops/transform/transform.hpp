@@ -110,11 +110,11 @@ void add_warning(Model& model, const std::vector<std::string>& tensors, std::str
 
 inline constexpr std::string_view kLostParts = "its parts besides data are lost, because it becomes dense";
 
-// transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step (step.hpp).
+// transform: the middle of a conversion. Makes a model of lazy tensors from another one, step by step.
 
 struct Transformed {
   Model model;
-  std::optional<Reformed> reformed;                // set if its weights have another form than the input's
+  std::optional<ConvertedWeights> converted;       // set if its weights have another form than the input's
   std::vector<std::string> skipped;                // names
   std::unordered_set<std::string> perhaps_sparse;  // dense tensors whose zeros make_sparse() counts
   std::vector<CastTensor> casts;
@@ -123,10 +123,10 @@ struct Transformed {
   std::vector<MergedMatrices> merged;
 };
 
-// Stores weights as the readers of the target take them (Family::reformed()), and as their parts those matrices of a
-// reversible quantization scheme whose layout the target does not hold. With `numbers` codes become numbers, where a
-// later cast would not do. std::nullopt if the model stays as it is. Throws what Family::reformed() throws.
-std::optional<Reformed> convert_convention(const Format& target, const Model& model, bool numbers);
+// Stores weights as the readers of the target take them (Family::convert_weights()), and as their parts those matrices
+// of a reversible quantization scheme whose layout the target does not hold. With `numbers` codes become numbers, where
+// a later cast would not do. std::nullopt if the model stays as it is. Throws what Family::convert_weights() throws.
+std::optional<ConvertedWeights> convert_convention(const Format& target, const Model& model, bool numbers);
 
 // Throws bad_argument when a pattern matches nothing, a type is not a target type, or options contradict each other.
 // Reads no tensor's bytes. Tensors that are to be sparse stay dense until make_sparse().
