@@ -7,14 +7,16 @@ import typing
 from . import _poise
 from ._model import Model
 from ._progress import watched
-from ._session import Ids, Weights, _floats
-from ._types import Path, Progress
+from ._session import Ids, Weights, _floats, make_weights
+from ._types import Path, Progress, SessionOptions, with_options
 
 if typing.TYPE_CHECKING:
     import numpy
     import numpy.typing
+    from typing_extensions import Unpack
 
 
+@with_options(SessionOptions)
 def embed(
     model: Model | Weights | Path,
     texts: typing.Iterable[str | Ids],
@@ -22,11 +24,8 @@ def embed(
     pooling: str = "last",
     layer: int = -1,
     normalize: bool = False,
-    threads: int = 0,
-    context: int = 0,
-    exact: bool = False,
-    cache: str | None = None,
     progress: Progress = None,
+    **options: Unpack[SessionOptions],
 ) -> numpy.typing.NDArray[numpy.float32]:
     """The vectors of texts, as `poise embed` gives them: a float32 array [texts, hidden_size].
 
@@ -39,7 +38,7 @@ def embed(
     """
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
-    weights = model if isinstance(model, Weights) else Weights(model)
-    core = _poise.Embedder(weights._core, pooling, layer, normalize, threads, context, exact, cache)
+    weights = make_weights(model)
+    core = _poise.Embedder(weights._core, pooling, layer, normalize, dict(options))
     with watched(progress, "embed") as callback:
         return _floats(core.embed(list(texts), callback)).reshape(-1, weights.hidden_size)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import collections.abc
-import functools
-import inspect
 import os
 import pathlib
 import tempfile
@@ -31,7 +29,10 @@ from ._reports import (
     TensorDifference,
     VerifyReport,
 )
-from ._types import Arrays, DType, Path, Patterns, Progress, Size
+from ._types import Arrays, ConvertOptions, Function, Path, Patterns, Progress, SaveOptions, with_options
+
+if typing.TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _STORAGE = """
     format: "zt", "safetensors", "alt", ... (poise.formats()); without it the name of the output says it, and that of a
@@ -50,8 +51,6 @@ _PROGRESS = """
     progress: True: a bar, or lines where there is no terminal; "plain": lines; or a callable (done, total, item) in
     bytes, which may return False to stop."""
 
-Function = typing.TypeVar("Function", bound=typing.Callable[..., typing.Any])
-
 
 def _documented(function: Function) -> Function:
     text = function.__doc__ or ""
@@ -59,12 +58,9 @@ def _documented(function: Function) -> Function:
     return function
 
 
-_OPTIONS = frozenset(_poise.option_names())
-
-
-def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """The given arguments of a function that are options of a conversion, for the extension."""
-    options = {name: value for name, value in arguments.items() if name in _OPTIONS and value is not None}
+def _given(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """The options of a conversion that are not None, for the extension."""
+    options = {name: value for name, value in arguments.items() if value is not None}
     if "dtype" in options:
         options["dtype"] = known_name(options["dtype"])
     if "keep" in options:
@@ -72,8 +68,7 @@ def _given(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
         options["keep"] = {pattern: known_name(dtype) for pattern, dtype in kept.items()}
     if "card" in options:
         options["card"] = as_dict("card", options["card"])
-    if "only" in options or "skip" in options:
-        options.update({name: _listed(options[name]) for name in ("only", "skip") if name in options})
+    options.update({name: _listed(options[name]) for name in ("only", "skip") if name in options})
     return options
 
 
@@ -89,34 +84,15 @@ def _converted(report: dict[str, typing.Any]) -> ConvertReport:
 
 
 @_documented
+@with_options(SaveOptions)
 def save(
     model: Model | Arrays,
     path: Path | typing.BinaryIO,
     *,
     metadata: typing.Mapping[str, typing.Any] | None = None,
     config: typing.Mapping[str, typing.Any] | None = None,
-    format: str | None = None,
-    dtype: DType | None = None,
-    quantize: str | None = None,
-    group_size: int | None = None,
-    imatrix: Path | None = None,
-    lora: Path | typing.Mapping[Path, float] | None = None,
-    keep: typing.Mapping[str, DType] | None = None,
-    only: Patterns | None = None,
-    skip: Patterns | None = None,
-    sparse: str | None = None,
-    min_sparsity: float | None = None,
-    card: typing.Mapping[str, str] | None = None,
-    compress: str | None = None,
-    digest: str | None = None,
-    align: Size | None = None,
-    shard_size: Size | None = None,
-    dialect: str | None = None,
-    vocab: Path | None = None,
-    merges: Path | None = None,
-    overwrite: bool = False,
-    verify: bool = True,
     progress: Progress = None,
+    **options: Unpack[SaveOptions],
 ) -> ConvertReport:
     """Writes a Model, or a dict of arrays, to a file, which appears whole or not at all. Existing files are refused,
     unless overwrite=True.
@@ -129,39 +105,16 @@ def save(
     Raises BadArgumentError, UnsupportedError (the format cannot hold the model), InputOutputError, CancelledError, and
     what reading the model raises.
     """
-    options = _given(locals())
+    given = _given(options)
     if not isinstance(model, collections.abc.Mapping):
         raise TypeError(f"a Model or a dict of arrays is saved, not {type(model).__name__}")
     if not isinstance(path, (str, bytes, os.PathLike)):
-        return _save_into(path, model, metadata, config, options, progress)
-    if metadata is not None and _poise.output_format(path, format) == "safetensors":
+        return _save_into(path, model, metadata, config, given, progress)
+    if metadata is not None and _poise.output_format(path, given.get("format")) == "safetensors":
         require_texts(metadata)
     core = _changed(model, metadata, config)._core
     with watched(progress, "save") as callback:
-        return _converted(_poise.save(core, path, options, callback))
-
-
-def with_options_of_save(**defaults: typing.Any) -> typing.Callable[[Function], Function]:
-    """Gives a function with **options the keywords of save(), except metadata and config, some with other defaults."""
-
-    def change(function: Function) -> Function:
-        own = inspect.signature(function)
-        options = [
-            one.replace(default=defaults.get(one.name, one.default))
-            for one in inspect.signature(save).parameters.values()
-            if one.kind is one.KEYWORD_ONLY and one.name not in ("metadata", "config")
-        ]
-        signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *options])
-
-        @functools.wraps(function)
-        def call(*arguments: typing.Any, **given: typing.Any) -> typing.Any:
-            signature.bind(*arguments, **given)  # raises TypeError for other keywords
-            return function(*arguments, **{**defaults, **given})
-
-        typing.cast(typing.Any, call).__signature__ = signature
-        return typing.cast(Function, call)
-
-    return change
+        return _converted(_poise.save(core, path, given, callback))
 
 
 def _save_into(
@@ -215,33 +168,9 @@ def _changed(
 
 
 @_documented
+@with_options(ConvertOptions)
 def convert(
-    input: Path,
-    output: Path,
-    *,
-    format: str | None = None,
-    dtype: DType | None = None,
-    quantize: str | None = None,
-    group_size: int | None = None,
-    imatrix: Path | None = None,
-    lora: Path | typing.Mapping[Path, float] | None = None,
-    keep: typing.Mapping[str, DType] | None = None,
-    only: Patterns | None = None,
-    skip: Patterns | None = None,
-    sparse: str | None = None,
-    min_sparsity: float | None = None,
-    card: typing.Mapping[str, str] | None = None,
-    compress: str | None = None,
-    digest: str | None = None,
-    align: Size | None = None,
-    shard_size: Size | None = None,
-    dialect: str | None = None,
-    vocab: Path | None = None,
-    merges: Path | None = None,
-    overwrite: bool = False,
-    verify: bool = True,
-    io: str = "map",
-    progress: Progress = None,
+    input: Path, output: Path, *, progress: Progress = None, **options: Unpack[ConvertOptions]
 ) -> ConvertReport:
     """Converts a file in constant memory. The output appears whole or not at all; an input is never an output.
 
@@ -250,39 +179,14 @@ def convert(
     PROGRESS
     Raises what open() and save() raise.
     """
-    options = _given(locals())
+    given = _given(options)
     with watched(progress, "convert") as callback:
-        return _converted(_poise.convert(input, output, options, callback))
+        return _converted(_poise.convert(input, output, given, callback))
 
 
 @_documented
-def plan(
-    model: Model | Path | Arrays,
-    output: Path,
-    *,
-    format: str | None = None,
-    dtype: DType | None = None,
-    quantize: str | None = None,
-    group_size: int | None = None,
-    imatrix: Path | None = None,
-    lora: Path | typing.Mapping[Path, float] | None = None,
-    keep: typing.Mapping[str, DType] | None = None,
-    only: Patterns | None = None,
-    skip: Patterns | None = None,
-    sparse: str | None = None,
-    min_sparsity: float | None = None,
-    card: typing.Mapping[str, str] | None = None,
-    compress: str | None = None,
-    digest: str | None = None,
-    align: Size | None = None,
-    shard_size: Size | None = None,
-    dialect: str | None = None,
-    vocab: Path | None = None,
-    merges: Path | None = None,
-    overwrite: bool = False,
-    verify: bool = True,
-    io: str | None = None,
-) -> Plan:
+@with_options(ConvertOptions, io=None)
+def plan(model: Model | Path | Arrays, output: Path, **options: Unpack[ConvertOptions]) -> Plan:
     """Plans what save() or convert() will write and lose with the same options, from headers alone, before a byte is
     written.
 
@@ -290,13 +194,13 @@ def plan(
     OPTIONS
     io: "map" or "read", as in open(), of a path.
     """
-    options = _given(locals())
+    given = _given(options)
     if isinstance(model, collections.abc.Mapping):
-        if io is not None:
+        if "io" in given:
             raise BadArgumentError("io applies only to paths")
-        made = _poise.plan_model(_changed(model)._core, output, options)
+        made = _poise.plan_model(_changed(model)._core, output, given)
     else:
-        made = _poise.plan_file(model, output, options)
+        made = _poise.plan_file(model, output, given)
     made["tensors"] = [PlannedTensor(**one) for one in made["tensors"]]
     made["warnings"] = [Finding(*one) for one in made["warnings"]]
     return Plan(**made)

@@ -7,8 +7,11 @@ import typing
 from . import _poise
 from ._model import Model
 from ._progress import watched
-from ._session import Ids, Weights
-from ._types import Callback, Path, Progress
+from ._session import Ids, Weights, make_weights
+from ._types import Callback, Path, Progress, SessionOptions, with_options
+
+if typing.TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _BYTES_PER_ID = 4  # for progress
 
@@ -33,6 +36,7 @@ class PerplexityResult(typing.NamedTuple):
     windows: int | None = None  #: computed, with window=
 
 
+@with_options(SessionOptions)
 def perplexity(
     model: Model | Weights | Path,
     texts: typing.Iterable[str | Ids],
@@ -40,11 +44,8 @@ def perplexity(
     against: Model | Weights | Path | None = None,
     window: int = 0,
     stride: int = 0,
-    threads: int = 0,
-    context: int = 0,
-    exact: bool = False,
-    cache: str | None = None,
     progress: Progress = None,
+    **options: Unpack[SessionOptions],
 ) -> PerplexityResult:
     """How well a model predicts texts, as `poise run --perplexity` measures it.
 
@@ -58,10 +59,8 @@ def perplexity(
     """
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"texts is {texts!r:.40}, expected a list of texts or of token ids")
-    base = None if against is None else _weights(against)
-    core = _poise.Perplexity(
-        _weights(model)._core, None if base is None else base._core, threads, context, exact, cache
-    )
+    base = None if against is None else make_weights(against)._core
+    core = _poise.Perplexity(make_weights(model)._core, base, dict(options))
     waiting = list(texts)
     sizes = [_size(text) for text in waiting]
     whole, before = sum(sizes), 0
@@ -70,10 +69,6 @@ def perplexity(
             core.add(text, window, stride, callback and _of_whole(callback, before, size, whole, f"text {number}"))
             before += size
     return PerplexityResult(**core.result())
-
-
-def _weights(model: Model | Weights | Path) -> Weights:
-    return model if isinstance(model, Weights) else Weights(model)
 
 
 def _of_whole(callback: Callback, before: int, size: int, whole: int, item: str) -> Callback:

@@ -8,11 +8,12 @@ import typing
 from . import _poise
 from ._errors import BadArgumentError
 from ._model import Model, open
-from ._types import Path
+from ._types import BatchOptions, GenerateOptions, Path, SessionOptions, with_options
 
 if typing.TYPE_CHECKING:
     import numpy
     import numpy.typing
+    from typing_extensions import Unpack
 
 # Lists of integers, arrays of numpy's and torch's of one dimension, and what else has integers one after the other.
 Ids = typing.Iterable[typing.SupportsIndex]
@@ -49,6 +50,10 @@ class Weights:
         return f"<poise.Weights, {self.vocabulary_size} tokens, {self.max_context} positions>"
 
 
+def make_weights(model: Model | Weights | Path) -> Weights:
+    return model if isinstance(model, Weights) else Weights(model)
+
+
 class Session:
     """A model that runs: feed it tokens, read the scores of the next one, or let it generate text.
 
@@ -65,22 +70,18 @@ class Session:
 
     __slots__ = ("_core",)
 
+    @with_options(SessionOptions)
     def __init__(
         self,
         model: Model | Weights | Path,
         *,
-        threads: int = 0,
-        context: int = 0,
-        exact: bool = False,
-        cache: str | None = None,
         draft: Model | Weights | Path | None = None,
+        **options: Unpack[SessionOptions],
     ):
-        weights = model if isinstance(model, Weights) else Weights(model)
+        weights = make_weights(model)
         lookup = draft == "lookup"
-        guesses = None
-        if draft is not None and not lookup:
-            guesses = (draft if isinstance(draft, Weights) else Weights(draft))._core
-        self._core = _poise.Session(weights._core, threads, context, exact, cache, guesses, lookup)
+        guesses = None if draft is None or lookup else make_weights(draft)._core
+        self._core = _poise.Session(weights._core, dict(options), guesses, lookup)
 
     @property
     def tokenizer(self) -> _poise.Tokenizer:
@@ -171,24 +172,8 @@ class Session:
         first."""
         return self._core.log_probabilities(tokens)
 
-    def generate(
-        self,
-        prompt: str | Ids,
-        *,
-        max_tokens: int = 128,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 0,
-        stop_id: int | None = None,
-        stop: str | typing.Sequence[str] = (),
-        ignore_eos: bool = False,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
-        presence_penalty: float = 0.0,
-        frequency_penalty: float = 0.0,
-        logit_bias: typing.Mapping[int, float] | None = None,
-    ) -> typing.Iterator[str]:
+    @with_options(GenerateOptions)
+    def generate(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[str]:
         """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
 
         stop: a text, or several, each of which ends the continuation and is left out of it. repetition_penalty: divides
@@ -207,31 +192,12 @@ class Session:
         one's text.
         """
         self.tokenizer  # noqa: B018: raises where there is no text
-        return _pieces(self._generator(prompt, _options_in(locals())))
+        return _pieces(_poise.Generator(self._core, prompt, _listed(options)))
 
-    def generate_tokens(
-        self,
-        prompt: str | Ids,
-        *,
-        max_tokens: int = 128,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        seed: int = 0,
-        stop_id: int | None = None,
-        stop: str | typing.Sequence[str] = (),
-        ignore_eos: bool = False,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
-        presence_penalty: float = 0.0,
-        frequency_penalty: float = 0.0,
-        logit_bias: typing.Mapping[int, float] | None = None,
-    ) -> typing.Iterator[int]:
+    @with_options(GenerateOptions)
+    def generate_tokens(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[int]:
         """The same as ids, with the end-of-text token where that ends it. Models without a vocabulary generate so."""
-        return _tokens(self._generator(prompt, _options_in(locals())))
-
-    def _generator(self, prompt: str | Ids, options: dict[str, typing.Any]) -> _poise.Generator:
-        return _poise.Generator(self._core, prompt, options)
+        return _tokens(_poise.Generator(self._core, prompt, _listed(options)))
 
 
 def _floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
@@ -242,20 +208,11 @@ def _floats(memory: _poise.Memory) -> numpy.typing.NDArray[numpy.float32]:
     return np.ndarray(len(memory) // 4, np.dtype(np.float32), numbers)
 
 
-# The keywords of generate(), generate_tokens() and generate_batch().
-_OPTIONS = (
-    "max_tokens temperature top_k top_p seed stop_id stop ignore_eos min_p repetition_penalty presence_penalty "
-    "frequency_penalty logit_bias"
-).split()
-
-
-def _options_in(arguments: dict[str, typing.Any]) -> dict[str, typing.Any]:
-    """The arguments of a function that are options of generating."""
-    options = {name: arguments[name] for name in _OPTIONS}
+def _listed(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """The options of generating, for the extension: a list of stop texts, and a dict of biases."""
     stop = options["stop"]
-    options["stop"] = [stop] if isinstance(stop, str) else list(stop)
-    options["logit_bias"] = dict(options["logit_bias"] or {})
-    return options
+    stops = [stop] if isinstance(stop, str) else list(stop)
+    return {**options, "stop": stops, "logit_bias": dict(options["logit_bias"] or {})}
 
 
 def _pieces(generator: _poise.Generator) -> typing.Iterator[str]:
@@ -280,28 +237,13 @@ class Answer(typing.NamedTuple):
     finish_reason: str  # "stop", "length" (max_tokens) or "context" (it is full)
 
 
+@with_options(BatchOptions)
 def generate_batch(
     model: Model | Weights | Path,
     prompts: typing.Iterable[str | Ids],
     *,
     parallel: int = 8,
-    threads: int = 0,
-    context: int = 0,
-    exact: bool = False,
-    cache: str | None = None,
-    max_tokens: int = 128,
-    temperature: float = 0.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    seed: int = 0,
-    stop_id: int | None = None,
-    stop: str | typing.Sequence[str] = (),
-    ignore_eos: bool = False,
-    min_p: float = 0.0,
-    repetition_penalty: float = 1.0,
-    presence_penalty: float = 0.0,
-    frequency_penalty: float = 0.0,
-    logit_bias: typing.Mapping[int, float] | None = None,
+    **options: Unpack[BatchOptions],
 ) -> list[Answer]:
     """The continuations of many prompts, texts or ids, in their order, `parallel` of them at a time.
 
@@ -314,15 +256,15 @@ def generate_batch(
         raise TypeError(f"prompts is {prompts!r:.40}, expected a list of texts or of token ids")
     if isinstance(parallel, bool) or not isinstance(parallel, int) or parallel < 1:
         raise BadArgumentError(f"parallel is {parallel!r}, expected an integer from 1 on")
-    weights = model if isinstance(model, Weights) else Weights(model)
-    options = _options_in(locals())
-    batch = _poise.Batch(weights._core, threads, context, exact, cache)
+    weights = make_weights(model)
+    given = _listed(options)
+    batch = _poise.Batch(weights._core, given)
     answers: dict[int, Answer] = {}
     waiting = iter(prompts)
     running = 0
     while True:
         for prompt in itertools.islice(waiting, parallel - running):
-            batch.add(prompt, options)
+            batch.add(prompt, given)
             running += 1
         if running == 0:
             return [answers[i] for i in range(len(answers))]

@@ -1,9 +1,10 @@
-"""Types of arguments, for type checkers."""
+"""Types of arguments, and the options that several functions share."""
 
-from __future__ import annotations
-
+import functools
+import inspect
 import os
 import typing
+from typing import Annotated
 
 if typing.TYPE_CHECKING:
     import numpy
@@ -26,3 +27,86 @@ Patterns = typing.Union[str, typing.Iterable[str]]
 # (done, total, item), in bytes; False stops.
 Callback = typing.Callable[[int, int, str], object]
 Progress = typing.Union[None, bool, str, Callback]
+
+Function = typing.TypeVar("Function", bound=typing.Callable[..., typing.Any])
+
+# The options of functions. Annotated has the default of an option, which else is None.
+
+
+class SessionOptions(typing.TypedDict, total=False):
+    threads: Annotated[int, 0]
+    context: Annotated[int, 0]
+    exact: Annotated[bool, False]
+    cache: "str | None"
+
+
+class GenerateOptions(typing.TypedDict, total=False):
+    max_tokens: Annotated[int, 128]
+    temperature: Annotated[float, 0.0]
+    top_k: Annotated[int, 0]
+    top_p: Annotated[float, 1.0]
+    seed: Annotated[int, 0]
+    stop_id: "int | None"
+    stop: Annotated["str | typing.Sequence[str]", ()]
+    ignore_eos: Annotated[bool, False]
+    min_p: Annotated[float, 0.0]
+    repetition_penalty: Annotated[float, 1.0]
+    presence_penalty: Annotated[float, 0.0]
+    frequency_penalty: Annotated[float, 0.0]
+    logit_bias: "typing.Mapping[int, float] | None"
+
+
+class BatchOptions(SessionOptions, GenerateOptions, total=False):
+    pass
+
+
+class SaveOptions(typing.TypedDict, total=False):
+    format: "str | None"
+    dtype: "DType | None"
+    quantize: "str | None"
+    group_size: "int | None"
+    imatrix: "Path | None"
+    lora: "Path | typing.Mapping[Path, float] | None"
+    keep: "typing.Mapping[str, DType] | None"
+    only: "Patterns | None"
+    skip: "Patterns | None"
+    sparse: "str | None"
+    min_sparsity: "float | None"
+    card: "typing.Mapping[str, str] | None"
+    compress: "str | None"
+    digest: "str | None"
+    align: "Size | None"
+    shard_size: "Size | None"
+    dialect: "str | None"
+    vocab: "Path | None"
+    merges: "Path | None"
+    overwrite: Annotated[bool, False]
+    verify: Annotated[bool, True]
+
+
+class ConvertOptions(SaveOptions, total=False):
+    io: Annotated["str | None", "map"]
+
+
+def with_options(options: typing.Any, **defaults: typing.Any) -> typing.Callable[[Function], Function]:
+    """Makes the **options of a function keywords, as one of the classes above lists them, some with other defaults."""
+    keywords = []
+    for name, kind in options.__annotations__.items():
+        default = defaults.get(name, getattr(kind, "__metadata__", [None])[0])
+        plain = getattr(kind, "__origin__", kind)
+        annotation = getattr(plain, "__forward_arg__", plain)
+        keywords.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+
+    def change(function: Function) -> Function:
+        own = inspect.signature(function)
+        signature = own.replace(parameters=[*list(own.parameters.values())[:-1], *keywords])
+
+        @functools.wraps(function)
+        def call(*arguments: typing.Any, **given: typing.Any) -> typing.Any:
+            signature.bind(*arguments, **given)  # raises TypeError for other keywords
+            return function(*arguments, **{**{one.name: one.default for one in keywords}, **given})
+
+        typing.cast(typing.Any, call).__signature__ = signature
+        return typing.cast(Function, call)
+
+    return change

@@ -14,9 +14,11 @@ from ._elements import Tensor
 from ._errors import BadArgumentError
 from ._inputs import described_items, require_texts
 from ._model import Model, open, open_bytes
-from ._types import Arrays, DType, Path
+from ._types import Arrays, DType, Path, SaveOptions, with_options
 
 if typing.TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from ._types import NumpyArray
 
 __all__ = ["load", "load_file", "save", "save_file"]
@@ -37,12 +39,12 @@ def load(data: typing.Any, name: str = "", *, dtype: DType | None = None) -> dic
     return _arrays(open_bytes(data, name), dtype)
 
 
-@_operations.with_options_of_save(overwrite=True)
+@with_options(SaveOptions, overwrite=True)
 def save_file(
     tensor_dict: Arrays,
     filename: Path,
     metadata: dict[str, str] | None = None,
-    **options: typing.Any,
+    **options: Unpack[SaveOptions],
 ) -> None:
     """Writes arrays to a file in the format of its extension, by default safetensors. An existing file is
     replaced, whole or not at all.

@@ -17,13 +17,11 @@ class Batch {
   // A text or token ids.
   std::size_t add(const py::object& prompt, const py::dict& given) {
     const GenerateOptions options = generate_options_from(given);
-    const bool is_text = PyUnicode_Check(prompt.ptr());
-    const std::string text = is_text ? utf8(prompt) : std::string();
-    Tokens tokens = is_text ? Tokens() : tokens_from(prompt);
-    return run_encoding(text.size(), [&] {
+    Prompt given_prompt = prompt_from(prompt);
+    const auto* const text = std::get_if<std::string>(&given_prompt);
+    return run_encoding(text == nullptr ? 0 : text->size(), [&] {
       const std::lock_guard lock(mutex_);
-      if (is_text) tokens = batch_.prompt(text);
-      return batch_.add(std::move(tokens), options);
+      return batch_.add(text == nullptr ? std::get<Tokens>(std::move(given_prompt)) : batch_.prompt(*text), options);
     });
   }
 
@@ -52,11 +50,10 @@ class Batch {
 
 void declare_batches(py::module_& module) {
   py::class_<Batch>(module, "Batch")
-      .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context,
-                       const py::object& exact, const py::object& cache) {
-             return std::make_unique<Batch>(of.weights, session_options_from(threads, context, exact, cache));
+      .def(py::init([](const PyWeights& of, const py::dict& options) {
+             return std::make_unique<Batch>(of.weights, session_options_from(options));
            }),
-           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"), py::arg("cache"))
+           py::arg("weights"), py::arg("options"))
       .def("add", &Batch::add, py::arg("prompt"), py::arg("options"))
       .def("next", &Batch::next);
 }

@@ -2,7 +2,6 @@
 #include <poise/embedder.hpp>
 
 #include <mutex>
-#include <variant>
 
 #include "long_call.hpp"
 #include "memory.hpp"
@@ -26,14 +25,8 @@ class PyEmbedder {
 
   // Texts and token ids; `progress` counts tokens. The vectors, one after the other.
   Memory embed(const py::list& given, const py::object& progress) {
-    std::vector<std::variant<std::string, Tokens>> texts;
-    for (const py::handle one : given) {
-      if (PyUnicode_Check(one.ptr())) {
-        texts.emplace_back(utf8(one));
-      } else {
-        texts.emplace_back(tokens_from(one));
-      }
-    }
+    std::vector<Prompt> texts;
+    for (const py::handle one : given) texts.push_back(prompt_from(one));
     LongCall call(progress);
     return call.run([&] {
       std::vector<Tokens> all;
@@ -60,16 +53,13 @@ class PyEmbedder {
 void declare_embedder(py::module_& module) {
   py::class_<PyEmbedder>(module, "Embedder")
       .def(py::init([](const PyWeights& of, const py::object& pooling, const py::object& layer,
-                       const py::object& normalize, const py::object& threads, const py::object& context,
-                       const py::object& exact, const py::object& cache) {
+                       const py::object& normalize, const py::dict& session) {
              const EmbedOptions options = {.pooling = pooling_from(pooling),
                                            .layer = layer_from(layer, *of.weights),
                                            .normalize = truth("normalize", normalize)};
-             return std::make_unique<PyEmbedder>(of.weights, options,
-                                                 session_options_from(threads, context, exact, cache));
+             return std::make_unique<PyEmbedder>(of.weights, options, session_options_from(session));
            }),
-           py::arg("weights"), py::arg("pooling"), py::arg("layer"), py::arg("normalize"), py::arg("threads"),
-           py::arg("context"), py::arg("exact"), py::arg("cache"))
+           py::arg("weights"), py::arg("pooling"), py::arg("layer"), py::arg("normalize"), py::arg("options"))
       .def("embed", &PyEmbedder::embed, py::arg("texts"), py::arg("progress"));
 }
 

@@ -50,12 +50,16 @@ GenerateOptions generate_options_from(const py::dict& given) {
   return options;
 }
 
-SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact,
-                                    const py::object& cache) {
-  return {.threads = whole<unsigned>("threads", threads),
-          .context = whole<std::size_t>("context", context),
-          .exact = truth("exact", exact),
-          .cache = cache_type_from(cache)};
+SessionOptions session_options_from(const py::dict& given) {
+  return {.threads = whole<unsigned>("threads", given["threads"]),
+          .context = whole<std::size_t>("context", given["context"]),
+          .exact = truth("exact", given["exact"]),
+          .cache = cache_type_from(given["cache"])};
+}
+
+Prompt prompt_from(py::handle given) {
+  if (PyUnicode_Check(given.ptr())) return utf8(given);
+  return tokens_from(given);
 }
 
 std::size_t layer_from(const py::object& given, const Weights& weights) {

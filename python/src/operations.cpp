@@ -109,8 +109,7 @@ void add_lora(const Given& given, ConvertOptions& to) {
 
 IoMode io_from(const Given& given) { return given.choice<IoMode>({{"map", IoMode::map}, {"read", IoMode::read}}); }
 
-// The keywords that convert(), save() and plan() of poise/_operations.py share. A later one may need the value of an
-// earlier one.
+// Reads the keywords of ConvertOptions in poise/_types.py. A later one may need the value of an earlier one.
 struct Option {
   std::string_view name;
   void (*set)(const Given& given, ConvertOptions& to);
@@ -169,12 +168,6 @@ ConvertOptions options_from(const py::dict& given) {
     if (!value.is_none()) option.set(Given(option.name, std::move(value)), to);
   }
   return to;
-}
-
-py::list option_names() {
-  py::list result;
-  for (const Option& option : kOptions) result.append(text(option.name));
-  return result;
 }
 
 py::list texts(const std::vector<std::string>& lines) {
@@ -408,7 +401,6 @@ py::list all_formats() {
 }  // namespace
 
 void declare_operations(py::module_& module) {
-  module.def("option_names", &option_names);
   module.def("output_format", [](const py::object& path, const std::optional<std::string>& named) {
     return text(format_of(path_from(path), named.value_or("")));
   });

@@ -20,18 +20,15 @@ class PyPerplexity {
     const PerplexityWindows windows = {.size = whole<std::size_t>("window", window),
                                        .stride = whole<std::size_t>("stride", stride)};
     if (windows.size == 0 && windows.stride > 0) refuse("stride needs window");
-    const bool is_text = PyUnicode_Check(given.ptr());
-    const std::string text = is_text ? utf8(given) : std::string();
-    const Tokens tokens = is_text ? Tokens() : tokens_from(given);
+    const Prompt prompt = prompt_from(given);
     LongCall call(progress);
     call.run([&] {
       const std::lock_guard lock(mutex_);
-      if (windows.size > 0) {
-        if (is_text) return perplexity_.add_windows(text, windows, call.progress(), call.stop());
-        return perplexity_.add_windows(tokens, windows, call.progress(), call.stop());
-      }
-      if (is_text) return perplexity_.add(text, call.progress(), call.stop());
-      perplexity_.add(tokens, call.progress(), call.stop());
+      const auto add_to = [&](const auto& text) {
+        if (windows.size > 0) return perplexity_.add_windows(text, windows, call.progress(), call.stop());
+        perplexity_.add(text, call.progress(), call.stop());
+      };
+      std::visit(add_to, prompt);
     });
   }
 
@@ -71,15 +68,13 @@ class PyPerplexity {
 
 void declare_perplexity(py::module_& module) {
   py::class_<PyPerplexity>(module, "Perplexity")
-      .def(py::init([](const PyWeights& model, const PyWeights* base, const py::object& threads,
-                       const py::object& context, const py::object& exact, const py::object& cache) {
-             const SessionOptions options = session_options_from(threads, context, exact, cache);
+      .def(py::init([](const PyWeights& model, const PyWeights* base, const py::dict& given) {
+             const SessionOptions options = session_options_from(given);
              const WeightsPtr base_weights = base == nullptr ? nullptr : base->weights;
              const Released released;
              return std::make_unique<PyPerplexity>(model.weights, base_weights, options);
            }),
-           py::arg("model").none(false), py::arg("base"), py::arg("threads"), py::arg("context"), py::arg("exact"),
-           py::arg("cache"))
+           py::arg("model").none(false), py::arg("base"), py::arg("options"))
       .def("add", &PyPerplexity::add, py::arg("text"), py::arg("window"), py::arg("stride"), py::arg("progress"))
       .def("result", &PyPerplexity::result);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include <poise/session.hpp>
@@ -61,10 +62,14 @@ struct PyWeights {
 // Token ids: any iterable of integers, also arrays of one dimension. Throws TypeError for other objects.
 Tokens tokens_from(py::handle given);
 
-// The options of a text, by name: all but stop_id are there. Throws TypeError and bad_argument.
+// A text to encode, or the ids of one.
+using Prompt = std::variant<std::string, Tokens>;
+// Throws TypeError for other objects.
+Prompt prompt_from(py::handle given);
+
+// Read the options of poise/_types.py, all of which are there. Throw TypeError and bad_argument.
 GenerateOptions generate_options_from(const py::dict& given);
-SessionOptions session_options_from(const py::object& threads, const py::object& context, const py::object& exact,
-                                    const py::object& cache);
+SessionOptions session_options_from(const py::dict& given);
 // A layer of hidden states, from 0 to the model's last one; -1 is the last, -2 the one before. Throws TypeError and
 // bad_argument.
 std::size_t layer_from(const py::object& given, const Weights& weights);

@@ -61,8 +61,6 @@ class Transcript {
     ++state_;
   }
 
-  void save(const std::filesystem::path& path, bool overwrite) const { session_.save(path, overwrite); }
-
   void load(const std::filesystem::path& path) {
     session_.load(path);
     ++state_;
@@ -121,6 +119,20 @@ class PySession {
     return work(transcript_);
   }
 
+  // Releases the GIL.
+  template <typename Work>
+  auto run(Work&& work) {
+    const Released released;
+    return with(work);
+  }
+
+  // The same for work that may take long: its second argument requests a stop.
+  template <typename Work>
+  auto run_long(Work&& work) {
+    LongCall call;
+    return call.run([&] { return with([&](Transcript& transcript) { return work(transcript, call.stop()); }); });
+  }
+
   const Weights& weights() const { return *weights_; }
   const WeightsPtr& shared_weights() const { return weights_; }
   // Throws unsupported when the model has no vocabulary.
@@ -148,36 +160,28 @@ PyWeights load(const Owner& owner) {
 
 void feed_all(PySession& session, const py::object& given) {
   const Tokens tokens = tokens_from(given);
-  LongCall call;
-  call.run([&] { session.with([&](Transcript& transcript) { transcript.feed(tokens, call.stop()); }); });
+  session.run_long([&](Transcript& text, const auto& stop) { text.feed(tokens, stop); });
 }
 
 Memory logits(PySession& session) {
-  const Released released;
-  return session.with([](const Transcript& transcript) { return memory_of(transcript.session().logits()); });
+  return session.run([](const Transcript& text) { return memory_of(text.session().logits()); });
 }
 
 Memory hidden_state(PySession& session) {
-  const Released released;
-  return session.with([](const Transcript& transcript) { return memory_of(transcript.session().hidden_state()); });
+  return session.run([](const Transcript& text) { return memory_of(text.session().hidden_state()); });
 }
 
 Memory hidden_states(PySession& session, const py::object& given, const py::object& given_layer) {
   const Tokens tokens = tokens_from(given);
   const std::size_t layer = layer_from(given_layer, session.weights());
-  LongCall call;
-  return call.run([&] {
-    return session.with(
-        [&](Transcript& transcript) { return memory_of(transcript.hidden_states(tokens, layer, call.stop())); });
-  });
+  return session.run_long(
+      [&](Transcript& text, const auto& stop) { return memory_of(text.hidden_states(tokens, layer, stop)); });
 }
 
 // One text that a session generates, token by token: Session::generate() for a caller that asks.
 class Generator {
  public:
-  // The prompt: `text`, then `prompt`.
-  Generator(std::shared_ptr<PySession> session, const std::optional<std::string>& text, Tokens prompt,
-            const GenerateOptions& options)
+  Generator(std::shared_ptr<PySession> session, const Prompt& prompt, const GenerateOptions& options)
       : session_(std::move(session)), options_(options), sampler_(options.sampling), left_(options.max_tokens) {
     require_tokens(session_->weights(), options);
     LongCall call;
@@ -185,11 +189,8 @@ class Generator {
       const std::stop_token stop = call.stop();
       const EncodingStop stoppable(stop);
       session_->with([&](Transcript& transcript) {
-        if (text) {
-          const Tokens encoded = transcript.encode(*text);
-          prompt.insert(prompt.begin(), encoded.begin(), encoded.end());
-        }
-        begin(transcript, prompt, call.stop());
+        const auto* const text = std::get_if<std::string>(&prompt);
+        begin(transcript, text == nullptr ? std::get<Tokens>(prompt) : transcript.encode(*text), stop);
       });
     });
   }
@@ -197,11 +198,7 @@ class Generator {
   // (token, text that is certain now), or None at the end.
   py::object next() {
     if (left_ == 0) return py::none();
-    std::optional<TokenId> token;
-    {
-      const Released released;
-      token = session_->with([&](Transcript& transcript) { return step(transcript); });
-    }
+    const std::optional<TokenId> token = session_->run([&](Transcript& transcript) { return step(transcript); });
     if (!token) return py::none();
     const std::string piece = stream_ ? stream_->add(*token) : std::string();
     if (stream_ && stream_->is_stopped()) left_ = 0;
@@ -261,30 +258,22 @@ void declare_sessions(py::module_& module) {
       .def_property_readonly("layers", [](const PyWeights& of) { return of.weights->layers(); })
       .def_property_readonly("max_context", [](const PyWeights& of) { return of.weights->max_context(); });
   py::class_<PySession, std::shared_ptr<PySession>>(module, "Session")
-      .def(py::init([](const PyWeights& of, const py::object& threads, const py::object& context,
-                       const py::object& exact, const py::object& cache, const PyWeights* draft, bool lookup) {
-             SessionOptions options = session_options_from(threads, context, exact, cache);
+      .def(py::init([](const PyWeights& of, const py::dict& given, const PyWeights* draft, bool lookup) {
+             SessionOptions options = session_options_from(given);
              if (lookup) options.draft.emplace();
              if (draft != nullptr) options.draft = {.model = draft->weights};
              const Released released;
              return std::make_shared<PySession>(of.weights, options);
            }),
-           py::arg("weights"), py::arg("threads"), py::arg("context"), py::arg("exact"), py::arg("cache"),
-           py::arg("draft").none(true), py::arg("lookup"))
+           py::arg("weights"), py::arg("options"), py::arg("draft").none(true), py::arg("lookup"))
       .def_property_readonly("weights", [](const PySession& of) { return PyWeights{of.shared_weights()}; })
       .def_property_readonly("vocabulary_size", [](const PySession& of) { return of.weights().vocabulary_size(); })
       .def_property_readonly(
           "context",
-          [](PySession& of) {
-            const Released released;
-            return of.with([](const Transcript& transcript) { return transcript.session().context(); });
-          })
+          [](PySession& of) { return of.run([](const Transcript& text) { return text.session().context(); }); })
       .def_property_readonly(
           "position",
-          [](PySession& of) {
-            const Released released;
-            return of.with([](const Transcript& transcript) { return transcript.session().position(); });
-          })
+          [](PySession& of) { return of.run([](const Transcript& text) { return text.session().position(); }); })
       .def_property_readonly("tokenizer", [](const PySession& of) { return of.tokenizer(); })
       .def("prompt",
            [](PySession& of, const py::object& given) {
@@ -293,16 +282,11 @@ void declare_sessions(py::module_& module) {
                return of.with([&](const Transcript& transcript) { return transcript.session().prompt(prompt); });
              });
            })
-      .def("reset",
-           [](PySession& of) {
-             const Released released;
-             of.with([](Transcript& transcript) { transcript.reset(); });
-           })
+      .def("reset", [](PySession& of) { of.run([](Transcript& text) { text.reset(); }); })
       .def("truncate",
            [](PySession& of, const py::object& given) {
              const auto position = whole<std::size_t>("position", given);
-             const Released released;
-             of.with([&](Transcript& transcript) { transcript.truncate(position); });
+             of.run([&](Transcript& text) { text.truncate(position); });
            })
       .def("fork",
            [](PySession& of) {
@@ -313,25 +297,18 @@ void declare_sessions(py::module_& module) {
            [](PySession& of, const py::object& given, const py::object& overwrite) {
              const std::filesystem::path path = path_from(given);
              const bool replaces = truth("overwrite", overwrite);
-             LongCall call;
-             call.run([&] { of.with([&](const Transcript& transcript) { transcript.save(path, replaces); }); });
+             of.run_long([&](const Transcript& text, const auto&) { text.session().save(path, replaces); });
            })
       .def("load",
            [](PySession& of, const py::object& given) {
              const std::filesystem::path path = path_from(given);
-             LongCall call;
-             call.run([&] { of.with([&](Transcript& transcript) { transcript.load(path); }); });
+             of.run_long([&](Transcript& text, const auto&) { text.load(path); });
            })
       .def("top_log_probabilities",
            [](PySession& of, const py::object& given) {
              const auto count = whole<std::size_t>("count", given);
-             std::vector<TokenLogProbability> best;
-             {
-               const Released released;
-               best = of.with([&](const Transcript& transcript) {
-                 return top_log_probabilities(transcript.session().logits(), count);
-               });
-             }
+             const auto best =
+                 of.run([&](const Transcript& text) { return top_log_probabilities(text.session().logits(), count); });
              py::list all;
              for (const auto& [token, log_probability] : best) all.append(py::make_tuple(token, log_probability));
              return all;
@@ -342,18 +319,12 @@ void declare_sessions(py::module_& module) {
       .def("hidden_states", &hidden_states)
       .def("log_probabilities", [](PySession& of, const py::object& given) {
         const Tokens tokens = tokens_from(given);
-        LongCall call;
-        return call.run([&] {
-          return of.with([&](Transcript& transcript) { return transcript.log_probabilities(tokens, call.stop()); });
-        });
+        return of.run_long([&](Transcript& text, const auto& stop) { return text.log_probabilities(tokens, stop); });
       });
   py::class_<Generator>(module, "Generator")
       .def(py::init([](std::shared_ptr<PySession> session, const py::object& prompt, const py::dict& given) {
-             const bool is_text = PyUnicode_Check(prompt.ptr());
              const GenerateOptions options = generate_options_from(given);
-             return std::make_unique<Generator>(std::move(session),
-                                                is_text ? std::optional(utf8(prompt)) : std::nullopt,
-                                                is_text ? Tokens() : tokens_from(prompt), options);
+             return std::make_unique<Generator>(std::move(session), prompt_from(prompt), options);
            }),
            py::arg("session").none(false), py::arg("prompt"), py::arg("options"))
       .def("next", &Generator::next)

@@ -76,7 +76,9 @@ def project(tmp_path_factory):
     (directory / "stubs/torch/nn.pyi").write_text(
         "from typing import Any\nclass Module:\n    def __getattr__(self, name: str) -> Any: ...\n"
     )
-    (directory / "mypy.ini").write_text("[mypy]\n[mypy-ml_dtypes]\nignore_missing_imports = True\n")
+    (directory / "mypy.ini").write_text(
+        "[mypy]\nenable_incomplete_feature = Unpack\n[mypy-ml_dtypes]\nignore_missing_imports = True\n"
+    )
     return directory
 
 
@@ -113,18 +115,21 @@ def keywords(function):
     return {one.name: one for one in parameters if one.kind is one.KEYWORD_ONLY}
 
 
-def test_options_are_those_of_the_extension():
-    options = set(_poise.option_names())
+def test_the_extension_reads_every_option(nano, tmp_path):
+    assert _poise.plan_file(nano.path, tmp_path / "a.zt", {})["tensors"]
+    for name in keywords(poise.plan):
+        with pytest.raises((TypeError, poise.BadArgumentError)):
+            _poise.plan_file(nano.path, tmp_path / "a.zt", {name: object()})
+
+
+def test_functions_share_their_options():
     convert, save, plan = keywords(poise.convert), keywords(poise.save), keywords(poise.plan)
-    assert set(convert) == options | {"progress"}
-    assert set(save) == options - {"io"} | {"progress", "metadata", "config"}
-    assert set(plan) == options
-    for name in set(save) & set(convert) | set(plan) - {"io"}:
-        for other in (save, plan):
-            if name in other:
-                assert str(other[name]) == str(convert[name])
+    assert set(convert) == set(plan) | {"progress"}
+    assert set(save) == set(plan) - {"io"} | {"progress", "metadata", "config"}
+    for name in set(plan) - {"io"}:
+        assert str(save[name]) == str(plan[name]) == str(convert[name])
     for function in (poise.convert, poise.save, poise.plan):
-        for name in options & set(keywords(function)):
+        for name in set(keywords(function)):
             assert re.search(rf"\b{name}\b", function.__doc__), name
 
 
