@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 
 namespace poise {

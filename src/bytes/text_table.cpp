@@ -1,6 +1,5 @@
 #include "bytes/text_table.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <random>
 #include <utility>

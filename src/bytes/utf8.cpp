@@ -1,6 +1,5 @@
 #include "bytes/utf8.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "bytes/little_endian.hpp"

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <optional>
-#include <string>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -19,8 +18,6 @@
 #include <unistd.h>
 
 #include <poise/error.hpp>
-
-#include "io/file_descriptor.hpp"
 
 namespace poise {
 namespace {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include <sys/types.h>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <string_view>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -7,8 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,9 +14,7 @@
 #include <poise/error.hpp>
 
 #include "bytes/short_text.hpp"
-#include "io/atomic_file.hpp"
 #include "io/directory.hpp"
-#include "io/file_descriptor.hpp"
 
 namespace poise {
 namespace {

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <utility>
 
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <unistd.h>
-
-#include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
 

@@ -16,7 +16,6 @@
 
 #include "bytes/little_endian.hpp"
 #include "io/atomic_file.hpp"
-#include "io/file_descriptor.hpp"
 
 namespace poise {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <system_error>
 
 #include <poise/error.hpp>

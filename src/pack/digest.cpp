@@ -18,8 +18,6 @@
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
 namespace poise {
 namespace {
 

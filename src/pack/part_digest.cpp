@@ -9,7 +9,6 @@
 #include <poise/error.hpp>
 
 #include "bytes/utf8.hpp"
-#include "pack/digest.hpp"
 #include "pack/pump.hpp"
 
 namespace poise {

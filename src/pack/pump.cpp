@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "io/threads.hpp"
-#include "pack/digest.hpp"
 
 namespace poise {
 namespace {

@@ -12,7 +12,6 @@
 // and descriptors say what the directory states. Nothing is unpacked to disk.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <new>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

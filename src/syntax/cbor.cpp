@@ -12,7 +12,6 @@
 #include "bytes/short_text.hpp"
 #include "bytes/utf8.hpp"
 #include "numeric/float_formats.hpp"
-#include "syntax/value_budget.hpp"
 
 namespace poise::cbor {
 namespace {

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>

@@ -2,7 +2,6 @@
 // error with its name.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <new>
-#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,7 +22,6 @@
 #include "bytes/short_text.hpp"
 #include "bytes/text_table.hpp"
 #include "bytes/utf8.hpp"
-#include "syntax/value_budget.hpp"
 
 namespace poise {
 namespace {

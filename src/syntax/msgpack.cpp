@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
-#include "syntax/value_budget.hpp"
 
 namespace poise::msgpack {
 namespace {

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
 #include "bytes/utf8.hpp"
 #include "syntax/pickle_builder.hpp"
 #include "syntax/pickle_stack.hpp"

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "bytes/utf8.hpp"
-#include "syntax/pickle.hpp"
 
 namespace poise::pickle {
 namespace {

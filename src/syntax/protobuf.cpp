@@ -3,7 +3,6 @@
 #include "syntax/protobuf.hpp"
 
 #include <array>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #include "formats/alt/layout.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 namespace poise::alt {

@@ -9,7 +9,6 @@
 // writes them (f32 score, i32 type, i32 id, text), without and with seq_len; version 1 with its size a second time.
 #include "formats/alt/sections.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <unordered_set>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -10,7 +9,6 @@
 
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
-#include "formats/alt/layout.hpp"
 #include "formats/alt/sections.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/tokens/token_types.hpp"

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
 #include "bytes/byte_reader.hpp"
 #include "formats/llama2c/llama2c.hpp"
 #include "io/source_range.hpp"

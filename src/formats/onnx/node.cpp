@@ -4,10 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
 #include "bytes/utf8.hpp"
-#include "formats/onnx/tensor_proto.hpp"
 
 namespace poise::onnx {
 namespace {

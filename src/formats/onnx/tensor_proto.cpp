@@ -7,13 +7,8 @@
 // in a file next to the model. Source: onnx/onnx.proto of github.com/onnx/onnx.
 #include "formats/onnx/tensor_proto.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 #include <sys/stat.h>
-
-#include <poise/error.hpp>
 
 #include "bytes/little_endian.hpp"
 #include "bytes/number_text.hpp"

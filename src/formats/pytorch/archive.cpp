@@ -14,7 +14,6 @@
 #include "bytes/utf8.hpp"
 #include "formats/pickle_files.hpp"
 #include "io/read_fully.hpp"
-#include "pack/zip.hpp"
 
 namespace poise::pytorch {
 namespace {

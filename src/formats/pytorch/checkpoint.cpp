@@ -14,13 +14,11 @@
 
 #include "bytes/little_endian.hpp"
 #include "bytes/utf8.hpp"
-#include "formats/pickle_files.hpp"
 #include "formats/pickle_globals.hpp"
 #include "formats/pytorch/tensor_builder.hpp"
 #include "formats/spellings.hpp"
 #include "model/limits.hpp"
 #include "syntax/element_value.hpp"
-#include "syntax/value_budget.hpp"
 
 namespace poise::pytorch {
 namespace {

@@ -1,10 +1,8 @@
 // The contents of a pickle of torch.save(): tensors by their names, and everything else.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <poise/finding.hpp>

@@ -3,7 +3,6 @@
 #include "formats/pytorch/pytorch.hpp"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
 #include <fmt/format.h>

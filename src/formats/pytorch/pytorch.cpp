@@ -4,8 +4,6 @@
 #include <array>
 #include <iterator>
 
-#include <poise/error.hpp>
-
 #include "formats/pytorch/archive.hpp"
 #include "formats/pytorch/pytorch.hpp"
 #include "io/lookalikes.hpp"

@@ -8,8 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <poise/error.hpp>
-
 #include "bytes/byte_writer.hpp"
 #include "bytes/checked.hpp"
 #include "bytes/short_text.hpp"

@@ -1,7 +1,6 @@
 // Reads a safetensors file: the JSON header, and checks that the tensors fill the rest exactly. safetensors.hpp has the
 // layout. Source: README.md of github.com/huggingface/safetensors, "Format", and its tensor.rs for the rest.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,13 +1,9 @@
 #include "formats/safetensors/safetensors.hpp"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
 #include <utility>
 
 #include "bytes/little_endian.hpp"
 #include "formats/metadata.hpp"
-#include "io/meter.hpp"
 
 namespace poise {
 namespace {

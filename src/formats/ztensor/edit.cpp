@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,14 +15,12 @@
 #include "bytes/short_text.hpp"
 #include "formats/metadata.hpp"
 #include "formats/spellings.hpp"
-#include "formats/ztensor/object.hpp"
 #include "formats/ztensor/zt1.hpp"
 #include "formats/ztensor/zt2.hpp"
 #include "io/in_place.hpp"
 #include "io/sink.hpp"
 #include "io/source_range.hpp"
 #include "pack/digest.hpp"
-#include "syntax/cbor.hpp"
 
 namespace poise::ztensor {
 namespace {

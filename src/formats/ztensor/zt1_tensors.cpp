@@ -1,6 +1,5 @@
 // Makes tensors from objects: checks places and sizes of components, and handles unknown ones.
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
