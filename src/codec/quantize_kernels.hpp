@@ -40,7 +40,7 @@ struct Range {
   float max;
 };
 
-// The ranges of consecutive groups of one size; returns the largest magnitude of all numbers, as bits.
+// Finds the ranges of consecutive groups of one size; returns the largest magnitude of all numbers, as bits.
 // Requires: in.size() is a multiple of ranges.size(), neither is zero.
 std::uint32_t find_ranges(std::span<const float> in, std::span<Range> ranges);
 

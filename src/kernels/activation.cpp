@@ -37,7 +37,7 @@ HWY_INLINE V GeluTanh(V x) {
   return hn::Mul(hn::Mul(hn::Set(Floats(), 0.5F), x), hn::Add(hn::Set(Floats(), 1.0F), HyperbolicTangent(inner)));
 }
 
-// The vector of `other` that belongs to the i-th of `count` numbers.
+// Returns the vector of `other` that belongs to the i-th of `count` numbers.
 HWY_INLINE hn::Vec<Floats> Other(const float* other, std::size_t i, std::size_t count) {
   return i + hn::Lanes(Floats()) <= count ? Load(other + i) : LoadTail(other + i, count - i);
 }

@@ -53,9 +53,9 @@ struct CacheTypeRow {
   const CacheKernels& (*kernels)();  // for the running processor
 
   std::size_t code_bytes() const { return info(code).bits / 8; }
-  // How many scales a head of `size` numbers has.
+  // Returns how many scales a head of `size` numbers has.
   std::size_t scales(std::size_t size) const { return group == 0 ? 0 : (size + group - 1) / group; }
-  // A multiple of 64.
+  // Returns a multiple of 64.
   std::size_t block_bytes(std::size_t size) const {
     return kBlockPositions * (size * code_bytes() + scales(size) * sizeof(float));
   }
@@ -71,8 +71,8 @@ const CacheKernels& q8_cache_kernels();
 
 // Neighbours that share a scale in q8.
 inline constexpr std::size_t kCodeGroup = 32;
-// For each group of kCodeGroup numbers, of which the last may be shorter: scale = max(abs(x)) / 127, codes = x / scale
-// to the nearest even integer. A group with a number that is not finite gets a scale that is NaN.
+// Encodes each group of kCodeGroup numbers, the last perhaps shorter: scale = max(abs(x)) / 127, codes = x / scale to
+// the nearest even integer. A group with a number that is not finite gets a scale that is NaN.
 void encode_q8(const float* numbers, std::size_t size, std::int8_t* codes, float* scales);
 
 }  // namespace poise

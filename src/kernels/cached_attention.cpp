@@ -25,7 +25,7 @@ HWY_INLINE auto LoadCodes(const std::int8_t* from) {
   const hn::RebindToSigned<Floats> integers;
   return hn::ConvertTo(Floats(), hn::PromoteTo(integers, hn::LoadU(ByteCodes(), from)));
 }
-// The last `count` codes, padded with zeros.
+// Returns the last `count` codes, padded with zeros.
 template <typename Code>
 HWY_INLINE auto LoadCodesTail(const Code* from, std::size_t count) {
   HWY_ALIGN Code buffer[kMaxLanes] = {};

@@ -35,7 +35,7 @@ struct CodePlaces {
   }
 };
 
-// Takes the place of the sums of a block of the rows of one vector.
+// Used where others sum a block, for the rows of one vector.
 struct CodePutter {
   struct Sum {
     static int total() { return 0; }
@@ -100,7 +100,7 @@ struct CodePutter {
 #endif
 };
 
-// The factors of groups of columns of four rows, as they are.
+// The factors of groups of columns, for four rows.
 struct FactorTable {
   float (*scales)[4];
   float (*mins)[4];
@@ -201,7 +201,7 @@ constexpr NibblePlaces NibblesOf() {
   return {};
 }
 
-// How a type becomes panels. Requires: no code is above kLargest. Codes with a sign are put with 128 added.
+// Returns how a type becomes panels. Requires: no code is above kLargest. Codes with a sign are put with 128 added.
 template <class Type, std::uint8_t kLargest, bool kSigned = false>
 constexpr CodeForm CodeFormOf() {
 #if HWY_TARGET <= HWY_AVX2

@@ -69,8 +69,8 @@ struct CodeLayout {
 
   bool operator==(const CodeLayout&) const = default;
 
-  // Bytes of the integers of kCodeTokens tokens in a step: [planes, step / 4, kCodeTokens, 4] or, for a matrix unit,
-  // [planes, kCodeTokens, step]. Of words the first plane has the upper bytes.
+  // Returns how many bytes the integers of kCodeTokens tokens in a step take: [planes, step / 4, kCodeTokens, 4] or,
+  // for a matrix unit, [planes, kCodeTokens, step]. Of words the first plane has the upper bytes.
   std::size_t integer_bytes() const { return (words ? 2 : 1) * step * kCodeTokens; }
   // After them come, for each token: minus the offset times the sum of its integers, their scale, and the scale times
   // that sum.
@@ -81,16 +81,17 @@ struct CodeLayout {
     const std::size_t rest = columns - block * kCodeBlock;
     return (rest < kCodeBlock ? rest : kCodeBlock) / step;
   }
-  // Where a block of columns of the g-th kCodeTokens tokens begins.
+  // Returns where a block of columns of the g-th kCodeTokens tokens begins.
   std::size_t place(std::size_t g, std::size_t block, std::size_t tokens) const {
     return (block * groups(tokens) * (kCodeBlock / step) + g * steps_of(block)) * step_bytes();
   }
 };
 
-// How many columns share a scale in panels of a matrix, up to `most`; 0: it becomes no panels, on this processor.
+// Returns how many columns share a scale in panels of a matrix, up to `most`; 0: it becomes no panels, on this
+// processor.
 std::size_t panel_step(const StoredRows& matrix, std::size_t most);
 
-// The layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
+// Returns the layout of a matrix that is multiplied as panels; a step of 0: it is not, on this processor.
 CodeLayout code_layout(const StoredRows& matrix);
 
 // Takes a part of the x of `tokens` tokens, in blocks of kCodeBlock. Requires: it begins with a multiple of

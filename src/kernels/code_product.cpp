@@ -41,9 +41,9 @@ constexpr std::size_t kTokensAtOnce = 8;  // 16 sums, of 32 registers
 constexpr std::size_t kTokensAtOnce = 4;
 #endif
 
-// What the steps of a block are computed from.
+// The input of the steps of a block.
 struct CodeTile {
-  const std::uint8_t* codes;  // of the first of two vectors of rows
+  const std::uint8_t* codes;  // two vectors of rows, from the first on
   const float* scales;
   const float* mins;
   const std::byte* x;  // of the first token
@@ -246,7 +246,7 @@ MultiplyGroup ChosenGroup(const CodeForm& form, bool tiled) {
 #if POISE_HAVE_VNNI
   if (has_vnni()) return GroupOf<InOne>(form);
 #endif
-  // 16 bits hold the sum of so many pairs: 32767 / (2 * 127 * largest).
+  // 16 bits hold the sum of 32767 / (2 * 127 * largest) pairs.
   if (form.largest <= 32) return GroupOf<InPairs<4> >(form);
   if (form.largest <= 64) return GroupOf<InPairs<2> >(form);
   return GroupOf<InPairs<1> >(form);

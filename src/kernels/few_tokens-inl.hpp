@@ -16,7 +16,7 @@ namespace poise::HWY_NAMESPACE {
 
 constexpr std::size_t kFewTogether = 4;  // tokens
 
-// How many of four rows are taken together, so that the sums of some tokens stay in registers.
+// Returns how many of four rows are taken together, so that the sums of some tokens stay in registers.
 constexpr std::size_t RowsTogether(std::size_t tokens) {
 #if HWY_TARGET <= HWY_AVX3
   constexpr std::size_t kMostSums = 16;  // of 32 registers

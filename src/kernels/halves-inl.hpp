@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The numbers whose bits are in `halves`. (On processors without the instruction, Highway 1.0.3 makes finite numbers of
-// infinities.)
+// Returns the numbers whose bits are in `halves`. (On processors without the instruction, Highway 1.0.3 makes finite
+// numbers of infinities.)
 template <class D, class V>
 HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
@@ -32,8 +32,8 @@ HWY_INLINE hn::Vec<D> HalvesToFloats(D floats, V halves) {
 #endif
 }
 
-// The upper halves of words, rounded to the nearest, or to the even one: float32 numbers as bfloat16. Requires: none is
-// NaN with only lower bits.
+// Returns the upper halves of words, rounded to the nearest, or to the even one: float32 numbers as bfloat16. Requires:
+// none is NaN with only lower bits.
 template <class D, class V>
 HWY_INLINE V NearestUpperHalf(D words, V word) {
   const auto odd = hn::And(hn::ShiftRight<16>(word), hn::Set(words, 1));
@@ -41,8 +41,8 @@ HWY_INLINE V NearestUpperHalf(D words, V word) {
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// Two vectors of float32 numbers as bfloat16. Numbers below the normal range become zero. (Highway has no name for the
-// instruction.) Requires: has_bfloat16().
+// Returns two vectors of float32 numbers as bfloat16. Numbers below the normal range become zero. (Highway has no name
+// for the instruction.) Requires: has_bfloat16().
 HWY_INLINE hn::Vec512<std::uint16_t> RoundTwo(hn::Vec512<float> first, hn::Vec512<float> second) {
   hn::Vec512<std::uint16_t> halves;
   asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves.raw) : "v"(first.raw), "v"(second.raw));

@@ -11,7 +11,7 @@ namespace {
 
 std::size_t rounded_up(std::size_t count, std::size_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// The number of columns for sums of x; 0: all.
+// Returns the number of columns for sums of x; 0: all.
 std::size_t x_group_of(const StoredRows& matrix) {
   return matrix.blocks != nullptr ? stored_type(matrix).x_group : matrix.group_size;
 }
@@ -21,7 +21,7 @@ KernelInput::Form integer_form(const StoredRows& matrix) {
   return stored_type(matrix).kernels().multiply_bytes != nullptr ? KernelInput::Form::bytes : KernelInput::Form::words;
 }
 
-// Whether it becomes panels that meet x of 7 bits, four columns an instruction, or of 15 bits on a matrix unit.
+// Returns whether it becomes panels that meet x of 7 bits, four columns an instruction, or of 15 bits on a matrix unit.
 bool has_fast_panels(const StoredRows& matrix) {
   const CodeForm& form = stored_type(matrix).kernels().panels;
   const CodeLayout layout = code_layout(matrix);

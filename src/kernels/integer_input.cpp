@@ -26,7 +26,7 @@ void TakeBytes(const float*, std::size_t, std::size_t, const ByteToken&) {}
 using Words = hn::ScalableTag<std::int16_t>;
 constexpr std::size_t kBlock = KernelInput::kIntegerBlock;
 
-// The largest magnitude, as the bits of a float: NaN and infinity sort above numbers.
+// Returns the largest magnitude, as the bits of a float: NaN and infinity sort above numbers.
 std::uint32_t LargestMagnitude(const float* x, std::size_t count) {
   const hn::RebindToUnsigned<Floats> bits;
   const auto magnitude = hn::Set(bits, 0x7fffffffU);
@@ -58,7 +58,7 @@ void Deinterleave(const std::int16_t* codes, std::size_t count, std::int16_t* ou
   }
 }
 
-// The scale of a block and its codes, in order.
+// Returns the scale of a block and its codes, in order.
 float RoundBlock(const float* x, std::size_t count, std::size_t padded, std::int16_t* codes) {
   constexpr float kLargest = 32767;
   std::fill_n(codes, padded, std::int16_t{0});

@@ -111,7 +111,7 @@ std::size_t RowBytes(const StoredRows& matrix) {
   return (2 * matrix.columns + Unpack::kPlanes - 1) / Unpack::kPlanes;
 }
 
-// The words at `from`, of which `bytes` belong to the row, padded with zeros.
+// Returns the words in `bytes` bytes at `from`, padded with zeros.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadWordsTail(D words, Bytes from, std::size_t bytes) {
   HWY_ALIGN std::uint8_t buffer[2 * kMaxWords] = {};
@@ -229,7 +229,7 @@ class GroupScales {
 
   const float* scales(std::size_t r) const { return scales_.get() + r * stride_; }
 
-  // The sums minus those of zero points; `sums_of_x` are those of groups.
+  // Returns the sums minus those of zero points; `sums_of_x` are those of groups.
   HWY_INLINE FourSums without_zeros(FourSums sums, const std::size_t (&rows)[4], const float* sums_of_x) const {
     auto a = hn::Zero(Floats());
     auto b = a, c = a, d = a;

@@ -14,7 +14,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Doubles = hn::ScalableTag<double>;
 using FloatsOfDoubles = hn::Rebind<float, Doubles>;
 
-// The sum of term(x[i]) in float64.
+// Returns the sum of term(x[i]) in float64.
 template <class Term>
 HWY_INLINE double SumOf(const float* x, std::size_t count, const Term& term) {
   constexpr std::size_t kSums = 4;  // a sum is sequential: several overlap

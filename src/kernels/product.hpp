@@ -33,7 +33,8 @@
 
 namespace poise {
 
-// Whether the product with few tokens takes x as integers: weights are codes, in groups (if any) that the kernels know.
+// Returns whether the product with few tokens takes x as integers: weights are codes, in groups (if any) that the
+// kernels know.
 bool takes_integers(const StoredRows& matrix);
 
 // How much a product may round.
@@ -93,14 +94,14 @@ class KernelInput {
     const std::int16_t* integers(std::size_t t, std::size_t block) const {
       return numbers.data() + (t * blocks() + block) * kIntegerBlock;
     }
-    // How many integers a block has, with padding.
+    // Returns how many integers a block has, with padding.
     std::size_t integers_of(std::size_t block) const {
       const std::size_t rest = columns - block * kIntegerBlock;
       return rest > kIntegerBlock ? kIntegerBlock : (rest + kPadding - 1) / kPadding * kPadding;
     }
-    // The factor of a block's integers.
+    // Returns the factor of a block's integers.
     float scale(std::size_t t, std::size_t block) const { return scales[t * blocks() + block]; }
-    // The sum of x in each group of columns, padded with zeros to sums_stride; without groups one sum.
+    // Returns the sum of x in each group of columns, padded with zeros to sums_stride; without groups one sum.
     const float* sums_of(std::size_t t) const { return sums.data() + t * sums_stride; }
 
     std::size_t tokens;
@@ -126,7 +127,7 @@ class KernelInput {
     // For each kByteBlock columns, once: the same two.
     const float* block_scales_of(std::size_t t) const { return block_scales.data() + t * (columns / kByteBlock); }
     const float* block_sums_of(std::size_t t) const { return block_sums.data() + t * (columns / kByteBlock); }
-    // The sums of the integers of each 16 columns.
+    // Returns the sums of the integers of each 16 columns.
     const std::int16_t* integer_sums_of(std::size_t t) const { return integer_sums.data() + t * (columns / 16); }
 
     std::size_t tokens;
@@ -147,7 +148,7 @@ class KernelInput {
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
 
-    // A block of columns of the g-th kTileTokens tokens.
+    // Returns a block of columns of the g-th kTileTokens tokens.
     const std::byte* group(std::size_t g, std::size_t block) const {
       return numbers.data() + layout.place(g, block, tokens);
     }
@@ -167,7 +168,7 @@ class KernelInput {
     bool suits(const StoredRows& matrix) const;
     void convert(const InputPart& part);
 
-    // A block of columns of the g-th kCodeTokens tokens.
+    // Returns a block of columns of the g-th kCodeTokens tokens.
     const std::byte* group(std::size_t g, std::size_t block) const {
       return numbers.data() + layout.place(g, block, tokens);
     }
@@ -177,7 +178,7 @@ class KernelInput {
     UninitializedBytes numbers;
   };
 
-  // True if each of `tokens` tokens is multiplied as one alone.
+  // Returns true if each of `tokens` tokens is multiplied as one alone.
   static bool is_few(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
   // Requires: at least one token.
@@ -194,7 +195,7 @@ class KernelInput {
   std::size_t groups() const { return (tokens_ + kTogether - 1) / kTogether; }  // of kTogether; the last may have fewer
   std::size_t block_columns() const;                                            // of all blocks but the last, perhaps
   std::size_t blocks() const { return (columns_ + block_columns() - 1) / block_columns(); }
-  // True if each token is multiplied as one alone.
+  // Returns true if each token is multiplied as one alone.
   bool is_few() const { return is_few_; }
 
   Form form() const { return static_cast<Form>(form_.index()); }

@@ -12,7 +12,7 @@
 
 namespace poise {
 
-// How products take x.
+// Returns how products take x.
 KernelInput::Form input_form(const StoredRows& matrix, std::size_t tokens, Precision precision);
 
 // How a token's x becomes integers.
@@ -82,9 +82,9 @@ void split_floats(const float* x, std::size_t count, std::span<std::uint16_t* co
 inline constexpr std::size_t kRowsOfFew = 16;  // at most
 constexpr std::size_t rows_of_few(std::size_t tokens) { return tokens <= 2 ? 4 : kRowsOfFew; }
 
-// Rows that products on a matrix unit take together: their sums stay near while their weights meet all tokens, a block
-// of columns after the other, and x of a block, which all of them take, stays in the second cache. With few tokens rows
-// are read from their beginning to their end.
+// Returns how many rows products on a matrix unit take together: their sums stay near while their weights meet all
+// tokens, a block of columns after the other, and x of a block, which all of them take, stays in the second cache. With
+// few tokens rows are read from their beginning to their end.
 constexpr std::size_t tiled_rows_together(std::size_t tokens) {
   return tokens <= 2 * kTileTokens ? kTileRows : 8 * kTileRows;
 }

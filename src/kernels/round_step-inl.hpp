@@ -25,7 +25,7 @@ constexpr std::int32_t kLargestWord = 32639;  // both bytes of it are below 128
 // Of at most sixteen lanes: steps are whole vectors.
 using StepFloats = hn::CappedTag<float, 16>;
 
-// What a step comes to: its scale, and the sums of its first sixteen integers and of all.
+// The scale of a step, and the sums of its first sixteen integers and of all.
 struct RoundedStep {
   float scale;
   std::int32_t first;
@@ -33,7 +33,7 @@ struct RoundedStep {
 };
 
 // Rounds `count` numbers, a multiple of sixteen: to 7 bits and a sign in `lower`, or, as words, to 15 bits and a sign,
-// of which `upper` is 256 times.
+// where `upper` counts 256 times.
 template <bool kWords>
 HWY_INLINE RoundedStep RoundStep(const float* x, std::size_t count, std::int8_t* upper, std::int8_t* lower) {
   const StepFloats floats;

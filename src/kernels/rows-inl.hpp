@@ -28,7 +28,7 @@ using hn::MulAdd;
 // Each loader makes a vector of float32 from a row's elements, beginning at an index; `bytes(n)` is the size of n
 // elements.
 
-// The last `count` elements of a row, padded with what zero bytes decode to.
+// Returns the last `count` elements of a row, padded with what zero bytes decode to.
 template <typename Loader>
 HWY_INLINE auto LoadTail(const Loader& loader, Bytes row, std::size_t i, std::size_t count) {
   HWY_ALIGN std::uint8_t buffer[4 * kMaxLanes] = {};
@@ -124,7 +124,7 @@ void MultiplyFloats(const StoredRows& matrix, std::size_t first, std::size_t las
           constexpr std::size_t kRows = RowsTogether(kTokens);
           hn::Vec<Floats> sums[kTokens][4];
           for (std::size_t i = 0; i < 4; i += kRows) {
-            // What comes next is asked for all the time: these are so many of the tokens and the rows.
+            // Asks for the next rows in equal steps: each step is for these tokens and rows.
             SumProducts<kRows>(loader, rows + i, begin, end, in.x + t * columns, columns, next,
                                4 * kRows * kTokens / in.tokens, sums, i);
           }

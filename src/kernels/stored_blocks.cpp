@@ -52,7 +52,7 @@ constexpr auto kBlockRows = std::to_array<BlockRow>({
 });
 // clang-format on
 
-// True if the row belongs to a type that is decoded, with blocks of whole groups.
+// Returns true if the row belongs to a type that is decoded, with blocks of whole groups.
 constexpr bool is_of_a_type(const BlockRow& row) {
   const std::size_t place = block_type_place(row.name);
   return place < kBlockTypes.size() && kBlockTypes[place].decode != nullptr &&

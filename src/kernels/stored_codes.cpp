@@ -17,7 +17,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace poise::HWY_NAMESPACE {
 
-// What the loaders of integer codes share.
+// The scale of loaders of integer codes.
 struct Scaled {
   explicit Scaled(const StoredRows& matrix) : scale(matrix.scale), offset(matrix.offset) {}
   template <typename Codes>
@@ -39,7 +39,7 @@ struct Load8 : Scaled {
   }
 };
 
-// The low nibbles as numbers from -8 to 7.
+// Returns the low nibbles as numbers from -8 to 7.
 template <typename Nibbles>
 HWY_INLINE auto SignExtend(Nibbles nibbles) {
   const hn::Rebind<std::uint8_t, Floats> codes;
@@ -76,7 +76,7 @@ struct Load4 : Scaled {
       return apply(nibbles);
     }
   }
-  // A single element, with the same rounding as above.
+  // Returns a single element, with the same rounding as above.
   float element(Bytes data, std::size_t i) const {
     const int code = static_cast<int>(Nibble(data, i));
     HWY_ALIGN float lanes[kMaxLanes];

@@ -62,10 +62,10 @@ struct StoredRows {
   const std::uint32_t* row_groups = nullptr;  // of by_column8 and by_column4: the group of each row
 };
 
-// The bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
+// Returns the bytes of that many elements of rows without gaps, without separate scales. Requires: whole blocks.
 std::uint64_t stored_bytes(const StoredRows& matrix, std::uint64_t elements);
 
-// The bytes of one of its scales; 0: there are none.
+// Returns the bytes of one of its scales; 0: there are none.
 std::size_t scale_bytes(const StoredRows& matrix);
 
 // Rows [first, first + count) as float32: out [count, columns].

@@ -66,7 +66,7 @@ struct StoredTypeRow {
 
 const StoredTypeRow& stored_type(const StoredRows& matrix);
 
-// The same for blocks of a type; stored_blocks.cpp has their table.
+// Returns the same for blocks of a type; stored_blocks.cpp has their table.
 const StoredTypeRow& stored_block_type(const BlockType& type);
 
 // Each in its file.

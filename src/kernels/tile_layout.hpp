@@ -31,12 +31,12 @@ struct TileLayout {
   }
   static std::size_t groups(std::size_t tokens) { return (tokens + kTileTokens - 1) / kTileTokens; }
 
-  // Bytes of the numbers of kTileTokens tokens in a block: parts [parts, columns / 2, kTileTokens, 2], or integers [2,
-  // columns / 4, kTileTokens, 4], the upper bytes first.
+  // Returns how many bytes the numbers of kTileTokens tokens in a block take: parts [parts, columns / 2, kTileTokens,
+  // 2], or integers [2, columns / 4, kTileTokens, 4], the upper bytes first.
   std::size_t number_bytes(std::size_t b) const { return (parts == 0 ? 2 : 2 * parts) * columns_of(b) * kTileTokens; }
   // Integers have CodeFactors behind them.
   std::size_t group_bytes(std::size_t b) const;
-  // Where a block of the g-th kTileTokens tokens begins. `b` may be the number of blocks: the end.
+  // Returns where a block of the g-th kTileTokens tokens begins. `b` may be the number of blocks: the end.
   std::size_t place(std::size_t g, std::size_t b, std::size_t tokens) const {
     const std::size_t before = b == 0 ? 0 : b * groups(tokens) * group_bytes(0);
     if (b < blocks()) return before + g * group_bytes(b);
@@ -55,8 +55,8 @@ inline std::size_t TileLayout::group_bytes(std::size_t b) const {
   return number_bytes(b) + (parts == 0 ? sizeof(CodeFactors) : 0);
 }
 
-// The layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileCodeBlock times the
-// largest integer times 128, which no code exceeds once something is taken off it.
+// Returns the layout for a matrix. Products of a block have exact sums of integers: 32 bits hold kTileCodeBlock times
+// the largest integer times 128, which no code exceeds once something is taken off it.
 TileLayout tile_layout(const StoredRows& matrix);
 
 // Takes a part of the x of `tokens` tokens. Where there are no tokens, what `out` gets does not matter. Requires: it

@@ -22,7 +22,7 @@ static_assert(kCodeRows == kTileRows && kTileTokens == 16);
 // At most as many as columns share a scale, and as a tile has tokens.
 using Numbers = hn::CappedTag<float, 16>;
 
-// What codes of a row are multiplied with, and what a code of 0 comes to.
+// The factor of a row's codes, and the number of a code of 0.
 struct Factors {
   hn::Vec<Numbers> scale;
   hn::Vec<Numbers> start;

@@ -32,7 +32,7 @@ void add_code_sums(const std::int32_t* upper, const std::int32_t* lower, const C
 // sums [kTileRows, kTileTokens] = scale * sums + added [kTileTokens]
 void scale_sums(float scale, const float* added, float* sums);
 
-// y[t * stride + r] = sums [kTileRows, kTileTokens] of row r and token t, for so many of each.
+// Stores y[t * stride + r] = sums [kTileRows, kTileTokens] of row r and token t, for `rows` and `tokens` of them.
 void put_sums(const float* sums, std::size_t rows, std::size_t tokens, float* y, std::size_t stride);
 
 }  // namespace poise

@@ -10,7 +10,7 @@
 namespace poise {
 namespace {
 
-// From row to row in a panel: numbers, and bytes, of which codes have as many.
+// From row to row in a panel: numbers, or codes of a byte, and bytes.
 constexpr std::size_t kRowStride = tile_row_stride(kTileBlock);
 constexpr std::size_t kRowBytes = 2 * kRowStride;
 static_assert(kRowBytes > kTileCodeBlock && kTileBlock % CodePart::kLargestBlock == 0);
@@ -31,8 +31,8 @@ struct TileWeights {
   std::size_t parts_of_x() const {
     return form == TileForm::codes ? 0 : form == TileForm::rounded ? 1 : form == TileForm::three_parts ? 3 : 2;
   }
-  // What is taken off each code: no code is then larger than 128.
-  std::int32_t taken() const { return panels.offset == 0 && panels.largest > 128 ? 128 : panels.offset; }
+  // Is subtracted from each code: no code is then larger than 128.
+  std::int32_t offset() const { return panels.offset == 0 && panels.largest > 128 ? 128 : panels.offset; }
 
   const StoredRows& matrix;
   const TypeKernels& kernels;
@@ -123,10 +123,10 @@ void add_number_products(const TilePanel& panel, const TileWeights& weights, con
   multiply_tiles(tiles, sums);
 }
 
-// What is added to the sums of codes times their scale, for each token of a group.
+// Returns the addend of the sums of codes times their scale, for each token of a group.
 std::array<float, kTileTokens> added_to_codes(const TileWeights& weights, const KernelInput::Tiles& in, std::size_t g) {
   const StoredRows& matrix = weights.matrix;
-  const float min = matrix.offset + static_cast<float>(weights.taken() - weights.panels.offset) * matrix.scale;
+  const float min = matrix.offset + static_cast<float>(weights.offset() - weights.panels.offset) * matrix.scale;
   std::array<float, kTileTokens> added = {};
   for (std::size_t t = 0; min != 0 && t < kTileTokens; ++t) {
     for (std::size_t b = 0; b < in.layout.blocks(); ++b) added[t] += in.factors(g, b).sums[t];
@@ -221,7 +221,7 @@ class TiledRows {
 
 TileLayout tile_layout(const StoredRows& matrix) {
   const TileWeights weights(matrix);
-  return {matrix.columns, weights.parts_of_x(), weights.are_codes() ? weights.taken() : 0};
+  return {matrix.columns, weights.parts_of_x(), weights.are_codes() ? weights.offset() : 0};
 }
 
 void multiply_tiled_rows(const StoredRows& matrix, std::size_t first, std::size_t last, const KernelInput::Tiles& in,

@@ -218,7 +218,7 @@ void sum_panels(const PanelTiles& panel, std::int32_t* sums) {
 
 #if POISE_HAS_AMX
 
-// True if the processor has tiles and their products, and the system saves them on thread switches.
+// Returns true if the processor has tiles and their products, and the system saves them on thread switches.
 bool processor_has_tiles() {
   constexpr unsigned kXsaveEnabled = 1U << 27U;
   constexpr unsigned kTileState = 3U << 17U;                                 // of XCR0: shapes and contents
@@ -243,7 +243,7 @@ bool system_grants_tiles() {
 
 constexpr std::size_t kFirstColumns = 2 * kTileBytes;
 
-// The result of `multiply` by one unit.
+// Returns the result of `multiply` by one unit.
 template <class Unit, class Sum, class Multiply>
 std::vector<Sum> first_sums(Multiply&& multiply) {
   std::vector<Sum> sums(2 * kTileSums, Sum{3});

@@ -32,9 +32,9 @@ enum class TileUnit : std::uint8_t {
   amx,
 };
 
-// The unit for products of several tokens: amx if the processor has it, the system lets this process use it, and first
-// products came out right; else none. (The OS grants it once per process, permanently; signal stacks must then hold 8
-// KiB more.)
+// Returns the unit for products of several tokens: amx if the processor has it, the system lets this process use it,
+// and first products came out right; else none. (The OS grants it once per process, permanently; signal stacks must
+// then hold 8 KiB more.)
 TileUnit tile_unit();
 // For tests. Requires: `amx` only if tile_unit() has returned it.
 void choose_tile_unit(TileUnit unit);
@@ -46,7 +46,8 @@ inline constexpr std::size_t kTileBytes = 64;    // bytes in it
 inline constexpr std::size_t kMostTileParts = 3;
 inline constexpr std::size_t kTileSums = kTileRows * kTileTokens;  // of kTileRows rows and kTileTokens tokens
 
-// Numbers from row to row where rows become tiles: rows a power of two apart would share lines of the cache.
+// Returns how many numbers apart rows begin that become tiles: rows a power of two apart would share lines of the
+// cache.
 constexpr std::size_t tile_row_stride(std::size_t columns) { return columns + kTileColumns; }
 
 // Prepares the unit for this thread, and releases it.

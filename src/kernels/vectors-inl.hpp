@@ -1,4 +1,4 @@
-// What kernels share, once for each kind of processor.
+// Helpers of kernels, once for each kind of processor.
 #if defined(POISE_KERNELS_VECTORS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_VECTORS
 #undef POISE_KERNELS_VECTORS
@@ -22,7 +22,7 @@ constexpr std::size_t kMaxLanes = hn::MaxLanes(Floats());
 
 HWY_INLINE auto Load(const float* from) { return hn::LoadU(Floats(), from); }
 
-// The last `count` numbers, padded with zeros.
+// Returns the last `count` numbers, padded with zeros.
 HWY_INLINE auto LoadTail(const float* from, std::size_t count) {
   HWY_ALIGN float buffer[kMaxLanes] = {};
   std::memcpy(buffer, from, sizeof(float) * count);
@@ -73,7 +73,7 @@ struct FourSums {
 
   HWY_INLINE FourSums() : FourSums(0, 0, 0, 0) {}
   HWY_INLINE FourSums(float a, float b, float c, float d) : lanes{a, b, c, d} {}
-  // The sums of all lanes of four vectors, in an order that depends only on the vector length.
+  // Returns the sums of all lanes of four vectors, in an order that depends only on the vector length.
   template <typename D, typename V = hn::Vec<D>>
   static HWY_INLINE FourSums of(D, V a, V b, V c, V d) {
     return {hn::GetLane(a), hn::GetLane(b), hn::GetLane(c), hn::GetLane(d)};

@@ -30,7 +30,7 @@ FloatFormat float_format(DType dtype);
 // Returns the number that a code means; exact. f8_e8m0 is 2^(code - 127), 0xff NaN.
 float decode_float(DType dtype, std::uint32_t code);
 
-// The same for f16, quickly.
+// Returns the same for f16, quickly.
 float decode_f16(std::uint16_t code);
 
 inline constexpr double kLargestF16 = 65504;

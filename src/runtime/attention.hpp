@@ -52,7 +52,7 @@ IndexRange seen_by(const AttentionToken& token, std::size_t window);
 // In place: a row's scores become weights, and its sink's, if any, follows them.
 void weigh(float* scores, std::size_t count, const AttentionHeads& heads, std::size_t head);
 
-// Whether attend_on_tiles() takes heads of this size: they are whole tiles.
+// Returns whether attend_on_tiles() takes heads of this size: they are whole tiles.
 bool takes_tiles(std::size_t size);
 
 // Queries and out begin with the first token's first head. Returns false, with nothing computed, if a key or value is

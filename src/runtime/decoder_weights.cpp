@@ -28,7 +28,7 @@ struct FusedPart {
   IndexRange share;
 };
 
-// The numbers by which a norm multiplies.
+// Returns the numbers by which a norm multiplies.
 std::vector<float> load_norm(const Tensor& tensor, NormKind kind) {
   if (kind != NormKind::rms_plus_one) return load_vector(tensor);
   const Part* const data = tensor.part("data");
@@ -72,7 +72,7 @@ class Loader {
     return result;
   }
 
-  // The outputs of modules that make the parts: each its own, or one all of them in turn.
+  // Returns the outputs of modules that make the parts: each its own, or one all of them in turn.
   std::vector<Projection> projections(const std::string& prefix, const std::vector<Linear>& linears,
                                       const std::vector<FusedPart>& parts) const {
     std::vector<Projection> result;

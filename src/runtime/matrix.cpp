@@ -107,7 +107,7 @@ bool has_float_scales(const StoredRows& rows) { return scale_bytes(rows) == size
 
 bool has_half_bytes(const StoredRows& rows) { return rows.blocks == nullptr && stored_bytes(rows, 2) < 2; }
 
-// The numbers of a row that cannot be parted.
+// Returns the numbers of a row that cannot be parted.
 std::size_t column_step(const StoredRows& rows) {
   if (rows.blocks != nullptr) return rows.blocks->elements;
   if (has_float_scales(rows)) return 1;
@@ -159,7 +159,7 @@ std::size_t borrow_pairs(StoredForm& form, std::size_t rows) {
   return head_rows;
 }
 
-// Rows and columns of the matrix [rows, last axis] that the tensor's elements are.
+// Loads rows and columns of the matrix [rows, last axis] that the tensor's elements are.
 std::unique_ptr<Matrix> load_box(const Tensor& tensor, std::size_t rows, const Box& box, Orientation orientation) {
   const std::size_t columns = tensor.shape.back();
   StoredForm form = stored_form(tensor);

@@ -44,10 +44,10 @@ class Matrix {
   std::size_t inputs() const { return orientation_ == Orientation::out_in ? columns() : rows(); }
   std::size_t outputs() const { return orientation_ == Orientation::out_in ? rows() : columns(); }
   const StoredRows& stored() const { return stored_; }
-  // Rows of a head whose stored rows are in pairs, while rows and outputs are in halves (views/row_order.hpp); 0: both
-  // have the same order.
+  // Returns how many rows a head has whose stored rows are in pairs, while rows and outputs are in halves
+  // (views/row_order.hpp); 0: both have the same order.
   std::size_t paired_rows() const { return paired_rows_; }
-  // Which column of the matrix each column of stored rows is; empty: both have the same order.
+  // Returns which column of the matrix each column of stored rows is; empty: both have the same order.
   std::span<const std::uint32_t> column_order() const { return column_order_; }
 
   // Rows [first, first + count) as float32: out [count, columns].
@@ -80,8 +80,8 @@ std::unique_ptr<Matrix> load_matrix(const Tensor& tensor, Orientation orientatio
 std::vector<std::unique_ptr<Matrix>> load_matrices(const Tensor& tensor, Orientation orientation,
                                                    const MatrixPart& part = {});
 
-// Where parts of a matrix, or of matrices, may begin: 1, or the numbers of a block, a group or a byte of codes if these
-// are along the outputs or inputs that the parts have.
+// Returns where parts of a matrix, or of matrices, may begin: 1, or the numbers of a block, a group or a byte of codes
+// if these are along the outputs or inputs that the parts have.
 std::size_t part_step(const Tensor& tensor, Orientation orientation, MatrixPart::Of of);
 
 // Returns all elements of a small tensor (a norm) as float32.

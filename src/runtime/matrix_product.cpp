@@ -76,7 +76,7 @@ class Work {
     if (summed_ > 0) of_thread = std::move(sums_);
   }
 
-  // The same by pieces: begin(), all units in any order, finish().
+  // Computes the same by pieces: begin(), all units in any order, finish().
   std::size_t units() const { return units_; }
   // Units of a task: one of fewer products costs more to schedule than to run.
   std::size_t grain() const {
@@ -243,7 +243,7 @@ void multiply_apart(std::span<const Product> products, const float* x, std::size
   for (const Work& work : works) work.finish();
 }
 
-// Whether each output is a sum over a row in the order of x, of several tokens at once.
+// Returns whether each output is a sum over a row in the order of x, of several tokens at once.
 bool has_plain_rows(const Matrix& matrix, std::size_t tokens, Precision precision) {
   return matrix.orientation() == Orientation::out_in && matrix.paired_rows() == 0 && matrix.column_order().empty() &&
          precision != Precision::apart && !KernelInput::is_few(matrix.stored(), tokens, precision);

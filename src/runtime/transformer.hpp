@@ -114,7 +114,7 @@ class Transformer {
 
   // Callers recompute a sequence that grows beyond that many tokens from the first, with Sequence::is_long; 0: never.
   virtual std::size_t recompute_after() const = 0;
-  // Whether a sequence of that many tokens is long.
+  // Returns whether a sequence of that many tokens is long.
   bool is_long(std::size_t tokens) const { return recompute_after() != 0 && tokens > recompute_after(); }
 
   // Returns an empty sequence for up to `context` positions, whose keys and values are stored as that type.

@@ -48,7 +48,7 @@ void require_layer(const Weights& weights, std::size_t layer);
 // Returns the positions of a session with these options. Throws bad_argument for more than the model has.
 std::size_t context_of(const Weights& weights, const SessionOptions& options);
 
-// How a session with these options keeps keys and values.
+// Returns how a session with these options keeps keys and values.
 CacheType cache_type_of(const SessionOptions& options);
 
 // Returns the scores of tokens with a text; an embedding may have more rows, as padding. All without a tokenizer.

@@ -17,26 +17,6 @@
 namespace poise {
 namespace {
 
-// The bytes of elements [first, first + count): mapped, or copied.
-class CodeBytes {
- public:
-  CodeBytes(const Blob& data, const CodeFormat& format) : data_(data), format_(format) {}
-
-  std::span<const std::byte> get(std::uint64_t first, std::size_t count) {
-    const std::uint64_t begin = format_.packed ? first / 2 : first;
-    const auto length = static_cast<std::size_t>(format_.bytes(first + count) - begin);
-    if (const auto all = data_.map()) return all->subspan(static_cast<std::size_t>(begin), length);
-    buffer_.resize(length);
-    data_.read(begin, buffer_);
-    return buffer_;
-  }
-
- private:
-  const Blob& data_;
-  CodeFormat format_;
-  std::vector<std::byte> buffer_;
-};
-
 // A file may hold scales and four-bit codes that no writer makes: verify() reports them, and reading throws.
 void require_sound(std::string_view tensor, const Affine& affine) {
   const auto problems = problems_of(affine);
@@ -49,40 +29,30 @@ void require_fitting(std::string_view tensor, const CodeFormat& format, std::uin
     throw Error(ErrorKind::invalid_file, fmt::format("tensor {}: {}", tensor, to_string(*bad, first)));
 }
 
-class DecodedBlob final : public Blob {
+class DecodedBlob final : public FloatBlob {
  public:
   explicit DecodedBlob(const Tensor& tensor)
-      : name_(tensor.name),
+      : FloatBlob(tensor.elements()),
+        name_(tensor.name),
         data_(tensor.require("data").blob),
         dtype_(tensor.require("data").dtype),
-        layout_(tensor.layout),
-        elements_(tensor.elements()) {}
+        layout_(tensor.layout) {}
 
-  std::uint64_t size() const override { return elements_ * sizeof(float); }
   bool seekable() const override { return data_->seekable(); }
 
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
     const Affine affine = layout_.affine()->get();
     require_sound(name_, affine);
     const CodeFormat format = code_format(dtype_, affine);
-    CodeBytes bytes(*data_, format);
+    const std::uint64_t begin = format.packed ? first / 2 : first;
+    std::array<std::byte, kBlockSize + 1> bytes;
+    const auto packed = std::span(bytes).first(static_cast<std::size_t>(format.bytes(first + out.size()) - begin));
+    data_->read(begin, packed);
+    require_fitting(name_, format, first, packed);
     std::array<std::int16_t, kBlockSize> codes;
-    std::array<float, kBlockSize> numbers;
-    while (!out.empty()) {
-      const std::uint64_t element = offset / sizeof(float);
-      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const std::size_t wanted = (skipped + out.size() + sizeof(float) - 1) / sizeof(float);
-      const std::size_t count = std::min(wanted, kBlockSize);
-      const std::span<const std::byte> packed = bytes.get(element, count);
-      require_fitting(name_, format, element, packed);
-      unpack_codes(format, element, packed, std::span(codes).first(count));
-      decode_codes(affine, std::span<const std::int16_t>(codes).first(count), std::span(numbers).first(count));
-      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
-      const std::size_t copied = std::min(made.size(), out.size());
-      std::copy_n(made.begin(), copied, out.begin());
-      offset += copied;
-      out = out.subspan(copied);
-    }
+    unpack_codes(format, first, packed, std::span(codes).first(out.size()));
+    decode_codes(affine, std::span<const std::int16_t>(codes).first(out.size()), out);
   }
 
  private:
@@ -90,7 +60,6 @@ class DecodedBlob final : public Blob {
   BlobPtr data_;
   DType dtype_;
   TensorLayout layout_;  // owns the scale
-  std::uint64_t elements_;
 };
 
 class PackedBlob final : public Blob {
@@ -131,7 +100,7 @@ void check_affine(const Tensor& tensor) {
                                    *bytes, data.blob->size()));
 }
 
-// The scale is not finite, or negative.
+// Reports a scale that is not finite, or negative.
 std::vector<Finding> affine_faults(const Tensor& tensor) {
   std::vector<Finding> findings;
   const Place place = place_of(*tensor.require("data").blob);

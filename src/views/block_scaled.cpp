@@ -49,7 +49,8 @@ class BlockScaledBlob final : public FloatBlob {
  public:
   explicit BlockScaledBlob(const Tensor& tensor)
       : FloatBlob(tensor.elements()),
-        data_(tensor.require("data")),
+        data_(make_cast_blob(tensor.name, tensor.require("data").blob, tensor.require("data").dtype, tensor.elements(),
+                             DType::f32)),
         scales_(tensor.require("scales").blob),
         block_(block_scaled_shape(tensor)),
         rows_(tensor.shape[tensor.shape.size() - 2]),
@@ -57,12 +58,12 @@ class BlockScaledBlob final : public FloatBlob {
     check_block_scaled(tensor);
   }
 
-  bool seekable() const override { return data_.blob->seekable(); }
+  bool seekable() const override { return data_->seekable(); }
 
  protected:
   void make(std::uint64_t first, std::span<float> out) const override {
     const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
-    read_data(first, out);
+    data_->read(first * sizeof(float), std::as_writable_bytes(out));
     const std::uint64_t across = ceil_div(columns_, block_.columns);
     for (std::size_t i = 0; i < out.size();) {
       const std::uint64_t column = (first + i) % columns_;
@@ -77,16 +78,7 @@ class BlockScaledBlob final : public FloatBlob {
   void finish() const override { kept_.release(); }
 
  private:
-  void read_data(std::uint64_t first, std::span<float> out) const {
-    const unsigned bits = info(data_.dtype).bits;
-    const std::uint64_t begin = first * bits / 8;
-    const std::uint64_t end = ((first + out.size()) * bits + 7) / 8;
-    std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin));
-    data_.blob->read(begin, bytes);
-    widen(data_.dtype, bytes.data(), out, bits < 8 ? first % (8 / bits) : 0);
-  }
-
-  Part data_;
+  BlobPtr data_;  // as float32
   BlobPtr scales_;
   BlockShape block_;
   std::uint64_t rows_;

@@ -16,10 +16,10 @@ struct BlockShape {
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 
-// The layout, and the attributes that describe it. Requires: neither is 0.
+// Returns the layout, and the attributes that describe it. Requires: neither is 0.
 TensorLayout block_scaled_layout(const BlockShape& shape);
 Attributes block_scaled_attributes(const BlockShape& shape);
-// Of such a tensor.
+// Returns the shape of a block of such a tensor.
 const BlockShape& block_scaled_shape(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.

@@ -162,7 +162,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     }
   }
 
-  // All decoded numbers are zero, and some number that counts does not round to zero.
+  // Returns true if all decoded numbers are zero, and some number that counts does not round to zero.
   static bool loses_all(std::span<const float> numbers, std::span<const float> decoded, const float* weights) {
     constexpr float kSmall = 0x1p-10F;
     if (!std::ranges::all_of(decoded, [](float number) { return number == 0; })) return false;
@@ -172,7 +172,7 @@ class BlockEncodedBlob final : public LossyBlob<QuantizationError> {
     return false;
   }
 
-  // The largest number of a block becomes zero: the square of a nonzero float32 number can underflow.
+  // Returns true if the largest number of a block becomes zero: the square of a nonzero float32 number can underflow.
   static bool loses_largest(std::span<const float> numbers, std::span<const float> decoded) {
     const auto largest = std::ranges::max_element(numbers, {}, [](float number) { return std::abs(number); });
     return std::abs(*largest) > static_cast<float>(kLargestF16) &&
@@ -214,8 +214,6 @@ Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importanc
   return make_blocks(tensor.name, tensor.shape, type, blob);
 }
 
-// Decodes ggml's blocks when they are read.
-
 namespace {
 
 constexpr std::size_t kElements = 8192;  // decoded at a time, approximately; they fit the first-level cache
@@ -229,22 +227,14 @@ class BlockDecodedBlob final : public Blob {
   bool seekable() const override { return blocks_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    const std::uint64_t block_size = type_.elements * sizeof(float);
     const std::size_t most = std::max<std::size_t>(1, kElements / type_.elements);
     std::vector<std::byte> stored;
     std::vector<float> numbers;
-    while (!out.empty()) {
-      const std::uint64_t first = offset / block_size;
-      const auto skipped = static_cast<std::size_t>(offset % block_size);
-      const std::size_t count =
-          std::min(most, static_cast<std::size_t>((skipped + out.size() + block_size - 1) / block_size));
-      const std::size_t made = std::min(out.size(), static_cast<std::size_t>(count * block_size) - skipped);
+    read_units(offset, out, type_.elements * sizeof(float), most, [&](std::uint64_t first, std::size_t count) {
       numbers.resize(count * type_.elements);
       type_.decode(blocks_at(first, count, stored), count, numbers.data());
-      std::copy_n(std::as_bytes(std::span(numbers)).begin() + static_cast<std::ptrdiff_t>(skipped), made, out.begin());
-      offset += made;
-      out = out.subspan(made);
-    }
+      return std::as_bytes(std::span(numbers));
+    });
   }
 
  private:
@@ -262,7 +252,7 @@ class BlockDecodedBlob final : public Blob {
 
 std::optional<TensorLayout> read_blocks(const Tensor&, std::string_view name) { return block_layout_named(name); }
 
-// True for types with numbers.
+// Returns true for types with numbers.
 bool has_numbers(const Tensor& tensor) { return block_type(tensor.layout)->decode != nullptr; }
 
 BlobPtr block_elements(const Tensor& tensor) {

@@ -16,11 +16,11 @@ namespace poise {
 // imatrix).
 using Importance = std::shared_ptr<const std::vector<float>>;
 
-// The same elements in blocks. Reading throws unsupported: naming tensor and index for an element that is not finite,
-// and naming the block when its numbers would decode to non-finite numbers, or nonzero ones to zeros. `importance` is
-// null, or has a finite weight of 0 or more for each element of a row; for stacked matrices, [matrices, rows, columns],
-// it may have that many for each matrix. `codes`: gets the blob of the blocks. Requires: has_float_elements(tensor),
-// type.encode, rows of whole blocks.
+// Returns the same elements in blocks. Reading throws unsupported: naming tensor and index for an element that is not
+// finite, and naming the block when its numbers would decode to non-finite numbers, or nonzero ones to zeros.
+// `importance` is null, or has a finite weight of 0 or more for each element of a row; for stacked matrices, [matrices,
+// rows, columns], it may have that many for each matrix. `codes`: gets the blob of the blocks. Requires:
+// has_float_elements(tensor), type.encode, rows of whole blocks.
 Tensor quantize_to_blocks(const Tensor& tensor, const BlockType& type, Importance importance,
                           LossyBlobPtr<QuantizationError>* codes = nullptr);
 

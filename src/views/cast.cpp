@@ -35,7 +35,7 @@ void widen_f4(const std::byte* in, std::span<float> out, std::uint64_t first) {
   }
 }
 
-// The byte in which an element begins.
+// Returns the byte in which an element begins.
 std::uint64_t byte_of(std::uint64_t element, unsigned bits) {
   return bits < 8 ? element / (8 / bits) : element * (bits / 8);
 }
@@ -71,7 +71,7 @@ class CastBlob final : public LossyBlob<CastStats> {
   }
 
  private:
-  // The index of an element within its byte.
+  // Returns the index of an element within its byte.
   std::uint64_t first_in_byte(std::uint64_t element) const { return from_bits_ < 8 ? element % (8 / from_bits_) : 0; }
 
   // Widens whole float32 numbers straight into `out`, if it is aligned for them.

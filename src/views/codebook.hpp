@@ -10,10 +10,10 @@ namespace poise {
 
 inline constexpr std::string_view kCodebook = "poise.codebook/1";
 
-// The layout, and the attributes that describe it, for blocks of `block` elements. Requires: block > 0.
+// Returns the layout, and the attributes that describe it, for blocks of `block` elements. Requires: block > 0.
 TensorLayout codebook_layout(std::uint64_t block);
 Attributes codebook_attributes(std::uint64_t block);
-// Of such a tensor.
+// Returns the block of such a tensor.
 std::uint64_t codebook_block(const Tensor& tensor);
 
 // Throws invalid_file (without path) naming tensor and part where parts do not fit the shape. Requires: such a tensor.

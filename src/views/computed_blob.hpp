@@ -1,4 +1,4 @@
-// block_size: how many elements views compute at a time.
+// Blobs whose bytes are computed when they are read.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,8 @@ namespace poise {
 // codes begins at a whole byte.
 inline constexpr std::size_t kBlockSize = 4096;
 
-// LoadedBlob: all bytes of a blob in memory, within what the size of its file justifies.
-
-// Borrows the bytes, or copies them where they cannot be borrowed. Throws unsupported when a compressed blob would take
-// more memory than its file justifies.
+// All bytes of a blob: borrowed, or copied where they cannot be borrowed. Throws unsupported when a compressed blob
+// would take more memory than its file justifies.
 class LoadedBlob {
  public:
   explicit LoadedBlob(BlobPtr blob) : blob_(justified(std::move(blob))) {}
@@ -47,7 +45,7 @@ class LoadedBlob {
   std::uint64_t index_at(std::uint64_t index) const {
     return static_cast<std::make_unsigned_t<T>>(at<T>(index));
   }
-  // The same for a type known at run time.
+  // Returns the same for a type known at run time.
   std::uint64_t index_at(DType type, std::uint64_t index) const {
     return visit_integer(type, [&](auto zero) { return index_at<decltype(zero)>(index); });
   }
@@ -66,8 +64,22 @@ class LoadedBlob {
   WholeBlob blob_;
 };
 
-// FloatBlob: float32 numbers, computed in blocks when read.
+// Copies bytes [offset, offset + out.size()) of numbers or blocks that take `unit` bytes each. make(first, count)
+// returns the bytes of the next ones, at most `most` at a time.
+template <typename Make>
+void read_units(std::uint64_t offset, std::span<std::byte> out, std::size_t unit, std::size_t most, const Make& make) {
+  while (!out.empty()) {
+    const auto skipped = static_cast<std::size_t>(offset % unit);
+    const std::size_t count = std::min((skipped + out.size() + unit - 1) / unit, most);
+    const std::span<const std::byte> made = make(offset / unit, count);
+    const std::size_t copied = std::min(made.size() - skipped, out.size());
+    std::copy_n(made.data() + skipped, copied, out.begin());
+    offset += copied;
+    out = out.subspan(copied);
+  }
+}
 
+// Float32 numbers, computed in blocks when read.
 class FloatBlob : public Blob {
  public:
   // Requires: the bytes of `elements` numbers fit 64 bits.
@@ -79,33 +91,24 @@ class FloatBlob : public Blob {
     if (out.empty()) return;
     const bool is_last = offset + out.size() == size();
     std::array<float, kBlockSize> numbers;
-    while (!out.empty()) {
-      const std::uint64_t element = offset / sizeof(float);
-      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlockSize);
-      make(element, std::span(numbers).first(count));
-      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
-      const std::size_t copied = std::min(made.size(), out.size());
-      std::copy_n(made.begin(), copied, out.begin());
-      offset += copied;
-      out = out.subspan(copied);
-    }
+    read_units(offset, out, sizeof(float), kBlockSize, [&](std::uint64_t first, std::size_t count) {
+      make(first, std::span(numbers).first(count));
+      return std::as_bytes(std::span(numbers).first(count));
+    });
     if (is_last) finish();
   }
 
  protected:
   // Computes the elements from `first` on, at most kBlockSize of them.
   virtual void make(std::uint64_t first, std::span<float> out) const = 0;
-  // The last element has been read: caches may be dropped.
+  // Drops caches, because the last element has been read.
   virtual void finish() const {}
 
  private:
   std::uint64_t elements_;
 };
 
-// LossyBlob: computed bytes that lose information, and measure the loss.
-
-// `Loss` can be added up: CastStats, QuantizationError.
+// Computed bytes that lose information, and measure the loss. `Loss` can be added up: CastStats, QuantizationError.
 template <typename Loss>
 class LossyBlob : public Blob {
  public:
@@ -118,21 +121,18 @@ class LossyBlob : public Blob {
 template <typename Loss>
 using LossyBlobPtr = std::shared_ptr<const LossyBlob<Loss>>;
 
-// make_finite_blob: computed float32 numbers that are infinite only where their inputs are.
-
-// The same numbers. Reading throws unsupported, "WHAT: element 7 is too large for f32", when one is infinite although
-// no floating-point number of the inputs is; all of those are read then. Requires: `numbers` is float32; inputs of
-// known types.
+// Returns the same numbers, which are infinite only where their inputs are. Reading throws unsupported, "WHAT: element
+// 7 is too large for f32", when one is infinite although no floating-point number of the inputs is; all of those are
+// read then. Requires: `numbers` is float32; inputs of known types.
 BlobPtr make_finite_blob(std::string what, BlobPtr numbers, std::vector<Part> inputs);
 
-// Tensors whose values are checked while they are read: what verify() calls an error, no writer copies.
-
-// The same tensor. Reading a boolean that is neither 0 nor 1, an unused half of a byte that is not zero, or a byte
-// whose code does not fit four bits, throws invalid_file with tensor, part, element and place. Parts that have no such
-// values stay as they are, so that their bytes are copied as before.
+// Returns the same tensor, whose values are checked while they are read: no writer copies a fault that verify()
+// reports. Reading a boolean that is neither 0 nor 1, an unused half of a byte that is not zero, or a byte whose code
+// does not fit four bits, throws invalid_file with tensor, part, element and place. Parts that have no such values stay
+// as they are, so that their bytes are copied as before.
 Tensor with_checked_values(const Tensor& tensor);
 
-// True when a part of the tensor is checked.
+// Returns true when a part of the tensor is checked.
 bool has_checked_values(const Tensor& tensor);
 
 }  // namespace poise

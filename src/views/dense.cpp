@@ -37,7 +37,7 @@ void check_dense(const Tensor& tensor) {
   }
 }
 
-// Two elements a byte: with an odd number of elements the last high half is zero.
+// With two elements a byte and an odd number of elements the last high half is zero.
 ValueRules dense_rules(const Tensor& tensor, const Part& part) {
   ValueRules rules{part.dtype};
   const bool halves = part.dtype != DType::unknown && info(part.dtype).bits == 4;
@@ -70,14 +70,14 @@ const LayoutType layouts::dense = {
 
 namespace {
 
-// True for layouts whose numbers are computed from scales in parts of their own.
+// Returns true for layouts whose numbers are computed from scales in parts of their own.
 bool has_scales(const Tensor& tensor) {
   const auto is_float = [](const Part& part) { return is_floating(part.dtype); };
   return layout_type(tensor.layout).quantized && element_type(tensor) == DType::f32 &&
          std::ranges::any_of(tensor.parts, is_float);
 }
 
-// Of codes, scales and zero points that are all finite, no number is infinite.
+// Returns the elements, computed when they are read: none is infinite if all scales and zero points are finite.
 BlobPtr elements_of(const Tensor& tensor) {
   BlobPtr elements = layout_type(tensor.layout).elements(tensor);
   if (!has_scales(tensor)) return elements;
@@ -85,7 +85,7 @@ BlobPtr elements_of(const Tensor& tensor) {
                           {tensor.parts.begin(), tensor.parts.end()});
 }
 
-// True for numbers of which a product of two, or of one and a code, may not fit float32.
+// Returns true for numbers whose product with another one, or with a code, may not fit float32.
 bool has_enormous_numbers(const Part& part) {
   constexpr float kEnormous = 1e12F;
   const bool may_have = part.dtype == DType::f32 || part.dtype == DType::bf16 || part.dtype == DType::f8_e8m0;
@@ -158,7 +158,7 @@ Tensor make_dense_tensor(const Tensor& tensor) {
 
 namespace {
 
-// The elements as float32.
+// Returns the elements as float32.
 BlobPtr numbers_of(const Tensor& tensor) {
   if (!has_float_elements(tensor)) {
     throw Error(ErrorKind::unsupported,

@@ -1,4 +1,4 @@
-// dense: the elements of a tensor of any layout and type as a row-major run of one floating-point type.
+// The elements of a tensor of any layout and type as a row-major run of one floating-point type.
 #pragma once
 
 #include <string>
@@ -9,33 +9,34 @@
 
 namespace poise {
 
-// True for tensors of real floating-point numbers: the ones that dense_blob() takes.
+// Returns true for tensors of real floating-point numbers: those that dense_blob() accepts.
 bool has_float_elements(const Tensor& tensor);
 
-// How elements are stored, for messages: "f64", "sparse_csr", "layout zt.foo/1".
+// Returns how elements are stored, for messages: "f64", "sparse_csr", "layout zt.foo/1".
 std::string storage_name(const Tensor& tensor);
 
-// The same in the notation of StoredType where there is one: "bf16", "q4_k", "qint8", "qint4:range", "group4:128",
-// "sparse_csr f16", "layout zt.foo/1".
+// Returns the same in the notation of StoredType where there is one: "bf16", "q4_k", "qint8", "qint4:range",
+// "group4:128", "sparse_csr f16", "layout zt.foo/1".
 std::string stored_type_name(const Tensor& tensor);
 
-// The type of the elements without a cast: the type of a sparse tensor's values, f32 for codes and for sparse values of
-// less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
+// Returns the type of the elements without a cast: the type of a sparse tensor's values, f32 for codes and for sparse
+// values of less than a byte. Requires: has_float_elements(tensor), or a dense or sparse tensor.
 DType element_type(const Tensor& tensor);
 
-// The same elements as a dense tensor of element_type(), computed when read. Sparse tensors may have elements of any
-// type. Requires: the same.
+// Returns the same elements as a dense tensor of element_type(), computed when read. Sparse tensors may have elements
+// of any type. Requires: the same.
 Tensor make_dense_tensor(const Tensor& tensor);
 
-// The elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and index, when
-// a finite value overflows `to`. `cast`: gets the same blob if that is a cast. Requires: has_float_elements(tensor).
+// Returns the elements as `to`: f32, f16 or bf16, computed when read. Reading throws unsupported, naming tensor and
+// index, when a finite value overflows `to`. `cast`: gets the same blob if that is a cast. Requires:
+// has_float_elements(tensor).
 BlobPtr dense_blob(const Tensor& tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
-// A sparse tensor with its values cast to `to`, as dense_blob() does. Requires: has_float_elements(tensor),
+// Returns a sparse tensor with its values cast to `to`, as dense_blob() does. Requires: has_float_elements(tensor),
 // is_sparse(tensor).
 Tensor with_cast_values(Tensor tensor, DType to, LossyBlobPtr<CastStats>* cast = nullptr);
 
-// Throws what reading the numbers of a quantized tensor throws when one is infinite although no number of its parts is.
+// Throws as reading a quantized tensor does when a number is infinite although no number of its parts is.
 // Reads the parts with scales, and the numbers only where these are enormous.
 void require_finite_numbers(const Tensor& tensor);
 

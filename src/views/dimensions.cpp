@@ -18,7 +18,6 @@ bool follows(const Dimension& outer, const Dimension& inner) {
 // Moves elements of one size from strided to contiguous places.
 template <std::size_t kItem>
 struct Items {
-  // `count` rows of elements as `row` describes; the next row is `from_stride` and `to_stride` bytes on.
   static void copy_row(const std::byte* from, const Dimension& row, std::byte* to) {
     if (row.stride == static_cast<std::int64_t>(kItem)) {
       std::memcpy(to, from, static_cast<std::size_t>(row.count) * kItem);
@@ -27,7 +26,7 @@ struct Items {
     for (std::uint64_t i = 0; i < row.count; ++i) std::memcpy(to + i * kItem, moved(from, i, row.stride), kItem);
   }
 
-  // A matrix whose columns are contiguous, or nearly: in tiles that use whole cache lines of both sides.
+  // Copies a matrix whose columns are contiguous, or nearly, in tiles that use whole cache lines of both sides.
   static void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::byte* to,
                            std::size_t to_stride) {
     constexpr std::uint64_t kTile = std::max<std::size_t>(16, 64 / kItem);
@@ -77,7 +76,7 @@ class BoxCopy {
   std::size_t closest_;  // the dimension with the smallest stride
 };
 
-// Element sizes without a loop of their own.
+// Copies elements of sizes without a loop of their own.
 void copy_any(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte*& to) {
   if (box.empty()) {
     std::memcpy(to, from, item);

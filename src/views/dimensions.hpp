@@ -38,22 +38,20 @@ struct ElementRange {
   std::uint64_t size() const { return end - begin; }
 };
 
-// Nothing on overflow of 64 bits.
+// Returns std::nullopt on overflow of 64 bits.
 std::optional<ElementRange> find_element_range(std::uint64_t first, std::span<const Dimension> dimensions,
                                                std::uint64_t item);
 
-// The same elements in the same order with the fewest dimensions. Empty for a single element.
+// Returns the same elements in the same order with the fewest dimensions. Empty for a single element.
 Dimensions merged(const Strided& layout);
 
 // Copies elements of `item` bytes, the first at `from`, to contiguous places at `to`. Requires: at least one dimension.
 void copy_box(std::span<const Dimension> box, std::size_t item, const std::byte* from, std::byte* to);
 
-// The same for a matrix with small strides along its columns; rows of the copy are `to_stride` bytes apart. Requires:
+// Copies a matrix with small strides along its columns; rows of the copy are `to_stride` bytes apart. Requires:
 // elements of 1, 2, 4, 8 or 16 bytes.
 void copy_columns(const std::byte* from, const Dimension& rows, const Dimension& row, std::size_t item, std::byte* to,
                   std::size_t to_stride);
-
-// stream_gather: strided elements of a blob that can only be read from front to back.
 
 // Elements that go to contiguous places, in row-major order.
 struct PlacedBox {
@@ -62,7 +60,8 @@ struct PlacedBox {
   std::byte* to;
 };
 
-// Copies the elements, of `item` bytes each, in one pass over the blob as far as its last element. Takes constant
+// Copies the elements, of `item` bytes each, in one pass over the blob, which may only be
+// readable from front to back, as far as its last element. Takes constant
 // memory. Throws what reading the blob throws. Requires: the elements are in the blob.
 void gather_from_stream(const Blob& blob, std::span<const PlacedBox> boxes, std::size_t item);
 

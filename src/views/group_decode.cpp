@@ -148,35 +148,22 @@ class GroupNumbers {
   std::uint64_t groups_along_ = 0;
 };
 
-class GroupDecodedBlob final : public Blob {
+class GroupDecodedBlob final : public FloatBlob {
  public:
   GroupDecodedBlob(const Tensor& tensor, BlobPtr index)
-      : tensor_(tensor), index_(std::move(index)), elements_(tensor.elements()) {}
+      : FloatBlob(tensor.elements()), tensor_(tensor), index_(std::move(index)) {}
 
-  std::uint64_t size() const override { return elements_ * sizeof(float); }
-
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
     const auto decoded = decoded_.get([this] {
       check_group_parts(tensor_);  // a compressed part may have had no size when the file was opened
       return std::make_shared<const Decoded>(tensor_, *group_scheme(tensor_.layout), index_);
     });
-    const bool is_last = offset + out.size() == size();
     std::array<std::uint32_t, kBlockSize> codes;
-    std::array<float, kBlockSize> numbers;
-    while (!out.empty()) {
-      const std::uint64_t element = offset / sizeof(float);
-      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlockSize);
-      decoded->codes.unpack(element, std::span(codes).first(count));
-      decoded->numbers.decode(element, std::span<const std::uint32_t>(codes).first(count), numbers);
-      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
-      const std::size_t copied = std::min(made.size(), out.size());
-      std::copy_n(made.begin(), copied, out.begin());
-      offset += copied;
-      out = out.subspan(copied);
-    }
-    if (is_last) decoded_.release();
+    decoded->codes.unpack(first, std::span(codes).first(out.size()));
+    decoded->numbers.decode(first, std::span<const std::uint32_t>(codes).first(out.size()), out);
   }
+  void finish() const override { decoded_.release(); }
 
  private:
   struct Decoded {
@@ -188,11 +175,10 @@ class GroupDecodedBlob final : public Blob {
 
   Tensor tensor_;
   BlobPtr index_;
-  std::uint64_t elements_;
   LazyValue<const Decoded> decoded_;
 };
 
-// False when types of the parts are unknown.
+// Returns false when types of the parts are unknown.
 bool has_scheme(const Tensor& tensor) { return group_scheme(tensor.layout) != nullptr; }
 
 std::optional<TensorLayout> read_groups(const Tensor& tensor, std::string_view name) {

@@ -70,7 +70,7 @@ class GroupScales {
       for (std::size_t i = 0; i < found.size(); ++i) found[i].store(packed(scales[i]), std::memory_order_relaxed);
     }
 
-    // The same without the numbers.
+    // Returns the same without the numbers.
     GroupScale get(std::uint64_t g) {
       if (const std::uint32_t bits = found_[static_cast<std::size_t>(g)].load(std::memory_order_relaxed); bits != 0)
         return unpacked(bits);
@@ -148,9 +148,8 @@ class GroupScales {
     const double max = std::max(0.0, static_cast<double>(range.max));
     const double scale = (max - min) / largest_code();
     if (scale > kLargestF16) refuse(g * groups_.size, "begins a group too large for a float16 scale");
-    const std::uint16_t half =
-        scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};  // a scale of 0 would lose all
-                                                                                    // numbers
+    // A scale of 0 would lose all numbers.
+    const std::uint16_t half = scale > 0 ? std::max(kSmallestHalf, encode_f16(scale)) : std::uint16_t{0};
     const auto stored = static_cast<double>(decode_f16(half));
     const double zero =
         stored == 0 ? 0 : std::clamp(std::nearbyint((0.0 - min) / stored), 0.0, static_cast<double>(largest_code()));
@@ -181,21 +180,16 @@ class GroupNumbersBlob final : public Blob {
     table->find_all();
     const bool is_last = what_ == What::zeros && offset + out.size() == size();
     std::array<std::uint16_t, 1024> numbers;
-    while (!out.empty()) {
-      const std::uint64_t first = offset / sizeof numbers[0];
-      const std::size_t begin = offset % sizeof numbers[0];  // a read may begin or end inside a number
-      const std::size_t length = std::min(out.size(), sizeof numbers - begin);
-      for (std::size_t i = 0; i * sizeof numbers[0] < begin + length; ++i) numbers[i] = as_half(table->get(first + i));
-      std::ranges::copy(std::as_bytes(std::span(numbers)).subspan(begin, length), out.begin());
-      offset += length;
-      out = out.subspan(length);
-    }
+    read_units(offset, out, sizeof numbers[0], numbers.size(), [&](std::uint64_t first, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) numbers[i] = as_half(table->get(first + i));
+      return std::as_bytes(std::span(numbers).first(count));
+    });
     if (is_last) scales_->release();  // writers read this part last: scales of one tensor at a time are in memory
   }
   bool seekable() const override { return scales_->seekable(); }
 
  private:
-  // Every zero point as float16.
+  // Returns every zero point as float16.
   static std::array<std::uint16_t, 256> make_zeros() {
     std::array<std::uint16_t, 256> zeros{};
     for (std::size_t zero = 0; zero < zeros.size(); ++zero) zeros[zero] = encode_f16(static_cast<double>(zero));
@@ -307,10 +301,6 @@ class GroupCodesBlob final : public LossyBlob<QuantizationError> {
   std::shared_ptr<const GroupScales> scales_;
 };
 
-Part part_of(std::string role, DType dtype, BlobPtr blob) {
-  return {.role = std::move(role), .dtype = dtype, .blob = std::move(blob)};
-}
-
 }  // namespace
 
 std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row) {
@@ -339,11 +329,11 @@ Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<
                           {"packing", fmt::format("{}_per_i32", 32 / groups.bits)}};
   const auto blob = std::make_shared<const GroupCodesBlob>(elements, fitting, scales);
   if (codes != nullptr) *codes = blob;
-  quantized.parts.push_back(part_of("packed_weight", DType::i32, blob));
-  quantized.parts.push_back(
-      part_of("scales", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::scales)));
-  quantized.parts.push_back(
-      part_of("zeros", DType::f16, std::make_shared<GroupNumbersBlob>(scales, GroupNumbersBlob::What::zeros)));
+  using What = GroupNumbersBlob::What;
+  quantized.parts = {
+      {.role = "packed_weight", .dtype = DType::i32, .blob = blob},
+      {.role = "scales", .dtype = DType::f16, .blob = std::make_shared<GroupNumbersBlob>(scales, What::scales)},
+      {.role = "zeros", .dtype = DType::f16, .blob = std::make_shared<GroupNumbersBlob>(scales, What::zeros)}};
   quantized.layout = group_layout(read_group_scheme(quantized, GroupWords::zt1));
   return quantized;
 }

@@ -1,4 +1,4 @@
-// group_quantize: floating-point tensors as codes with a scale and a zero point per group, and back.
+// Floating-point tensors as codes with a scale and a zero point for each group, and back.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@
 
 namespace poise {
 
-// The group size for a row: `groups.size`, halved until the row is whole groups of whole words. Nothing when no size
-// fits.
+// Returns the group size for a row: `groups.size`, halved until the row is whole groups of whole words. std::nullopt if
+// no size fits.
 std::optional<std::uint64_t> group_size_for(const Groups& groups, std::uint64_t row);
 
-// The same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
+// Returns the same elements as zTensor 1.1's quantized_group, rounded to nearest: scale = (max - min) / largest code in
 // float16, with min at most and max at least 0; zero = round(-min / scale). Lazy: a group's scale is computed when its
 // codes are first read, or in a separate pass when scales are read first, and kept (4 bytes a group) until the last of
 // the zeros has been read. Computing it throws unsupported, naming tensor and index, for an element that is not finite,
-// or too large for a float16 scale. Throws unsupported when no group size fits the rows. `codes`: gets
-// the blob of the codes. Requires: has_float_elements(tensor), rank >= 1.
+// or too large for a float16 scale. Throws unsupported when no group size fits the rows. `codes`: gets the blob of the
+// codes. Requires: has_float_elements(tensor), rank >= 1.
 Tensor quantize_groups(const Tensor& tensor, const Groups& groups, LossyBlobPtr<QuantizationError>* codes = nullptr);
 
-// The elements of a group-quantized tensor as float32, computed when read. `index`: for each index along the axis its
-// group, u32; null when neighbours share a group. Reading throws what check_group_parts() throws, and invalid_file for
-// a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
+// Returns the elements of a group-quantized tensor as float32, computed when read. `index`: for each index along the
+// axis its group, u32; null when neighbours share a group. Reading throws what check_group_parts() throws, and
+// invalid_file for a group that the tensor does not have. Requires: Layout::quantized_group with a scheme.
 BlobPtr make_group_decoded_blob(const Tensor& tensor, BlobPtr index = nullptr);
 
-// Such an index, read. Throws the same, with the place if it is known. Requires: it has an element for each index along
+// Reads such an index. Throws the same, with the place if it is known. Requires: it has an element for each index along
 // the axis.
 std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupScheme& scheme, const Blob& index);
 
@@ -39,17 +39,17 @@ std::vector<std::uint32_t> read_group_index(const Tensor& tensor, const GroupSch
 
 inline constexpr std::string_view kIndexedGroups = "poise.quant_group_indexed/1";
 
-// The layout that the tensor's attributes and parts describe. Throws invalid_file (without path) naming tensor and
-// attribute when they are invalid.
+// Returns the layout that the tensor's attributes and parts describe. Throws invalid_file (without path) naming tensor
+// and attribute when they are invalid.
 TensorLayout indexed_groups_layout(const Tensor& tensor);
 
-// The same numbers in groups of neighbours: columns in the order of their groups.
+// The same numbers in groups of neighbours, with columns in the order of their groups.
 struct SortedGroups {
   Tensor groups;                     // of zt.quant_group/1
   std::vector<std::uint32_t> order;  // which column of the matrix each of these columns is; empty: in order
 };
-// Reads the index. Nothing for groups along columns, and for tensors that are not matrices, or whose codes or zero
-// points are packed in a way that the order of columns cannot change. Throws what checking the parts throws.
+// Reads the index. Returns std::nullopt for groups along columns, and for tensors that are not matrices, or whose codes
+// or zero points are packed in a way that the order of columns cannot change. Throws what checking the parts throws.
 std::optional<SortedGroups> sorted_groups(const Tensor& tensor);
 
 // Groups along columns.
@@ -57,8 +57,8 @@ struct RowGroups {
   Tensor groups;                     // of zt.quant_group/1, without the index
   std::vector<std::uint32_t> index;  // the group of each row
 };
-// Reads the index. Nothing for groups along rows, and for tensors that are not matrices. Throws what checking the parts
-// throws.
+// Reads the index. Returns std::nullopt for groups along rows, and for tensors that are not matrices. Throws what
+// checking the parts throws.
 std::optional<RowGroups> row_groups(const Tensor& tensor);
 
 }  // namespace poise

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kIndex = "group_index";
 
-// The same codes in groups of neighbours. Requires: the types of all parts are known.
+// Returns the same codes in groups of neighbours. Requires: the types of all parts are known.
 Tensor neighbours(const Tensor& tensor) {
   Tensor groups = tensor;
   groups.parts = {};
@@ -58,7 +58,7 @@ BlobPtr indexed_elements(const Tensor& tensor) {
   return make_group_decoded_blob(neighbours(tensor), tensor.require(kIndex).blob);
 }
 
-// True if codes, scales and zero points are rows of elements without gaps.
+// Returns true if codes, scales and zero points are rows of elements without gaps.
 bool are_rows(const Tensor& groups, const GroupScheme& scheme) {
   return groups.shape.size() == 2 && groups.elements() != 0 && scheme.axis == 1 && scheme.packing_axis == 1 &&
          !scheme.high_bits_first && scheme.bits >= 2 && 8 % scheme.bits == 0 &&
@@ -67,7 +67,7 @@ bool are_rows(const Tensor& groups, const GroupScheme& scheme) {
          std::ranges::all_of(groups.parts, [](const Part& part) { return info(part.dtype).bits % 8 == 0; });
 }
 
-// The size of groups of neighbours, once columns are in the order of their groups: these may have any sizes.
+// Returns the size of groups of neighbours, once columns are in the order of their groups: these may have any sizes.
 std::uint64_t common_size(const std::vector<std::uint32_t>& index, std::uint64_t groups) {
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(groups));
   for (const std::uint32_t group : index) ++sizes[group];

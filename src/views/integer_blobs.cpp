@@ -4,7 +4,7 @@
 #include <array>
 #include <cstring>
 
-#include "bytes/little_endian.hpp"
+#include "views/computed_blob.hpp"
 
 namespace poise {
 namespace {
@@ -44,7 +44,7 @@ class SwappedStream final : public BlobStream {
 
   // A number cut by the end of a call continues in the next call.
   std::size_t read(std::span<std::byte> out) override {
-    std::size_t done = take(out);
+    std::size_t done = copy_left(out);
     if (const auto whole = out.subspan(done, (out.size() - done) / width_ * width_); !whole.empty()) {
       const std::size_t got = fill(whole);
       reverse_each(whole.first(got / width_ * width_), width_);
@@ -53,13 +53,13 @@ class SwappedStream final : public BlobStream {
     if (done < out.size() && fill(number_) == width_) {
       reverse_each(number_, width_);
       left_ = width_;
-      done += take(out.subspan(done));
+      done += copy_left(out.subspan(done));
     }
     return done;
   }
 
  private:
-  std::size_t take(std::span<std::byte> out) {
+  std::size_t copy_left(std::span<std::byte> out) {
     const std::size_t count = std::min<std::size_t>(left_, out.size());
     std::copy_n(number_.end() - left_, count, out.begin());
     left_ -= static_cast<unsigned>(count);
@@ -123,19 +123,6 @@ class SwappedBlob final : public Blob {
   unsigned width_;
 };
 
-}  // namespace
-
-unsigned number_bytes(DType dtype) {
-  return (info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits) / 8;
-}
-
-BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width) {
-  if (width <= 1) return blob;
-  return std::make_shared<SwappedBlob>(std::move(blob), width);
-}
-
-namespace {
-
 class FlippedSigns final : public Blob {
  public:
   explicit FlippedSigns(BlobPtr blob) : blob_(std::move(blob)) {}
@@ -153,12 +140,6 @@ class FlippedSigns final : public Blob {
   BlobPtr blob_;
 };
 
-}  // namespace
-
-BlobPtr make_flipped_signs_blob(BlobPtr blob) { return std::make_shared<FlippedSigns>(std::move(blob)); }
-
-namespace {
-
 constexpr std::uint64_t kIntegerBytes = sizeof(std::int64_t);
 
 class RaisedIntegers final : public Blob {
@@ -172,19 +153,13 @@ class RaisedIntegers final : public Blob {
   std::optional<StoredByte> stored_byte(std::uint64_t offset) const override { return integers_->stored_byte(offset); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    std::array<std::byte, 512 * kIntegerBytes> some;
-    while (!out.empty()) {
-      const auto skipped = static_cast<std::size_t>(offset % kIntegerBytes);
-      const std::size_t wanted = std::min(out.size(), some.size() - skipped);
-      const std::size_t whole = (skipped + wanted + kIntegerBytes - 1) / kIntegerBytes * kIntegerBytes;
-      const auto integers = std::span(some).first(whole);
-      integers_->read(offset - skipped, integers);
-      for (std::size_t at = 0; at < whole; at += kIntegerBytes)
-        store_le(&integers[at], load_le<std::uint64_t>(&integers[at]) + addend_);
-      std::ranges::copy(integers.subspan(skipped, wanted), out.begin());
-      offset += wanted;
-      out = out.subspan(wanted);
-    }
+    std::array<std::uint64_t, 512> integers;
+    read_units(offset, out, kIntegerBytes, integers.size(), [&](std::uint64_t first, std::size_t count) {
+      const auto some = std::span(integers).first(count);
+      integers_->read(first * kIntegerBytes, std::as_writable_bytes(some));
+      for (std::uint64_t& integer : some) integer += addend_;
+      return std::as_bytes(some);
+    });
   }
 
  private:
@@ -193,6 +168,17 @@ class RaisedIntegers final : public Blob {
 };
 
 }  // namespace
+
+unsigned number_bytes(DType dtype) {
+  return (info(dtype).kind == DTypeKind::complex ? info(dtype).bits / 2 : info(dtype).bits) / 8;
+}
+
+BlobPtr make_byte_swapped_blob(BlobPtr blob, unsigned width) {
+  if (width <= 1) return blob;
+  return std::make_shared<SwappedBlob>(std::move(blob), width);
+}
+
+BlobPtr make_flipped_signs_blob(BlobPtr blob) { return std::make_shared<FlippedSigns>(std::move(blob)); }
 
 BlobPtr make_raised_integers_blob(BlobPtr integers, std::int64_t addend) {
   if (addend == 0) return integers;

@@ -66,7 +66,7 @@ TensorLayout read_layout(const Tensor& tensor, std::string_view name) {
 
 namespace {
 
-// True when type and decoded size of a part are known.
+// Returns true when type and decoded size of a part are known.
 bool is_known(const Part& part) { return part.dtype != DType::unknown && part.blob->decodable(); }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// LayoutType: what Poise knows of one layout, a way in which parts make up a tensor's elements.
+// LayoutType: one layout, which is a way in which parts make up a tensor's elements.
 //
 // layout_type.cpp has the table. A new layout is one file in views/ with its row, and its place in the table: inspect,
 // verify, convert, diff, run and zTensor 2 use the row. A format's own notation is in the format's folder; the row of
@@ -23,15 +23,14 @@
 
 namespace poise {
 
-// check_parts: checks that a tensor's parts have the types and sizes that its layout, attributes and shape require, and
-// that they agree.
-
-// Throws invalid_file (without path) naming tensor, part, what was expected and what was found. Reads no element, but
-// asks every part for its size; a compressed part without a size is decoded for that. Accepts unknown layouts, types
-// and encodings. Requires: a shape whose product fits 64 bits.
+// Checks that a tensor's parts have the types and sizes that its layout, attributes and shape require, and that they
+// agree. Throws invalid_file (without path) naming tensor, part, what was expected and what was found. Reads no
+// element, but asks every part for its size; a compressed part without a size is decoded for that. Accepts unknown
+// layouts, types and encodings. Requires: a shape whose product fits 64 bits.
 void check_parts(const Tensor& tensor);
 
-// The same, and that parts do not contradict each other: an index names groups that there are. Reads such an index.
+// Checks the same, and that parts do not contradict each other: an index names groups that there are. Reads such an
+// index.
 void check_content(const Tensor& tensor);
 
 // Checks that several layouts share. Each throws invalid_file (without path) naming tensor and part.
@@ -40,16 +39,14 @@ void check_content(const Tensor& tensor);
 void require_roles(const Tensor& tensor, std::initializer_list<std::string_view> roles);
 // Requires that the part has that type.
 void require_type(const Tensor& tensor, const Part& part, DType dtype);
-// Requires that the part has that many elements of its type. Nothing stands for more than any part can have.
+// Requires that the part has that many elements of its type. std::nullopt stands for more than any part can have.
 void require_elements(const Tensor& tensor, const Part& part, std::optional<std::uint64_t> elements);
-// An attribute that is a positive integer.
+// Returns the attribute, a positive integer.
 std::uint64_t positive_attribute(const Tensor& tensor, std::string_view key);
-
-// value_rules: which values a part may hold, given its type and its tensor's layout.
 
 struct BlockType;
 
-// What a check of a part's values depends on, besides the bytes.
+// The values that a part may hold, given its type and its tensor's layout.
 struct ValueRules {
   enum class LastHalf : std::uint8_t { used, unused, without_code };  // the high half of the last byte
   enum class ByteCodes : std::uint8_t { any, signed4, unsigned4 };    // one a byte, for codes of four bits
@@ -62,15 +59,15 @@ struct ValueRules {
   friend auto operator<=>(const ValueRules&, const ValueRules&) = default;
 };
 
-// Of the tensor's layout.
+// Returns the rules of the tensor's layout.
 ValueRules value_rules(const Tensor& tensor, const Part& part);
 
-// Nothing for any codes.
+// Returns std::nullopt for any codes.
 std::optional<CodeFormat> code_format(ValueRules::ByteCodes codes);
 
-// "element 7 is not finite".
+// Returns "element 7 is not finite".
 std::string bad_element(DType dtype, std::uint64_t element);
-// What is wrong with the last byte of a part, if anything is.
+// Returns the fault of the last byte of a part, if it has one.
 std::optional<std::string> problem_with_last(ValueRules::LastHalf half, std::byte last);
 
 // The comment of a column that may be null gives the default.
@@ -78,8 +75,8 @@ struct LayoutType {
   std::string_view name;   // "sparse_csr", "zt.mx/1"
   bool quantized = false;  // elements are codes, with parts or attributes that decode them
 
-  // The layout that this name, with the attributes and parts of the tensor, describes. Nothing: another row has the
-  // name. Throws invalid_file (without path) naming tensor and attribute when they are invalid.
+  // The layout that this name, with the attributes and parts of the tensor, describes; std::nullopt if another row has
+  // the name. Throws invalid_file (without path) naming tensor and attribute when they are invalid.
   std::optional<TensorLayout> (*read)(const Tensor& tensor, std::string_view name) = nullptr;
 
   // Throws invalid_file (without path) naming tensor and part where parts do not fit layout and shape. Reads no data.
@@ -111,7 +108,7 @@ struct LayoutType {
   bool (*same_scheme)(const Tensor& a, const Tensor& b) = nullptr;
   // True for attributes that describe the scheme. Null: no.
   bool (*spells_scheme)(std::string_view attribute) = nullptr;
-  // The meaning of a part's type, where several types mean the same. Nothing, or null: the type itself.
+  // The meaning of a part's type, where several types mean the same. std::nullopt, or null: the type itself.
   std::optional<std::string> (*type_meaning)(const Part& part) = nullptr;
 };
 
@@ -131,17 +128,17 @@ extern const LayoutType other;   // carried only
 
 }  // namespace layouts
 
-// All rows except `other`.
+// Returns all rows except `other`.
 std::span<const LayoutType* const> layout_types();
 
 const LayoutType& layout_type(const TensorLayout& layout);
 
 // Throws invalid_file (without path), naming the tensor: for check().
 [[noreturn]] void fail_parts(const Tensor& tensor, std::string_view problem);
-// The part data; throws if it is missing.
+// Returns the part data; throws if it is missing.
 const Part& require_data(const Tensor& tensor);
 
-// The layout of tensors stored as that type.
+// Returns the layout of tensors stored as that type.
 const LayoutType& layout_type(const StoredType& type);
 
 }  // namespace poise

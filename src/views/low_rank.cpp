@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include <poise/error.hpp>
+#include <poise/values.hpp>
 
-#include "io/read_fully.hpp"
 #include "io/threads.hpp"
 #include "numeric/strip_kernels.hpp"
 #include "views/computed_blob.hpp"
@@ -18,12 +18,6 @@
 
 namespace poise {
 namespace {
-
-std::vector<float> read_factor(const Tensor& tensor) {
-  std::vector<float> numbers(static_cast<std::size_t>(tensor.elements()));
-  read_fully(*dense_blob(tensor, DType::f32)->stream(), std::as_writable_bytes(std::span(numbers)));
-  return numbers;
-}
 
 std::vector<float> transposed(const std::vector<float>& matrix, std::size_t rows, std::size_t columns) {
   std::vector<float> result(matrix.size());
@@ -39,8 +33,8 @@ bool is_finite(float number) { return std::isfinite(number); }
 class Factors {
  public:
   explicit Factors(const LowRank& change) : rank_(static_cast<std::size_t>(change.right.shape[0])) {
-    left_ = read_factor(change.left);
-    std::vector<float> right = read_factor(change.right);
+    left_ = values(change.left);
+    std::vector<float> right = values(change.right);
     if (change.transposed) {
       std::vector<float> first = transposed(right, rank_, static_cast<std::size_t>(change.right.shape[1]));
       right = transposed(left_, static_cast<std::size_t>(change.left.shape[0]), rank_);
@@ -52,12 +46,12 @@ class Factors {
     cut(right);
   }
 
-  // True when the row of the left matrix and the column of the right one hold finite numbers alone.
+  // Returns true when the row of the left matrix and the column of the right one hold finite numbers alone.
   bool has_finite_terms(std::size_t row, std::size_t column) const {
     return finite_rows_[row] && finite_columns_[column];
   }
 
-  // Adds the product's elements from (row, column) on. Requires: there are so many.
+  // Adds the product's elements from (row, column) on. Requires: the product has out.size() of them.
   void add(std::size_t row, std::size_t column, std::span<float> out) const {
     while (!out.empty()) {
       const bool two = column == 0 && out.size() >= 2 * columns_;
@@ -70,7 +64,7 @@ class Factors {
   }
 
  private:
-  // Columns [column, column + count) of a row, and of the next one unless it is null.
+  // Adds columns [column, column + count) of a row, and of the next one unless it is null.
   void add_to_rows(std::size_t row, std::size_t column, std::size_t count, std::array<float*, 2> out) const {
     const std::array<const float*, 2> weights = {left_.data() + row * rank_, left_.data() + (row + 1) * rank_};
     const std::size_t rows = out[1] == nullptr ? 1 : 2;
@@ -124,7 +118,7 @@ class Factors {
   std::vector<float> strips_;  // of the right one's columns: [rank, kStrip] each, the last filled up with zeros
 };
 
-// What sums of both types share.
+// A matrix's change, for sums of both types.
 class LowRankSum {
  public:
   LowRankSum(const Tensor& matrix, LowRank change)
@@ -202,21 +196,14 @@ class LowRankBlob64 final : public Blob {
     std::array<double, kBlockSize> sums;
     std::array<float, kBlockSize> products;
     const bool is_last = offset + out.size() == size();
-    while (!out.empty()) {
-      const std::uint64_t first = offset / sizeof(double);
-      const auto skipped = static_cast<std::size_t>(offset % sizeof(double));
-      const std::size_t count = std::min((skipped + out.size() + sizeof(double) - 1) / sizeof(double), kBlockSize);
+    read_units(offset, out, sizeof(double), kBlockSize, [&](std::uint64_t first, std::size_t count) {
       matrix_->read(first * sizeof(double), std::as_writable_bytes(std::span(numbers).first(count)));
       std::fill_n(products.begin(), count, 0.0F);
       sum_.add(first, std::span(products).first(count));
       for (std::size_t i = 0; i < count; ++i) sums[i] = numbers[i] + static_cast<double>(products[i]);
       sum_.check<double>(first, std::span(numbers).first(count), std::span(sums).first(count));
-      const auto made = std::as_bytes(std::span<const double>(sums).first(count)).subspan(skipped);
-      const std::size_t copied = std::min(made.size(), out.size());
-      std::copy_n(made.begin(), copied, out.begin());
-      offset += copied;
-      out = out.subspan(copied);
-    }
+      return std::as_bytes(std::span(sums).first(count));
+    });
     if (is_last) sum_.release();
   }
 

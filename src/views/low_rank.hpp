@@ -1,4 +1,4 @@
-// low_rank: a matrix plus a product of two thin matrices.
+// A matrix plus a product of two thin matrices.
 #pragma once
 
 #include <poise/tensor.hpp>
@@ -13,10 +13,10 @@ struct LowRank {
   float scale = 1;
 };
 
-// `matrix` + scale * left right, computed row by row when read: as float64 for a dense matrix of that type, whose
-// product is float32, else as float32. With `transposed`, matrix + scale * (left right)ᵀ. Keeps both thin matrices in
-// memory while it is read. Reading throws unsupported, naming tensor and element, for a sum that is not finite although
-// all of its terms are made of finite numbers. Requires: floating-point elements, and shapes that fit.
+// Returns `matrix` + scale * left right, computed row by row when read: as float64 for a dense matrix of that type,
+// whose product is float32, else as float32. With `transposed`, matrix + scale * (left right)ᵀ. Keeps both thin
+// matrices in memory while it is read. Reading throws unsupported, naming tensor and element, for a sum that is not
+// finite although all of its terms are made of finite numbers. Requires: floating-point elements, and shapes that fit.
 BlobPtr make_low_rank_blob(const Tensor& matrix, const LowRank& change);
 
 }  // namespace poise

@@ -22,59 +22,40 @@ namespace {
 
 constexpr float kIntegerUnit = 0x1p-6F;
 
-class MxBlob final : public Blob {
+class MxBlob final : public FloatBlob {
  public:
   explicit MxBlob(const Tensor& tensor)
-      : data_(tensor.require("data")), scales_(tensor.require("scales").blob), size_(tensor.elements()) {
+      : FloatBlob(tensor.elements()), data_(tensor.require("data")), scales_(tensor.require("scales").blob) {
     check_mx_parts(tensor);
     const MxScheme scheme = *mx_scheme(tensor.layout);
     block_size_ = scheme.block_size;
     along_ = tensor.shape[scheme.axis];
     for (std::size_t d = scheme.axis + 1; d < tensor.shape.size(); ++d) stride_ *= tensor.shape[d];
     for (std::uint32_t code = 0; code < factors_.size(); ++code) factors_[code] = decode_float(DType::f8_e8m0, code);
+    if (data_.dtype != DType::i8)
+      data_.blob = make_cast_blob(tensor.name, data_.blob, data_.dtype, tensor.elements(), DType::f32);
   }
 
-  std::uint64_t size() const override { return size_ * sizeof(float); }
   bool seekable() const override { return data_.blob->seekable(); }
 
-  void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (out.empty()) return;
+ protected:
+  void make(std::uint64_t first, std::span<float> out) const override {
     const auto scales = kept_.get([this] { return std::make_shared<const LoadedBlob>(scales_); });
-    const bool is_last = offset + out.size() == size();
-    std::vector<std::byte> codes(kBlockSize + 1);
-    std::vector<float> numbers(kBlockSize + 1);
-    while (!out.empty()) {
-      const std::uint64_t element = offset / sizeof(float);
-      const auto skipped = static_cast<std::size_t>(offset % sizeof(float));
-      const std::size_t count = std::min((skipped + out.size() + sizeof(float) - 1) / sizeof(float), kBlockSize);
-      decode(element, std::span(numbers).first(count), codes, *scales);
-      const auto made = std::as_bytes(std::span<const float>(numbers).first(count)).subspan(skipped);
-      const std::size_t copied = std::min(made.size(), out.size());
-      std::copy_n(made.begin(), copied, out.begin());
-      offset += copied;
-      out = out.subspan(copied);
+    if (data_.dtype == DType::i8) {
+      read_integers(first, out);
+    } else {
+      data_.blob->read(first * sizeof(float), std::as_writable_bytes(out));
     }
-    if (is_last) kept_.release();
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] *= factors_[std::to_integer<std::size_t>(scales->bytes()[static_cast<std::size_t>(scale_of(first + i))])];
   }
+  void finish() const override { kept_.release(); }
 
  private:
-  void decode(std::uint64_t first, std::span<float> numbers, std::vector<std::byte>& codes,
-              const LoadedBlob& scales) const {
-    read_elements(first, numbers, codes);
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] *=
-          factors_[std::to_integer<std::size_t>(scales.bytes()[static_cast<std::size_t>(scale_of(first + i))])];
-  }
-
-  void read_elements(std::uint64_t first, std::span<float> numbers, std::vector<std::byte>& codes) const {
-    const bool halves = info(data_.dtype).bits == 4;
-    const std::uint64_t begin = halves ? first / 2 : first;
-    const std::uint64_t end = halves ? (first + numbers.size() + 1) / 2 : first + numbers.size();
-    const auto bytes = std::span(codes).first(static_cast<std::size_t>(end - begin));
-    data_.blob->read(begin, bytes);
-    if (data_.dtype != DType::i8) return widen(data_.dtype, bytes.data(), numbers, halves ? first % 2 : 0);
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = static_cast<float>(std::to_integer<std::int8_t>(bytes[i])) * kIntegerUnit;
+  void read_integers(std::uint64_t first, std::span<float> out) const {
+    std::array<std::int8_t, kBlockSize> integers;
+    data_.blob->read(first, std::as_writable_bytes(std::span(integers).first(out.size())));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<float>(integers[i]) * kIntegerUnit;
   }
 
   std::uint64_t scale_of(std::uint64_t element) const {
@@ -84,9 +65,8 @@ class MxBlob final : public Blob {
     return (outer * (along_ / block_size_) + middle / block_size_) * stride_ + inner;
   }
 
-  Part data_;
+  Part data_;  // integers, or numbers as float32
   BlobPtr scales_;
-  std::uint64_t size_;  // elements
   std::uint64_t block_size_ = 0;
   std::uint64_t along_ = 0;
   std::uint64_t stride_ = 1;
@@ -144,21 +124,6 @@ void to_turns(const std::byte* halves, std::byte* out) {
   }
 }
 
-// Pieces of `piece` bytes, several made at a time.
-template <typename Make>
-void read_pieces(std::uint64_t offset, std::span<std::byte> out, std::size_t piece, const Make& make) {
-  std::vector<std::byte> made(std::min<std::size_t>(kBlocksAtOnce, out.size() / piece + 2) * piece);
-  while (!out.empty()) {
-    const auto skipped = static_cast<std::size_t>(offset % piece);
-    const std::size_t pieces = std::min(made.size() / piece, (skipped + out.size() + piece - 1) / piece);
-    make(offset / piece, pieces, made.data());
-    const std::size_t bytes = std::min(out.size(), pieces * piece - skipped);
-    std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(skipped), bytes, out.begin());
-    offset += bytes;
-    out = out.subspan(bytes);
-  }
-}
-
 class BlocksBlob final : public Blob {
  public:
   BlocksBlob(BlobPtr codes, BlobPtr scales) : codes_(std::move(codes)), scales_(std::move(scales)) {}
@@ -170,15 +135,18 @@ class BlocksBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> codes;
     std::vector<std::byte> scales;
-    read_pieces(offset, out, kBlockBytes, [&](std::uint64_t first, std::size_t count, std::byte* to) {
+    std::vector<std::byte> made;
+    read_units(offset, out, kBlockBytes, kBlocksAtOnce, [&](std::uint64_t first, std::size_t count) {
+      made.resize(count * kBlockBytes);
       codes.resize(count * kCodes);
       scales.resize(count);
       codes_->read(first * kCodes, codes);
       scales_->read(first, scales);
       for (std::size_t i = 0; i < count; ++i) {
-        to[i * kBlockBytes] = scales[i];
-        to_halves(codes.data() + i * kCodes, to + i * kBlockBytes + 1);
+        made[i * kBlockBytes] = scales[i];
+        to_halves(codes.data() + i * kCodes, made.data() + i * kBlockBytes + 1);
       }
+      return std::span(made);
     });
   }
 
@@ -197,10 +165,13 @@ class MxCodesBlob final : public Blob {
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> blocks;
-    read_pieces(offset, out, kCodes, [&](std::uint64_t first, std::size_t count, std::byte* to) {
+    std::vector<std::byte> made;
+    read_units(offset, out, kCodes, kBlocksAtOnce, [&](std::uint64_t first, std::size_t count) {
+      made.resize(count * kCodes);
       blocks.resize(count * kBlockBytes);
       blocks_->read(first * kBlockBytes, blocks);
-      for (std::size_t i = 0; i < count; ++i) to_turns(blocks.data() + i * kBlockBytes + 1, to + i * kCodes);
+      for (std::size_t i = 0; i < count; ++i) to_turns(blocks.data() + i * kBlockBytes + 1, made.data() + i * kCodes);
+      return std::span(made);
     });
   }
 

@@ -17,13 +17,13 @@ namespace poise {
 
 inline constexpr std::uint64_t kMxfp4Block = 32;  // numbers that share a scale
 
-// True for a tensor in the layout zt.mx/1 of four bits whose blocks of 32 run along the last axis.
+// Returns true for a tensor in the layout zt.mx/1 of four bits whose blocks of 32 run along the last axis.
 bool is_mxfp4(const Tensor& tensor);
 
-// Such a tensor, of codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
+// Returns such a tensor, of codes and scales in the order of gpt-oss. Requires: the last axis is a multiple of 32.
 Tensor make_mxfp4(std::string name, Shape shape, BlobPtr codes, BlobPtr scales);
 
-// The same numbers as ggml's blocks, and back. Requires: is_mxfp4(), or blocks along rows of that type.
+// Converts the same numbers to ggml's blocks, and back. Requires: is_mxfp4(), or blocks along rows of that type.
 Tensor mxfp4_as_blocks(const Tensor& tensor);
 Tensor blocks_as_mxfp4(const Tensor& blocks);
 bool is_mxfp4_blocks(const Tensor& tensor);
@@ -31,7 +31,7 @@ bool is_mxfp4_blocks(const Tensor& tensor);
 // Requires: 16 bytes of codes for each byte of the scales.
 BlobPtr make_mxfp4_blocks(BlobPtr codes, BlobPtr scales);
 
-// The inverse. Requires: whole blocks.
+// Return the codes and the scales of blocks. Requires: whole blocks.
 BlobPtr mxfp4_codes(BlobPtr blocks);
 BlobPtr mxfp4_scales(BlobPtr blocks);
 

@@ -23,14 +23,14 @@ std::uint64_t row_bytes(const PackedCodes& codes) {
   return codes.row_bytes != 0 ? codes.row_bytes : codes.columns * codes.bits / 8;
 }
 
-// The place in its stream of the i-th code of a line.
+// Returns the place in its stream of the i-th code of a line.
 std::uint64_t place_of(const PackedCodes& codes, std::uint64_t i) {
   if (codes.order.empty()) return i;
   const std::uint64_t turn = codes.order.size();
   return i / turn * turn + codes.order[static_cast<std::size_t>(i % turn)];
 }
 
-// True if neighbours in row-major order are those of a stream.
+// Returns true if neighbours in row-major order are those of a stream.
 bool are_lines(const PackedCodes& codes, MatrixOrder order) {
   return (codes.along == PackedCodes::Along::rows) == (order == MatrixOrder::same);
 }
@@ -47,7 +47,7 @@ class Codes {
         word_bytes_(codes.along == PackedCodes::Along::rows ? kWordBytes : codes.columns * kWordBytes),
         line_bytes_(codes.along == PackedCodes::Along::rows ? row_bytes(codes) : kWordBytes),
         loaded_(codes.words) {
-    // What comes again: whole words, and whole turns of the order.
+    // Places repeat after whole words and whole turns of the order.
     const std::uint64_t turn = std::max<std::uint64_t>(1, codes.order.size());
     const std::uint64_t period = std::lcm(turn, codes.per_word != 0 ? codes.per_word : std::uint64_t{8} * kWordBytes);
     const auto bit_of = [&](std::uint64_t place) {
@@ -62,7 +62,7 @@ class Codes {
     period_bytes_ = byte_of(bit_of(period) / 8);
   }
 
-  // Bytes of codes, each made of one byte of the words. Requires: byte_map() gave the map.
+  // Copies bytes of codes, each made of one byte of the words. Requires: byte_map() gave the map.
   void copy_bytes(std::uint64_t first, const ByteMap& map, std::span<std::byte> out) const {
     const std::uint64_t width = width_ / (8 / bits_);
     std::uint64_t line = first / width;
@@ -76,7 +76,7 @@ class Codes {
     }
   }
 
-  // Of elements that are neighbours in row-major order.
+  // Copies the codes of elements that are neighbours in row-major order.
   void copy(std::uint64_t first, std::span<std::uint8_t> out) const {
     while (!out.empty()) {
       const std::uint64_t row = first / width_;
@@ -114,7 +114,7 @@ class Codes {
     }
   }
 
-  // The codes of several lines at the same place.
+  // Copies the codes of several lines at the same place.
   void copy_place(std::uint64_t place, std::uint64_t line, std::span<std::uint8_t> out) const {
     const Place& of_all = places_[static_cast<std::size_t>(place % places_.size())];
     const std::byte* at = loaded_.bytes().data() + line * line_bytes_ + place / places_.size() * period_bytes_;
@@ -136,7 +136,8 @@ class Codes {
   LoadedBlob loaded_;
 };
 
-// Maps a byte of `words` to the byte of codes that is made of it alone. Nothing if several bytes make one.
+// Maps a byte of `words` to the byte of codes that is made of it alone. Returns std::nullopt if several bytes make
+// one.
 std::optional<ByteMap> byte_map(const PackedCodes& codes, MatrixOrder order, unsigned bits) {
   if (bits != codes.bits || !are_lines(codes, order)) return std::nullopt;
   const std::size_t of_byte = 8 / bits;
@@ -180,7 +181,7 @@ class CodesBlob final : public Blob {
  public:
   static constexpr unsigned kNumbers = 16;
 
-  // `map`: what byte_map() gives for these.
+  // `map`: the result of byte_map() for these.
   CodesBlob(PackedCodes codes, MatrixOrder order, unsigned bits, const std::optional<ByteMap>& map)
       : codes_(std::move(codes)),
         words_{.change = StoredAs::Change::codes, .blob = codes_.words},

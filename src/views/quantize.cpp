@@ -339,7 +339,7 @@ namespace {
 
 constexpr std::uint64_t kPieceBytes = 64 << 10;  // bytes of codes that a thread makes at once
 
-// Why rows do not fit blocks of the type; empty if they do.
+// Returns why rows do not fit blocks of the type; empty if they do.
 std::string row_fault(const Shape& shape, const BlockType& type) {
   if (shape.empty()) return "it has no rows, and blocks are made of them";
   if (shape.back() % type.elements == 0) return {};
@@ -347,7 +347,7 @@ std::string row_fault(const Shape& shape, const BlockType& type) {
                      type.name);
 }
 
-// All bytes, made on all processors if the blob is seekable.
+// Returns all bytes, made on all processors if the blob is seekable.
 BlobPtr in_memory(const Blob& blob, const std::string& name, Meter& meter) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(blob.size()));
   if (!blob.seekable() || bytes.empty()) {

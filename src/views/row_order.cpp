@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "tensor/block_layout.hpp"
+#include "views/computed_blob.hpp"
 #include "views/dense.hpp"
 #include "views/layout_type.hpp"
 #include "views/mx.hpp"
@@ -78,7 +79,7 @@ BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_r
 
 namespace {
 
-// The elements of a row in that order, several in a byte.
+// Copies the elements of a row in that order, several in a byte.
 template <unsigned kBits>
 void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<std::byte> out) {
   constexpr unsigned kPerByte = 8 / kBits;
@@ -93,7 +94,7 @@ void gather_codes(const std::byte* row, const std::uint32_t* order, std::span<st
   }
 }
 
-// The same of whole bytes.
+// Copies elements of whole bytes.
 void gather_elements(const std::byte* row, std::size_t bytes, const std::uint32_t* order, std::span<std::byte> out) {
   for (std::size_t i = 0; i < out.size(); i += bytes) std::memcpy(out.data() + i, row + *order++ * bytes, bytes);
 }
@@ -113,20 +114,15 @@ class ColumnOrderBlob final : public Blob {
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
     std::vector<std::byte> row(row_bytes_);
     std::vector<std::byte> made(made_bytes_);
-    while (!out.empty()) {
-      const auto skipped = static_cast<std::size_t>(offset % made_bytes_);
-      const std::size_t count = std::min(out.size(), made_bytes_ - skipped);
-      rows_->read(offset / made_bytes_ * row_bytes_, row);
-      const bool is_whole = count == made_bytes_;
-      take(row.data(), is_whole ? out.first(count) : std::span(made));
-      if (!is_whole) std::copy_n(made.data() + skipped, count, out.data());
-      offset += count;
-      out = out.subspan(count);
-    }
+    read_units(offset, out, made_bytes_, 1, [&](std::uint64_t first, std::size_t) {
+      rows_->read(first * row_bytes_, row);
+      gather(row.data(), made);
+      return std::span(made);
+    });
   }
 
  private:
-  void take(const std::byte* row, std::span<std::byte> out) const {
+  void gather(const std::byte* row, std::span<std::byte> out) const {
     switch (bits_) {
       case 2: return gather_codes<2>(row, order_.data(), out);
       case 4: return gather_codes<4>(row, order_.data(), out);
@@ -156,7 +152,7 @@ bool has_whole_rows(const Tensor& tensor) {
   return is_mxfp4(tensor);
 }
 
-// With other bytes.
+// Returns the part with other bytes.
 Part made(const Part& part, BlobPtr blob) {
   Part result = part;
   result.blob = std::move(blob);
@@ -168,14 +164,14 @@ bool is_stored_alike(const Tensor& tensor, const Tensor& other) {
   return tensor.layout == other.layout && std::ranges::equal(tensor.parts, other.parts, {}, &Part::dtype, &Part::dtype);
 }
 
-// Which rows: the strides between them along each axis, and the first, count rows.
+// Some rows: the strides between them along each axis, and the first, counted in rows.
 struct RowPlaces {
   Shape shape;
   std::vector<std::uint64_t> strides;
   std::uint64_t first = 0;
 };
 
-// These rows, as [shape..., columns] in the shape `as`.
+// Returns these rows, as [shape..., columns] in the shape `as`.
 Tensor rows_of(const Tensor& stack, const RowPlaces& places, Shape as) {
   check_parts(stack);
   const std::uint64_t columns = stack.shape.size() == 2 ? 1 : stack.shape[2];
@@ -268,7 +264,7 @@ class JoinedBlob final : public Blob {
   bool seekable() const override {
     return std::ranges::all_of(blobs_, [](const BlobPtr& blob) { return blob->seekable(); });
   }
-  // That of the blobs if they agree and no blob ends within it.
+  // Returns that of the blobs if they agree and no blob ends within it.
   std::uint64_t grain() const override {
     const std::uint64_t grain = blobs_.front()->grain();
     return std::ranges::all_of(blobs_,
@@ -323,7 +319,7 @@ class JoinedBlob final : public Blob {
   std::vector<std::uint64_t> ends_;
 };
 
-// Where one range of a file holds the blobs in order.
+// Returns the range of a file that holds the blobs in order, if there is one.
 std::optional<StoredRange> one_range(const std::vector<BlobPtr>& blobs) {
   auto all = blobs.front()->raw();
   for (std::size_t i = 1; i < blobs.size() && all; ++i) {

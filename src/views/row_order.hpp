@@ -1,4 +1,4 @@
-// row_order: the rows of matrices whose outputs are rotated in pairs, in either order that files have.
+// The rows of matrices whose outputs are rotated in pairs, in either order that files have.
 //
 // A head of n rows in pairs, as llama.cpp has them, has row 2 j + t where halves, as transformers has them, have row
 // t * n / 2 + j (t: 0 or 1).
@@ -15,61 +15,57 @@ namespace poise {
 
 enum class RowOrder : std::uint8_t { pairs, halves };
 
-// The place in pairs of a row in halves.
+// Returns the place in pairs of a row in halves.
 constexpr std::uint64_t row_in_pairs(std::uint64_t row, std::uint64_t head_rows) {
   const std::uint64_t half = head_rows / 2;
   const std::uint64_t at = row % head_rows;
   return row - at + at % half * 2 + at / half;
 }
 
-// And the place in halves of a row in pairs.
+// Returns the place in halves of a row in pairs.
 constexpr std::uint64_t row_in_halves(std::uint64_t row, std::uint64_t head_rows) {
   const std::uint64_t at = row % head_rows;
   return row - at + at % 2 * (head_rows / 2) + at / 2;
 }
 
-// Rows of one head; nothing if the rows do not divide into heads of an even number of rows.
+// Returns how many rows a head has; std::nullopt if the rows do not divide into heads of an even number of rows.
 std::optional<std::uint64_t> rows_of_head(std::uint64_t rows, std::uint64_t heads);
 
-// The rows in the order `to`, from the other one. In halves they have stored_as(), which the way back uses. Requires:
-// the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
+// Returns the rows in the order `to`, from the other one. In halves they have stored_as(), which the way back uses.
+// Requires: the blob is whole heads of `head_rows` rows of `row_bytes`; head_rows is even.
 BlobPtr reorder_rows(BlobPtr blob, std::uint64_t row_bytes, std::uint64_t head_rows, RowOrder to);
 
-// column_order: rows whose columns are in another order.
-
-// Rows whose i-th element is element order[i] of a row of `rows`, which has `columns` of them without gaps. Computed
-// when read. Requires: the order names columns; elements are of whole bytes, or of 2 or 4 bits, low bits of a byte
-// first; the blob is whole rows, and rows are whole bytes, in the order, too.
+// Returns rows whose i-th element is element order[i] of a row of `rows`, which has `columns` of them without gaps.
+// Computed when read. Requires: the order names columns; elements are of whole bytes, or of 2 or 4 bits, low bits of a
+// byte first; the blob is whole rows, and rows are whole bytes, in the order, too.
 BlobPtr reorder_columns(BlobPtr rows, unsigned bits, std::uint64_t columns, std::vector<std::uint32_t> order);
 
-// rows: tensors made of the rows of stacks, computed when they are read.
-//
-// A stack is [matrices, rows, columns], or [vectors, rows]: rows of one number.
+// Tensors made of the rows of stacks, computed when they are read. A stack is [matrices, rows, columns], or [vectors,
+// rows]: rows of one number.
 
-// The elements as a dense tensor of element_type(). Throws invalid_file (without path) if they are no numbers.
+// Returns the elements as a dense tensor of element_type(). Throws invalid_file (without path) if they are not numbers.
 Tensor dense_numbers(const Tensor& tensor);
 
-// The tensor itself if each row is a run of whole bytes (numbers, blocks along rows, MXFP4), else dense_numbers().
+// Returns the tensor itself if each row is a run of whole bytes (numbers, blocks along rows, MXFP4), else
+// dense_numbers().
 Tensor with_whole_rows(const Tensor& tensor);
 
 // The functions below throw invalid_file (without path) for parts that do not fit the shape.
 
-// Every step-th row of a matrix, from `first` on, in the layout of the stack. Requires: with_whole_rows() made the
-// stack; its rows are a multiple of `step`.
+// Returns every step-th row of a matrix, from `first` on, in the layout of the stack. Requires: with_whole_rows() made
+// the stack; its rows are a multiple of `step`.
 Tensor every_row(const Tensor& stack, std::uint64_t matrix, std::uint64_t first, std::uint64_t step);
 
-// [n * turns, rows, columns] as [n, rows * turns, columns]: rows of `turns` neighbours by turns. Requires:
+// Returns [n * turns, rows, columns] as [n, rows * turns, columns]: rows of `turns` neighbours by turns. Requires:
 // with_whole_rows() made the stack; its matrices are a multiple of `turns`.
 Tensor interleaved(const Tensor& stack, std::uint64_t turns);
 
-// [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or
+// Returns [tensors, shape...]: of numbers or blocks, in their common layout; else dense numbers of their common type or
 // float32. Throws what dense_numbers() throws. Requires: one tensor or more, all of the same shape.
 Tensor stacked(const std::vector<Tensor>& tensors);
 
-// joined: concatenates blobs.
-
-// All bytes of the first blob, then of the second, and so on. A range of their file if they are contiguous there.
-// Requires: at least one blob; their total size fits 64 bits.
+// Returns all bytes of the first blob, then of the second, and so on: a range of their file if they are contiguous
+// there. Requires: at least one blob; their total size fits 64 bits.
 BlobPtr make_joined_blob(std::vector<BlobPtr> blobs);
 
 }  // namespace poise

@@ -90,12 +90,21 @@ Fault coo_fault(const Tensor& tensor) {
 }
 
 // Receives a faulty element of a part of indices; `problem` describes it.
-using Tell = FunctionRef<void(const Part& part, std::uint64_t element, FunctionRef<std::string()> problem)>;
+using Report = FunctionRef<void(const Part& part, std::uint64_t element, FunctionRef<std::string()> problem)>;
+
+// Calls visit(number) once for each number that occurs several times.
+template <typename Number, typename Visit>
+void visit_repeated(std::vector<Number> numbers, const Visit& visit) {
+  std::ranges::sort(numbers);
+  for (auto twice = std::ranges::adjacent_find(numbers); twice != numbers.end();
+       twice = std::adjacent_find(std::ranges::upper_bound(twice, numbers.end(), *twice), numbers.end()))
+    visit(*twice);
+}
 
 // Checks the columns of one row. Sorts them if they do not ascend, to find duplicates.
 template <typename Column>
 void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t row, std::uint64_t begin,
-               std::uint64_t end, SparseRules rules, const Tell& report) {
+               std::uint64_t end, SparseRules rules, const Report& report) {
   const Part& part = tensor.require("indices");
   const std::uint64_t columns = tensor.shape[1];
   const auto is_inside = [&](Column column) { return !std::cmp_less(column, 0) && std::cmp_less(column, columns); };
@@ -128,13 +137,10 @@ void check_row(const Tensor& tensor, const LoadedBlob& indices, std::uint64_t ro
   for (std::uint64_t i = begin; i < end; ++i) {
     if (is_inside(indices.at<Column>(i))) sorted.push_back(indices.at<Column>(i));
   }
-  std::ranges::sort(sorted);
-  for (auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end();
-       twice = std::adjacent_find(std::ranges::upper_bound(twice, sorted.end(), *twice), sorted.end()))
-    report(part, begin, [&] { return comes_twice(*twice); });
+  visit_repeated(std::move(sorted), [&](Column column) { report(part, begin, [&] { return comes_twice(column); }); });
 }
 
-void check_csr(const Tensor& tensor, SparseRules rules, const Tell& report) {
+void check_csr(const Tensor& tensor, SparseRules rules, const Report& report) {
   const Part& indices_part = tensor.require("indices");
   const Part& indptr_part = tensor.require("indptr");
   const LoadedBlob indices(indices_part.blob);
@@ -180,7 +186,7 @@ void check_csr(const Tensor& tensor, SparseRules rules, const Tell& report) {
   });
 }
 
-void check_coo(const Tensor& tensor, const Tell& report) {
+void check_coo(const Tensor& tensor, const Report& report) {
   const Part& part = tensor.require("coords");
   const LoadedBlob coords(part.blob);
   const std::size_t rank = tensor.shape.size();
@@ -221,17 +227,16 @@ void check_coo(const Tensor& tensor, const Tell& report) {
     for (std::uint64_t i = 0; i < nonzeros; ++i) {
       if (!outside(i)) cells.push_back(cell(i));
     }
-    std::ranges::sort(cells);
-    for (auto twice = std::ranges::adjacent_find(cells); twice != cells.end();
-         twice = std::adjacent_find(std::ranges::upper_bound(twice, cells.end(), *twice), cells.end()))
+    visit_repeated(std::move(cells), [&](std::uint64_t repeated) {
       report(part, 0, [&] {
         return fmt::format(
-            "coords: cell {} appears twice, counted row by row (PyTorch's x.coalesce() adds such values up)", *twice);
+            "coords: cell {} appears twice, counted row by row (PyTorch's x.coalesce() adds such values up)", repeated);
       });
+    });
   });
 }
 
-void check_indices(const Tensor& tensor, SparseRules rules, const Tell& report) {
+void check_indices(const Tensor& tensor, SparseRules rules, const Report& report) {
   if (const auto fault = sparse_structure_fault(tensor)) fail_sparse(tensor, *fault);
   tensor.layout == Layout::sparse_csr ? check_csr(tensor, rules, report) : check_coo(tensor, report);
 }
@@ -245,23 +250,22 @@ class WidenedIndices final : public Blob {
   bool seekable() const override { return blob_->seekable(); }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    if (out.empty()) return;
-    const std::uint64_t first = offset / sizeof(std::uint64_t);
-    const std::uint64_t last = (offset + out.size() - 1) / sizeof(std::uint64_t);
-    std::vector<std::byte> narrow(static_cast<std::size_t>((last - first + 1) * width_));
-    blob_->read(first * width_, narrow);
-    std::vector<std::byte> wide(static_cast<std::size_t>((last - first + 1) * sizeof(std::uint64_t)));
-    visit_integer(from_, [&](auto zero) {
-      using T = decltype(zero);
-      for (std::size_t i = 0; i < last - first + 1; ++i) {
-        const T index = load_le<T>(narrow.data() + i * sizeof(T));
-        if (std::cmp_less(index, 0))
-          throw Error(ErrorKind::invalid_file, fmt::format("{}: index {} is {}", name_, first + i, index));
-        store_le(wide.data() + i * sizeof(std::uint64_t), static_cast<std::uint64_t>(index));
-      }
+    std::vector<std::byte> narrow;
+    std::vector<std::uint64_t> wide;
+    read_units(offset, out, sizeof(std::uint64_t), kBlockSize, [&](std::uint64_t first, std::size_t count) {
+      narrow.resize(count * width_);
+      blob_->read(first * width_, narrow);
+      wide.resize(count);
+      visit_integer(from_, [&](auto zero) {
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto index = load_le<decltype(zero)>(narrow.data() + i * width_);
+          if (std::cmp_less(index, 0))
+            throw Error(ErrorKind::invalid_file, fmt::format("{}: index {} is {}", name_, first + i, index));
+          wide[i] = static_cast<std::uint64_t>(index);
+        }
+      });
+      return std::as_bytes(std::span(wide));
     });
-    std::copy_n(wide.begin() + static_cast<std::ptrdiff_t>(offset - first * sizeof(std::uint64_t)), out.size(),
-                out.begin());
   }
 
  private:
@@ -365,8 +369,6 @@ BlobPtr widen_indices(const std::string& tensor, const Part& part) {
   return std::make_shared<WidenedIndices>(fmt::format("tensor {}: {}", tensor, part.role), part.blob, part.dtype);
 }
 
-// From sparse to dense: zeros and the stored elements, a piece at a time.
-
 namespace {
 
 // The elements of a validated tensor, by cell.
@@ -378,7 +380,7 @@ class Entries {
     return values_.bytes().data() + entry.place * width;
   }
 
-  // Those with cells in [begin, end).
+  // Returns those with cells in [begin, end).
   std::span<const SparseEntry> between(std::uint64_t begin, std::uint64_t end) const {
     const auto first = std::ranges::lower_bound(entries_, begin, {}, &SparseEntry::cell);
     const auto last = std::ranges::lower_bound(entries_, end, {}, &SparseEntry::cell);
@@ -432,8 +434,6 @@ BlobPtr densify(const Tensor& tensor) {
   if (*bytes == 0) validate_sparse(tensor, sparse_rules(tensor));  // no later read would check it
   return std::make_shared<DensifiedBlob>(tensor, info(values.dtype).bits / 8);
 }
-
-// The stored elements of sparse tensors, by cell.
 
 namespace {
 

@@ -17,8 +17,8 @@ namespace poise {
 
 bool is_sparse(const Tensor& tensor);
 
-// The first fault in the parts, types or sizes of a sparse tensor, as one sentence; nothing when they fit its shape.
-// Reads no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
+// Returns the first fault in the parts, types or sizes of a sparse tensor, as one sentence; std::nullopt when they fit
+// its shape. Reads no data. Requires: Layout::sparse_csr or sparse_coo, and a shape whose product fits 64 bits.
 std::optional<std::string> sparse_structure_fault(const Tensor& tensor);
 
 enum class SparseRules {
@@ -26,10 +26,10 @@ enum class SparseRules {
   ascending,  // zt.sparse_csr/1: they ascend
 };
 
-// The rules of the format that a tensor was read from.
+// Returns the rules of the format that a tensor was read from.
 SparseRules sparse_rules(const Tensor& tensor);
 
-// How many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and known sizes.
+// Returns how many elements are stored. Requires: Layout::sparse_csr or sparse_coo, and known sizes.
 std::uint64_t stored_elements(const Tensor& tensor);
 
 // Checks structure and every index. Throws invalid_file naming tensor, part and element, and what reading the parts
@@ -48,7 +48,7 @@ struct SparseFaults {
   std::uint64_t count = 0;  // of all
 };
 
-// All faults of indices that validate_sparse() finds; describes the first `most`. Throws what it throws for the
+// Returns all faults of indices that validate_sparse() finds; describes the first `most`. Throws what it throws for the
 // structure, and what reading the parts throws. Uses as much memory.
 SparseFaults sparse_faults(const Tensor& tensor, SparseRules rules, std::size_t most);
 
@@ -58,33 +58,33 @@ struct SparseEntry {
   std::uint64_t place = 0;
 };
 
-// The stored elements by cell, each cell once. Throws what validate_sparse() throws. Memory: 16 bytes an element.
-// Requires: Layout::sparse_csr or sparse_coo.
+// Returns the stored elements by cell, each cell once. Throws what validate_sparse() throws. Memory: 16 bytes an
+// element. Requires: Layout::sparse_csr or sparse_coo.
 std::vector<SparseEntry> sparse_entries(const Tensor& tensor);
 
-// The same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what validate_sparse()
-// throws with the tensor's own rules, and unsupported for values of less than a byte. Memory: 8 bytes an element, and,
-// if columns move, the parts that are not mapped. Requires: Layout::sparse_csr.
+// Returns the same matrix with the columns of every row ascending, as zt.sparse_csr/1 requires. Throws what
+// validate_sparse() throws with the tensor's own rules, and unsupported for values of less than a byte. Memory: 8 bytes
+// an element, and, if columns move, the parts that are not mapped. Requires: Layout::sparse_csr.
 Tensor with_ascending_columns(const Tensor& tensor);
 
-// The indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.
+// Returns the indices in a part as u64; reading throws invalid_file, naming tensor and part, when one is negative.
 // Requires: an integer type.
 BlobPtr widen_indices(const std::string& tensor, const Part& part);
 
-// The elements of a sparse tensor as one row-major run of its values' type, with zeros filled in. The first read (the
-// call, if there are no elements) validates the indices and throws what validate_sparse() throws; then the blob keeps
-// 16 bytes for each stored element. Throws unsupported for values of less than a byte. Requires: Layout::sparse_csr or
-// sparse_coo.
+// Returns the elements of a sparse tensor as one row-major run of its values' type, with zeros filled in. The first
+// read (the call, if there are no elements) validates the indices and throws what validate_sparse() throws; then the
+// blob keeps 16 bytes for each stored element. Throws unsupported for values of less than a byte. Requires:
+// Layout::sparse_csr or sparse_coo.
 BlobPtr densify(const Tensor& tensor);
 
-// False for tensors that never become sparse, whatever their elements are. Throws what sparsify() throws. Reads no
-// data.
+// Returns false for tensors that never become sparse, whatever their elements are. Throws what sparsify() throws. Reads
+// no data.
 bool may_become_sparse(const Tensor& dense, Layout layout);
 
-// A dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. Nothing when fewer than
-// `least_zeros` (0 to 1) of its elements are zero, when it is empty, or when it is not a matrix and csr is asked for.
-// An element is zero when all of its bits are. Reads the data once. Throws unsupported for elements of less than a
-// byte.
+// Returns a dense tensor as csr or coo with u64 indices; reading the parts finds its elements again. std::nullopt when
+// fewer than `least_zeros` (0 to 1) of its elements are zero, when it is empty, or when it is not a matrix and csr is
+// asked for. An element is zero when all of its bits are. Reads the data once. Throws unsupported for elements of less
+// than a byte.
 std::optional<Tensor> sparsify(const Tensor& dense, Layout layout, double least_zeros);
 
 }  // namespace poise

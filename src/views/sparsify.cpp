@@ -55,7 +55,7 @@ class Nonzeros {
     }
   }
 
-  // The index of the first nonzero of each row, and the number of all.
+  // Returns the index of the first nonzero of each row, and the number of all.
   std::vector<std::byte> row_pointers() const {
     std::vector<std::byte> bytes((shape_[0] + 1) * sizeof(std::uint64_t));
     std::uint64_t row = 0;
@@ -247,14 +247,9 @@ class ReorderedBlob final : public Blob {
   std::uint64_t size() const override { return order_->size() * width_; }
 
   void read(std::uint64_t offset, std::span<std::byte> out) const override {
-    while (!out.empty()) {
-      const std::uint64_t skipped = offset % width_;
-      const std::size_t count = std::min<std::size_t>(out.size(), width_ - skipped);
-      const std::uint64_t from = (*order_)[offset / width_] * width_ + skipped;
-      std::ranges::copy(elements_.bytes().subspan(from, count), out.begin());
-      out = out.subspan(count);
-      offset += count;
-    }
+    read_units(offset, out, width_, 1, [&](std::uint64_t element, std::size_t) {
+      return elements_.bytes().subspan((*order_)[element] * width_, width_);
+    });
   }
 
  private:

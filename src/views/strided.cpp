@@ -71,8 +71,8 @@ class Elements {
 // and stay in memory until the thread reads others. Reading one element decodes its neighbours, too.
 class Bands {
  public:
-  // Nothing where the last two dimensions have other strides, or a column takes more memory than a band.
-  static std::optional<Bands> of(std::span<const Dimension> dimensions, std::size_t item) {
+  // Returns std::nullopt if the last two dimensions have other strides, or a column takes more memory than a band.
+  static std::optional<Bands> make(std::span<const Dimension> dimensions, std::size_t item) {
     constexpr std::uint64_t kBandBytes = 4 << 20;
     constexpr std::uint64_t kLeastColumns = 8;
     constexpr std::uint64_t kClose = 64;
@@ -90,15 +90,14 @@ class Bands {
   std::uint64_t columns() const { return columns_.count; }
   std::uint64_t first_of(std::uint64_t column) const { return column - column % width_; }
 
-  // The columns from that one on, contiguous, of the matrix that begins at `position`. Valid until the thread reads
-  // others. Requires: a column that first_of() gave.
+  // Returns the columns from that one on, contiguous, of the matrix that begins at `position`. Valid until the thread
+  // reads others. Requires: a column that first_of() gave.
   std::span<const std::byte> get(const Blob& blob, std::uint64_t position, std::uint64_t column) const {
     thread_local Band band;
     if (band.owner == owner_ && band.position == position && band.column == column) return band.bytes;
     const std::uint64_t width = std::min(width_, columns_.count - column);
-    std::vector<std::byte> bytes(
-        static_cast<std::size_t>(width * rows_.count * item_));  // not one for each thread: the blob may be a
-                                                                 // StridedBlob, too
+    // Not one for each thread: the blob may be a StridedBlob, too.
+    std::vector<std::byte> bytes(static_cast<std::size_t>(width * rows_.count * item_));
     fill(blob, moved(position, column, columns_.stride), width, bytes.data());
     band = {owner_, position, column, std::move(bytes)};
     return band.bytes;
@@ -145,47 +144,6 @@ class Bands {
   std::uint64_t owner_;  // unique: identifies whose band a thread has
 };
 
-// Memory that all views of the program may take together, besides what each may always take.
-class SharedMemory {
- public:
-  // A share of at most `wanted` bytes, in multiples of `unit`; given back by its destructor.
-  class Share {
-   public:
-    Share() = default;
-    Share(SharedMemory& memory, std::uint64_t bytes) : memory_(&memory), bytes_(bytes) {}
-    Share(Share&& other) noexcept : memory_(other.memory_), bytes_(std::exchange(other.bytes_, 0)) {}
-    Share& operator=(Share&& other) noexcept {
-      std::swap(memory_, other.memory_);
-      std::swap(bytes_, other.bytes_);
-      return *this;
-    }
-    Share(const Share&) = delete;
-    Share& operator=(const Share&) = delete;
-    ~Share() {
-      if (bytes_ != 0) memory_->left_ += bytes_;
-    }
-    std::uint64_t bytes() const { return bytes_; }
-
-   private:
-    SharedMemory* memory_ = nullptr;
-    std::uint64_t bytes_ = 0;
-  };
-
-  explicit SharedMemory(std::uint64_t bytes) : left_(bytes) {}
-
-  Share take(std::uint64_t wanted, std::uint64_t unit) {
-    std::uint64_t left = left_.load();
-    for (;;) {
-      const std::uint64_t taken = std::min(wanted, left) / unit * unit;
-      if (taken == 0) return {};
-      if (left_.compare_exchange_weak(left, left - taken)) return {*this, taken};
-    }
-  }
-
- private:
-  std::atomic<std::uint64_t> left_;
-};
-
 // Consecutive elements of a blob that can only be read from front to back: as many at a time as the stored bytes
 // justify, and more where that would take many passes over the blob and the memory for it is left. Each time takes a
 // pass. They stay in memory until every byte of them has been read once.
@@ -193,8 +151,13 @@ class Slabs {
  public:
   struct Slab {
     std::uint64_t begin = 0;  // the offset of its first byte in the view
-    std::vector<std::byte> bytes = {};
-    SharedMemory::Share share = {};
+    std::vector<std::byte> bytes;
+    std::uint64_t shared = 0;  // bytes of free_memory(), returned at the end
+
+    Slab() = default;
+    Slab(const Slab&) = delete;
+    Slab& operator=(const Slab&) = delete;
+    ~Slab() { free_memory() += shared; }
   };
 
   // `size`: of the view.
@@ -228,16 +191,26 @@ class Slabs {
     slab->begin = offset - offset % slab_bytes_;
     const std::uint64_t left = size_ - slab->begin;
     const std::uint64_t few_passes = std::min(left, size_ / kFewPasses + slab_bytes_);
-    if (few_passes > slab_bytes_) slab->share = memory().take(few_passes - slab_bytes_, slab_bytes_);
-    slab->bytes.resize(static_cast<std::size_t>(std::min(left, slab_bytes_ + slab->share.bytes())));
+    if (few_passes > slab_bytes_) slab->shared = reserve(few_passes - slab_bytes_, slab_bytes_);
+    slab->bytes.resize(static_cast<std::size_t>(std::min(left, slab_bytes_ + slab->shared)));
     make(slab->begin, std::span(slab->bytes));
     unread_ = slab->bytes.size();
     return slab_ = std::move(slab);
   }
 
-  static SharedMemory& memory() {
-    static SharedMemory memory(kSharedBytes);
-    return memory;
+  // Bytes that all views of the program may still take together, besides what each may always take.
+  static std::atomic<std::uint64_t>& free_memory() {
+    static std::atomic<std::uint64_t> bytes = kSharedBytes;
+    return bytes;
+  }
+
+  // Reserves at most `wanted` bytes of it, in multiples of `unit`; returns how many.
+  static std::uint64_t reserve(std::uint64_t wanted, std::uint64_t unit) {
+    std::uint64_t left = free_memory();
+    for (;;) {
+      const std::uint64_t bytes = std::min(wanted, left) / unit * unit;
+      if (bytes == 0 || free_memory().compare_exchange_weak(left, left - bytes)) return bytes;
+    }
   }
 
   static constexpr std::uint64_t kLeastBytes = 64 << 20;  // zeros shrink to a thousandth: 16 MB would take 60 passes
@@ -266,7 +239,7 @@ class StridedBlob final : public Blob {
       matrix_ = StoredAs{.change = StoredAs::Change::transposed, .blob = blob_, .row_bytes = layout.shape[0] * item_};
     }
     if (blob_->seekable()) {
-      bands_ = Bands::of(dimensions_, item_);
+      bands_ = Bands::make(dimensions_, item_);
     } else if (!blob_->map()) {
       slabs_.emplace(*blob_, item_, size_);
     }
@@ -276,7 +249,7 @@ class StridedBlob final : public Blob {
   bool seekable() const override { return !slabs_ || slabs_->is_single(); }
   bool decodable() const override { return blob_->decodable(); }
 
-  // The stored form: the range that the blob is made from; its encoding gives the strides.
+  // Returns the range that the blob is made from; its encoding gives the strides.
   std::optional<Stored> stored() const override {
     auto at = blob_->stored();
     if (!at) return at;
@@ -314,7 +287,7 @@ class StridedBlob final : public Blob {
   }
 
  private:
-  // Where the matrix with that index begins.
+  // Returns the position where the matrix with that index begins.
   std::uint64_t matrix(std::uint64_t index) const {
     std::uint64_t position = first_;
     for (std::size_t d = dimensions_.size() - 2; d-- > 0;) {
@@ -368,29 +341,29 @@ class StridedBlob final : public Blob {
   }
 
   // The fewest boxes with `count` elements from `first` on of the dimensions from `d` on, which begin at `position`.
-  template <typename Take>
+  template <typename Use>
   void each_box(std::size_t d, std::uint64_t position, std::uint64_t first, std::uint64_t count, std::byte* to,
-                const Take& take) const {
-    if (d == dimensions_.size()) return take({position, {}, to});
+                const Use& use) const {
+    if (d == dimensions_.size()) return use({position, {}, to});
     std::uint64_t inner = 1;
     for (std::size_t i = d + 1; i < dimensions_.size(); ++i) inner *= dimensions_[i].count;
     const std::int64_t stride = dimensions_[d].stride;
     std::uint64_t index = first / inner;
     if (const std::uint64_t passed = first % inner; passed != 0) {
       const std::uint64_t taken = std::min(count, inner - passed);
-      each_box(d + 1, moved(position, index++, stride), passed, taken, to, take);
+      each_box(d + 1, moved(position, index++, stride), passed, taken, to, use);
       to += taken * item_;
       count -= taken;
     }
     if (const std::uint64_t whole = count / inner; whole != 0) {
       Dimensions box(dimensions_.begin() + static_cast<std::ptrdiff_t>(d), dimensions_.end());
       box[0].count = whole;
-      take({moved(position, index, stride), std::move(box), to});
+      use({moved(position, index, stride), std::move(box), to});
       to += whole * inner * item_;
       index += whole;
       count -= whole * inner;
     }
-    if (count != 0) each_box(d + 1, moved(position, index, stride), 0, count, to, take);
+    if (count != 0) each_box(d + 1, moved(position, index, stride), 0, count, to, use);
   }
 
   BlobPtr blob_;
@@ -416,7 +389,7 @@ std::vector<std::int64_t> strides_of(const Shape& shape, unsigned item_bytes, bo
   return strides;
 }
 
-// The stored elements, one by one.
+// Returns the stored elements, one by one.
 BlobPtr gathered(BlobPtr blob, const Strided& layout) {
   const auto elements = element_count(layout.shape);
   const auto size = elements ? checked_mul(*elements, layout.item_bytes) : std::nullopt;

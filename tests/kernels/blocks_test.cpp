@@ -149,9 +149,9 @@ struct Blocks {
   StoredRows stored;
 };
 
-// The sum of products, and how far from it a result may be: what rounding x moves it, and float32 sums of what codes,
-// offsets and minimums come to, of which each is below four times the largest number of the block. A row with a number
-// that is not finite has a sum that is not.
+// The sum of products, and how far from it a result may be: the rounding of x, and float32 sums of codes, offsets and
+// minimums, each below four times the largest number of the block. A row with a number that is not finite has a sum
+// that is not.
 void expect_products(const Blocks& blocks, const std::vector<float>& weights, const std::vector<float>& x,
                      const std::vector<float>& y, std::size_t token = 0) {
   const std::size_t columns = blocks.stored.columns;

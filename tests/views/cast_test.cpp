@@ -54,7 +54,7 @@ LossyBlobPtr<CastStats> cast(const std::vector<T>& values, DType from, DType to)
   return made;
 }
 
-// What all elements of a cast lose.
+// Returns the loss of all elements of a cast.
 CastStats lost(const LossyBlobPtr<CastStats>& blob) {
   CastStats stats;
   std::vector<std::byte> bytes(blob->size());

@@ -42,7 +42,7 @@ std::vector<T> values_of(const BlobPtr& blob) {
 constexpr std::uint16_t kOne = 0x3c00;    // 1 in float16
 constexpr std::uint16_t kThree = 0x4200;  // 3
 
-// What all codes of a tensor lose.
+// Returns the loss of all codes of a tensor.
 QuantizationError lost(const LossyBlob<QuantizationError>& codes) {
   QuantizationError error;
   std::vector<std::byte> bytes(codes.size());

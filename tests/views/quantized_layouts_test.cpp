@@ -196,7 +196,7 @@ TEST(FiniteNumbers, OnlyStatedInfinitiesAreRead) {
   EXPECT_EQ(support::message_of([] { values_of(group_of(2, 3e38F)); }), "tensor w: element 0 is too large for f32");
   EXPECT_THAT(values_of(group_of(kInfinity, 0)), Each(kInfinity));
   EXPECT_NO_THROW(require_finite_numbers(group_of(kInfinity, 0)));
-  // A number that is none does not hide one that overflows.
+  // A NaN does not hide one that overflows.
   std::vector<float> numbers = book();
   numbers[1] = std::numeric_limits<float>::quiet_NaN();
   const auto codebook = [&] {

@@ -19,8 +19,8 @@ constexpr float mxfp4_scale(unsigned exponent) {
   return std::bit_cast<float>(exponent < 2 ? 0x00200000U << exponent : (exponent - 1) << 23);
 }
 
-// Half of E4M3's value, without a sign bit: exponents of 8 and more are those of seven bits and one. 0x7f is 0, not
-// NaN; 0xff is 240.
+// Returns half of E4M3's value, without a sign bit: exponents of 8 and more are those of seven bits and one. 0x7f is 0,
+// not NaN; 0xff is 240.
 constexpr float nvfp4_scale(unsigned code) {
   if (code == 0x7f) return 0;
   const unsigned exponent = code >> 3 & 15U;

@@ -75,7 +75,7 @@ HWY_INLINE void WeighIq4(const LaneBlocks& block, std::size_t group, Numbers mea
   }
 }
 
-// Twice the mean square.
+// Returns twice the mean square.
 template <std::size_t kElements>
 HWY_INLINE Numbers TwiceMeanSquare(const float* x) {
   auto sum = Zero();

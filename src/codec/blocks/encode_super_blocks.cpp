@@ -25,7 +25,7 @@ HWY_INLINE Numbers SumOfSquares(const float* x, std::size_t count) {
   return sum;
 }
 
-// Weights of squared errors, with an importance, and their sum.
+// Writes the weights of squared errors, with an importance, and returns their sum.
 template <std::size_t kSize>
 HWY_INLINE Numbers WeighByImportance(const LaneBlocks& block, std::size_t group, Numbers mean, float* weights) {
   const float* const x = Group<kSize>(block.x, group);

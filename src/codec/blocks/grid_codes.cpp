@@ -31,12 +31,12 @@ constexpr auto kEvenSigns = [] {
   return signs;
 }();
 
-// Eight nonzero coordinates with their signs.
+// Returns eight nonzero coordinates with their signs.
 HWY_INLINE std::uint64_t WithSigns(std::uint64_t point, std::uint64_t signs) {
   return (point ^ signs) + (signs & 0x0101010101010101U);
 }
 
-// Two points of four coordinates.
+// Returns two points of four coordinates.
 HWY_INLINE std::uint64_t Both(std::uint32_t first, std::uint32_t second) { return first | std::uint64_t{second} << 32; }
 
 HWY_INLINE std::size_t At(const std::byte* bytes, std::size_t i) { return std::to_integer<std::size_t>(bytes[i]); }
@@ -142,7 +142,7 @@ void DecodeIq3_S(const std::byte* block, std::size_t count, float* out) {
   }
 }
 
-// An eighth with the sign of bit 3.
+// Returns an eighth with the sign of bit 3.
 HWY_INLINE float Eighth(std::size_t bits) {
   return std::bit_cast<float>(0x3e000000U | static_cast<std::uint32_t>(bits & 8) << 28);
 }

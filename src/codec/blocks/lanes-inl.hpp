@@ -48,7 +48,7 @@ HWY_INLINE Numbers RoundBetween(Numbers x, int lowest, int highest) {
   return hn::Sub(clamped, Set(kShift));
 }
 
-// The same for any x, as in ggml: numbers beyond 2^22 become some integer.
+// Returns the same for any x, as in ggml: numbers beyond 2^22 become some integer.
 HWY_INLINE Codes ToNearest(Numbers x) {
   const auto bits = hn::BitCast(Integers(), hn::Add(x, Set(kShift)));
   return hn::Sub(hn::And(bits, SetCode(0x007fffff)), SetCode(0x00400000));

@@ -34,7 +34,7 @@ using FourWords = hn::FixedTag<std::uint32_t, 4>;
 constexpr std::size_t kRowsOfVector = hn::MaxLanes(CodeTag()) / 16;
 constexpr std::size_t kVectors = 4 / kRowsOfVector;
 
-// A float16 number of each row.
+// Returns a float16 number of each row.
 HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at) {
   std::uint64_t halves = 0;
   for (std::size_t r = 0; r < 4; ++r) {
@@ -46,7 +46,7 @@ HWY_INLINE hn::Vec<FourFloats> FourHalves(const Bytes (&rows)[4], std::size_t at
                                                   hn::Set(hn::FixedTag<std::uint64_t, 1>(), halves)));
 }
 
-// Sixteen bytes of each row in a vector.
+// Returns sixteen bytes of each row in a vector.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadRows(D tag, const Bytes* rows, std::size_t at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -151,7 +151,7 @@ HWY_INLINE void PutMins(hn::Vec<FourWords> bytes, hn::Vec<FourFloats> factors, S
   });
 }
 
-// Scales [first, first + count) of rows [row, row + 4), of which those from `last` on are row last - 1.
+// Scales [first, first + count) of rows [row, row + 4); those from `last` on are row last - 1.
 struct ScalesApart {
   std::size_t row;
   std::size_t last;

@@ -29,8 +29,8 @@ HWY_INLINE void MultiplyNibblePairs(Into& sums, Codes pairs) {
   sums.multiply32(hn::InterleaveLower(CodeTag(), low, high), hn::InterleaveUpper(CodeTag(), low, high), 0);
 }
 
-// The bits of `mask` in each byte shifted by kBits, to the left if that is positive. Requires: they stay within the
-// byte.
+// Returns the bits of `mask` in each byte shifted by kBits, to the left if that is positive. Requires: they stay within
+// the byte.
 template <int kBits>
 HWY_INLINE Codes MaskedShift(Codes codes, int mask) {
   const hn::Repartition<std::uint16_t, CodeTag> words;

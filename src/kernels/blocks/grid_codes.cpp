@@ -46,7 +46,7 @@ struct GridBlock {
   }
 };
 
-// The products of points and x, in pairs; minus is 0xff for negative coordinates.
+// Returns the products of points and x, in pairs; minus is 0xff for negative coordinates.
 HWY_INLINE hn::Vec<CodeWords> PairsWithSigns(hn::Vec<CodeSigned> x, Codes points, Codes minus) {
   const auto sign = hn::BitCast(CodeSigned(), minus);
   return PairProducts(points, hn::Sub(hn::Xor(x, sign), sign));
@@ -62,7 +62,7 @@ struct OddScales {
   static constexpr bool kHasMins = false;
   static constexpr float kOffset = 0;
 
-  // Twice each and 1.
+  // Returns twice each and 1.
   static HWY_INLINE Codes odd(Codes bytes) { return hn::Or(hn::Add(bytes, bytes), hn::Set(CodeTag(), 1)); }
 
   // Adds 32 columns of the kAt-th group. Bytes kSigns and the next three have the signs.
@@ -202,7 +202,7 @@ struct Iq2_SType : SixteenScales<82> {
 struct Iq3_XxsType : OddScales<98> {
   static constexpr float kUnit = 0.25F;
 
-  // The highest four bits of the words of signs.
+  // Returns the highest four bits of the words of signs.
   template <class From>
   static HWY_INLINE Codes factors(const From& sums) {
     alignas(16) static constexpr std::uint8_t kFirst[16] = {3,   7,   11,  15,  128, 128, 128, 128,
@@ -320,7 +320,7 @@ struct Iq1_SType : GridBlock<50, 32> {
     out.template scale<0>(FourFloats(), group, scale);
     out.template min<0>(FourFloats(), group, hn::Mul(scale, hn::Sub(eighth, hn::Set(FourFloats(), 1.0F))));
   }
-  // Sixteen columns of a group; shifts the high bits of their first index up by kUp.
+  // Returns sixteen columns of a group; shifts the high bits of their first index up by kUp.
   template <unsigned kUp, class From>
   static HWY_INLINE Codes codes(const From& sums, std::size_t group) {
     const Codes points = GatherRows(CodeTag(), 0, [&](std::size_t r, std::size_t i) HWY_ATTR {

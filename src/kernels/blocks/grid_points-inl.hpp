@@ -31,7 +31,7 @@ HWY_INLINE hn::Vec<D> GatherRows(D tag, std::size_t row, const At& at) {
   }
 }
 
-// The same of four bytes each: *at(row, 0) to *at(row, 3).
+// Returns the same of four bytes each: *at(row, 0) to *at(row, 3).
 template <class D, class At>
 HWY_INLINE hn::Vec<D> GatherFours(D tag, std::size_t row, const At& at) {
   if constexpr (hn::MaxLanes(D()) == 16) {
@@ -52,7 +52,7 @@ HWY_INLINE std::uint32_t Load16(Bytes from) {
   return number;
 }
 
-// Bytes of seven signs, with the eighth that makes the number of minuses even.
+// Returns bytes of seven signs, with the eighth that makes the number of minuses even.
 HWY_INLINE Codes EvenSigns(Codes seven) {
   alignas(16) static constexpr std::uint8_t kEighth[16] = {0,   128, 128, 0,   128, 0,   0,   128,
                                                            128, 0,   0,   128, 0,   128, 128, 0};
@@ -83,7 +83,7 @@ HWY_INLINE FourBytesEach HalvesOfBytes(FourBytesEach bytes) {
   return hn::Or(hn::Or(first, second), hn::Or(third, fourth));
 }
 
-// Twice each byte and 1.
+// Returns twice each byte and 1.
 HWY_INLINE FourBytesEach Odd(FourBytesEach bytes) {
   return hn::Or(hn::ShiftLeft<1>(bytes), hn::Set(FourWords(), 0x01010101));
 }

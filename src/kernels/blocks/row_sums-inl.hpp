@@ -1,5 +1,5 @@
-// Sums of products of the rows of one vector with x of some tokens as integers, in the forms that types of blocks take
-// it. Products of codes and x that share a scale are summed exactly, as integers; times the scale they are added in
+// Sums of products: the rows of one vector times x of some tokens as integers, in the forms that types of blocks use.
+// Products of codes and x that share a scale are summed exactly, as integers; times the scale they are added in
 // float32. A row's sums have the same order on every processor and for any number of tokens.
 #if defined(POISE_KERNELS_ROW_SUMS) == defined(HWY_TARGET_TOGGLE)
 #ifdef POISE_KERNELS_ROW_SUMS
@@ -143,7 +143,7 @@ struct WordSums : RowSums<kTokens> {
 
   HWY_INLINE WordSums() : even(nullptr), odd(nullptr), x_stride(0) {}
 
-  // Goes to x of the b-th kBlock of columns; advance() goes on by so many columns.
+  // Goes to x of the b-th kBlock of columns; advance() goes on by kBlock columns.
   HWY_INLINE void begin(const KernelInput::Words& in, std::size_t first, std::size_t b) {
     even = in.integers(first, b);
     odd = even + in.integers_of(b) / 2;
@@ -179,7 +179,7 @@ struct WordSums : RowSums<kTokens> {
   }
 };
 
-// With x of 8 bits, of which kScaled columns share a scale.
+// Sums with x of 8 bits, where kScaled columns share a scale.
 template <std::size_t kTokens, std::size_t kScaled>
 struct ByteSums : RowSums<kTokens> {
   static constexpr bool kBytes = true;
@@ -231,7 +231,7 @@ struct ByteSums : RowSums<kTokens> {
     finish_each(i, [&](std::size_t t)
                        HWY_ATTR { return SumsOfPairs(hn::Add(pairs(t, first, 2 * i), pairs(t, second, 2 * i + 1))); });
   }
-  // 32 signed numbers, none of which is -128.
+  // Multiplies 32 signed numbers. Requires: none is -128.
   HWY_INLINE void multiply_signed32(Codes first, Codes second, std::size_t i) {
     const auto magnitude = [](Codes numbers)
                                HWY_ATTR { return hn::BitCast(CodeTag(), hn::Abs(hn::BitCast(CodeSigned(), numbers))); };
@@ -266,7 +266,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     for (auto& sums : block_) sums[0] = sums[1] = hn::Zero(CodeSums());
   }
 
-  // Sixteen factors of each row. What follows takes so many of them.
+  // Sets sixteen factors of each row, which the next products use.
   HWY_INLINE void take_factors(Codes bytes) {
     const auto zero = hn::Zero(CodeTag());
     const auto low = hn::BitCast(CodeWords(), hn::InterleaveLower(CodeTag(), zero, bytes));
@@ -316,7 +316,7 @@ struct ScaledSums : ByteSums<kTokens, 32> {
     return MulAdd(products(0), hn::LoadDup128(CodeSums(), scales),
                   hn::Mul(products(1), hn::LoadDup128(CodeSums(), scales + 4)));
   }
-  // The sums of x of the i-th 128 columns.
+  // Returns the sums of x of the i-th 128 columns.
   HWY_INLINE hn::Vec<CodeSums> sums_of_x(std::size_t t, std::size_t i) const {
     return hn::LoadDup128(CodeSums(), x_sums + t * (this->x_stride / 32) + 4 * i);
   }

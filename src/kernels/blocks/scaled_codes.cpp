@@ -67,7 +67,7 @@ struct Q4_1Type : ScaledCodes<BytesOf32, 20, true> {
   }
 };
 
-// The fifth bits of sixteen codes, from two bytes beginning with the kFirst-th.
+// Returns the fifth bits of sixteen codes, from two bytes beginning with the kFirst-th.
 template <std::uint8_t kFirst>
 HWY_INLINE Codes FifthBits(Codes bytes) {
   return hn::And(SpreadBits<kFirst, kFirst + 1>(bytes), hn::Set(CodeTag(), 16));

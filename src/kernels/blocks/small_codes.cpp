@@ -118,7 +118,7 @@ struct Tq1_0Type : SmallCodes<256, 54, 52> {
     };
     return hn::Sub(hn::Zero(CodeTag()), hn::Add(least(86), least(171)));
   }
-  // The digits of bytes 10 to 13, four first ones, four second ones and so on.
+  // Returns the digits of bytes 10 to 13, four first ones, four second ones and so on.
   static HWY_INLINE Codes last_digits(Codes bytes) {
     alignas(16) static constexpr std::uint8_t kPlaces[16] = {10, 11, 12, 13, 10, 11, 12, 13,
                                                              10, 11, 12, 13, 10, 11, 12, 13};

@@ -36,14 +36,14 @@ constexpr bool kTakesBytes = Type::template Sums<1>::kBytes;
 template <class Type>
 using XOf = InputOf<kTakesBytes<Type>>;
 
-// Rows [row, row + 4), of which those from `last` on are row last - 1.
+// Rows [row, row + 4); those from `last` on are row last - 1.
 struct FourRowsOf {
   FourBytes bytes;
   std::size_t row;
   std::size_t last;
 };
 
-// The sums of the four rows of all vectors for the t-th token, times a factor.
+// Returns the sums of the four rows of all vectors for the t-th token, times a factor.
 template <std::size_t kTokens>
 HWY_INLINE FourSums SumsOfFourRows(const hn::Vec<CodeSums> (&total)[kVectors][kTokens], std::size_t t, float factor) {
   alignas(64) float lanes[16];

@@ -137,8 +137,9 @@ struct SixBitFactors {
   static constexpr bool kHasMins = true;
   static constexpr float kOffset = 0;
 
-  // Eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two bits of
-  // the other four above them; the same of minimums; and four bits of each of the others, scales in the low halves.
+  // Returns eight scales and then eight minimums. The block has three times four bytes: the first four scales, with two
+  // bits of the other four above them; the same of minimums; and four bits of each of the others, scales in the low
+  // halves.
   template <class Into>
   static HWY_INLINE Codes factors(const Into& sums) {
     alignas(16) static constexpr std::uint8_t kLow[16] = {4, 5, 6, 7, 12, 13, 14, 15, 8, 9, 10, 11, 128, 128, 128, 128};
