@@ -1,4 +1,4 @@
-// Failure: why a template stopped. Template adds the line and throws poise::Error.
+// Failure is thrown where a template stops. Template adds the line and throws poise::Error.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace poise::jinja {
 
 enum class FailureKind {
   syntax,   // the template is malformed
-  runtime,  // what Python raises as TypeError, UndefinedError, ...
+  runtime,  // Python raises TypeError, UndefinedError, ...
   raised,   // by raise_exception()
   limit,    // too many steps, too deep, too long
 };
@@ -22,13 +22,13 @@ struct Failure : std::runtime_error {
 
 [[noreturn]] inline void fail(const std::string& message) { throw Failure(FailureKind::runtime, message); }
 
-// Budget: bounds the work of one rendering. Templates come with models, and are as hostile.
+// Budget bounds the work of one rendering. Templates come with models, and are as hostile.
 
 struct Limits {
   std::uint64_t steps = 50'000'000;              // expressions, statements, items
   std::uint64_t bytes = std::uint64_t{1} << 30;  // of all values made, in total
   std::uint64_t output = std::uint64_t{1} << 26;
-  std::size_t depth = 400;  // of nested expressions and statements, including those of macros
+  std::size_t depth = 400;  // of nested expressions and statements, those of macros included
 };
 
 inline constexpr unsigned kMaxObjectDepth = 512;  // containers in containers
@@ -41,7 +41,7 @@ class Budget {
     if (count > limits_.steps - steps_) throw Failure(FailureKind::limit, "the template takes too many steps");
     steps_ += count;
   }
-  // Call it before making values of that size.
+  // Counts values of that size. Call it before they are made.
   void charge(std::uint64_t bytes) {
     if (bytes > limits_.bytes - bytes_) throw Failure(FailureKind::limit, "the template makes too many values");
     bytes_ += bytes;

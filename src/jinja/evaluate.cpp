@@ -8,60 +8,47 @@
 
 namespace poise::jinja {
 
-// Counts how deep expressions nest.
-struct EvaluationDepth {
-  EvaluationDepth(std::size_t& depth_, Budget& budget) : depth(depth_) {
-    budget.step();
-    if (depth >= budget.limits().depth) throw Failure(FailureKind::limit, "the template's calls are nested too deeply");
-    ++depth;
-  }
-  ~EvaluationDepth() { --depth; }
-  EvaluationDepth(const EvaluationDepth&) = delete;
-  EvaluationDepth& operator=(const EvaluationDepth&) = delete;
-  std::size_t& depth;
-};
-
 Object Interpreter::evaluate(const Expression& expression, const ScopePtr& scope) {
-  const EvaluationDepth deeper(depth_, budget_);
+  const Nesting nesting(*this);
   line_ = expression.line;
   switch (expression.kind) {
     case ExpressionKind::constant: return expression.value;
-    case ExpressionKind::name: return name(expression, scope);
+    case ExpressionKind::name: return evaluate_name(expression, scope);
     case ExpressionKind::member: break;
     case ExpressionKind::list:
     case ExpressionKind::tuple:
-    case ExpressionKind::dict: return container(expression, scope);
+    case ExpressionKind::dict: return evaluate_container(expression, scope);
     case ExpressionKind::attribute:
     case ExpressionKind::item: {
-      Object found = access(expression, scope);
+      Object found = evaluate_access(expression, scope);
       require_usable(found);
       return found;
     }
     case ExpressionKind::slice: break;
     case ExpressionKind::call: return call(expression, scope);
-    case ExpressionKind::filter: return filtered(expression, scope, nullptr);
-    case ExpressionKind::test: return tested(expression, scope);
-    case ExpressionKind::condition: return condition(expression, scope);
+    case ExpressionKind::filter: return evaluate_filter(expression, scope, nullptr);
+    case ExpressionKind::test: return evaluate_test(expression, scope);
+    case ExpressionKind::condition: return evaluate_condition(expression, scope);
     case ExpressionKind::logical_not: return !is_true(evaluate(*expression.operands[0], scope));
     case ExpressionKind::logical_and:
-    case ExpressionKind::logical_or: return logical(expression, scope);
+    case ExpressionKind::logical_or: return evaluate_logical(expression, scope);
     case ExpressionKind::negative:
     case ExpressionKind::positive:
-      return with_sign(evaluate(*expression.operands[0], scope), expression.kind == ExpressionKind::negative);
-    case ExpressionKind::arithmetic: return arithmetic(expression, scope);
-    case ExpressionKind::concat: return concat(expression, scope);
-    case ExpressionKind::compare: return compare(expression, scope);
+      return apply_sign(evaluate(*expression.operands[0], scope), expression.kind == ExpressionKind::negative);
+    case ExpressionKind::arithmetic: return evaluate_arithmetic(expression, scope);
+    case ExpressionKind::concat: return evaluate_concat(expression, scope);
+    case ExpressionKind::compare: return evaluate_comparison(expression, scope);
   }
   fail("a slice is allowed only between brackets");
 }
 
-Object Interpreter::name(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_name(const Expression& expression, const ScopePtr& scope) {
   const Object* const found = scope->find(expression.name);
   if (found != nullptr) require_usable(*found);
-  return found != nullptr ? *found : undefined(fmt::format("'{}' is undefined", expression.name));
+  return found != nullptr ? *found : make_undefined(fmt::format("'{}' is undefined", expression.name));
 }
 
-Object Interpreter::container(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_container(const Expression& expression, const ScopePtr& scope) {
   if (expression.kind == ExpressionKind::dict) {
     Dict dict;
     for (std::size_t i = 0; i + 1 < expression.operands.size(); i += 2) {
@@ -76,40 +63,40 @@ Object Interpreter::container(const Expression& expression, const ScopePtr& scop
                                                  : make_tuple(budget_, std::move(items));
 }
 
-Object Interpreter::access(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_access(const Expression& expression, const ScopePtr& scope) {
   const Object of = evaluate(*expression.operands[0], scope);
   if (expression.kind == ExpressionKind::attribute) {
     line_ = expression.line;
-    return attribute(of, expression.name);
+    return find_attribute(of, expression.name);
   }
   const Expression& key = *expression.operands[1];
-  if (key.kind == ExpressionKind::slice) return slice(of, key, scope);
+  if (key.kind == ExpressionKind::slice) return evaluate_slice(of, key, scope);
   const Object index = evaluate(key, scope);
   line_ = expression.line;
-  return item(of, index);
+  return find_item(of, index);
 }
 
-Object Interpreter::slice(const Object& of, const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_slice(const Object& of, const Expression& expression, const ScopePtr& scope) {
   Object bounds[3] = {nullptr, nullptr, nullptr};
   for (std::size_t i = 0; i < 3; ++i) {
     if (expression.operands[i]) bounds[i] = evaluate(*expression.operands[i], scope);
   }
   line_ = expression.line;
-  return slice_of(budget_, of, bounds[0], bounds[1], bounds[2]);
+  return slice_object(budget_, of, bounds[0], bounds[1], bounds[2]);
 }
 
-Parameters Interpreter::parameters(const Arguments& arguments, const ScopePtr& scope) {
+Parameters Interpreter::evaluate_arguments(const Arguments& arguments, const ScopePtr& scope) {
   std::vector<Object> positional;
   for (const ExpressionPtr& argument : arguments.positional) positional.push_back(evaluate(*argument, scope));
   Keywords keywords;
   for (const auto& [key, value] : arguments.keywords) keywords.emplace_back(Text{key}, evaluate(*value, scope));
   if (arguments.rest) {
-    for (Object& item : items_of(budget_, evaluate(*arguments.rest, scope))) positional.push_back(std::move(item));
+    for (Object& item : read_items(budget_, evaluate(*arguments.rest, scope))) positional.push_back(std::move(item));
   }
   if (arguments.rest_keywords) {
     const Object rest = evaluate(*arguments.rest_keywords, scope);
     const auto* const dict = rest.get_if<DictPtr>();
-    if (dict == nullptr) fail(fmt::format("the argument after ** is a {}, expected a mapping", type_name(rest)));
+    if (dict == nullptr) fail(fmt::format("the argument after ** is a {}, expected a mapping", name_type(rest)));
     for (const auto& [key, value] : (*dict)->entries()) {
       if (key.text() == nullptr) fail("keywords must be strings");
       keywords.emplace_back(*key.text(), value);
@@ -120,7 +107,7 @@ Parameters Interpreter::parameters(const Arguments& arguments, const ScopePtr& s
 
 Object Interpreter::call(const Expression& expression, const ScopePtr& scope) {
   const Object callee = evaluate(*expression.operands[0], scope);
-  Parameters given = parameters(expression.arguments, scope);
+  Parameters given = evaluate_arguments(expression.arguments, scope);
   line_ = expression.line;
   return call(callee, given);
 }
@@ -128,68 +115,70 @@ Object Interpreter::call(const Expression& expression, const ScopePtr& scope) {
 Object Interpreter::call(const Object& callee, Parameters& given) {
   if (callee.is_undefined()) fail_undefined(callee);
   const auto* const thing = callee.get_if<ThingPtr>();
-  if (thing == nullptr || !(*thing)->is_callable()) fail(fmt::format("'{}' object is not callable", type_name(callee)));
+  if (thing == nullptr) fail(fmt::format("'{}' object is not callable", name_type(callee)));
   const ThingPtr kept = *thing;
-  return kept->call(*this, given);
+  Object result = kept->call(*this, given);
+  given.finish();
+  return result;
 }
 
-Object Interpreter::filtered(const Expression& expression, const ScopePtr& scope, const Object* block) {
+Object Interpreter::evaluate_filter(const Expression& expression, const ScopePtr& scope, const Object* block) {
   const ExpressionPtr& operand = expression.operands[0];
   Object value;
   if (!operand) {
     if (block == nullptr) fail("a filter has nothing to work on");
     value = *block;
   } else {
-    value = operand->kind == ExpressionKind::filter && block != nullptr ? filtered(*operand, scope, block)
+    value = operand->kind == ExpressionKind::filter && block != nullptr ? evaluate_filter(*operand, scope, block)
                                                                         : evaluate(*operand, scope);
   }
-  Parameters given = parameters(expression.arguments, scope);
+  Parameters given = evaluate_arguments(expression.arguments, scope);
   line_ = expression.line;
-  return filter(expression.name, value, given);
+  return apply_filter(expression.name, value, given);
 }
 
-bool Interpreter::tested(const Expression& expression, const ScopePtr& scope) {
+bool Interpreter::evaluate_test(const Expression& expression, const ScopePtr& scope) {
   const Object value = evaluate(*expression.operands[0], scope);
-  Parameters given = parameters(expression.arguments, scope);
+  Parameters given = evaluate_arguments(expression.arguments, scope);
   line_ = expression.line;
-  return test(expression.name, value, given);
+  return apply_test(expression.name, value, given);
 }
 
-Object Interpreter::condition(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_condition(const Expression& expression, const ScopePtr& scope) {
   if (is_true(evaluate(*expression.operands[0], scope))) return evaluate(*expression.operands[1], scope);
   if (expression.operands[2]) return evaluate(*expression.operands[2], scope);
-  return undefined(fmt::format(
+  return make_undefined(fmt::format(
       "the inline if-expression on line {} evaluated to false and no else section was defined.", expression.line));
 }
 
-Object Interpreter::logical(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_logical(const Expression& expression, const ScopePtr& scope) {
   Object left = evaluate(*expression.operands[0], scope);
   const bool decides = is_true(left) == (expression.kind == ExpressionKind::logical_or);
   return decides ? left : evaluate(*expression.operands[1], scope);
 }
 
-Object Interpreter::arithmetic(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_arithmetic(const Expression& expression, const ScopePtr& scope) {
   const Object left = evaluate(*expression.operands[0], scope);
   const Object right = evaluate(*expression.operands[1], scope);
   line_ = expression.line;
   return compute(*this, expression.name, left, right);
 }
 
-Object Interpreter::concat(const Expression& expression, const ScopePtr& scope) {
+Object Interpreter::evaluate_concat(const Expression& expression, const ScopePtr& scope) {
   Text all;
   for (const ExpressionPtr& operand : expression.operands) append(all, to_text(budget_, evaluate(*operand, scope)));
   budget_.charge(all.size());
   return all;
 }
 
-bool Interpreter::compare(const Expression& expression, const ScopePtr& scope) {
+bool Interpreter::evaluate_comparison(const Expression& expression, const ScopePtr& scope) {
   Object left = evaluate(*expression.operands[0], scope);
   for (std::size_t i = 0; i < expression.operators.size(); ++i) {
     Object right = evaluate(*expression.operands[i + 1], scope);
     line_ = expression.line;
     const std::string& sign = expression.operators[i];
     const bool holds = sign == "in" || sign == "not in" ? contains(right, left) == (sign == "in")
-                                                        : compares(budget_, sign, left, right);
+                                                        : compare(budget_, sign, left, right);
     if (!holds) return false;
     left = std::move(right);
   }
@@ -199,7 +188,7 @@ bool Interpreter::compare(const Expression& expression, const ScopePtr& scope) {
 bool Interpreter::contains(const Object& container, const Object& value) {
   if (const Text* const text = container.text()) {
     if (value.text() == nullptr)
-      fail(fmt::format("'in <string>' requires string as left operand, not {}", type_name(value)));
+      fail(fmt::format("'in <string>' requires string as left operand, not {}", name_type(value)));
     budget_.step(text->size() / 16);
     return text->bytes.find(value.text()->bytes) != std::string::npos;
   }
@@ -209,8 +198,8 @@ bool Interpreter::contains(const Object& container, const Object& value) {
   if (const auto* sequence = container.sequence()) {
     return std::ranges::any_of(*sequence, [&](const Object& item) { return are_equal(budget_, item, value); });
   }
-  if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", type_name(container)));
-  const std::vector<Object> items = items_of(budget_, container);
+  if (!is_iterable(container)) fail(fmt::format("argument of type '{}' is not iterable", name_type(container)));
+  const std::vector<Object> items = read_items(budget_, container);
   return std::ranges::any_of(items, [&](const Object& item) { return are_equal(budget_, item, value); });
 }
 

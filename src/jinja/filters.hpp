@@ -1,4 +1,4 @@
-// Filters and tests by name, a row for each.
+// The tables of filters and tests have a row for each name.
 #pragma once
 
 #include <map>
@@ -12,20 +12,20 @@ using Filters = std::map<std::string_view, Method>;
 const Filters& text_filters();
 const Filters& sequence_filters();
 const Filters& number_filters();
-const Filters& choosing_filters();  // map, select and their like
 
 // Returns null if unknown.
-Method filter_of(std::string_view name);
+Method find_filter(std::string_view name);
 
 using Test = bool (*)(Interpreter& in, const Object& value, Parameters& parameters);
 // Returns null if unknown.
-Test test_of(std::string_view name);
+Test find_test(std::string_view name);
 
-// An attribute argument of a filter: "a.b.0", 2. In lower case where case does not count.
+// Looks up the attribute that an argument of a filter names: "a.b.0", 2. Returns texts in lower case where case does
+// not count.
 class Key {
  public:
   Key(Interpreter& in, const Object& attribute, bool with_case);
-  void default_to(Object value) { otherwise_ = std::move(value); }
+  void set_default(Object value) { otherwise_ = std::move(value); }
   Object operator()(const Object& item) const;
 
  private:
@@ -42,6 +42,6 @@ struct JsonStyle {
   std::optional<Text> indent = {};
   std::optional<std::pair<Text, Text>> separators = {};  // of items, of keys
 };
-Text json_text(Budget& budget, const Object& value, const JsonStyle& style);
+Text write_json(Budget& budget, const Object& value, const JsonStyle& style);
 
 }  // namespace poise::jinja

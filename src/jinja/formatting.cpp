@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "bytes/utf8.hpp"
+
 namespace poise::jinja {
 namespace {
 
-// text % values, piece by piece.
+// Formats `text % values` piece by piece.
 class PercentFormat {
  public:
   PercentFormat(Budget& budget, const Text& text, const Object& values)
@@ -26,7 +28,7 @@ class PercentFormat {
       const std::size_t percent = std::min(bytes.find('%', at_), bytes.size());
       append(out_, text_, at_, percent);
       at_ = percent;
-      if (at_ < bytes.size()) conversion();
+      if (at_ < bytes.size()) format_conversion();
     }
     const bool is_mapping = dict_ != nullptr || values_.is<List>() || values_.is<RangeObject>();
     if (next_ < items_.size() && !is_mapping) fail("not all arguments converted during string formatting");
@@ -39,7 +41,7 @@ class PercentFormat {
     return text_.bytes[at_];
   }
 
-  Object value() {
+  Object read_value() {
     if (key_) {
       if (dict_ == nullptr) fail("format requires a mapping");
       const Object* const found = (*dict_)->find(*key_);
@@ -50,10 +52,10 @@ class PercentFormat {
     return items_[next_++];
   }
 
-  std::size_t number(std::size_t most) {
+  std::size_t read_number(std::size_t most) {
     if (current() == '*') {
       ++at_;
-      const auto given = value().integer();
+      const auto given = read_value().integer();
       if (!given) fail("* wants int");
       if (*given < 0 || static_cast<std::size_t>(*given) > most) fail("a width is negative or too large");
       return static_cast<std::size_t>(*given);
@@ -66,7 +68,7 @@ class PercentFormat {
     return result;
   }
 
-  void conversion() {
+  void format_conversion() {
     ++at_;
     key_.reset();
     if (current() == '(') {
@@ -89,10 +91,10 @@ class PercentFormat {
       }
       if (more) ++at_;
     }
-    spec.width = number(kMaxWidth);
+    spec.width = read_number(kMaxWidth);
     if (current() == '.') {
       ++at_;
-      spec.precision = static_cast<int>(number(kMaxPrecision));
+      spec.precision = static_cast<int>(read_number(kMaxPrecision));
     }
     while (current() == 'h' || current() == 'l' || current() == 'L') ++at_;
     spec.align = is_left ? '<' : '>';
@@ -102,7 +104,7 @@ class PercentFormat {
   }
 
   void convert(char type, FormatSpec spec, bool has_zeros) {
-    const Object given = value();
+    const Object given = read_value();
     if (type == 's' || type == 'r' || type == 'a') {
       Text shown;
       if (type == 's') {
@@ -111,18 +113,19 @@ class PercentFormat {
         append_repr(budget_, shown, given);
       }
       if (text_.is_markup)
-        shown = type == 's' && given.text() != nullptr ? escaped(budget_, *given.text()) : escaped(budget_, shown);
-      return append(out_, formatted(budget_, shown, spec));
+        shown = type == 's' && given.text() != nullptr ? escape_markup(budget_, *given.text())
+                                                       : escape_markup(budget_, shown);
+      return append(out_, format_value(budget_, shown, spec));
     }
     if (type == 'c' && given.text() != nullptr) {
       if (count_characters(given.text()->bytes) != 1) fail("%c requires int or char");
-      return append(out_, formatted(budget_, *given.text(), spec));
+      return append(out_, format_value(budget_, *given.text(), spec));
     }
     if (std::string_view("diuoxXeEfFgGc").find(type) == std::string_view::npos)
       fail(fmt::format("unsupported format character '{}'", type));
     if (given.is_undefined()) fail_undefined(given);
     const auto real = given.number();
-    if (!real) fail(fmt::format("%{} format: a real number is required, not {}", type, type_name(given)));
+    if (!real) fail(fmt::format("%{} format: a real number is required, not {}", type, name_type(given)));
     if (has_zeros && type != 'c') {
       spec.fill = "0";
       spec.align = '=';
@@ -140,7 +143,7 @@ class PercentFormat {
       number = *real;
     }
     spec.type = type == 'i' || type == 'u' ? 'd' : type;
-    append(out_, formatted(budget_, number, spec));
+    append(out_, format_value(budget_, number, spec));
   }
 
   Budget& budget_;
@@ -154,7 +157,7 @@ class PercentFormat {
   Text out_;
 };
 
-// text.format(), piece by piece.
+// Formats text.format() piece by piece.
 class BraceFormat {
  public:
   BraceFormat(Interpreter& in, std::vector<Object> items, Keywords names, bool makes_markup)
@@ -174,15 +177,15 @@ class BraceFormat {
         continue;
       }
       if (bytes[next] == '}') fail("Single '}' encountered in format string");
-      const std::size_t end = end_of_field(bytes, next + 1);
-      field(part(text, next + 1, end), depth, out);
+      const std::size_t end = find_field_end(bytes, next + 1);
+      format_field(copy_part(text, next + 1, end), depth, out);
       i = end + 1;
     }
     return out;
   }
 
  private:
-  static std::size_t end_of_field(const std::string& bytes, std::size_t from) {
+  static std::size_t find_field_end(const std::string& bytes, std::size_t from) {
     int open = 1;
     for (std::size_t i = from; i < bytes.size(); ++i) {
       if (bytes[i] == '{') ++open;
@@ -191,7 +194,7 @@ class BraceFormat {
     fail("expected '}' before end of string");
   }
 
-  void field(const Text& field, int depth, Text& out) {
+  void format_field(const Text& field, int depth, Text& out) {
     const std::string& bytes = field.bytes;
     std::size_t name_end = 0;
     for (bool in_brackets = false; name_end < bytes.size(); ++name_end) {
@@ -199,7 +202,7 @@ class BraceFormat {
       if (bytes[name_end] == ']') in_brackets = false;
       if (!in_brackets && (bytes[name_end] == '!' || bytes[name_end] == ':')) break;
     }
-    Object value = value_of(std::string_view(bytes).substr(0, name_end));
+    Object value = find_value(std::string_view(bytes).substr(0, name_end));
     std::size_t at = name_end;
     if (at < bytes.size() && bytes[at] == '!') {
       const char conversion = at + 1 < bytes.size() ? bytes[at + 1] : '\0';
@@ -218,48 +221,40 @@ class BraceFormat {
     const bool is_markup = value.text() != nullptr && value.text()->is_markup;
     if (at < bytes.size()) {
       if (bytes[at] != ':') fail("expected ':' after conversion specifier");
-      spec = run(part(field, at + 1, bytes.size()), depth - 1);
+      spec = run(copy_part(field, at + 1, bytes.size()), depth - 1);
     }
-    const auto put = [&](const Text& made) { append(out, makes_markup_ ? escaped(in_.budget(), made) : made); };
+    const auto append_made = [&](const Text& made) {
+      append(out, makes_markup_ ? escape_markup(in_.budget(), made) : made);
+    };
     if (makes_markup_ && is_markup) {
       if (!spec.empty()) fail("Unsupported format specification for Markup.");
       in_.budget().charge(2 * value.text()->size());
       return append(out, *value.text());
     }
     if (value.is_undefined() || value.is_none() || value.sequence() != nullptr || value.is<DictPtr>()) {
-      if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", type_name(value)));
-      return put(to_text(in_.budget(), value));
+      if (!spec.empty()) fail(fmt::format("unsupported format string passed to {}.__format__", name_type(value)));
+      return append_made(to_text(in_.budget(), value));
     }
     if (value.is<bool>() && !spec.empty()) value = *value.integer();
-    const Text made = formatted(in_.budget(), value, format_spec(spec.bytes));
-    // The specification has a character to fill with.
-    put(spec.marks.find('\1') == std::string::npos ? made : marked(made.bytes));
+    const Text made = format_value(in_.budget(), value, parse_format_spec(spec.bytes));
+    // A message may have made the specification, which has a character to fill with.
+    append_made(spec.marks.find('\1') == std::string::npos ? made : mark_as_input(made.bytes));
   }
 
-  static std::optional<std::int64_t> index_from(std::string_view name) {
-    if (name.empty() || name.size() > 9) return std::nullopt;
-    std::int64_t index = 0;
-    for (const char c : name) {
-      if (c < '0' || c > '9') return std::nullopt;
-      index = index * 10 + (c - '0');
-    }
-    return index;
-  }
-
-  Object value_of(std::string_view name) {
+  Object find_value(std::string_view name) {
     const std::size_t first_end = std::min(name.find_first_of(".["), name.size());
-    Object value = first(name.substr(0, first_end));
+    Object value = find_first(name.substr(0, first_end));
     for (std::size_t i = first_end; i < name.size();) {
       if (name[i] == '.') {
         const std::size_t end = std::min(name.find_first_of(".[", i + 1), name.size());
-        value = in_.attribute(value, name.substr(i + 1, end - i - 1));
+        value = in_.find_attribute(value, name.substr(i + 1, end - i - 1));
         i = end;
       } else if (name[i] == '[') {
         const std::size_t end = name.find(']', i);
         if (end == std::string_view::npos) fail("Missing ']' in format string");
         const std::string_view key = name.substr(i + 1, end - i - 1);
-        const auto index = index_from(key);
-        value = in_.item(value, index ? Object(*index) : Object(key));
+        const auto index = parse_index(key);
+        value = in_.find_item(value, index ? Object(*index) : Object(key));
         i = end + 1;
       } else {
         fail("Only '.' or '[' may follow ']' in format field specifier");
@@ -268,10 +263,10 @@ class BraceFormat {
     return value;
   }
 
-  Object first(std::string_view name) {
-    if (name.empty() || index_from(name)) {
+  Object find_first(std::string_view name) {
+    if (name.empty() || parse_index(name)) {
       const bool counts = name.empty();
-      const std::size_t index = counts ? next_++ : static_cast<std::size_t>(*index_from(name));
+      const std::size_t index = counts ? next_++ : static_cast<std::size_t>(*parse_index(name));
       if (index >= items_.size())
         fail(fmt::format("Replacement index {} out of range for positional args tuple", index));
       return items_[index];
@@ -291,7 +286,7 @@ class BraceFormat {
 
 }  // namespace
 
-Object percent_formatted(Budget& budget, const Text& text, const Object& values) {
+Object format_percent(Budget& budget, const Text& text, const Object& values) {
   budget.charge(2 * text.size());
   Text result = PercentFormat(budget, text, values).run();
   result.is_markup = text.is_markup;
@@ -299,16 +294,18 @@ Object percent_formatted(Budget& budget, const Text& text, const Object& values)
   return result;
 }
 
-Object brace_formatted(Interpreter& in, const Text& text, Parameters& parameters) {
+Object format_braces(Interpreter& in, const Text& text, Parameters& parameters) {
   in.budget().charge(2 * text.size());
-  std::vector<Object> items = parameters.positional();
-  Text result = BraceFormat(in, std::move(items), parameters.keywords(), text.is_markup).run(text);
+  std::vector<Object> items = parameters.read_positional();
+  Text result = BraceFormat(in, std::move(items), parameters.read_keywords(), text.is_markup).run(text);
   result.is_markup = text.is_markup;
   in.budget().charge(2 * result.size());
   return result;
 }
 
-Text escaped(const Text& text) {
+Text escape_markup(Budget& budget, const Text& text) {
+  budget.step(text.size() / 16);
+  budget.charge(text.is_markup ? text.size() : 6 * text.size());
   if (text.is_markup) return text;
   Text out;
   for (std::size_t i = 0; i < text.size();) {
@@ -329,20 +326,14 @@ Text escaped(const Text& text) {
   return out;
 }
 
-Text escaped(Budget& budget, const Text& text) {
-  budget.step(text.size() / 16);
-  budget.charge(text.is_markup ? text.size() : 6 * text.size());
-  return escaped(text);
-}
-
-// Python's format specifications, for str.format() and the operator %.
+// Both share Python's format specifications.
 
 namespace {
 
 bool is_align(char c) { return c == '<' || c == '>' || c == '^' || c == '='; }
 
-// Digits of an integer in a base, without sign.
-std::string digits_of(std::uint64_t magnitude, char type) {
+// Writes the digits of an integer in the base of a type, without sign.
+std::string write_digits(std::uint64_t magnitude, char type) {
   switch (type) {
     case 'x': return fmt::format("{:x}", magnitude);
     case 'X': return fmt::format("{:X}", magnitude);
@@ -352,7 +343,7 @@ std::string digits_of(std::uint64_t magnitude, char type) {
   }
 }
 
-std::string with_groups(const std::string& digits, char separator) {
+std::string group_digits(const std::string& digits, char separator) {
   const std::size_t whole = std::min(digits.find_first_of(".e"), digits.size());
   std::string out;
   for (std::size_t i = 0; i < whole; ++i) {
@@ -362,7 +353,7 @@ std::string with_groups(const std::string& digits, char separator) {
   return out + digits.substr(whole);
 }
 
-std::string real_digits(double magnitude, const FormatSpec& spec) {
+std::string write_real_digits(double magnitude, const FormatSpec& spec) {
   const int precision = spec.precision.value_or(6);
   std::string text;
   switch (spec.type) {
@@ -380,13 +371,13 @@ std::string real_digits(double magnitude, const FormatSpec& spec) {
   return text;
 }
 
-std::string sign_of(bool is_negative, char sign) {
+std::string choose_sign(bool is_negative, char sign) {
   if (is_negative) return "-";
   return sign == '+' || sign == ' ' ? std::string(1, sign) : std::string();
 }
 
-// Sign and prefix, then digits, filled up to the width.
-Text filled(const std::string& front, const std::string& digits, const FormatSpec& spec, char usual) {
+// Returns `front` (sign and prefix) and the digits, filled up to the width.
+Text fill_number(const std::string& front, const std::string& digits, const FormatSpec& spec, char usual) {
   const std::size_t size = front.size() + digits.size();
   const std::size_t missing = spec.width > size ? spec.width - size : 0;
   const char align = spec.align != '\0' ? spec.align : usual;
@@ -401,11 +392,11 @@ Text filled(const std::string& front, const std::string& digits, const FormatSpe
   return Text{fill(missing) + front + digits};
 }
 
-Text formatted_text(const Text& text, const FormatSpec& spec) {
+Text format_text(const Text& text, const FormatSpec& spec) {
   if (spec.type != '\0' && spec.type != 's')
     fail(fmt::format("Unknown format code '{}' for object of type 'str'", spec.type));
   if (spec.grouping != '\0') fail(fmt::format("Cannot specify '{}' with 's'.", spec.grouping));
-  const std::vector<std::size_t> begins = characters(text.bytes);
+  const std::vector<std::size_t> begins = find_characters(text.bytes);
   std::size_t count = begins.size() - 1;
   if (spec.precision) count = std::min(count, static_cast<std::size_t>(*spec.precision));
   const std::size_t missing = spec.width > count ? spec.width - count : 0;
@@ -419,7 +410,7 @@ Text formatted_text(const Text& text, const FormatSpec& spec) {
 
 }  // namespace
 
-FormatSpec format_spec(std::string_view text) {
+FormatSpec parse_format_spec(std::string_view text) {
   FormatSpec spec;
   std::size_t i = 0;
   if (!text.empty()) {
@@ -433,7 +424,7 @@ FormatSpec format_spec(std::string_view text) {
     }
   }
   const auto has = [&](char c) { return i < text.size() && text[i] == c; };
-  const auto number = [&](std::size_t most) {
+  const auto read_number = [&](std::size_t most) {
     std::size_t value = 0;
     while (i < text.size() && text[i] >= '0' && text[i] <= '9') {
       value = value * 10 + static_cast<std::size_t>(text[i++] - '0');
@@ -453,21 +444,21 @@ FormatSpec format_spec(std::string_view text) {
       spec.align = '=';
     }
   }
-  spec.width = number(kMaxWidth);
+  spec.width = read_number(kMaxWidth);
   if (has(',') || has('_')) spec.grouping = text[i++];
   if (has('.')) {
     ++i;
     if (i == text.size() || text[i] < '0' || text[i] > '9') fail("Format specifier missing precision");
-    spec.precision = static_cast<int>(number(kMaxPrecision));
+    spec.precision = static_cast<int>(read_number(kMaxPrecision));
   }
   if (i < text.size()) spec.type = text[i++];
   if (i < text.size()) fail("Invalid format specifier");
   return spec;
 }
 
-Text formatted(Budget& budget, const Object& value, const FormatSpec& spec) {
+Text format_value(Budget& budget, const Object& value, const FormatSpec& spec) {
   budget.charge(spec.width + 64);
-  if (const Text* const text = value.text()) return formatted_text(*text, spec);
+  if (const Text* const text = value.text()) return format_text(*text, spec);
   const bool wants_real = spec.type != '\0' && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
   if (const auto whole = value.integer(); whole && !wants_real && !(value.is<bool>() && spec.type == '\0')) {
     if (spec.type != '\0' && std::string_view("dxXobnc").find(spec.type) == std::string_view::npos)
@@ -478,31 +469,32 @@ Text formatted(Budget& budget, const Object& value, const FormatSpec& spec) {
       // A number has no mark of its own and may be a message's: a character made from it counts as input, so that no
       // message spells a special token in numbers.
       std::string bytes;
-      append_code(bytes, static_cast<char32_t>(*whole));
-      const Text character = marked(std::move(bytes));
+      append_utf8(bytes, static_cast<char32_t>(*whole));
+      const Text character = mark_as_input(std::move(bytes));
       FormatSpec as_text = spec;
       as_text.type = '\0';
-      return formatted_text(character, as_text);
+      return format_text(character, as_text);
     }
     const std::uint64_t magnitude =
         *whole < 0 ? 0 - static_cast<std::uint64_t>(*whole) : static_cast<std::uint64_t>(*whole);
-    std::string digits = digits_of(magnitude, spec.type);
+    std::string digits = write_digits(magnitude, spec.type);
     if (spec.precision && digits.size() < static_cast<std::size_t>(*spec.precision))
       digits.insert(0, static_cast<std::size_t>(*spec.precision) - digits.size(), '0');
-    if (spec.grouping != '\0') digits = with_groups(digits, spec.grouping);
+    if (spec.grouping != '\0') digits = group_digits(digits, spec.grouping);
     const bool has_prefix = spec.alternate && std::string_view("xXob").find(spec.type) != std::string_view::npos;
-    return filled(sign_of(*whole < 0, spec.sign) + (has_prefix ? std::string("0") + spec.type : ""), digits, spec, '>');
+    return fill_number(choose_sign(*whole < 0, spec.sign) + (has_prefix ? std::string("0") + spec.type : ""), digits,
+                       spec, '>');
   }
   const auto real = value.number();
   if (real && !value.is<bool>()) {
     if (spec.type != '\0' && !wants_real)
       fail(fmt::format("Unknown format code '{}' for object of type 'float'", spec.type));
-    std::string digits = real_digits(std::abs(*real), spec);
-    if (spec.grouping != '\0') digits = with_groups(digits, spec.grouping);
-    return filled(sign_of(std::signbit(*real) && !std::isnan(*real), spec.sign), digits, spec, '>');
+    std::string digits = write_real_digits(std::abs(*real), spec);
+    if (spec.grouping != '\0') digits = group_digits(digits, spec.grouping);
+    return fill_number(choose_sign(std::signbit(*real) && !std::isnan(*real), spec.sign), digits, spec, '>');
   }
-  if (wants_real && value.is<bool>()) return formatted(budget, *real, spec);
-  return formatted_text(to_text(budget, value), spec);
+  if (wants_real && value.is<bool>()) return format_value(budget, *real, spec);
+  return format_text(to_text(budget, value), spec);
 }
 
 }  // namespace poise::jinja

@@ -5,16 +5,13 @@
 
 namespace poise::jinja {
 
-// Values in markup are escaped, unless they are markup, too.
-// text % values
-Object percent_formatted(Budget& budget, const Text& text, const Object& values);
-// text.format(...)
-Object brace_formatted(Interpreter& in, const Text& text, Parameters& parameters);
+// Returns text % values. Both functions escape values in markup, unless they are markup, too.
+Object format_percent(Budget& budget, const Text& text, const Object& values);
+// Returns text.format(...).
+Object format_braces(Interpreter& in, const Text& text, Parameters& parameters);
 
-// Markup: &, <, >, " and ' as entities; unchanged if it is markup already.
-Text escaped(const Text& text);
-// The same, counted first.
-Text escaped(Budget& budget, const Text& text);
+// Returns the text as markup: &, <, >, " and ' as entities; unchanged if it is markup already.
+Text escape_markup(Budget& budget, const Text& text);
 
 // A format specification for a number: [[fill]align][sign][#][0][width][,][.precision][type]
 struct FormatSpec {
@@ -27,9 +24,9 @@ struct FormatSpec {
   std::optional<int> precision = {};
   char type = '\0';
 };
-// Throws for a number that the specification does not fit.
-Text formatted(Budget& budget, const Object& value, const FormatSpec& spec);
-FormatSpec format_spec(std::string_view text);
+// Throws for a value that the specification does not fit.
+Text format_value(Budget& budget, const Object& value, const FormatSpec& spec);
+FormatSpec parse_format_spec(std::string_view text);
 
 inline constexpr std::size_t kMaxWidth = 1 << 20;
 inline constexpr int kMaxPrecision = 1000;

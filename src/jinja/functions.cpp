@@ -1,4 +1,4 @@
-// The functions of every template.
+// Makes the functions that every template has.
 #include <locale.h>
 #include <time.h>
 
@@ -6,7 +6,6 @@
 #include <array>
 #include <ctime>
 #include <span>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,14 +17,13 @@ namespace {
 constexpr std::int64_t kMostOfRange = 100'000;  // Jinja's sandbox has this limit
 
 Object make_range(Interpreter&, Parameters& given) {
-  const std::vector<Object> bounds = given.positional();
-  given.finish();
+  const std::vector<Object> bounds = given.read_positional();
   if (bounds.empty() || bounds.size() > 3) fail(fmt::format("range expected 1 to 3 arguments, got {}", bounds.size()));
   std::array<std::int64_t, 3> numbers = {0, 0, 1};
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     if (bounds[i].is_undefined()) fail_undefined(bounds[i]);
     const auto number = bounds[i].integer();
-    if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", type_name(bounds[i])));
+    if (!number) fail(fmt::format("'{}' object cannot be interpreted as an integer", name_type(bounds[i])));
     constexpr std::int64_t kLargest = std::int64_t{1} << 61;
     if (*number > kLargest || *number < -kLargest) fail("a bound of a range is too large");
     numbers[bounds.size() == 1 ? 1 : i] = *number;
@@ -37,41 +35,27 @@ Object make_range(Interpreter&, Parameters& given) {
 }
 
 // Returns the entries of dict(mapping, name=value, ...).
-Dict dict_from(Interpreter& in, Parameters& given) {
+Dict read_dict_arguments(Interpreter& in, Parameters& given) {
   Dict dict;
   if (given.has_positional()) {
-    const Object from = given.required("mapping");
+    const Object from = given.require("mapping");
     if (const auto* other = from.get_if<DictPtr>()) {
       in.budget().charge((*other)->entries().size(), 128);
       dict = **other;
     } else {
-      for (const Object& item : items_of(in.budget(), from)) {
-        const std::vector<Object> pair = items_of(in.budget(), item);
+      for (const Object& item : read_items(in.budget(), from)) {
+        const std::vector<Object> pair = read_items(in.budget(), item);
         if (pair.size() != 2) fail("dictionary update sequence needs pairs");
         dict.set(in.budget(), pair[0], pair[1]);
       }
     }
   }
-  for (auto& [name, value] : given.keywords()) dict.set(in.budget(), std::move(name), std::move(value));
-  given.finish();
+  for (auto& [name, value] : given.read_keywords()) dict.set(in.budget(), std::move(name), std::move(value));
   return dict;
 }
 
-// The function dict(), which is a type in Python.
-class DictType final : public Thing {
- public:
-  std::string type() const override { return "type"; }
-  std::string shown() const override { return "<class 'dict'>"; }
-  Object call(Interpreter& in, Parameters& given) override { return make_dict(dict_from(in, given)); }
-  std::optional<Object> attribute(Interpreter&, std::string_view name) override {
-    if (name != "fromkeys") return std::nullopt;
-    return ThingPtr(std::make_shared<Function>(
-        "fromkeys", [](Interpreter& in, Parameters& given) { return dict_from_keys(in, {}, given); }));
-  }
-};
-
-Object make_namespace_of(Interpreter& in, Parameters& given) {
-  const Dict dict = dict_from(in, given);
+Object make_namespace_from(Interpreter& in, Parameters& given) {
+  const Dict dict = read_dict_arguments(in, given);
   const Object made = in.make_namespace();
   for (const auto& [key, value] : dict.entries()) {
     if (key.text() == nullptr) fail("names of a namespace have to be texts");
@@ -80,65 +64,20 @@ Object make_namespace_of(Interpreter& in, Parameters& given) {
   return made;
 }
 
-// cycler("odd", "even")
-class Cycler final : public Thing, public std::enable_shared_from_this<Cycler> {
- public:
-  explicit Cycler(std::vector<Object> items) : items_(std::move(items)) {
-    for (const Object& item : items_) depth_ = std::max(depth_, depth_of(item));
-    if (depth_ >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
-    ++depth_;
-  }
-  std::string type() const override { return "Cycler"; }
-  std::string shown() const override { return "<Cycler>"; }
-  unsigned depth() const override { return depth_; }
-  bool is_callable() const override { return false; }
-  Object call(Interpreter&, Parameters&) override { fail("'Cycler' object is not callable"); }
-  std::optional<Object> attribute(Interpreter&, std::string_view name) override {
-    if (name == "current") return items_[at_];
-    if (name != "next" && name != "reset") return std::nullopt;
-    const bool goes_on = name == "next";
-    return ThingPtr(std::make_shared<Function>(
-        std::string(name),
-        [self = shared_from_this(), goes_on](Interpreter&, Parameters& given) -> Object {
-          given.finish();
-          const std::size_t at = self->at_;
-          self->at_ = goes_on ? (at + 1) % self->items_.size() : 0;
-          return goes_on ? self->items_[at] : Object(nullptr);
-        },
-        depth_));
-  }
-
- private:
-  std::vector<Object> items_;
-  std::size_t at_ = 0;
-  unsigned depth_ = 0;
-};
-
-Object make_joiner(Interpreter& in, Parameters& given) {
-  const Text separator = to_text(in.budget(), given.take("sep").value_or(", "));
-  given.finish();
-  auto is_used = std::make_shared<bool>(false);
-  return ThingPtr(std::make_shared<Function>("joiner", [separator, is_used](Interpreter&, Parameters& inner) -> Object {
-    inner.finish();
-    return std::exchange(*is_used, true) ? Object(separator) : Object("");
-  }));
-}
-
 Object raise_exception(Interpreter& in, Parameters& given) {
-  const std::string message = to_text(in.budget(), given.required("message")).bytes;
+  const std::string message = to_text(in.budget(), given.require("message")).bytes;
   given.finish();
   throw Failure(FailureKind::raised, message);
 }
 
-// Dates in templates are in English, in a program of any locale: so Python writes them, unless it calls setlocale().
+// Dates in templates are in English in a program of any locale, as Python writes them unless it calls setlocale().
 std::size_t format_time(std::span<char> out, const std::string& format, const std::tm& time) {
   static const ::locale_t kC = ::newlocale(LC_ALL_MASK, "C", nullptr);
   return ::strftime_l(out.data(), out.size(), format.c_str(), &time, kC);
 }
 
 Object strftime_now(Interpreter& in, Parameters& given) {
-  const TextPtr format = given.text("format");
-  given.finish();
+  const TextPtr format = given.read_text("format");
   if (format->size() > 1000) fail("the format of strftime_now() is too long");
   const std::tm now = in.now();
   const std::string& bytes = format->bytes;
@@ -150,7 +89,7 @@ Object strftime_now(Interpreter& in, Parameters& given) {
       at = end;
       continue;
     }
-    // A conversion: flags and a width, a modifier, a letter. Its text is input if its letter is.
+    // A conversion has flags and a width, a modifier, and a letter. Its text is input if its letter is.
     std::size_t end = std::min(bytes.find_first_not_of("_-^#+0123456789", at + 1), bytes.size());
     if (end < bytes.size() && (bytes[end] == 'E' || bytes[end] == 'O')) ++end;
     end = std::min(end + 1, bytes.size());
@@ -169,20 +108,13 @@ void add_functions(Interpreter&, Scope& globals) {
     globals.set(name, ThingPtr(std::make_shared<Function>(name, std::move(body))));
   };
   add("range", make_range);
-  globals.set("dict", ThingPtr(std::make_shared<DictType>()));
-  add("namespace", make_namespace_of);
-  add("joiner", make_joiner);
+  add("dict", [](Interpreter& in, Parameters& given) { return make_dict(read_dict_arguments(in, given)); });
+  add("namespace", make_namespace_from);
   add("raise_exception", raise_exception);
   add("strftime_now", strftime_now);
-  add("cycler", [](Interpreter&, Parameters& given) -> Object {
-    std::vector<Object> items = given.positional();
-    given.finish();
-    if (items.empty()) fail("at least one item has to be provided");
-    return ThingPtr(std::make_shared<Cycler>(std::move(items)));
-  });
 }
 
-ScopePtr Interpreter::globals() {
+ScopePtr Interpreter::make_globals() {
   const auto scope = std::make_shared<Scope>(Scope{nullptr});
   add_functions(*this, *scope);
   return scope;

@@ -28,39 +28,33 @@ void Scope::set(std::string_view name, Object value) {
   }
 }
 
-struct Interpreter::Deeper {
-  explicit Deeper(Interpreter& in) : depth(in.depth_) {
-    in.budget_.step();
-    if (depth >= in.budget_.limits().depth)
-      throw Failure(FailureKind::limit, "the template's calls are nested too deeply");
-    ++depth;
-  }
-  ~Deeper() { --depth; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-  std::size_t& depth;
-};
+Interpreter::Nesting::Nesting(Interpreter& in) : depth(in.depth_) {
+  in.budget_.step();
+  if (depth >= in.budget_.limits().depth)
+    throw Failure(FailureKind::limit, "the template's calls are nested too deeply");
+  ++depth;
+}
 
 Interpreter::Interpreter(const Limits& limits, std::function<std::tm()> now, const Scoping& scoping)
     : budget_(limits), now_(std::move(now)), scoping_(scoping) {}
 
-// Scopes hold macros, and macros their scopes; namespaces hold anything. Clears each while all of them exist, so that
-// no chain of them is destroyed recursively.
+// Scopes hold macros, and macros their scopes; namespaces hold anything. The destructor clears each while all of them
+// exist, so that no chain of them is destroyed recursively.
 Interpreter::~Interpreter() {
   for (const ScopePtr& scope : kept_) scope->names.clear();
   for (Namespace& space : namespaces_) space.entries.clear();
 }
 
-ScopePtr Interpreter::inside(const ScopePtr& scope) {
+ScopePtr Interpreter::open_scope(const ScopePtr& scope) {
   constexpr std::size_t kMostScopes = 2000;
   if (scope->depth >= kMostScopes) throw Failure(FailureKind::limit, "the template's scopes are nested too deeply");
   budget_.charge(sizeof(Scope));
   return std::make_shared<Scope>(Scope{scope});
 }
 
-ScopePtr Interpreter::inside(const ScopePtr& scope, const Body& body) {
-  ScopePtr inner = inside(scope);
-  if (const auto* names = scoping_.unset_in(body)) {
+ScopePtr Interpreter::open_scope(const ScopePtr& scope, const Body& body) {
+  ScopePtr inner = open_scope(scope);
+  if (const auto* names = scoping_.find_unset(body)) {
     budget_.step(names->size());
     budget_.charge(names->size(), 64);
     inner->names = *names;
@@ -90,7 +84,7 @@ void Interpreter::print(Text& out, const Object& value) {
     throw Failure(FailureKind::limit, fmt::format("the template makes more than {} bytes", budget_.limits().output));
 }
 
-Text Interpreter::text_of(const Body& body, const ScopePtr& scope) {
+Text Interpreter::render(const Body& body, const ScopePtr& scope) {
   Text text;
   execute(body, scope, text);
   return text;
@@ -105,7 +99,7 @@ Flow Interpreter::execute(const Body& body, const ScopePtr& scope, Text& out) {
 }
 
 Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Text& out) {
-  const Deeper deeper(*this);
+  const Nesting nesting(*this);
   line_ = statement.line;
   switch (statement.kind) {
     case StatementKind::output:
@@ -113,65 +107,65 @@ Flow Interpreter::execute(const Statement& statement, const ScopePtr& scope, Tex
       return Flow::on;
     case StatementKind::loop: {
       const Object items = evaluate(*statement.value, scope);
-      return loop(statement, items_of(budget_, items), scope, 0, out);
+      return run_loop(statement, read_items(budget_, items), scope, 0, out);
     }
-    case StatementKind::branches: return branches(statement, scope, out);
+    case StatementKind::branches: return run_branches(statement, scope, out);
     case StatementKind::assign: assign(*statement.target, evaluate(*statement.value, scope), scope); return Flow::on;
     case StatementKind::assign_block: {
-      const Object made = text_of(statement.body, inside(scope, statement.body));
-      assign(*statement.target, statement.value ? filtered(*statement.value, scope, &made) : made, scope);
+      const Object made = render(statement.body, open_scope(scope, statement.body));
+      assign(*statement.target, statement.value ? evaluate_filter(*statement.value, scope, &made) : made, scope);
       return Flow::on;
     }
-    case StatementKind::with: with(statement, scope, out); return Flow::on;
+    case StatementKind::with: run_with(statement, scope, out); return Flow::on;
     case StatementKind::macro:
       keep(scope);
       scope->set(statement.name, ThingPtr(std::make_shared<Macro>(statement, scope)));
       return Flow::on;
-    case StatementKind::call_block: call_block(statement, scope, out); return Flow::on;
+    case StatementKind::call_block: run_call_block(statement, scope, out); return Flow::on;
     case StatementKind::filter_block: {
-      const Object made = text_of(statement.body, inside(scope, statement.body));
-      print(out, filtered(*statement.value, scope, &made));
+      const Object made = render(statement.body, open_scope(scope, statement.body));
+      print(out, evaluate_filter(*statement.value, scope, &made));
       return Flow::on;
     }
-    case StatementKind::scope: return execute(statement.body, inside(scope, statement.body), out);
+    case StatementKind::scope: return execute(statement.body, open_scope(scope, statement.body), out);
     case StatementKind::end_loop: return Flow::end_loop;
     case StatementKind::next_item: return Flow::next_item;
   }
   return Flow::on;
 }
 
-Flow Interpreter::branches(const Statement& statement, const ScopePtr& scope, Text& out) {
+Flow Interpreter::run_branches(const Statement& statement, const ScopePtr& scope, Text& out) {
   for (const Branch& branch : statement.branches) {
     if (!branch.test || is_true(evaluate(*branch.test, scope))) return execute(branch.body, scope, out);
   }
   return Flow::on;
 }
 
-void Interpreter::with(const Statement& statement, const ScopePtr& scope, Text& out) {
-  const ScopePtr inner = inside(scope, statement.body);
+void Interpreter::run_with(const Statement& statement, const ScopePtr& scope, Text& out) {
+  const ScopePtr inner = open_scope(scope, statement.body);
   for (std::size_t i = 0; i < statement.targets.size(); ++i)
     assign(*statement.targets[i], evaluate(*statement.values[i], scope), inner);
   execute(statement.body, inner, out);
 }
 
-void Interpreter::call_block(const Statement& statement, const ScopePtr& scope, Text& out) {
+void Interpreter::run_call_block(const Statement& statement, const ScopePtr& scope, Text& out) {
   keep(scope);
   const Expression& call_of = *statement.value;
   const Object callee = evaluate(*call_of.operands[0], scope);
-  Parameters given = parameters(call_of.arguments, scope);
-  Keywords keywords = given.keywords();
+  Parameters given = evaluate_arguments(call_of.arguments, scope);
+  Keywords keywords = given.read_keywords();
   keywords.emplace_back(Text{"caller"}, ThingPtr(std::make_shared<Macro>(statement, scope)));
-  Parameters with_caller(given.positional(), std::move(keywords));
+  Parameters with_caller(given.read_positional(), std::move(keywords));
   print(out, call(callee, with_caller));
 }
 
-Flow Interpreter::loop(const Statement& statement, std::vector<Object> items, const ScopePtr& scope, std::size_t depth,
-                       Text& out) {
-  const Deeper deeper(*this);
+Flow Interpreter::run_loop(const Statement& statement, std::vector<Object> items, const ScopePtr& scope,
+                           std::size_t depth, Text& out) {
+  const Nesting nesting(*this);
   if (statement.test) {
     std::vector<Object> chosen;
     for (Object& item : items) {
-      const ScopePtr inner = inside(scope);
+      const ScopePtr inner = open_scope(scope);
       assign(*statement.target, item, inner);
       if (is_true(evaluate(*statement.test, inner))) chosen.push_back(std::move(item));
     }
@@ -185,8 +179,8 @@ Flow Interpreter::loop(const Statement& statement, std::vector<Object> items, co
   bool is_done = false;  // some item ran to the end of the body; Jinja does not count others
   for (std::size_t i = 0; i < state->items().size(); ++i) {
     budget_.step();
-    state->turn_to(i);
-    const ScopePtr inner = inside(scope, statement.body);
+    state->set_index(i);
+    const ScopePtr inner = open_scope(scope, statement.body);
     inner->set("loop", ThingPtr(state));
     assign(*statement.target, state->items()[i], inner);
     const Flow flow = execute(statement.body, inner, out);
@@ -194,7 +188,7 @@ Flow Interpreter::loop(const Statement& statement, std::vector<Object> items, co
     is_done |= flow == Flow::on;
   }
   if (!is_done && !statement.otherwise.empty())
-    return execute(statement.otherwise, inside(scope, statement.otherwise), out);
+    return execute(statement.otherwise, open_scope(scope, statement.otherwise), out);
   return Flow::on;
 }
 
@@ -215,8 +209,8 @@ void Interpreter::assign(const Expression& target, const Object& value, const Sc
 }
 
 void Interpreter::unpack(const std::vector<ExpressionPtr>& targets, const Object& value, const ScopePtr& scope) {
-  if (!is_iterable(value)) fail(fmt::format("cannot unpack non-iterable {} object", type_name(value)));
-  const std::vector<Object> items = items_of(budget_, value);
+  if (!is_iterable(value)) fail(fmt::format("cannot unpack non-iterable {} object", name_type(value)));
+  const std::vector<Object> items = read_items(budget_, value);
   if (items.size() > targets.size()) fail(fmt::format("too many values to unpack (expected {})", targets.size()));
   if (items.size() < targets.size())
     fail(fmt::format("not enough values to unpack (expected {}, got {})", targets.size(), items.size()));
@@ -224,24 +218,24 @@ void Interpreter::unpack(const std::vector<ExpressionPtr>& targets, const Object
 }
 
 Object Interpreter::call_macro(const Statement& macro, const ScopePtr& scope, Parameters& given) {
-  const Deeper deeper(*this);
+  const Nesting nesting(*this);
   const std::string name = macro.name.empty() ? "caller" : macro.name;
-  const ScopePtr inner = inside(scope, macro.body);
+  const ScopePtr inner = open_scope(scope, macro.body);
   bool has_caller = false;
   for (const Parameter& parameter : macro.parameters) {
     has_caller |= parameter.name == "caller";
-    auto value = given.take(parameter.name);
+    auto value = given.read(parameter.name);
     if (!value) {
       value = parameter.otherwise ? evaluate(*parameter.otherwise, inner)
-                                  : undefined(fmt::format("parameter '{}' was not provided", parameter.name));
+                                  : make_undefined(fmt::format("parameter '{}' was not provided", parameter.name));
     }
     inner->set(parameter.name, *std::move(value));
   }
   if (macro.takes_caller && !has_caller) {
-    const auto caller = given.keyword("caller");
-    inner->set("caller", caller ? *caller : undefined("No caller defined"));
+    const auto caller = given.read_keyword("caller");
+    inner->set("caller", caller ? *caller : make_undefined("No caller defined"));
   }
-  auto keywords = given.keywords();
+  auto keywords = given.read_keywords();
   if (macro.takes_keywords) {
     Dict all;
     for (auto& [key, value] : keywords) all.set(budget_, std::move(key), std::move(value));
@@ -249,21 +243,21 @@ Object Interpreter::call_macro(const Statement& macro, const ScopePtr& scope, Pa
   } else if (!keywords.empty()) {
     fail(fmt::format("macro '{}' takes no keyword argument '{}'", name, keywords.front().first.bytes));
   }
-  std::vector<Object> rest = given.positional();
+  std::vector<Object> rest = given.read_positional();
   if (macro.takes_more) {
     inner->set("varargs", make_tuple(budget_, std::move(rest)));
   } else if (!rest.empty()) {
     fail(fmt::format("macro '{}' takes not more than {} argument(s)", name, macro.parameters.size()));
   }
-  return text_of(macro.body, inner);
+  return render(macro.body, inner);
 }
 
-std::optional<Object> Parameters::take(std::string_view name) {
+std::optional<Object> Parameters::read(std::string_view name) {
   if (next_ < positional_.size()) return positional_[next_++];
-  return keyword(name);
+  return read_keyword(name);
 }
 
-std::optional<Object> Parameters::keyword(std::string_view name) {
+std::optional<Object> Parameters::read_keyword(std::string_view name) {
   const auto found = std::ranges::find_if(keywords_, [&](const auto& keyword) { return keyword.first.bytes == name; });
   if (found == keywords_.end()) return std::nullopt;
   Object value = std::move(found->second);
@@ -271,45 +265,45 @@ std::optional<Object> Parameters::keyword(std::string_view name) {
   return value;
 }
 
-Object Parameters::required(std::string_view name) {
-  if (auto value = take(name)) return *std::move(value);
+Object Parameters::require(std::string_view name) {
+  if (auto value = read(name)) return *std::move(value);
   fail(fmt::format("{} needs the argument '{}'", call_, name));
 }
 
-std::optional<std::int64_t> Parameters::optional_integer(std::string_view name) {
-  const auto value = take(name);
+std::optional<std::int64_t> Parameters::read_optional_integer(std::string_view name) {
+  const auto value = read(name);
   if (!value || value->is_none()) return std::nullopt;
   if (value->is_undefined()) fail_undefined(*value);
   const auto number = value->integer();
-  if (!number) fail(fmt::format("'{}' of {} is a {}, expected an integer", name, call_, type_name(*value)));
+  if (!number) fail(fmt::format("'{}' of {} is a {}, expected an integer", name, call_, name_type(*value)));
   return number;
 }
 
-std::int64_t Parameters::integer(std::string_view name, std::int64_t otherwise) {
-  return optional_integer(name).value_or(otherwise);
+std::int64_t Parameters::read_integer(std::string_view name, std::int64_t otherwise) {
+  return read_optional_integer(name).value_or(otherwise);
 }
 
-bool Parameters::truth(std::string_view name, bool otherwise) {
-  const auto value = take(name);
+bool Parameters::read_truth(std::string_view name, bool otherwise) {
+  const auto value = read(name);
   return value ? is_true(*value) : otherwise;
 }
 
-TextPtr Parameters::text(std::string_view name) {
-  const Object value = required(name);
+TextPtr Parameters::read_text(std::string_view name) {
+  const Object value = require(name);
   if (value.is_undefined()) fail_undefined(value);
   const auto* const found = value.get_if<TextPtr>();
-  if (found == nullptr) fail(fmt::format("'{}' of {} is a {}, expected a text", name, call_, type_name(value)));
+  if (found == nullptr) fail(fmt::format("'{}' of {} is a {}, expected a text", name, call_, name_type(value)));
   return *found;
 }
 
-std::vector<Object> Parameters::positional() {
+std::vector<Object> Parameters::read_positional() {
   std::vector<Object> rest(std::make_move_iterator(positional_.begin() + static_cast<std::ptrdiff_t>(next_)),
                            std::make_move_iterator(positional_.end()));
   next_ = positional_.size();
   return rest;
 }
 
-Keywords Parameters::keywords() { return std::exchange(keywords_, {}); }
+Keywords Parameters::read_keywords() { return std::exchange(keywords_, {}); }
 
 void Parameters::finish() const {
   if (next_ < positional_.size()) fail(fmt::format("{} got {} arguments too many", call_, positional_.size() - next_));

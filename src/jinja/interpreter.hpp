@@ -18,37 +18,37 @@
 
 namespace poise::jinja {
 
-// Parameters: the arguments of one call; the callee takes them one by one.
-
 // Names keep their marks: those after ** may be input.
 using Keywords = std::vector<std::pair<Text, Object>>;
 
+// The arguments of one call, which the callee reads one by one.
 class Parameters {
  public:
   Parameters() = default;
   Parameters(std::vector<Object> positional, Keywords keywords)
       : positional_(std::move(positional)), keywords_(std::move(keywords)) {}
 
-  // For messages: "replace()".
+  // Sets the name for messages: "replace()".
   void name_call(std::string name) { call_ = std::move(name); }
   const std::string& call_name() const { return call_; }
 
-  // The next positional argument, else the one with that name.
-  std::optional<Object> take(std::string_view name);
-  Object required(std::string_view name);
-  std::int64_t integer(std::string_view name, std::int64_t otherwise);
-  std::optional<std::int64_t> optional_integer(std::string_view name);  // none counts as left out
-  bool truth(std::string_view name, bool otherwise);
+  // Returns the next positional argument, else the one with that name.
+  std::optional<Object> read(std::string_view name);
+  Object require(std::string_view name);
+  std::int64_t read_integer(std::string_view name, std::int64_t otherwise);
+  // None counts as left out.
+  std::optional<std::int64_t> read_optional_integer(std::string_view name);
+  bool read_truth(std::string_view name, bool otherwise);
   // Throws if it is not a text.
-  TextPtr text(std::string_view name);
-  // Only by name.
-  std::optional<Object> keyword(std::string_view name);
+  TextPtr read_text(std::string_view name);
+  // Returns the argument that is given by name.
+  std::optional<Object> read_keyword(std::string_view name);
 
   // Returns the remaining arguments.
-  std::vector<Object> positional();
-  Keywords keywords();
+  std::vector<Object> read_positional();
+  Keywords read_keywords();
   bool has_positional() const { return next_ < positional_.size(); }
-  // Throws if arguments remain.
+  // Throws if arguments remain. The caller does it after the call.
   void finish() const;
 
  private:
@@ -86,26 +86,26 @@ class Interpreter {
   std::size_t line() const { return line_; }
 
   // Returns a scope with the functions of every template.
-  ScopePtr globals();
+  ScopePtr make_globals();
   // Throws where scopes nest too deeply.
-  ScopePtr inside(const ScopePtr& scope);
+  ScopePtr open_scope(const ScopePtr& scope);
   // Returns the scope in which a body runs.
-  ScopePtr inside(const ScopePtr& scope, const Body& body);
+  ScopePtr open_scope(const ScopePtr& scope, const Body& body);
 
   Object evaluate(const Expression& expression, const ScopePtr& scope);
   Flow execute(const Body& body, const ScopePtr& scope, Text& out);
   // Returns the output of a body.
-  Text text_of(const Body& body, const ScopePtr& scope);
+  Text render(const Body& body, const ScopePtr& scope);
   // Runs a loop over items; a recursive loop calls it with others.
-  Flow loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
+  Flow run_loop(const Statement& loop, std::vector<Object> items, const ScopePtr& scope, std::size_t depth, Text& out);
   Object call_macro(const Statement& macro, const ScopePtr& scope, Parameters& parameters);
 
-  // value.name and value[key], with Jinja's precedence: methods first, or items.
-  Object attribute(const Object& of, std::string_view name);
-  Object item(const Object& of, const Object& key);
+  // Return value.name and value[key], with Jinja's precedence: methods first, or items.
+  Object find_attribute(const Object& of, std::string_view name);
+  Object find_item(const Object& of, const Object& key);
   Object call(const Object& callee, Parameters& parameters);
-  Object filter(std::string_view name, const Object& value, Parameters& parameters);
-  bool test(std::string_view name, const Object& value, Parameters& parameters);
+  Object apply_filter(std::string_view name, const Object& value, Parameters& parameters);
+  bool apply_test(std::string_view name, const Object& value, Parameters& parameters);
   bool contains(const Object& container, const Object& value);
 
   Object make_namespace();
@@ -114,28 +114,35 @@ class Interpreter {
   void print(Text& out, const Object& value);
 
  private:
-  struct Deeper;
+  // Counts how deep calls nest, while it exists.
+  struct Nesting {
+    explicit Nesting(Interpreter& in);
+    ~Nesting() { --depth; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+    std::size_t& depth;
+  };
 
   Flow execute(const Statement& statement, const ScopePtr& scope, Text& out);
-  Flow branches(const Statement& statement, const ScopePtr& scope, Text& out);
-  void with(const Statement& statement, const ScopePtr& scope, Text& out);
-  void call_block(const Statement& statement, const ScopePtr& scope, Text& out);
+  Flow run_branches(const Statement& statement, const ScopePtr& scope, Text& out);
+  void run_with(const Statement& statement, const ScopePtr& scope, Text& out);
+  void run_call_block(const Statement& statement, const ScopePtr& scope, Text& out);
   void assign(const Expression& target, const Object& value, const ScopePtr& scope);
   void unpack(const std::vector<ExpressionPtr>& targets, const Object& value, const ScopePtr& scope);
 
-  Object name(const Expression& expression, const ScopePtr& scope);
-  Object container(const Expression& expression, const ScopePtr& scope);
-  Object access(const Expression& expression, const ScopePtr& scope);
-  Object slice(const Object& of, const Expression& expression, const ScopePtr& scope);
+  Object evaluate_name(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_container(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_access(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_slice(const Object& of, const Expression& expression, const ScopePtr& scope);
   Object call(const Expression& expression, const ScopePtr& scope);
-  Object filtered(const Expression& expression, const ScopePtr& scope, const Object* block);
-  bool tested(const Expression& expression, const ScopePtr& scope);
-  Object condition(const Expression& expression, const ScopePtr& scope);
-  Object logical(const Expression& expression, const ScopePtr& scope);
-  Object arithmetic(const Expression& expression, const ScopePtr& scope);
-  Object concat(const Expression& expression, const ScopePtr& scope);
-  bool compare(const Expression& expression, const ScopePtr& scope);
-  Parameters parameters(const Arguments& arguments, const ScopePtr& scope);
+  Object evaluate_filter(const Expression& expression, const ScopePtr& scope, const Object* block);
+  bool evaluate_test(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_condition(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_logical(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_arithmetic(const Expression& expression, const ScopePtr& scope);
+  Object evaluate_concat(const Expression& expression, const ScopePtr& scope);
+  bool evaluate_comparison(const Expression& expression, const ScopePtr& scope);
+  Parameters evaluate_arguments(const Arguments& arguments, const ScopePtr& scope);
 
   Budget budget_;
   std::function<std::tm()> now_;

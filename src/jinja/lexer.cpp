@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 
@@ -20,9 +21,8 @@ constexpr std::array<std::string_view, 26> kSymbols = {"//", "**", "==", "!=", "
                                                        "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
                                                        ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
 
-// The source with "
-// " for every line break, and without the last one.
-std::string with_unix_lines(std::string_view source) {
+// Returns the source with "\n" for every line break, and without the last one.
+std::string convert_line_breaks(std::string_view source) {
   std::string text;
   text.reserve(source.size());
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -39,20 +39,20 @@ std::string with_unix_lines(std::string_view source) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : source_(with_unix_lines(source)) {}
+  explicit Lexer(std::string_view source) : source_(convert_line_breaks(source)) {}
 
-  std::vector<Token> run() {
-    while (at_ < source_.size()) root();
+  std::vector<Token> tokenize() {
+    while (at_ < source_.size()) read_data_and_tag();
     tokens_.push_back({TokenKind::end, "", line_});
     return std::move(tokens_);
   }
 
  private:
-  std::string_view rest() const { return std::string_view(source_).substr(at_); }
-  bool follows(std::string_view text) const { return rest().starts_with(text); }
+  std::string_view read_rest() const { return std::string_view(source_).substr(at_); }
+  bool is_next(std::string_view text) const { return read_rest().starts_with(text); }
   [[noreturn]] void refuse(const std::string& message) const { throw SyntaxFailure(message, line_); }
 
-  // Moves to `end`, counting lines.
+  // Moves to `end`, and counts lines.
   void advance(std::size_t end) {
     line_ += static_cast<std::size_t>(std::count(source_.begin() + static_cast<std::ptrdiff_t>(at_),
                                                  source_.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
@@ -69,7 +69,7 @@ class Lexer {
     return from;
   }
 
-  void root() {
+  void read_data_and_tag() {
     std::size_t tag = at_;
     while (tag < source_.size() && !is_tag(tag)) ++tag;
     if (tag == source_.size()) {
@@ -78,16 +78,16 @@ class Lexer {
     }
     const char kind = source_[tag + 1];
     const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
-    add_data(at_, end_of_data(at_, tag, sign, kind != '{'));
+    add_data(at_, find_data_end(at_, tag, sign, kind != '{'));
     advance(tag);
     const std::size_t inside = tag + 2 + (sign == '-' || sign == '+' ? 1 : 0);
-    if (kind == '#') return comment(inside);
+    if (kind == '#') return skip_comment(inside);
     if (kind == '%') {
-      if (const auto end = end_of_raw_begin(inside)) return raw(*end);
+      if (const auto end = find_raw_begin_end(inside)) return read_raw(*end);
     }
     tokens_.push_back({kind == '{' ? TokenKind::variable_begin : TokenKind::block_begin, "", line_});
     advance(inside);
-    kind == '{' ? variable() : block();
+    kind == '{' ? read_variable() : read_block();
   }
 
   bool is_tag(std::size_t at) const {
@@ -99,8 +99,8 @@ class Lexer {
     if (end > begin) tokens_.push_back({TokenKind::data, source_.substr(begin, end - begin), line_});
   }
 
-  // Where data before a tag ends, without the white space that the tag removes.
-  std::size_t end_of_data(std::size_t begin, std::size_t tag, char sign, bool strips_line) const {
+  // Returns the end of the data before a tag, without the white space that the tag removes.
+  std::size_t find_data_end(std::size_t begin, std::size_t tag, char sign, bool strips_line) const {
     const std::string_view data = std::string_view(source_).substr(begin, tag - begin);
     if (sign == '-') {
       std::size_t end = 0;
@@ -117,19 +117,19 @@ class Lexer {
     return skip_space(begin + line) >= tag ? begin + line : tag;
   }
 
-  void comment(std::size_t inside) {
+  void skip_comment(std::size_t inside) {
     const std::size_t end = source_.find("#}", inside);
     if (end == std::string::npos) refuse("a comment has no end: expected #}");
-    advance(end_of_tag(end, end > inside ? source_[end - 1] : '\0'));
+    advance(find_tag_end(end, end > inside ? source_[end - 1] : '\0'));
   }
 
-  // After a closing bracket at `end`.
-  std::size_t end_of_tag(std::size_t end, char sign) const {
+  // Returns the place after a closing bracket at `end`, and after the white space that it removes.
+  std::size_t find_tag_end(std::size_t end, char sign) const {
     if (sign == '-') return skip_space(end + 2);
     return end + 2 + (sign != '+' && end + 2 < source_.size() && source_[end + 2] == '\n' ? 1 : 0);
   }
 
-  std::optional<std::size_t> end_of_raw_begin(std::size_t inside) const {
+  std::optional<std::size_t> find_raw_begin_end(std::size_t inside) const {
     std::size_t i = skip_space(inside);
     if (source_.compare(i, 3, "raw") != 0) return std::nullopt;
     i = skip_space(i + 3);
@@ -138,7 +138,7 @@ class Lexer {
     return std::nullopt;
   }
 
-  void raw(std::size_t begin) {
+  void read_raw(std::size_t begin) {
     advance(begin);
     for (std::size_t tag = source_.find("{%", begin); tag != std::string::npos; tag = source_.find("{%", tag + 1)) {
       const char sign = tag + 2 < source_.size() ? source_[tag + 2] : '\0';
@@ -148,35 +148,35 @@ class Lexer {
       const char last = i < source_.size() ? source_[i] : '\0';
       if (last == '-' || last == '+') ++i;
       if (source_.compare(i, 2, "%}") != 0) continue;
-      add_data(begin, end_of_data(begin, tag, sign, true));
-      return advance(end_of_tag(i, last));
+      add_data(begin, find_data_end(begin, tag, sign, true));
+      return advance(find_tag_end(i, last));
     }
     refuse("{% raw %} has no end: expected {% endraw %}");
   }
 
-  void variable() {
+  void read_variable() {
     while (true) {
-      if (open_.empty() && (follows("-}}") || follows("}}"))) {
+      if (open_.empty() && (is_next("-}}") || is_next("}}"))) {
         tokens_.push_back({TokenKind::variable_end, "", line_});
-        return advance(follows("-}}") ? skip_space(at_ + 3) : at_ + 2);
+        return advance(is_next("-}}") ? skip_space(at_ + 3) : at_ + 2);
       }
-      if (!inner()) return;
+      if (!read_inner()) return;
     }
   }
 
-  void block() {
+  void read_block() {
     while (true) {
-      if (open_.empty() && (follows("-%}") || follows("+%}") || follows("%}"))) {
+      if (open_.empty() && (is_next("-%}") || is_next("+%}") || is_next("%}"))) {
         tokens_.push_back({TokenKind::block_end, "", line_});
         const char sign = source_[at_];
-        return advance(end_of_tag(sign == '%' ? at_ : at_ + 1, sign));
+        return advance(find_tag_end(sign == '%' ? at_ : at_ + 1, sign));
       }
-      if (!inner()) return;
+      if (!read_inner()) return;
     }
   }
 
   // Reads one token of an expression, or white space; false at the end of the source.
-  bool inner() {
+  bool read_inner() {
     if (at_ == source_.size()) return false;
     const std::size_t after = skip_space(at_);
     if (after > at_) {
@@ -185,25 +185,25 @@ class Lexer {
     }
     const char c = source_[at_];
     if (is_ascii_digit(c)) {
-      number();
+      read_number();
     } else if (c == '\'' || c == '"') {
-      string(c);
+      read_string(c);
     } else if (is_word(decode(source_, at_).code)) {
-      name();
+      read_name();
     } else {
-      symbol();
+      read_symbol();
     }
     return true;
   }
 
-  void add(TokenKind kind, std::string text, std::size_t end) {
+  void add_token(TokenKind kind, std::string text, std::size_t end) {
     tokens_.push_back({kind, std::move(text), line_});
     advance(end);
   }
 
-  // Digits of a kind with single underscores between them; returns where they end.
+  // Returns the end of digits of a kind, with single underscores between them.
   template <typename IsDigit>
-  std::size_t digits(std::size_t i, const IsDigit& is_digit) const {
+  std::size_t find_digits_end(std::size_t i, const IsDigit& is_digit) const {
     const std::size_t begin = i;
     while (i < source_.size()) {
       if (is_digit(source_[i])) {
@@ -217,38 +217,39 @@ class Lexer {
     return i;
   }
 
-  void number() {
-    const std::size_t whole = digits(at_, is_ascii_digit);
+  void read_number() {
+    const std::size_t whole = find_digits_end(at_, is_ascii_digit);
     const bool after_dot = at_ > 0 && source_[at_ - 1] == '.';
-    if (const std::size_t end = end_of_fraction(whole); end > whole && !after_dot)
-      return add(TokenKind::floating, without_underscores(end), end);
-    if (source_[at_] != '0') return add(TokenKind::integer, without_underscores(whole), whole);
-    if (const std::size_t end = end_of_prefixed(); end > at_ + 2)
-      return add(TokenKind::integer, without_underscores(end), end);
-    const std::size_t zeros = digits(at_, [](char c) { return c == '0'; });
-    add(TokenKind::integer, "0", zeros);
+    if (const std::size_t end = find_fraction_end(whole); end > whole && !after_dot)
+      return add_token(TokenKind::floating, read_without_underscores(end), end);
+    if (source_[at_] != '0') return add_token(TokenKind::integer, read_without_underscores(whole), whole);
+    if (const std::size_t end = find_prefixed_end(); end > at_ + 2)
+      return add_token(TokenKind::integer, read_without_underscores(end), end);
+    const std::size_t zeros = find_digits_end(at_, [](char c) { return c == '0'; });
+    add_token(TokenKind::integer, "0", zeros);
   }
 
-  std::size_t end_of_fraction(std::size_t whole) const {
+  std::size_t find_fraction_end(std::size_t whole) const {
     std::size_t end = whole;
     if (end + 1 < source_.size() && source_[end] == '.' && is_ascii_digit(source_[end + 1]))
-      end = digits(end + 1, is_ascii_digit);
+      end = find_digits_end(end + 1, is_ascii_digit);
     std::size_t exponent = end;
     if (exponent < source_.size() && (source_[exponent] == 'e' || source_[exponent] == 'E')) {
       ++exponent;
       if (exponent < source_.size() && (source_[exponent] == '+' || source_[exponent] == '-')) ++exponent;
-      if (exponent < source_.size() && is_ascii_digit(source_[exponent])) return digits(exponent, is_ascii_digit);
+      if (exponent < source_.size() && is_ascii_digit(source_[exponent]))
+        return find_digits_end(exponent, is_ascii_digit);
     }
     return end;
   }
 
-  // 0x1f, 0b1, 0o7; at_ + 2 or less if there is none.
-  std::size_t end_of_prefixed() const {
+  // Returns the end of a number such as 0x1f, 0b1 or 0o7; at_ + 2 or less if there is none.
+  std::size_t find_prefixed_end() const {
     if (at_ + 2 >= source_.size()) return at_;
     const char base = static_cast<char>(source_[at_ + 1] | 0x20);
     if (base != 'x' && base != 'b' && base != 'o') return at_;
     const std::size_t first = at_ + 2 + (source_[at_ + 2] == '_' ? 1 : 0);
-    const std::size_t end = digits(first, [&](char c) {
+    const std::size_t end = find_digits_end(first, [&](char c) {
       if (base == 'b') return c == '0' || c == '1';
       if (base == 'o') return c >= '0' && c <= '7';
       return hex_digit_value(c) >= 0;
@@ -256,45 +257,45 @@ class Lexer {
     return end > first ? end : at_;
   }
 
-  std::string without_underscores(std::size_t end) const {
+  std::string read_without_underscores(std::size_t end) const {
     std::string text = source_.substr(at_, end - at_);
     std::erase(text, '_');
     return text;
   }
 
-  void name() {
+  void read_name() {
     std::size_t end = at_;
     while (end < source_.size()) {
       const Decoded here = decode(source_, end);
       if (!is_word(here.code)) break;
       end = here.next;
     }
-    add(TokenKind::name, source_.substr(at_, end - at_), end);
+    add_token(TokenKind::name, source_.substr(at_, end - at_), end);
   }
 
-  void string(char quote) {
+  void read_string(char quote) {
     std::size_t end = at_ + 1;
-    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
+    while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2U : 1U;
     if (end >= source_.size()) refuse("a string has no end");
     std::string value;
     if (const std::string problem = unescape(std::string_view(source_).substr(at_ + 1, end - at_ - 1), value);
         !problem.empty()) {
       refuse(problem);
     }
-    add(TokenKind::string, std::move(value), end + 1);
+    add_token(TokenKind::string, std::move(value), end + 1);
   }
 
-  void symbol() {
-    const auto found = std::ranges::find_if(kSymbols, [&](std::string_view symbol) { return follows(symbol); });
+  void read_symbol() {
+    const auto found = std::ranges::find_if(kSymbols, [&](std::string_view symbol) { return is_next(symbol); });
     if (found == kSymbols.end()) {
       refuse(fmt::format("unexpected character '{}'", source_.substr(at_, decode(source_, at_).next - at_)));
     }
-    balance((*found)[0]);
-    add(TokenKind::symbol, std::string(*found), at_ + found->size());
+    check_bracket((*found)[0]);
+    add_token(TokenKind::symbol, std::string(*found), at_ + found->size());
   }
 
-  // A tag does not end inside brackets.
-  void balance(char c) {
+  // Checks that brackets match. A tag does not end inside them.
+  void check_bracket(char c) {
     if (c == '{' || c == '(' || c == '[') {
       open_ += c == '{' ? '}' : c == '(' ? ')' : ']';
     } else if (c == '}' || c == ')' || c == ']') {
@@ -308,33 +309,21 @@ class Lexer {
   std::size_t at_ = 0;
   std::size_t line_ = 1;
   bool starts_line_ = true;
-  std::string open_;  // the closing brackets of the open ones
+  std::string open_;  // the bracket that closes each open one
   std::vector<Token> tokens_;
 };
 
 }  // namespace
 
-std::vector<Token> tokens_of(std::string_view source) {
+std::vector<Token> tokenize(std::string_view source) {
   if (source.size() > kMaxSource)
     throw SyntaxFailure(fmt::format("the template has {} bytes, at most {} are read", source.size(), kMaxSource), 1);
-  return Lexer(source).run();
+  return Lexer(source).tokenize();
 }
 
 namespace {
 
-// A number of exactly `count` digits.
-std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t count) {
-  if (text.size() < count) return std::nullopt;
-  std::uint32_t number = 0;
-  for (const char c : text.substr(0, count)) {
-    const int digit = hex_digit_value(c);
-    if (digit < 0) return std::nullopt;
-    number = number * 16 + static_cast<std::uint32_t>(digit);
-  }
-  return number;
-}
-
-char simple_escape(char c) {
+char find_simple_escape(char c) {
   switch (c) {
     case 'a': return '\a';
     case 'b': return '\b';
@@ -361,20 +350,23 @@ std::string unescape(std::string_view text, std::string& out) {
     const char c = text[i + 1];
     i += 2;
     if (c == '\n') continue;
-    if (const char simple = simple_escape(c); simple != '\0') {
+    if (const char simple = find_simple_escape(c); simple != '\0') {
       out += simple;
     } else if (c >= '0' && c <= '7') {
       char32_t code = static_cast<char32_t>(c - '0');
       for (int more = 0; more < 2 && i < text.size() && text[i] >= '0' && text[i] <= '7'; ++more)
         code = code * 8 + static_cast<char32_t>(text[i++] - '0');
-      append_code(out, code);
+      append_utf8(out, code);
     } else if (c == 'x' || c == 'u' || c == 'U') {
       const std::size_t count = c == 'x' ? 2 : c == 'u' ? 4 : 8;
-      const auto code = hexadecimal(text.substr(i), count);
-      if (!code) return fmt::format("a string has \\{} without {} hexadecimal digits", c, count);
-      if (*code > 0x10FFFF || (*code >= 0xD800 && *code < 0xE000))
-        return fmt::format("a string has the code U+{:04X}, which is not a character", *code);
-      append_code(out, *code);
+      const std::string_view digits = text.substr(i, count);
+      std::uint32_t code = 0;
+      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+      if (digits.size() < count || parsed.ptr != digits.data() + count)
+        return fmt::format("a string has \\{} without {} hexadecimal digits", c, count);
+      if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
+        return fmt::format("a string has the code U+{:04X}, which is not a character", code);
+      append_utf8(out, code);
       i += count;
     } else if (c == 'N') {
       return "a string names a character with \\N, which is not supported";

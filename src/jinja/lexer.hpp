@@ -1,4 +1,5 @@
-// The lexer: a template's source as tokens, with trim_blocks and lstrip_blocks, as Hugging Face's library sets them.
+// The lexer divides a template's source into tokens, with trim_blocks and lstrip_blocks, as Hugging Face's library sets
+// them.
 #pragma once
 
 #include <cstddef>
@@ -41,17 +42,16 @@ struct SyntaxFailure : Failure {
   std::size_t line;
 };
 
-// The last token is `end`. Throws SyntaxFailure. Requires: UTF-8.
-std::vector<Token> tokens_of(std::string_view source);
+// Returns the tokens; the last one is `end`. Throws SyntaxFailure. Requires: UTF-8.
+std::vector<Token> tokenize(std::string_view source);
 
-// TokenStream: a parser's position in a template's tokens.
-
+// A parser's position in a template's tokens.
 class TokenStream {
  public:
   explicit TokenStream(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
 
   const Token& current() const { return tokens_[at_]; }
-  const Token& look() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
+  const Token& peek() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
   Token next() {
     Token token = tokens_[at_];
     if (at_ + 1 < tokens_.size()) ++at_;
@@ -71,17 +71,17 @@ class TokenStream {
   bool skip_symbol(std::string_view symbol) { return is_symbol(symbol) && (next(), true); }
   bool skip_name(std::string_view name) { return is_name(name) && (next(), true); }
   void expect_symbol(std::string_view symbol) {
-    if (!skip_symbol(symbol)) refuse(fmt::format("expected '{}', found {}", symbol, described()));
+    if (!skip_symbol(symbol)) refuse(fmt::format("expected '{}', found {}", symbol, describe()));
   }
   void expect_name(std::string_view name) {
-    if (!skip_name(name)) refuse(fmt::format("expected '{}', found {}", name, described()));
+    if (!skip_name(name)) refuse(fmt::format("expected '{}', found {}", name, describe()));
   }
   Token expect(TokenKind kind, std::string_view what) {
-    if (!is(kind)) refuse(fmt::format("expected {}, found {}", what, described()));
+    if (!is(kind)) refuse(fmt::format("expected {}, found {}", what, describe()));
     return next();
   }
 
-  std::string described() const {
+  std::string describe() const {
     switch (current().kind) {
       case TokenKind::end: return "the end of the template";
       case TokenKind::data: return "text";
@@ -99,9 +99,7 @@ class TokenStream {
   std::size_t at_ = 0;
 };
 
-// Decodes Python's string literals.
-
-// Appends the decoded text between the quotes. Returns the problem; empty if there is none.
+// Appends the text that a Python string literal spells between its quotes. Returns the problem; empty if there is none.
 std::string unescape(std::string_view text, std::string& out);
 
 }  // namespace poise::jinja

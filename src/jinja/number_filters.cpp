@@ -15,7 +15,7 @@ namespace poise::jinja {
 namespace {
 
 // Removes single underscores between digits; std::nullopt for other texts.
-std::optional<std::string> digits_from(std::string_view text) {
+std::optional<std::string> remove_underscores(std::string_view text) {
   std::string digits;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '_') {
@@ -28,9 +28,9 @@ std::optional<std::string> digits_from(std::string_view text) {
   return digits;
 }
 
-// Python's int(text, base).
-std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
-  const Text text = stripped(given, nullptr, Sides::both);
+// Converts as Python's int(text, base).
+std::optional<std::int64_t> parse_integer(const Text& given, std::int64_t base) {
+  const Text text = strip_text(given, nullptr, Sides::both);
   std::string_view rest = text.view();
   const bool is_negative = rest.starts_with('-');
   if (is_negative || rest.starts_with('+')) rest.remove_prefix(1);
@@ -45,7 +45,7 @@ std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
   }
   if (base == 0) base = 10;
   if (base < 2 || base > 36) fail("int() base must be >= 2 and <= 36, or 0");
-  const auto digits = digits_from(rest);
+  const auto digits = remove_underscores(rest);
   if (!digits || digits->empty()) return std::nullopt;
   std::int64_t number = 0;
   for (const char c : *digits) {
@@ -58,16 +58,16 @@ std::optional<std::int64_t> integer_from(const Text& given, std::int64_t base) {
   return is_negative ? -number : number;
 }
 
-// Python's float(text).
-std::optional<double> real_from(const Text& given) {
-  const Text text = stripped(given, nullptr, Sides::both);
-  const auto digits = digits_from(text.view());
+// Converts as Python's float(text).
+std::optional<double> parse_real(const Text& given) {
+  const Text text = strip_text(given, nullptr, Sides::both);
+  const auto digits = remove_underscores(text.view());
   if (!digits || digits->find('(') != std::string::npos) return std::nullopt;  // "nan(1)" is C's spelling
   const bool has_plus = digits->starts_with('+') && !digits->starts_with("+-");
   return parse_double(std::string_view(*digits).substr(has_plus ? 1 : 0));
 }
 
-std::optional<std::int64_t> whole_part(double number) {
+std::optional<std::int64_t> truncate_real(double number) {
   if (std::isnan(number)) return std::nullopt;
   if (std::isinf(number)) return std::nullopt;
   if (!(std::abs(number) < 0x1p63)) fail("an integer becomes too large");
@@ -75,44 +75,41 @@ std::optional<std::int64_t> whole_part(double number) {
 }
 
 Object filter_int(Interpreter&, const Object& value, Parameters& given) {
-  const Object otherwise = given.take("default").value_or(0);
-  const std::int64_t base = given.integer("base", 10);
-  given.finish();
+  const Object otherwise = given.read("default").value_or(0);
+  const std::int64_t base = given.read_integer("base", 10);
   if (value.is_undefined()) fail_undefined(value);
   if (const auto whole = value.integer()) return *whole;
   if (const auto* real = value.get_if<double>()) {
     if (std::isinf(*real)) fail("cannot convert float infinity to integer");
-    const auto whole = whole_part(*real);
+    const auto whole = truncate_real(*real);
     return whole ? Object(*whole) : otherwise;
   }
   if (value.text() == nullptr) return otherwise;
-  if (const auto whole = integer_from(*value.text(), base)) return *whole;
-  const auto real = real_from(*value.text());
-  const auto whole = real ? whole_part(*real) : std::nullopt;
+  if (const auto whole = parse_integer(*value.text(), base)) return *whole;
+  const auto real = parse_real(*value.text());
+  const auto whole = real ? truncate_real(*real) : std::nullopt;
   return whole ? Object(*whole) : otherwise;
 }
 
 Object filter_float(Interpreter&, const Object& value, Parameters& given) {
-  const Object otherwise = given.take("default").value_or(0.0);
-  given.finish();
+  const Object otherwise = given.read("default").value_or(0.0);
   if (value.is_undefined()) fail_undefined(value);
   if (const auto number = value.number()) return *number;
   if (value.text() == nullptr) return otherwise;
-  const auto real = real_from(*value.text());
+  const auto real = parse_real(*value.text());
   return real ? Object(*real) : otherwise;
 }
 
-Object filter_abs(Interpreter&, const Object& value, Parameters& given) {
-  given.finish();
+Object filter_abs(Interpreter&, const Object& value, Parameters&) {
   if (const auto* real = value.get_if<double>()) return std::abs(*real);
   const auto whole = value.integer();
   if (value.is_undefined()) fail_undefined(value);
-  if (!whole) fail(fmt::format("bad operand type for abs(): '{}'", type_name(value)));
-  return *whole < 0 ? with_sign(*whole, true) : Object(*whole);
+  if (!whole) fail(fmt::format("bad operand type for abs(): '{}'", name_type(value)));
+  return *whole < 0 ? apply_sign(*whole, true) : Object(*whole);
 }
 
 // Rounds halves to even, by the number's binary value.
-double rounded_real(double number, std::int64_t digits) {
+double round_real(double number, std::int64_t digits) {
   if (!std::isfinite(number) || digits > 323) return number;
   if (digits >= 0) return parse_double(fmt::format("{:.{}f}", number, digits)).value();
   if (digits < -308) return std::copysign(0.0, number);
@@ -120,7 +117,7 @@ double rounded_real(double number, std::int64_t digits) {
   return std::nearbyint(number / unit) * unit;
 }
 
-std::int64_t rounded_integer(std::int64_t number, std::int64_t digits) {
+std::int64_t round_integer(std::int64_t number, std::int64_t digits) {
   if (digits >= 0) return number;
   if (digits < -18) return 0;
   std::int64_t unit = 1;
@@ -136,17 +133,16 @@ std::int64_t rounded_integer(std::int64_t number, std::int64_t digits) {
 }
 
 Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
-  const std::int64_t precision = given.integer("precision", 0);
-  const Object method = given.take("method").value_or("common");
-  given.finish();
+  const std::int64_t precision = given.read_integer("precision", 0);
+  const Object method = given.read("method").value_or("common");
   const std::string name = to_text(in.budget(), method).bytes;
   if (name != "common" && name != "ceil" && name != "floor") fail("method must be common, ceil or floor");
   if (value.is_undefined()) fail_undefined(value);
   const auto number = value.number();
-  if (!number) fail(fmt::format("type {} doesn't define __round__ method", type_name(value)));
+  if (!number) fail(fmt::format("type {} doesn't define __round__ method", name_type(value)));
   if (name == "common") {
-    if (const auto whole = value.integer()) return rounded_integer(*whole, precision);
-    return rounded_real(*number, precision);
+    if (const auto whole = value.integer()) return round_integer(*whole, precision);
+    return round_real(*number, precision);
   }
   if (std::abs(static_cast<double>(precision)) > 300) fail("a precision is too large");
   const double unit = std::pow(10.0, static_cast<double>(precision));
@@ -155,48 +151,28 @@ Object filter_round(Interpreter& in, const Object& value, Parameters& given) {
 }
 
 Object filter_default(Interpreter&, const Object& value, Parameters& given) {
-  const Object otherwise = given.take("default_value").value_or("");
-  const bool by_truth = given.truth("boolean", false);
-  given.finish();
+  const Object otherwise = given.read("default_value").value_or("");
+  const bool by_truth = given.read_truth("boolean", false);
   return value.is_undefined() || (by_truth && !is_true(value)) ? otherwise : value;
 }
 
 Object filter_attr(Interpreter& in, const Object& value, Parameters& given) {
-  const Object name = given.required("name");
-  given.finish();
+  const Object name = given.require("name");
   if (name.text() == nullptr) fail("the name of an attribute has to be a text");
   // Items of a dictionary are not attributes.
   if (value.is<DictPtr>() && (*value.get_if<DictPtr>())->find(name.text()->bytes) != nullptr &&
-      in.attribute(make_dict(Dict()), name.text()->bytes).is_undefined()) {
-    return undefined(fmt::format("'dict object' has no attribute '{}'", name.text()->bytes));
+      in.find_attribute(make_dict(Dict()), name.text()->bytes).is_undefined()) {
+    return make_undefined(fmt::format("'dict object' has no attribute '{}'", name.text()->bytes));
   }
-  return in.attribute(value, name.text()->bytes);
-}
-
-Object filter_filesizeformat(Interpreter&, const Object& value, Parameters& given) {
-  const bool is_binary = given.truth("binary", false);
-  given.finish();
-  const auto number = value.text() != nullptr ? real_from(*value.text()) : value.number();
-  if (!number || !(std::abs(*number) < 1e300)) fail("filter 'filesizeformat' needs a number");
-  const double base = is_binary ? 1024 : 1000;
-  if (*number == 1) return "1 Byte";
-  if (*number < base) return Text{fmt::format("{} Bytes", static_cast<std::int64_t>(std::max(*number, -9e18)))};
-  double unit = base * base;
-  std::size_t i = 0;
-  constexpr std::string_view kPrefixes = "kMGTPEZY";
-  for (; i + 1 < kPrefixes.size() && *number >= unit; ++i) unit *= base;
-  const char prefix = is_binary && i == 0 ? 'K' : kPrefixes[i];
-  return Text{fmt::format("{:.1f} {}{}B", base * *number / unit, prefix, is_binary ? "i" : "")};
+  return in.find_attribute(value, name.text()->bytes);
 }
 
 }  // namespace
 
 const Filters& number_filters() {
   static const Filters kFilters = {
-      {"int", filter_int},         {"float", filter_float},
-      {"abs", filter_abs},         {"round", filter_round},
-      {"default", filter_default}, {"d", filter_default},
-      {"attr", filter_attr},       {"filesizeformat", filter_filesizeformat},
+      {"int", filter_int},         {"float", filter_float}, {"abs", filter_abs},   {"round", filter_round},
+      {"default", filter_default}, {"d", filter_default},   {"attr", filter_attr},
   };
   return kFilters;
 }

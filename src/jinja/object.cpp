@@ -11,30 +11,19 @@ namespace {
 
 constexpr std::size_t kItemBytes = 64;  // of an item in a container, approximately
 
-unsigned deeper(unsigned depth) {
-  if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
-  return depth + 1;
-}
-
-unsigned depth_of_items(const std::vector<Object>& items) {
-  unsigned most = 0;
-  for (const Object& item : items) most = std::max(most, depth_of(item));
-  return deeper(most);
-}
-
 SequencePtr make_sequence(Budget& budget, std::vector<Object> items) {
   budget.charge(items.size() + 1, kItemBytes);
-  const unsigned depth = depth_of_items(items);
+  const unsigned depth = measure_depth_of_items(items);
   return std::make_shared<const SequenceObject>(SequenceObject{std::move(items), depth});
 }
 
-// An integer of a conversation that is too large for a template.
+// Stands for an integer of a conversation that is too large for a template.
 class LargeNumber final : public Thing {
  public:
   explicit LargeNumber(std::uint64_t number) : number_(number) {}
 
   std::string type() const override { refuse(); }
-  std::string shown() const override { refuse(); }
+  std::string describe() const override { refuse(); }
   Object call(Interpreter&, Parameters&) override { refuse(); }
   void require_usable() const override { refuse(); }
 
@@ -46,7 +35,18 @@ class LargeNumber final : public Thing {
 
 }  // namespace
 
-std::optional<Object> Thing::attribute(Interpreter&, std::string_view) { return std::nullopt; }
+unsigned nest_depth(unsigned depth) {
+  if (depth >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
+  return depth + 1;
+}
+
+unsigned measure_depth_of_items(const std::vector<Object>& items) {
+  unsigned most = 0;
+  for (const Object& item : items) most = std::max(most, measure_depth(item));
+  return nest_depth(most);
+}
+
+std::optional<Object> Thing::find_attribute(Interpreter&, std::string_view) { return std::nullopt; }
 
 std::int64_t RangeObject::size() const {
   if (step > 0) return start < stop ? (stop - start - 1) / step + 1 : 0;
@@ -71,7 +71,7 @@ std::optional<double> Object::number() const {
   return std::nullopt;
 }
 
-std::size_t Dict::place(Budget& budget, const Object& key) const {
+std::size_t Dict::find_place(Budget& budget, const Object& key) const {
   if (const Text* const text = key.text()) {
     const auto found = texts_.find(text->bytes);
     return found == texts_.end() ? entries_.size() : found->second;
@@ -85,7 +85,7 @@ std::size_t Dict::place(Budget& budget, const Object& key) const {
 }
 
 const Object* Dict::find(Budget& budget, const Object& key) const {
-  const std::size_t at = place(budget, key);
+  const std::size_t at = find_place(budget, key);
   return at == entries_.size() ? nullptr : &entries_[at].second;
 }
 
@@ -95,8 +95,8 @@ const Object* Dict::find(std::string_view key) const {
 }
 
 void Dict::set(Budget& budget, Object key, Object value) {
-  depth_ = std::max(depth_, deeper(std::max(depth_of(key), depth_of(value))));
-  const std::size_t at = place(budget, key);
+  depth_ = std::max(depth_, nest_depth(std::max(measure_depth(key), measure_depth(value))));
+  const std::size_t at = find_place(budget, key);
   if (at < entries_.size()) {
     entries_[at].second = std::move(value);
     return;
@@ -110,31 +110,31 @@ void Dict::set(Budget& budget, Object key, Object value) {
   entries_.emplace_back(std::move(key), std::move(value));
 }
 
-Object undefined(std::string reason) { return Undefined{std::make_shared<const std::string>(std::move(reason))}; }
+Object make_undefined(std::string reason) { return Undefined{std::make_shared<const std::string>(std::move(reason))}; }
 Object make_list(Budget& budget, std::vector<Object> items) { return List{make_sequence(budget, std::move(items))}; }
 Object make_tuple(Budget& budget, std::vector<Object> items) { return Tuple{make_sequence(budget, std::move(items))}; }
 Object make_dict(Dict dict) { return DictPtr(std::make_shared<const Dict>(std::move(dict))); }
 
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type) {
   budget.charge(items.size() + 1, kItemBytes);
-  const unsigned depth = depth_of_items(items);
+  const unsigned depth = measure_depth_of_items(items);
   return IteratorPtr(std::make_shared<Iterator>(Iterator{std::move(type), std::move(items), 0, depth}));
 }
 
-unsigned depth_of(const Object& object) {
+unsigned measure_depth(const Object& object) {
   if (const auto* list = object.get_if<List>()) return list->items->depth;
   if (const auto* tuple = object.get_if<Tuple>()) return tuple->items->depth;
   if (const auto* dict = object.get_if<DictPtr>()) return (*dict)->depth();
-  if (const auto* view = object.get_if<DictView>()) return deeper(view->dict->depth());
+  if (const auto* view = object.get_if<DictView>()) return nest_depth(view->dict->depth());
   if (const auto* iterator = object.get_if<IteratorPtr>()) return (*iterator)->depth;
   if (const auto* thing = object.get_if<ThingPtr>()) return (*thing)->depth();
   return 0;
 }
 
-Object from_value(Budget& budget, const Value& value, bool is_input) {
+Object make_object(Budget& budget, const Value& value, bool is_input) {
   const auto text = [&](std::string bytes) {
     budget.charge(2 * bytes.size());
-    return is_input ? marked(std::move(bytes)) : Text{std::move(bytes)};
+    return is_input ? mark_as_input(std::move(bytes)) : Text{std::move(bytes)};
   };
   if (const auto* truth = value.get_if<bool>()) return *truth;
   if (const auto* number = value.get_if<std::int64_t>()) return *number;
@@ -147,18 +147,18 @@ Object from_value(Budget& budget, const Value& value, bool is_input) {
   if (const auto* found = value.get_if<std::string>()) return text(*found);
   if (const auto* array = value.get_if<Value::Array>()) {
     std::vector<Object> items;
-    for (const Value& item : *array) items.push_back(from_value(budget, item, is_input));
+    for (const Value& item : *array) items.push_back(make_object(budget, item, is_input));
     return make_list(budget, std::move(items));
   }
   if (const auto* map = value.get_if<Attributes>()) {
     Dict dict;
-    for (const auto& [key, item] : *map) dict.set(budget, text(key), from_value(budget, item, is_input));
+    for (const auto& [key, item] : *map) dict.set(budget, text(key), make_object(budget, item, is_input));
     return make_dict(std::move(dict));
   }
   return nullptr;
 }
 
-std::string type_name(const Object& object) {
+std::string name_type(const Object& object) {
   struct Name {
     std::string operator()(const Undefined&) const { return "Undefined"; }
     std::string operator()(std::nullptr_t) const { return "NoneType"; }
@@ -185,11 +185,11 @@ std::string type_name(const Object& object) {
 bool is_true(const Object& object) {
   if (object.is_undefined() || object.is_none()) return false;
   if (const auto number = object.number()) return *number != 0;
-  const auto length = length_of(object);
+  const auto length = find_length(object);
   return !length || *length > 0;
 }
 
-std::optional<std::size_t> length_of(const Object& object) {
+std::optional<std::size_t> find_length(const Object& object) {
   if (object.is_undefined()) return 0;
   if (const Text* const text = object.text()) return count_characters(text->bytes);
   if (const auto* items = object.sequence()) return items->size();
@@ -205,7 +205,7 @@ bool is_iterable(const Object& object) {
          object.is<DictView>() || object.is<RangeObject>() || object.is<IteratorPtr>();
 }
 
-std::vector<Object> items_of(Budget& budget, const Object& object) {
+std::vector<Object> read_items(Budget& budget, const Object& object) {
   std::vector<Object> items;
   const auto begin = [&](std::size_t count) {
     budget.step(count);
@@ -217,9 +217,9 @@ std::vector<Object> items_of(Budget& budget, const Object& object) {
     begin(sequence->size());
     items = *sequence;
   } else if (const Text* const text = object.text()) {
-    const std::vector<std::size_t> begins = characters(text->bytes);
+    const std::vector<std::size_t> begins = find_characters(text->bytes);
     begin(begins.size());
-    for (std::size_t i = 0; i + 1 < begins.size(); ++i) items.emplace_back(part(*text, begins[i], begins[i + 1]));
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) items.emplace_back(copy_part(*text, begins[i], begins[i + 1]));
   } else if (const auto* range = object.get_if<RangeObject>()) {
     begin(static_cast<std::size_t>(range->size()));
     for (std::int64_t i = 0; i < range->size(); ++i) items.emplace_back(range->at(i));
@@ -240,15 +240,15 @@ std::vector<Object> items_of(Budget& budget, const Object& object) {
       }
     }
   } else {
-    fail(fmt::format("'{}' object is not iterable", type_name(object)));
+    fail(fmt::format("'{}' object is not iterable", name_type(object)));
   }
   return items;
 }
 
 void require_hash(const Object& object) {
-  if (object.is<List>() || object.is<DictPtr>()) fail(fmt::format("unhashable type: '{}'", type_name(object)));
+  if (object.is<List>() || object.is<DictPtr>()) fail(fmt::format("unhashable type: '{}'", name_type(object)));
   if (const auto* view = object.get_if<DictView>(); view != nullptr && view->of != DictView::Of::values)
-    fail(fmt::format("unhashable type: '{}'", type_name(object)));
+    fail(fmt::format("unhashable type: '{}'", name_type(object)));
   if (const auto* tuple = object.get_if<Tuple>()) {
     for (const Object& item : tuple->items->items) require_hash(item);
   }

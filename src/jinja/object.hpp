@@ -1,4 +1,4 @@
-// Object: a value of a template, with Python's semantics.
+// A value of a template has Python's semantics.
 //
 // Templates can change only namespaces, loops and iterators: Hugging Face runs them in a sandbox that refuses to change
 // lists and dictionaries.
@@ -36,8 +36,7 @@ using TextPtr = std::shared_ptr<const Text>;
 // Items of a list or tuple.
 struct SequenceObject {
   std::vector<Object> items;
-  unsigned depth = 1;     // of nested containers, this one included
-  bool is_group = false;  // a tuple of the filter groupby, with the attributes grouper and list
+  unsigned depth = 1;  // of nested containers, this one included
 };
 using SequencePtr = std::shared_ptr<const SequenceObject>;
 struct List {
@@ -47,7 +46,7 @@ struct Tuple {
   SequencePtr items;
 };
 
-// In order of insertion.
+// Keeps its entries in order of insertion.
 class Dict {
  public:
   using Entry = std::pair<Object, Object>;
@@ -60,7 +59,8 @@ class Dict {
   void set(Budget& budget, Object key, Object value);
 
  private:
-  std::size_t place(Budget& budget, const Object& key) const;  // the number of entries if missing
+  // Returns the number of entries if the key is missing.
+  std::size_t find_place(Budget& budget, const Object& key) const;
 
   std::vector<Entry> entries_;
   std::unordered_map<std::string, std::size_t> texts_;  // indices of keys that are texts
@@ -102,14 +102,13 @@ class Thing {
  public:
   virtual ~Thing() = default;
   virtual std::string type() const = 0;
-  virtual std::string shown() const = 0;
+  virtual std::string describe() const = 0;
   virtual unsigned depth() const { return 0; }
-  virtual bool is_callable() const { return true; }
   virtual Object call(Interpreter& in, Parameters& parameters) = 0;
-  virtual std::optional<Object> attribute(Interpreter& in, std::string_view name);
+  virtual std::optional<Object> find_attribute(Interpreter& in, std::string_view name);
   // Returns the length as an iterable; std::nullopt if it has none.
   virtual std::optional<std::size_t> length() const { return std::nullopt; }
-  virtual void require_usable() const {}  // see below
+  virtual void require_usable() const {}
 };
 using ThingPtr = std::shared_ptr<Thing>;
 
@@ -150,7 +149,7 @@ class Object {
     const TextPtr* const found = get_if<TextPtr>();
     return found == nullptr ? nullptr : found->get();
   }
-  // Of a list or tuple; null for others.
+  // Returns the items of a list or tuple; null for others.
   const std::vector<Object>* sequence() const;
   bool is_undefined() const { return is<Undefined>(); }
   bool is_none() const { return is<std::nullptr_t>(); }
@@ -168,37 +167,42 @@ struct Namespace {
   std::vector<std::pair<Text, Object>> entries;
 };
 
-Object undefined(std::string reason);
-// Throw where containers nest too deeply.
+Object make_undefined(std::string reason);
+// Throws where containers nest too deeply, as the next two do.
 Object make_list(Budget& budget, std::vector<Object> items);
 Object make_tuple(Budget& budget, std::vector<Object> items);
 Object make_iterator(Budget& budget, std::vector<Object> items, std::string type = "generator");
 Object make_dict(Dict dict);
-unsigned depth_of(const Object& object);
+unsigned measure_depth(const Object& object);
+// Returns the depth of a container around values of that depth. Throws where values nest too deeply.
+unsigned nest_depth(unsigned depth);
+unsigned measure_depth_of_items(const std::vector<Object>& items);
 
-// A JSON value; marks its texts as input if `is_input`. Bytes become texts. An integer from 2^63 on fails where it is
-// used.
-Object from_value(Budget& budget, const Value& value, bool is_input);
+// Converts a JSON value; marks its texts as input if `is_input`. Bytes become texts. An integer from 2^63 on fails
+// where it is used.
+Object make_object(Budget& budget, const Value& value, bool is_input);
 
-std::string type_name(const Object& object);  // "str", "NoneType", ...
+// Returns "str", "NoneType", ...
+std::string name_type(const Object& object);
 bool is_true(const Object& object);
-// Compares as Compares as Python's ==.
+// Compares as Python's ==.
 bool are_equal(Budget& budget, const Object& left, const Object& right);
-bool is_same(const Object& left, const Object& right);  // Python's is
-// Compares as Compares as Python's <. Throws for types without an order.
+// Compares as Python's is.
+bool is_same(const Object& left, const Object& right);
+// Compares as Python's <. Throws for types without an order.
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign = "<");
-// Python's len(); std::nullopt if it has none.
-std::optional<std::size_t> length_of(const Object& object);
+// Returns Python's len(); std::nullopt if there is none.
+std::optional<std::size_t> find_length(const Object& object);
 // Returns the items of a loop over it. Throws if it is not iterable.
-std::vector<Object> items_of(Budget& budget, const Object& object);
+std::vector<Object> read_items(Budget& budget, const Object& object);
 bool is_iterable(const Object& object);
 // Throws for types that cannot be keys.
 void require_hash(const Object& object);
 [[noreturn]] void fail_undefined(const Object& object);
-// Throws for a number that from_value() could not take.
+// Throws for a number that make_object() could not convert.
 void require_usable(const Object& object);
 
-// Converts as Converts as Python's str() and repr(). Input stays marked.
+// Convert as Python's str() and repr(). Input stays marked.
 Text to_text(Budget& budget, const Object& object);
 void append_repr(Budget& budget, Text& out, const Object& object);
 void append_repr(Text& out, const Text& text);

@@ -15,14 +15,14 @@ namespace {
 [[noreturn]] void refuse_operands(std::string_view sign, const Object& left, const Object& right) {
   if (left.is_undefined()) fail_undefined(left);
   if (right.is_undefined()) fail_undefined(right);
-  fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, type_name(left), type_name(right)));
+  fail(fmt::format("unsupported operand type(s) for {}: '{}' and '{}'", sign, name_type(left), name_type(right)));
 }
 
 [[noreturn]] void refuse_large() { fail("an integer becomes too large"); }
 
 [[noreturn]] void refuse_division(bool is_modulo) { fail(is_modulo ? "integer modulo by zero" : "division by zero"); }
 
-std::int64_t power(std::int64_t base, std::int64_t exponent) {
+std::int64_t raise_to_power(std::int64_t base, std::int64_t exponent) {
   std::int64_t result = 1;
   while (exponent > 0) {
     if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) refuse_large();
@@ -32,7 +32,7 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
   return result;
 }
 
-Object with_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
+Object compute_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   if (sign == "+") {
     if (__builtin_add_overflow(a, b, &result)) refuse_large();
@@ -51,7 +51,7 @@ Object with_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
     if (a == 0 || a == 1) return b == 0 ? std::int64_t{1} : a;
     if (a == -1) return b % 2 == 0 ? std::int64_t{1} : std::int64_t{-1};
     if (b > 64) refuse_large();
-    return power(a, b);
+    return raise_to_power(a, b);
   } else {
     if (b == 0) refuse_division(true);
     if (a == std::numeric_limits<std::int64_t>::min() && b == -1) refuse_large();
@@ -63,7 +63,7 @@ Object with_integers(std::string_view sign, std::int64_t a, std::int64_t b) {
   return result;
 }
 
-double modulo(double a, double b) {
+double compute_modulo(double a, double b) {
   double rest = std::fmod(a, b);
   if (rest != 0) {
     if ((b < 0) != (rest < 0)) rest += b;
@@ -73,8 +73,8 @@ double modulo(double a, double b) {
   return rest;
 }
 
-// As Python's float_floor_div().
-double floor_division(double a, double b) {
+// Divides as Python's float_floor_div().
+double divide_to_floor(double a, double b) {
   const double rest = std::fmod(a, b);
   double quotient = (a - rest) / b;
   if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
@@ -83,7 +83,7 @@ double floor_division(double a, double b) {
   return quotient - floored > 0.5 ? floored + 1 : floored;
 }
 
-Object with_reals(std::string_view sign, double a, double b) {
+Object compute_reals(std::string_view sign, double a, double b) {
   if (sign == "+") return a + b;
   if (sign == "-") return a - b;
   if (sign == "*") return a * b;
@@ -97,10 +97,10 @@ Object with_reals(std::string_view sign, double a, double b) {
   if (b == 0)
     fail(sign == "%" ? "float modulo" : sign == "//" ? "float floor division by zero" : "float division by zero");
   if (sign == "/") return a / b;
-  return sign == "%" ? modulo(a, b) : floor_division(a, b);
+  return sign == "%" ? compute_modulo(a, b) : divide_to_floor(a, b);
 }
 
-std::size_t times(std::int64_t count, std::size_t size) {
+std::size_t multiply_size(std::int64_t count, std::size_t size) {
   if (count <= 0 || size == 0) return 0;
   std::size_t all = 0;
   if (__builtin_mul_overflow(static_cast<std::size_t>(count), size, &all))
@@ -108,16 +108,16 @@ std::size_t times(std::int64_t count, std::size_t size) {
   return all;
 }
 
-Object repeated(Budget& budget, const Object& of, std::int64_t count) {
+Object repeat_sequence(Budget& budget, const Object& of, std::int64_t count) {
   if (const Text* const text = of.text()) {
-    budget.charge(times(count, 2 * text->size() + 1));
+    budget.charge(multiply_size(count, 2 * text->size() + 1));
     Text all;
     for (std::int64_t i = 0; i < count && !text->empty(); ++i) append(all, *text);
     all.is_markup = text->is_markup;
     return all;
   }
   const std::vector<Object>& items = *of.sequence();
-  budget.charge(times(count, items.size()), 64);
+  budget.charge(multiply_size(count, items.size()), 64);
   std::vector<Object> all;
   for (std::int64_t i = 0; i < count && !items.empty(); ++i) all.insert(all.end(), items.begin(), items.end());
   return of.is<List>() ? make_list(budget, std::move(all)) : make_tuple(budget, std::move(all));
@@ -128,8 +128,8 @@ Object sum(Budget& budget, const Object& left, const Object& right) {
     budget.charge(2 * (left.text()->size() + right.text()->size()));
     const bool is_markup = left.text()->is_markup || right.text()->is_markup;
     Text joined;
-    append(joined, is_markup ? escaped(*left.text()) : *left.text());
-    append(joined, is_markup ? escaped(*right.text()) : *right.text());
+    append(joined, is_markup ? escape_markup(budget, *left.text()) : *left.text());
+    append(joined, is_markup ? escape_markup(budget, *right.text()) : *right.text());
     joined.is_markup = is_markup;
     return joined;
   }
@@ -140,7 +140,7 @@ Object sum(Budget& budget, const Object& left, const Object& right) {
   }
   if (left.is_undefined()) fail_undefined(left);
   if (right.is_undefined()) fail_undefined(right);
-  if (left.text() != nullptr) fail(fmt::format("can only concatenate str (not \"{}\") to str", type_name(right)));
+  if (left.text() != nullptr) fail(fmt::format("can only concatenate str (not \"{}\") to str", name_type(right)));
   refuse_operands("+", left, right);
 }
 
@@ -149,29 +149,29 @@ Object sum(Budget& budget, const Object& left, const Object& right) {
 Object compute(Interpreter& in, std::string_view sign, const Object& left, const Object& right) {
   const auto a = left.integer();
   const auto b = right.integer();
-  if (a && b) return with_integers(sign, *a, *b);
+  if (a && b) return compute_integers(sign, *a, *b);
   const auto x = left.number();
   const auto y = right.number();
-  if (x && y) return with_reals(sign, *x, *y);
+  if (x && y) return compute_reals(sign, *x, *y);
   const auto is_repeatable = [](const Object& of) { return of.text() != nullptr || of.sequence() != nullptr; };
   if (sign == "+") return sum(in.budget(), left, right);
-  if (sign == "*" && is_repeatable(left) && b) return repeated(in.budget(), left, *b);
-  if (sign == "*" && is_repeatable(right) && a) return repeated(in.budget(), right, *a);
-  if (sign == "%" && left.text() != nullptr) return percent_formatted(in.budget(), *left.text(), right);
+  if (sign == "*" && is_repeatable(left) && b) return repeat_sequence(in.budget(), left, *b);
+  if (sign == "*" && is_repeatable(right) && a) return repeat_sequence(in.budget(), right, *a);
+  if (sign == "%" && left.text() != nullptr) return format_percent(in.budget(), *left.text(), right);
   refuse_operands(sign == "**" ? "** or pow()" : sign, left, right);
 }
 
-Object with_sign(const Object& value, bool is_negative) {
+Object apply_sign(const Object& value, bool is_negative) {
   if (const auto* real = value.get_if<double>()) return is_negative ? -*real : *real;
   if (const auto whole = value.integer()) {
     if (is_negative && *whole == std::numeric_limits<std::int64_t>::min()) refuse_large();
     return is_negative ? -*whole : *whole;
   }
   if (value.is_undefined()) fail_undefined(value);
-  fail(fmt::format("bad operand type for unary {}: '{}'", is_negative ? '-' : '+', type_name(value)));
+  fail(fmt::format("bad operand type for unary {}: '{}'", is_negative ? '-' : '+', name_type(value)));
 }
 
-bool compares(Budget& budget, std::string_view sign, const Object& left, const Object& right) {
+bool compare(Budget& budget, std::string_view sign, const Object& left, const Object& right) {
   if (sign == "==") return are_equal(budget, left, right);
   if (sign == "!=") return !are_equal(budget, left, right);
   if (sign == "<") return is_less(budget, left, right, sign);
@@ -189,8 +189,8 @@ struct Bounds {
   std::int64_t count;
 };
 
-// As Python's slice.indices().
-Bounds bounds_of(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
+// Finds the bounds as Python's slice.indices().
+Bounds find_bounds(std::int64_t length, const Object& start, const Object& stop, const Object& step) {
   const auto index = [](const Object& of) {
     const auto number = of.integer();
     if (!number) fail("slice indices must be integers or None or have an __index__ method");
@@ -214,10 +214,10 @@ Bounds bounds_of(std::int64_t length, const Object& start, const Object& stop, c
 
 }  // namespace
 
-Object slice_of(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step) {
+Object slice_object(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step) {
   if (of.is_undefined()) fail_undefined(of);
   if (const auto* items = of.sequence()) {
-    const Bounds bounds = bounds_of(static_cast<std::int64_t>(items->size()), start, stop, step);
+    const Bounds bounds = find_bounds(static_cast<std::int64_t>(items->size()), start, stop, step);
     std::vector<Object> part;
     for (std::int64_t i = 0; i < bounds.count; ++i)
       part.push_back((*items)[static_cast<std::size_t>(bounds.start + i * bounds.step)]);
@@ -226,8 +226,8 @@ Object slice_of(Budget& budget, const Object& of, const Object& start, const Obj
   if (const Text* const text = of.text()) {
     budget.charge(2 * text->size());
     budget.step(text->size() / 16);
-    const std::vector<std::size_t> begins = characters(text->bytes);
-    const Bounds bounds = bounds_of(static_cast<std::int64_t>(begins.size()) - 1, start, stop, step);
+    const std::vector<std::size_t> begins = find_characters(text->bytes);
+    const Bounds bounds = find_bounds(static_cast<std::int64_t>(begins.size()) - 1, start, stop, step);
     Text part;
     for (std::int64_t i = 0; i < bounds.count; ++i) {
       const auto at = static_cast<std::size_t>(bounds.start + i * bounds.step);
@@ -237,20 +237,20 @@ Object slice_of(Budget& budget, const Object& of, const Object& start, const Obj
     return part;
   }
   if (const auto* range = of.get_if<RangeObject>()) {
-    const Bounds bounds = bounds_of(range->size(), start, stop, step);
+    const Bounds bounds = find_bounds(range->size(), start, stop, step);
     std::int64_t by = 0;
     if (__builtin_mul_overflow(range->step, bounds.step, &by)) refuse_large();
     return RangeObject{range->at(bounds.start), range->at(bounds.stop), by};
   }
-  fail(fmt::format("'{}' object is not subscriptable", type_name(of)));
+  fail(fmt::format("'{}' object is not subscriptable", name_type(of)));
 }
 
-// Equality, identity and order of objects.
+// The rest compares objects.
 
 namespace {
 
-// Exact for every int64 and every double.
-std::optional<long double> exact_number(const Object& object) {
+// Returns a number that is exact for every int64 and every double.
+std::optional<long double> read_exact_number(const Object& object) {
   if (const auto whole = object.integer()) return static_cast<long double>(*whole);
   if (const auto* real = object.get_if<double>()) return static_cast<long double>(*real);
   return std::nullopt;
@@ -277,8 +277,8 @@ bool are_equal_dicts(Budget& budget, const Dict& left, const Dict& right) {
 
 bool are_equal(Budget& budget, const Object& left, const Object& right) {
   budget.step();
-  if (const auto a = exact_number(left)) {
-    const auto b = exact_number(right);
+  if (const auto a = read_exact_number(left)) {
+    const auto b = read_exact_number(right);
     return b && *a == *b;
   }
   if (const Text* const a = left.text()) {
@@ -309,34 +309,34 @@ bool are_equal(Budget& budget, const Object& left, const Object& right) {
   return is_same(left, right);
 }
 
+namespace {
+
+struct Same {
+  const Object& right;
+  bool operator()(const Undefined& of) const { return of.reason == right.get_if<Undefined>()->reason; }
+  bool operator()(const TextPtr& of) const { return of->bytes == right.text()->bytes; }  // most are interned
+  bool operator()(const List& of) const { return of.items == right.get_if<List>()->items; }
+  bool operator()(const Tuple& of) const { return of.items == right.get_if<Tuple>()->items; }
+  bool operator()(const RangeObject&) const { return false; }
+  bool operator()(const DictView&) const { return false; }
+  template <typename Kept>
+  bool operator()(const Kept& of) const {
+    return of == *right.get_if<Kept>();
+  }
+};
+
+}  // namespace
+
 bool is_same(const Object& left, const Object& right) {
-  if (left.storage().index() != right.storage().index()) return false;
-  struct Same {
-    const Object& right;
-    bool operator()(const Undefined& of) const { return of.reason == right.get_if<Undefined>()->reason; }
-    bool operator()(std::nullptr_t) const { return true; }
-    bool operator()(bool of) const { return of == *right.get_if<bool>(); }
-    bool operator()(std::int64_t of) const { return of == *right.get_if<std::int64_t>(); }
-    bool operator()(double of) const { return of == *right.get_if<double>(); }
-    bool operator()(const TextPtr& of) const { return of->bytes == right.text()->bytes; }  // mostly interned
-    bool operator()(const List& of) const { return of.items == right.get_if<List>()->items; }
-    bool operator()(const Tuple& of) const { return of.items == right.get_if<Tuple>()->items; }
-    bool operator()(const DictPtr& of) const { return of == *right.get_if<DictPtr>(); }
-    bool operator()(const RangeObject&) const { return false; }
-    bool operator()(const DictView&) const { return false; }
-    bool operator()(const IteratorPtr& of) const { return of == *right.get_if<IteratorPtr>(); }
-    bool operator()(const Namespace* of) const { return of == *right.get_if<Namespace*>(); }
-    bool operator()(const ThingPtr& of) const { return of == *right.get_if<ThingPtr>(); }
-  };
-  return std::visit(Same{right}, left.storage());
+  return left.storage().index() == right.storage().index() && std::visit(Same{right}, left.storage());
 }
 
 bool is_less(Budget& budget, const Object& left, const Object& right, std::string_view sign) {
   budget.step();
   if (left.is_undefined()) fail_undefined(left);
   if (right.is_undefined()) fail_undefined(right);
-  const auto a = exact_number(left);
-  const auto b = exact_number(right);
+  const auto a = read_exact_number(left);
+  const auto b = read_exact_number(right);
   if (a && b) return *a < *b;
   if (left.text() != nullptr && right.text() != nullptr) {
     budget.step(std::min(left.text()->size(), right.text()->size()) / 64);
@@ -350,7 +350,7 @@ bool is_less(Budget& budget, const Object& left, const Object& right, std::strin
     }
     return from.size() < to.size();
   }
-  fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", sign, type_name(left), type_name(right)));
+  fail(fmt::format("'{}' not supported between instances of '{}' and '{}'", sign, name_type(left), name_type(right)));
 }
 
 }  // namespace poise::jinja

@@ -7,12 +7,12 @@
 
 namespace poise::jinja {
 
-// left sign right; sign: + - * / // % **
+// Returns `left sign right`; sign: + - * / // % **
 Object compute(Interpreter& in, std::string_view sign, const Object& left, const Object& right);
-Object with_sign(const Object& value, bool is_negative);
-// sign: == != < <= > >=
-bool compares(Budget& budget, std::string_view sign, const Object& left, const Object& right);
-// of[start:stop:step]; None: left out.
-Object slice_of(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step);
+Object apply_sign(const Object& value, bool is_negative);
+// Returns whether `left sign right` is true; sign: == != < <= > >=
+bool compare(Budget& budget, std::string_view sign, const Object& left, const Object& right);
+// Returns of[start:stop:step]; None counts as left out.
+Object slice_object(Budget& budget, const Object& of, const Object& start, const Object& stop, const Object& step);
 
 }  // namespace poise::jinja

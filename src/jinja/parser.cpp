@@ -14,11 +14,11 @@ namespace {
 
 class StatementParser {
  public:
-  explicit StatementParser(std::string_view source) : in_(tokens_of(source)), expressions_(in_) {}
+  explicit StatementParser(std::string_view source) : in_(tokenize(source)), expressions_(in_) {}
 
-  Body whole() {
-    Body body = statements({});
-    if (!in_.is(TokenKind::end)) in_.refuse("unexpected " + in_.described());
+  Body parse_whole() {
+    Body body = parse_statements({});
+    if (!in_.is(TokenKind::end)) in_.refuse("unexpected " + in_.describe());
     return body;
   }
 
@@ -26,18 +26,18 @@ class StatementParser {
   using Ends = std::initializer_list<std::string_view>;
   using StatementPtr = std::unique_ptr<const Statement>;
 
-  // Statements and data up to a statement whose name is in `ends`; leaves the stream there.
-  Body statements(Ends ends) {
+  // Parses statements and data up to a statement whose name is in `ends`; leaves the stream there.
+  Body parse_statements(Ends ends) {
     if (++depth_ > kMaxSyntaxDepth) in_.refuse("statements are nested too deeply");
     Body body;
     while (!in_.is(TokenKind::end)) {
       if (in_.is(TokenKind::block_begin)) {
         in_.next();
         if (in_.is_any_name(ends)) break;
-        body.push_back(statement());
+        body.push_back(parse_statement());
         in_.expect(TokenKind::block_end, "'%}'");
       } else {
-        body.push_back(output());
+        body.push_back(parse_output());
       }
     }
     if (ends.size() > 0 && in_.is(TokenKind::end))
@@ -46,28 +46,28 @@ class StatementParser {
     return body;
   }
 
-  // Returns the body of a statement, after its opening tag.
-  Body body(Ends ends) {
+  // Parses the body of a statement, after its opening tag.
+  Body parse_body(Ends ends) {
     in_.skip_symbol(":");
     in_.expect(TokenKind::block_end, "'%}'");
-    return statements(ends);
+    return parse_statements(ends);
   }
-  Body whole_body(std::string_view end) {
-    Body result = body({end});
+  Body parse_whole_body(std::string_view end) {
+    Body result = parse_body({end});
     in_.next();
     return result;
   }
 
-  Statement node(StatementKind kind) const {
+  Statement make_node(StatementKind kind) const {
     Statement made;
     made.kind = kind;
     made.line = in_.current().line;
     return made;
   }
-  static StatementPtr finished(Statement made) { return std::make_unique<const Statement>(std::move(made)); }
+  static StatementPtr finish_node(Statement made) { return std::make_unique<const Statement>(std::move(made)); }
 
-  StatementPtr output() {
-    Statement made = node(StatementKind::output);
+  StatementPtr parse_output() {
+    Statement made = make_node(StatementKind::output);
     while (in_.is(TokenKind::data) || in_.is(TokenKind::variable_begin)) {
       if (in_.is(TokenKind::data)) {
         Expression data;
@@ -76,27 +76,27 @@ class StatementParser {
         made.values.push_back(std::make_unique<const Expression>(std::move(data)));
       } else {
         in_.next();
-        made.values.push_back(expressions_.tuple());
+        made.values.push_back(expressions_.parse_tuple());
         in_.expect(TokenKind::variable_end, "'}}'");
       }
     }
-    if (made.values.empty()) in_.refuse("unexpected " + in_.described());
-    return finished(std::move(made));
+    if (made.values.empty()) in_.refuse("unexpected " + in_.describe());
+    return finish_node(std::move(made));
   }
 
-  StatementPtr statement() {
+  StatementPtr parse_statement() {
     static const std::map<std::string_view, StatementPtr (StatementParser::*)()> kStatements = {
-        {"for", &StatementParser::loop},           {"if", &StatementParser::branches},
-        {"set", &StatementParser::assign},         {"with", &StatementParser::with},
-        {"macro", &StatementParser::macro},        {"call", &StatementParser::call_block},
-        {"print", &StatementParser::print},        {"filter", &StatementParser::filter_block},
-        {"block", &StatementParser::block},        {"generation", &StatementParser::generation},
-        {"break", &StatementParser::loop_control}, {"continue", &StatementParser::loop_control},
+        {"for", &StatementParser::parse_loop},           {"if", &StatementParser::parse_branches},
+        {"set", &StatementParser::parse_assign},         {"with", &StatementParser::parse_with},
+        {"macro", &StatementParser::parse_macro},        {"call", &StatementParser::parse_call_block},
+        {"print", &StatementParser::parse_print},        {"filter", &StatementParser::parse_filter_block},
+        {"block", &StatementParser::parse_block},        {"generation", &StatementParser::parse_generation},
+        {"break", &StatementParser::parse_loop_control}, {"continue", &StatementParser::parse_loop_control},
     };
     const std::string name = in_.is(TokenKind::name) ? in_.current().text : std::string();
     const auto found = kStatements.find(name);
     if (found != kStatements.end()) return (this->*found->second)();
-    if (name.empty()) in_.refuse("expected the name of a statement, found " + in_.described());
+    if (name.empty()) in_.refuse("expected the name of a statement, found " + in_.describe());
     static constexpr std::array<std::string_view, 5> kOfFiles = {"extends", "include", "import", "from", "autoescape"};
     if (std::ranges::find(kOfFiles, name) != kOfFiles.end())
       in_.refuse(fmt::format("'{}' is not supported: a chat template is one file", name));
@@ -111,61 +111,61 @@ class StatementParser {
     for (const ExpressionPtr& part : target.operands) require_not_loop(*part);
   }
 
-  StatementPtr loop() {
-    Statement made = node(StatementKind::loop);
+  StatementPtr parse_loop() {
+    Statement made = make_node(StatementKind::loop);
     in_.next();
     ++in_loops_;
-    made.target = expressions_.target(false, "in");
+    made.target = expressions_.parse_target(false, "in");
     require_not_loop(*made.target);
     in_.expect_name("in");
-    made.value = expressions_.tuple(ExpressionParser::Items::without_condition, "recursive");
-    if (in_.skip_name("if")) made.test = expressions_.expression();
+    made.value = expressions_.parse_tuple(ExpressionParser::Items::without_condition, "recursive");
+    if (in_.skip_name("if")) made.test = expressions_.parse_expression();
     made.is_recursive = in_.skip_name("recursive");
     ++loops_;
-    made.body = body({"else", "endfor"});
+    made.body = parse_body({"else", "endfor"});
     --loops_;
-    if (in_.next().text == "else") made.otherwise = whole_body("endfor");
+    if (in_.next().text == "else") made.otherwise = parse_whole_body("endfor");
     --in_loops_;
-    return finished(std::move(made));
+    return finish_node(std::move(made));
   }
 
-  StatementPtr loop_control() {
+  StatementPtr parse_loop_control() {
     if (loops_ == 0) in_.refuse(fmt::format("'{}' is outside of a loop", in_.current().text));
-    Statement made = node(in_.is_name("break") ? StatementKind::end_loop : StatementKind::next_item);
+    Statement made = make_node(in_.is_name("break") ? StatementKind::end_loop : StatementKind::next_item);
     in_.next();
-    return finished(std::move(made));
+    return finish_node(std::move(made));
   }
 
-  StatementPtr branches() {
-    Statement made = node(StatementKind::branches);
+  StatementPtr parse_branches() {
+    Statement made = make_node(StatementKind::branches);
     in_.next();
     while (true) {
-      ExpressionPtr test = expressions_.tuple(ExpressionParser::Items::without_condition);
-      made.branches.push_back({std::move(test), body({"elif", "else", "endif"})});
+      ExpressionPtr test = expressions_.parse_tuple(ExpressionParser::Items::without_condition);
+      made.branches.push_back({std::move(test), parse_body({"elif", "else", "endif"})});
       const std::string end = in_.next().text;
       if (end == "elif") continue;
-      if (end == "else") made.branches.push_back({nullptr, whole_body("endif")});
-      return finished(std::move(made));
+      if (end == "else") made.branches.push_back({nullptr, parse_whole_body("endif")});
+      return finish_node(std::move(made));
     }
   }
 
-  StatementPtr assign() {
-    Statement made = node(StatementKind::assign);
+  StatementPtr parse_assign() {
+    Statement made = make_node(StatementKind::assign);
     in_.next();
-    made.target = expressions_.target(true);
+    made.target = expressions_.parse_target(true);
     require_not_loop(*made.target);
     if (in_.skip_symbol("=")) {
-      made.value = expressions_.tuple();
-      return finished(std::move(made));
+      made.value = expressions_.parse_tuple();
+      return finish_node(std::move(made));
     }
     made.kind = StatementKind::assign_block;
-    made.value = expressions_.filters_of_block(false);
-    made.body = whole_body("endset");
-    return finished(std::move(made));
+    made.value = expressions_.parse_block_filters(false);
+    made.body = parse_whole_body("endset");
+    return finish_node(std::move(made));
   }
 
-  StatementPtr with() {
-    Statement made = node(StatementKind::with);
+  StatementPtr parse_with() {
+    Statement made = make_node(StatementKind::with);
     in_.next();
     while (!in_.is(TokenKind::block_end)) {
       if (!made.targets.empty()) in_.expect_symbol(",");
@@ -175,13 +175,13 @@ class StatementParser {
       target.name = in_.expect(TokenKind::name, "a name").text;
       made.targets.push_back(std::make_unique<const Expression>(std::move(target)));
       in_.expect_symbol("=");
-      made.values.push_back(expressions_.expression());
+      made.values.push_back(expressions_.parse_expression());
     }
-    made.body = whole_body("endwith");
-    return finished(std::move(made));
+    made.body = parse_whole_body("endwith");
+    return finish_node(std::move(made));
   }
 
-  void signature(Statement& made) {
+  void parse_signature(Statement& made) {
     std::set<std::string> names;
     in_.expect_symbol("(");
     while (!in_.is_symbol(")")) {
@@ -190,7 +190,7 @@ class StatementParser {
         in_.refuse(fmt::format("two parameters are called '{}'", in_.current().text));
       Parameter parameter = {in_.expect(TokenKind::name, "the name of a parameter").text, nullptr};
       if (in_.skip_symbol("=")) {
-        parameter.otherwise = expressions_.expression();
+        parameter.otherwise = expressions_.parse_expression();
       } else if (!made.parameters.empty() && made.parameters.back().otherwise) {
         in_.refuse("a parameter without default follows one with it");
       }
@@ -199,10 +199,10 @@ class StatementParser {
     in_.expect_symbol(")");
   }
 
-  // A separate body: it cannot end a loop outside.
-  void macro_body(Statement& made, std::string_view end) {
+  // Parses a body that cannot end a loop outside of it.
+  void parse_macro_body(Statement& made, std::string_view end) {
     const unsigned loops = std::exchange(loops_, 0);
-    made.body = whole_body(end);
+    made.body = parse_whole_body(end);
     loops_ = loops;
     const auto takes = [&](std::string_view name) {
       return std::ranges::find(made.parameters, name, &Parameter::name) == made.parameters.end() && uses(made, name);
@@ -212,71 +212,71 @@ class StatementParser {
     made.takes_more = takes("varargs");
   }
 
-  StatementPtr macro() {
-    Statement made = node(StatementKind::macro);
+  StatementPtr parse_macro() {
+    Statement made = make_node(StatementKind::macro);
     in_.next();
     made.name = in_.expect(TokenKind::name, "the name of a macro").text;
-    signature(made);
-    macro_body(made, "endmacro");
-    return finished(std::move(made));
+    parse_signature(made);
+    parse_macro_body(made, "endmacro");
+    return finish_node(std::move(made));
   }
 
-  StatementPtr call_block() {
-    Statement made = node(StatementKind::call_block);
+  StatementPtr parse_call_block() {
+    Statement made = make_node(StatementKind::call_block);
     in_.next();
-    if (in_.is_symbol("(")) signature(made);
-    made.value = expressions_.expression();
+    if (in_.is_symbol("(")) parse_signature(made);
+    made.value = expressions_.parse_expression();
     if (made.value->kind != ExpressionKind::call) in_.refuse("expected a call");
-    macro_body(made, "endcall");
-    return finished(std::move(made));
+    parse_macro_body(made, "endcall");
+    return finish_node(std::move(made));
   }
 
-  StatementPtr filter_block() {
-    Statement made = node(StatementKind::filter_block);
+  StatementPtr parse_filter_block() {
+    Statement made = make_node(StatementKind::filter_block);
     in_.next();
-    made.value = expressions_.filters_of_block(true);
-    made.body = whole_body("endfilter");
-    return finished(std::move(made));
+    made.value = expressions_.parse_block_filters(true);
+    made.body = parse_whole_body("endfilter");
+    return finish_node(std::move(made));
   }
 
-  StatementPtr print() {
-    Statement made = node(StatementKind::output);
+  StatementPtr parse_print() {
+    Statement made = make_node(StatementKind::output);
     in_.next();
     while (!in_.is(TokenKind::block_end)) {
       if (!made.values.empty()) in_.expect_symbol(",");
-      made.values.push_back(expressions_.expression());
+      made.values.push_back(expressions_.parse_expression());
     }
-    return finished(std::move(made));
+    return finish_node(std::move(made));
   }
 
-  StatementPtr block() {
-    Statement made = node(StatementKind::scope);
+  StatementPtr parse_block() {
+    Statement made = make_node(StatementKind::scope);
     in_.next();
     made.name = in_.expect(TokenKind::name, "the name of a block").text;
     if (!blocks_.insert(made.name).second) in_.refuse(fmt::format("two blocks are called '{}'", made.name));
     in_.skip_name("scoped");
-    made.body = whole_body("endblock");
+    made.body = parse_whole_body("endblock");
     in_.skip_name(made.name);
-    return finished(std::move(made));
+    return finish_node(std::move(made));
   }
 
-  StatementPtr generation() {
-    Statement made = node(StatementKind::scope);
+  StatementPtr parse_generation() {
+    Statement made = make_node(StatementKind::scope);
     in_.next();
-    made.body = whole_body("endgeneration");
-    return finished(std::move(made));
+    made.body = parse_whole_body("endgeneration");
+    return finish_node(std::move(made));
   }
 
   TokenStream in_;
   ExpressionParser expressions_;
   unsigned depth_ = 0;
-  unsigned loops_ = 0;     // that may be ended here
-  unsigned in_loops_ = 0;  // around this place, also around macros in them
+  unsigned loops_ = 0;     // loops that may be ended here
+  unsigned in_loops_ = 0;  // loops around this place, also around macros in them
   std::set<std::string> blocks_;
 };
 
 }  // namespace
 
-Body parse(std::string_view source) { return StatementParser(source).whole(); }
+Body parse(std::string_view source) { return StatementParser(source).parse_whole(); }
 
 }  // namespace poise::jinja

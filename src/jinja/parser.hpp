@@ -1,4 +1,4 @@
-// The parser: turns a template's tokens into a tree.
+// The parser makes a tree of a template's tokens.
 #pragma once
 
 #include <string_view>
@@ -8,58 +8,58 @@
 
 namespace poise::jinja {
 
-// Throws SyntaxFailure. Requires: UTF-8.
+// Returns the statements of a template. Throws SyntaxFailure. Requires: UTF-8.
 Body parse(std::string_view source);
-
-// Parses expressions by the precedence of their operators.
 
 inline constexpr unsigned kMaxSyntaxDepth = 100;
 
+// Parses expressions by the precedence of their operators.
 class ExpressionParser {
  public:
   explicit ExpressionParser(TokenStream& tokens) : in_(tokens) {}
 
-  ExpressionPtr expression();
-  // The same without "a if b else c" at the top: the "if" may belong to a statement.
-  ExpressionPtr expression_without_condition() { return logical_or(); }
+  ExpressionPtr parse_expression();
+  // Leaves out "a if b else c" at the top: the "if" may belong to a statement.
+  ExpressionPtr parse_without_condition() { return parse_or(); }
 
   enum class Items { any, without_condition, targets };
-  // One expression, or a tuple of several, separated by commas. `end`: a name that ends it.
-  ExpressionPtr tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
+  // Parses one expression, or a tuple of several, separated by commas. `end`: a name that ends it.
+  ExpressionPtr parse_tuple(Items items = Items::any, std::string_view end = {}, bool in_brackets = false);
   // Returns the target of an assignment or a loop.
-  ExpressionPtr target(bool with_members, std::string_view end = {});
-  // "name(...) | name" after a block's name. Null operand: the block's text. Null if there is none.
-  ExpressionPtr filters_of_block(bool begins);
+  ExpressionPtr parse_target(bool with_members, std::string_view end = {});
+  // Parses "name(...) | name" after a block's name, whose null operand is the block's text. Returns null if there are
+  // no filters.
+  ExpressionPtr parse_block_filters(bool begins);
 
  private:
   struct Nested;
 
-  ExpressionPtr condition();
-  ExpressionPtr logical_or();
-  ExpressionPtr logical_and();
-  ExpressionPtr logical_not();
-  ExpressionPtr compare();
-  ExpressionPtr sum();
-  ExpressionPtr concat();
-  ExpressionPtr product();
-  ExpressionPtr power();
-  ExpressionPtr unary(bool with_filters = true);
-  ExpressionPtr primary(bool with_members = false);
-  ExpressionPtr list();
-  ExpressionPtr dict();
-  ExpressionPtr postfix(ExpressionPtr of);
-  ExpressionPtr filters_and_tests(ExpressionPtr of);
-  ExpressionPtr subscript(ExpressionPtr of);
-  ExpressionPtr subscribed();
-  ExpressionPtr call(ExpressionPtr of);
-  ExpressionPtr filter(ExpressionPtr of);
-  ExpressionPtr test(ExpressionPtr of);
-  Arguments arguments();
-  std::string dotted_name(std::string_view what);
+  ExpressionPtr parse_condition();
+  ExpressionPtr parse_or();
+  ExpressionPtr parse_and();
+  ExpressionPtr parse_not();
+  ExpressionPtr parse_comparison();
+  ExpressionPtr parse_sum();
+  ExpressionPtr parse_concat();
+  ExpressionPtr parse_product();
+  ExpressionPtr parse_power();
+  ExpressionPtr parse_unary(bool with_filters = true);
+  ExpressionPtr parse_primary(bool with_members = false);
+  ExpressionPtr parse_list();
+  ExpressionPtr parse_dict();
+  ExpressionPtr parse_postfix(ExpressionPtr of);
+  ExpressionPtr parse_filters_and_tests(ExpressionPtr of);
+  ExpressionPtr parse_subscript(ExpressionPtr of);
+  ExpressionPtr parse_subscribed();
+  ExpressionPtr parse_call(ExpressionPtr of);
+  ExpressionPtr parse_filter(ExpressionPtr of);
+  ExpressionPtr parse_test(ExpressionPtr of);
+  Arguments parse_arguments();
+  std::string parse_dotted_name(std::string_view what);
 
-  Expression node(ExpressionKind kind) const;
-  ExpressionPtr finished(Expression expression) const;
-  ExpressionPtr binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right, std::string name = {});
+  Expression make_node(ExpressionKind kind) const;
+  ExpressionPtr finish_node(Expression expression) const;
+  ExpressionPtr make_binary(ExpressionKind kind, ExpressionPtr left, ExpressionPtr right, std::string name = {});
   bool is_tuple_end(std::string_view end) const;
 
   TokenStream& in_;

@@ -1,17 +1,18 @@
-// Python's str() and repr().
+// Writes objects as Python's str(), repr() and json.dumps().
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
+#include "bytes/utf8.hpp"
 #include "jinja/filters.hpp"
 #include "jinja/object.hpp"
 
 namespace poise::jinja {
 namespace {
 
-// A character of a quoted text, escaped as in Python.
-std::string quoted(char32_t code, char quote) {
+// Returns a character of a quoted text, escaped as in Python.
+std::string escape_character(char32_t code, char quote) {
   switch (code) {
     case '\n': return "\\n";
     case '\r': return "\\r";
@@ -23,7 +24,7 @@ std::string quoted(char32_t code, char quote) {
   const auto number = static_cast<std::uint32_t>(code);
   if (is_printable(code)) {
     std::string text;
-    append_code(text, code);
+    append_utf8(text, code);
     return text;
   }
   if (number <= 0xFF) return fmt::format("\\x{:02x}", number);
@@ -81,15 +82,15 @@ struct Shown {
                                 : fmt::format("range({}, {}, {})", range.start, range.stop, range.step));
   }
   void operator()(const DictView& view) const {
-    append(out, type_name(view));
+    append(out, name_type(view));
     append(out, "([");
-    append_items(budget, out, items_of(budget, view));
+    append_items(budget, out, read_items(budget, view));
     append(out, "])");
   }
   void operator()(const IteratorPtr& iterator) const { append(out, fmt::format("<{} object>", iterator->type)); }
   // Namespaces may hold each other, so only the outermost shows its contents.
   void operator()(const Namespace*) const { append(out, "<Namespace {...}>"); }
-  void operator()(const ThingPtr& thing) const { append(out, thing->shown()); }
+  void operator()(const ThingPtr& thing) const { append(out, thing->describe()); }
 };
 
 }  // namespace
@@ -106,7 +107,7 @@ void append_repr(Text& out, const Text& text) {
   append(out, std::string_view(&quote, 1));
   for (std::size_t i = 0; i < text.size();) {
     const Decoded here = decode(text.bytes, i);
-    append(out, quoted(here.code, quote), is_input(text, i));
+    append(out, escape_character(here.code, quote), is_input(text, i));
     i = here.next;
   }
   append(out, std::string_view(&quote, 1));
@@ -147,11 +148,9 @@ Text to_text(Budget& budget, const Object& object) {
   return out;
 }
 
-// Writes JSON as Python's json.dumps().
-
 namespace {
 
-std::string escape_of(char32_t code, bool ascii) {
+std::string escape_json(char32_t code, bool ascii) {
   switch (code) {
     case '"': return "\\\"";
     case '\\': return "\\\\";
@@ -169,7 +168,7 @@ std::string escape_of(char32_t code, bool ascii) {
     return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10), 0xDC00 + (rest & 0x3FF));
   }
   std::string text;
-  append_code(text, code);
+  append_utf8(text, code);
   return text;
 }
 
@@ -187,17 +186,17 @@ class JsonWriter {
     if (value.is_none()) return append(out, "null");
     if (const auto* truth = value.get_if<bool>()) return append(out, *truth ? "true" : "false");
     if (const auto* whole = value.get_if<std::int64_t>()) return append(out, std::to_string(*whole));
-    if (const auto* real = value.get_if<double>()) return append(out, number(*real));
+    if (const auto* real = value.get_if<double>()) return append(out, write_number(*real));
     if (const Text* const text = value.text()) return write_text(*text);
     if (const auto* items = value.sequence()) return write_items(*items);
     if (const auto* dict = value.get_if<DictPtr>()) return write_entries(**dict);
-    fail(fmt::format("Object of type {} is not JSON serializable", type_name(value)));
+    fail(fmt::format("Object of type {} is not JSON serializable", name_type(value)));
   }
 
   Text out;
 
  private:
-  static std::string number(double value) {
+  static std::string write_number(double value) {
     if (std::isnan(value)) return "NaN";
     if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
     return repr(value);
@@ -208,7 +207,7 @@ class JsonWriter {
     append(out, "\"");
     for (std::size_t i = 0; i < text.size();) {
       const Decoded here = decode(text.bytes, i);
-      append(out, escape_of(here.code, style_.ascii), is_input(text, i));
+      append(out, escape_json(here.code, style_.ascii), is_input(text, i));
       i = here.next;
     }
     append(out, "\"");
@@ -235,13 +234,13 @@ class JsonWriter {
     append(out, "]");
   }
 
-  static Text key_text(const Object& key) {
+  static Text convert_key(const Object& key) {
     if (const Text* const text = key.text()) return *text;
     if (key.is_none()) return Text{"null"};
     if (const auto* truth = key.get_if<bool>()) return Text{*truth ? "true" : "false"};
     if (const auto* whole = key.get_if<std::int64_t>()) return Text{std::to_string(*whole)};
-    if (const auto* real = key.get_if<double>()) return Text{number(*real)};
-    fail(fmt::format("keys must be str, int, float, bool or None, not {}", type_name(key)));
+    if (const auto* real = key.get_if<double>()) return Text{write_number(*real)};
+    fail(fmt::format("keys must be str, int, float, bool or None, not {}", name_type(key)));
   }
 
   void write_entries(const Dict& dict) {
@@ -257,7 +256,7 @@ class JsonWriter {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) append(out, between_);
       new_line();
-      write_text(key_text(entries[i]->first));
+      write_text(convert_key(entries[i]->first));
       append(out, after_key_);
       write(entries[i]->second);
     }
@@ -275,7 +274,7 @@ class JsonWriter {
 
 }  // namespace
 
-Text json_text(Budget& budget, const Object& value, const JsonStyle& style) {
+Text write_json(Budget& budget, const Object& value, const JsonStyle& style) {
   JsonWriter writer(budget, style);
   writer.write(value);
   budget.charge(writer.out.size());

@@ -26,7 +26,7 @@ class ScopeSearch {
   using Name = std::string_view;
   enum class Start : unsigned char { outer, unset };
 
-  // The names that a scope mentions itself.
+  // One scope with the names that it mentions itself.
   struct Level {
     const Level* parent;
     std::unordered_map<Name, Start> refs = {};
@@ -53,13 +53,11 @@ class ScopeSearch {
     for (const ExpressionPtr& expression : all) read(level, expression);
   }
   static void read(Level& level, const ExpressionPtr& of) {
-    if (!of) return;
-    if (of->kind == ExpressionKind::name) load(level, of->name);
-    read(level, of->operands);
-    read(level, of->arguments.positional);
-    for (const auto& [name, value] : of->arguments.keywords) read(level, value);
-    read(level, of->arguments.rest);
-    read(level, of->arguments.rest_keywords);
+    if (of) read(level, *of);
+  }
+  static void read(Level& level, const Expression& of) {
+    if (of.kind == ExpressionKind::name) load(level, of.name);
+    for_each_part(of, [&](const Expression& part) { read(level, part); });
   }
 
   template <typename Use>
@@ -107,7 +105,7 @@ class ScopeSearch {
     read(level, body);
     for (const auto& [name, start] : level.refs) {
       if (start == Start::unset)
-        result_.unset_[&body].emplace_back(name, undefined(fmt::format("'{}' is undefined", name)));
+        result_.unset_[&body].emplace_back(name, make_undefined(fmt::format("'{}' is undefined", name)));
     }
     enter_all(level, body);
   }
@@ -116,7 +114,7 @@ class ScopeSearch {
     for (const auto& statement : body) enter_parts(level, *statement);
   }
 
-  // The scopes that a statement opens.
+  // Searches the scopes that a statement opens.
   void enter_parts(const Level& level, const Statement& of) {
     Level inner{&level};
     switch (of.kind) {
@@ -157,87 +155,70 @@ Scoping::Scoping(const Body& whole) { ScopeSearch(*this).run(whole); }
 
 namespace {
 
-class Search {
- public:
-  explicit Search(std::string_view name) : name_(name) {}
+bool is_used_in(const Expression& of, std::string_view name) {
+  bool is_used = of.kind == ExpressionKind::name && of.name == name;
+  for_each_part(of, [&](const Expression& part) { is_used = is_used || is_used_in(part, name); });
+  return is_used;
+}
 
-  bool in(const Body& body) const {
-    return std::ranges::any_of(body, [&](const auto& statement) { return in(*statement); });
-  }
-
-  bool in(const Statement& of) const {
-    const auto in_parameter = [&](const Parameter& parameter) { return in(parameter.otherwise); };
-    const auto in_branch = [&](const Branch& branch) { return in(branch.test) || in(branch.body); };
-    return in(of.target) || in(of.value) || in(of.test) || in(of.targets) || in(of.values) ||
-           std::ranges::any_of(of.parameters, in_parameter) || std::ranges::any_of(of.branches, in_branch) ||
-           in(of.body) || in(of.otherwise);
-  }
-
- private:
-  bool in(const std::vector<ExpressionPtr>& all) const {
-    return std::ranges::any_of(all, [&](const ExpressionPtr& expression) { return in(expression); });
-  }
-
-  bool in(const ExpressionPtr& of) const {
-    if (!of) return false;
-    if (of->kind == ExpressionKind::name && of->name == name_) return true;
-    const Arguments& arguments = of->arguments;
-    return in(of->operands) || in(arguments.positional) ||
-           std::ranges::any_of(arguments.keywords, [&](const auto& keyword) { return in(keyword.second); }) ||
-           in(arguments.rest) || in(arguments.rest_keywords);
-  }
-
-  std::string_view name_;
-};
+bool is_used_in(const Body& body, std::string_view name) {
+  const auto in = [&](const ExpressionPtr& of) { return of && is_used_in(*of, name); };
+  const auto in_parameter = [&](const Parameter& parameter) { return in(parameter.otherwise); };
+  const auto in_branch = [&](const Branch& branch) { return in(branch.test) || is_used_in(branch.body, name); };
+  return std::ranges::any_of(body, [&](const auto& of) {
+    return in(of->target) || in(of->value) || in(of->test) || std::ranges::any_of(of->targets, in) ||
+           std::ranges::any_of(of->values, in) || std::ranges::any_of(of->parameters, in_parameter) ||
+           std::ranges::any_of(of->branches, in_branch) || is_used_in(of->body, name) ||
+           is_used_in(of->otherwise, name);
+  });
+}
 
 }  // namespace
 
-bool uses(const Statement& macro, std::string_view name) { return Search(name).in(macro.body); }
+bool uses(const Statement& macro, std::string_view name) { return is_used_in(macro.body, name); }
 
 namespace {
 
 // jinja2's compiler calls code inside a condition soft, except for blocks with names of their own.
 enum class Place { soft, hard };
 
-void look(const Body& body, Place place);
+void check_names(const Body& body, Place place);
 
-void look(const ExpressionPtr& of, Place place) {
-  if (!of) return;
-  const bool is_filter = of->kind == ExpressionKind::filter;
-  if (place == Place::hard && is_filter && filter_of(of->name) == nullptr)
-    throw SyntaxFailure(fmt::format("there is no filter '{}'", of->name), of->line);
-  if (place == Place::hard && of->kind == ExpressionKind::test && test_of(of->name) == nullptr)
-    throw SyntaxFailure(fmt::format("there is no test '{}'", of->name), of->line);
-  const Place inside = of->kind == ExpressionKind::condition ? Place::soft : place;
-  for (const ExpressionPtr& operand : of->operands) look(operand, inside);
-  for (const ExpressionPtr& argument : of->arguments.positional) look(argument, inside);
-  for (const auto& [name, argument] : of->arguments.keywords) look(argument, inside);
-  look(of->arguments.rest, inside);
-  look(of->arguments.rest_keywords, inside);
+void check_names(const Expression& of, Place place) {
+  if (place == Place::hard && of.kind == ExpressionKind::filter && find_filter(of.name) == nullptr)
+    throw SyntaxFailure(fmt::format("there is no filter '{}'", of.name), of.line);
+  if (place == Place::hard && of.kind == ExpressionKind::test && find_test(of.name) == nullptr)
+    throw SyntaxFailure(fmt::format("there is no test '{}'", of.name), of.line);
+  const Place inside = of.kind == ExpressionKind::condition ? Place::soft : place;
+  for_each_part(of, [&](const Expression& part) { check_names(part, inside); });
 }
 
-void look(const Statement& of, Place place) {
-  // The filters of blocks are called in the block.
+void check_names(const ExpressionPtr& of, Place place) {
+  if (of) check_names(*of, place);
+}
+
+void check_names(const Statement& of, Place place) {
+  // jinja2 calls the filters of a block inside it.
   const bool has_block_filter = of.kind == StatementKind::filter_block || of.kind == StatementKind::assign_block;
-  look(of.target, place);
-  look(of.value, has_block_filter ? Place::hard : place);
-  look(of.test, Place::hard);  // of a loop
-  for (const ExpressionPtr& value : of.values) look(value, place);
-  for (const Parameter& parameter : of.parameters) look(parameter.otherwise, Place::hard);
+  check_names(of.target, place);
+  check_names(of.value, has_block_filter ? Place::hard : place);
+  check_names(of.test, Place::hard);  // of a loop
+  for (const ExpressionPtr& value : of.values) check_names(value, place);
+  for (const Parameter& parameter : of.parameters) check_names(parameter.otherwise, Place::hard);
   for (const Branch& branch : of.branches) {
-    look(branch.test, Place::soft);
-    look(branch.body, Place::soft);
+    check_names(branch.test, Place::soft);
+    check_names(branch.body, Place::soft);
   }
-  look(of.body, Place::hard);
-  look(of.otherwise, Place::hard);
+  check_names(of.body, Place::hard);
+  check_names(of.otherwise, Place::hard);
 }
 
-void look(const Body& body, Place place) {
-  for (const auto& statement : body) look(*statement, place);
+void check_names(const Body& body, Place place) {
+  for (const auto& statement : body) check_names(*statement, place);
 }
 
 }  // namespace
 
-void require_known_names(const Body& body) { look(body, Place::hard); }
+void require_known_names(const Body& body) { check_names(body, Place::hard); }
 
 }  // namespace poise::jinja

@@ -1,6 +1,6 @@
-// Finds the names of a scope that are undefined at its beginning. Jinja decides statically: a name that a scope sets,
-// before it reads it and with no scope around it that mentions it, is the scope's own from the beginning, for the
-// scopes inside it, too, whatever the conversation calls so.
+// Finds the names of a scope that are undefined at its beginning. Jinja decides before it runs: if a scope sets a name
+// before it reads it, and no scope around it mentions the name, the name is the scope's own from the beginning, also in
+// the scopes inside it and if the conversation has a variable of that name.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ class Scoping {
   explicit Scoping(const Body& whole);
 
   // Returns the undefined names of the scope in which the body runs; null if there are none.
-  const Names* unset_in(const Body& body) const {
+  const Names* find_unset(const Body& body) const {
     const auto found = unset_.find(&body);
     return found == unset_.end() ? nullptr : &found->second;
   }
@@ -32,14 +32,12 @@ class Scoping {
   std::unordered_map<const Body*, Names> unset_;
 };
 
-// Finds the names that a macro's body uses: "caller", "kwargs" and "varargs" are parameters of macros that use them.
-
+// Returns true when a macro's body uses a name: "caller", "kwargs" and "varargs" are parameters of macros that use
+// them.
 bool uses(const Statement& macro, std::string_view name);
 
-// Checks that the filters and tests of a template exist.
-
-// Throws SyntaxFailure for the first one that does not, whether it runs or not. Those in `if` and in `a if b else c`
-// may be missing, as in jinja2: a template may ask first ("is filter"). They fail when they run.
+// Throws SyntaxFailure for the first filter or test that does not exist, whether it runs or not. Those in `if` and in
+// `a if b else c` may be missing, as in jinja2: a template may ask first ("is filter"). They fail when they run.
 void require_known_names(const Body& body);
 
 }  // namespace poise::jinja

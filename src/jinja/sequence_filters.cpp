@@ -1,6 +1,5 @@
-// Filters on sequences: order, parts and sums.
+// These filters order sequences, and choose, change or add up their items.
 #include <algorithm>
-#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,64 +10,52 @@
 namespace poise::jinja {
 namespace {
 
-Object filter_length(Interpreter&, const Object& value, Parameters& given) {
-  given.finish();
-  const auto length = length_of(value);
-  if (!length) fail(fmt::format("object of type '{}' has no len()", type_name(value)));
+Object filter_length(Interpreter&, const Object& value, Parameters&) {
+  const auto length = find_length(value);
+  if (!length) fail(fmt::format("object of type '{}' has no len()", name_type(value)));
   return static_cast<std::int64_t>(*length);
 }
 
-Object filter_first(Interpreter& in, const Object& value, Parameters& given) {
-  given.finish();
-  const std::vector<Object> items = items_of(in.budget(), value);
-  return items.empty() ? undefined("No first item, sequence was empty.") : items.front();
+Object filter_first(Interpreter& in, const Object& value, Parameters&) {
+  const std::vector<Object> items = read_items(in.budget(), value);
+  return items.empty() ? make_undefined("No first item, sequence was empty.") : items.front();
 }
 
 void require_reversible(const Object& value) {
   if (value.is<IteratorPtr>() || !is_iterable(value))
-    fail(fmt::format("'{}' object is not reversible", type_name(value)));
+    fail(fmt::format("'{}' object is not reversible", name_type(value)));
 }
 
-Object filter_last(Interpreter& in, const Object& value, Parameters& given) {
-  given.finish();
+Object filter_last(Interpreter& in, const Object& value, Parameters&) {
   require_reversible(value);
-  const std::vector<Object> items = items_of(in.budget(), value);
-  return items.empty() ? undefined("No last item, sequence was empty.") : items.back();
+  const std::vector<Object> items = read_items(in.budget(), value);
+  return items.empty() ? make_undefined("No last item, sequence was empty.") : items.back();
 }
 
-Object filter_random(Interpreter& in, const Object& value, Parameters& given) {
-  given.finish();
-  const std::vector<Object> items = items_of(in.budget(), value);
-  if (items.empty()) return undefined("No random item, sequence was empty.");
-  std::random_device device;
-  return items[std::uniform_int_distribution<std::size_t>(0, items.size() - 1)(device)];
+Object filter_list(Interpreter& in, const Object& value, Parameters&) {
+  return make_list(in.budget(), read_items(in.budget(), value));
 }
 
-Object filter_list(Interpreter& in, const Object& value, Parameters& given) {
-  given.finish();
-  return make_list(in.budget(), items_of(in.budget(), value));
-}
-
-Object filter_reverse(Interpreter& in, const Object& value, Parameters& given) {
-  given.finish();
+Object filter_reverse(Interpreter& in, const Object& value, Parameters&) {
   if (value.text() == nullptr) {
     if (!is_iterable(value)) fail("argument must be iterable");
-    std::vector<Object> items = items_of(in.budget(), value);
+    std::vector<Object> items = read_items(in.budget(), value);
     std::ranges::reverse(items);
     const bool has_iterator =
         value.sequence() != nullptr || value.is<RangeObject>() || value.is<DictPtr>() || value.is<DictView>();
     return has_iterator ? make_iterator(in.budget(), std::move(items), "list_reverseiterator")
                         : make_list(in.budget(), std::move(items));
   }
-  const std::vector<std::size_t> begins = characters(value.text()->bytes);
+  const std::vector<std::size_t> begins = find_characters(value.text()->bytes);
   in.budget().charge(2 * value.text()->size());
   Text out;
   for (std::size_t i = begins.size() - 1; i > 0; --i) append(out, *value.text(), begins[i - 1], begins[i]);
   return out;
 }
 
-// Sorts items by their keys; stable.
-std::vector<Object> sorted(Interpreter& in, std::vector<Object> items, const std::vector<Object>& keys, bool reverse) {
+// Sorts items by their keys; equal ones stay in order.
+std::vector<Object> sort_by_keys(Interpreter& in, std::vector<Object> items, const std::vector<Object>& keys,
+                                 bool reverse) {
   std::vector<std::size_t> order(items.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -80,10 +67,9 @@ std::vector<Object> sorted(Interpreter& in, std::vector<Object> items, const std
 }
 
 Object filter_sort(Interpreter& in, const Object& value, Parameters& given) {
-  const bool reverse = given.truth("reverse", false);
-  const bool with_case = given.truth("case_sensitive", false);
-  const Object attribute = given.take("attribute").value_or(nullptr);
-  given.finish();
+  const bool reverse = given.read_truth("reverse", false);
+  const bool with_case = given.read_truth("case_sensitive", false);
+  const Object attribute = given.read("attribute").value_or(nullptr);
   std::vector<Key> all;
   if (attribute.text() != nullptr) {
     const std::string& names = attribute.text()->bytes;
@@ -96,49 +82,46 @@ Object filter_sort(Interpreter& in, const Object& value, Parameters& given) {
   } else {
     all.emplace_back(in, attribute, with_case);
   }
-  std::vector<Object> items = items_of(in.budget(), value);
+  std::vector<Object> items = read_items(in.budget(), value);
   std::vector<Object> keys;
   for (const Object& item : items) {
     std::vector<Object> of_item;
     for (const Key& key : all) of_item.push_back(key(item));
     keys.push_back(make_list(in.budget(), std::move(of_item)));
   }
-  return make_list(in.budget(), sorted(in, std::move(items), keys, reverse));
+  return make_list(in.budget(), sort_by_keys(in, std::move(items), keys, reverse));
 }
 
 Object filter_dictsort(Interpreter& in, const Object& value, Parameters& given) {
-  const bool with_case = given.truth("case_sensitive", false);
-  const Object by = given.take("by").value_or("key");
-  const bool reverse = given.truth("reverse", false);
-  given.finish();
+  const bool with_case = given.read_truth("case_sensitive", false);
+  const Object by = given.read("by").value_or("key");
+  const bool reverse = given.read_truth("reverse", false);
   const bool by_key = by.text() != nullptr && by.text()->bytes == "key";
   if (!by_key && (by.text() == nullptr || by.text()->bytes != "value"))
     fail("You can only sort by either \"key\" or \"value\"");
   if (value.is_undefined()) fail_undefined(value);
   const auto* const dict = value.get_if<DictPtr>();
-  if (dict == nullptr) fail(fmt::format("'{}' object has no attribute 'items'", type_name(value)));
+  if (dict == nullptr) fail(fmt::format("'{}' object has no attribute 'items'", name_type(value)));
   const Key key(in, by_key ? 0 : 1, with_case);
-  std::vector<Object> items = items_of(in.budget(), DictView{DictView::Of::items, *dict});
+  std::vector<Object> items = read_items(in.budget(), DictView{DictView::Of::items, *dict});
   std::vector<Object> keys;
   for (const Object& item : items) keys.push_back(key(item));
-  return make_list(in.budget(), sorted(in, std::move(items), keys, reverse));
+  return make_list(in.budget(), sort_by_keys(in, std::move(items), keys, reverse));
 }
 
-Object filter_items(Interpreter& in, const Object& value, Parameters& given) {
-  given.finish();
+Object filter_items(Interpreter& in, const Object& value, Parameters&) {
   if (value.is_undefined()) return make_iterator(in.budget(), {});
   const auto* const dict = value.get_if<DictPtr>();
   if (dict == nullptr) fail("Can only get item pairs from a mapping.");
-  return make_iterator(in.budget(), items_of(in.budget(), DictView{DictView::Of::items, *dict}));
+  return make_iterator(in.budget(), read_items(in.budget(), DictView{DictView::Of::items, *dict}));
 }
 
 Object filter_unique(Interpreter& in, const Object& value, Parameters& given) {
-  const bool with_case = given.truth("case_sensitive", false);
-  const Key key(in, given.take("attribute").value_or(nullptr), with_case);
-  given.finish();
+  const bool with_case = given.read_truth("case_sensitive", false);
+  const Key key(in, given.read("attribute").value_or(nullptr), with_case);
   Dict seen;
   std::vector<Object> result;
-  for (Object& item : items_of(in.budget(), value)) {
+  for (Object& item : read_items(in.budget(), value)) {
     const Object of_item = key(item);
     require_hash(of_item);
     if (seen.find(in.budget(), of_item) != nullptr) continue;
@@ -150,11 +133,10 @@ Object filter_unique(Interpreter& in, const Object& value, Parameters& given) {
 
 template <bool kMost>
 Object filter_extreme(Interpreter& in, const Object& value, Parameters& given) {
-  const bool with_case = given.truth("case_sensitive", false);
-  const Key key(in, given.take("attribute").value_or(nullptr), with_case);
-  given.finish();
-  const std::vector<Object> items = items_of(in.budget(), value);
-  if (items.empty()) return undefined("No aggregated item, sequence was empty.");
+  const bool with_case = given.read_truth("case_sensitive", false);
+  const Key key(in, given.read("attribute").value_or(nullptr), with_case);
+  const std::vector<Object> items = read_items(in.budget(), value);
+  if (items.empty()) return make_undefined("No aggregated item, sequence was empty.");
   std::size_t best = 0;
   Object best_key = key(items[0]);
   for (std::size_t i = 1; i < items.size(); ++i) {
@@ -169,157 +151,62 @@ Object filter_extreme(Interpreter& in, const Object& value, Parameters& given) {
 }
 
 Object filter_sum(Interpreter& in, const Object& value, Parameters& given) {
-  const Object attribute = given.take("attribute").value_or(nullptr);
-  Object total = given.take("start").value_or(0);
-  given.finish();
+  const Object attribute = given.read("attribute").value_or(nullptr);
+  Object total = given.read("start").value_or(0);
   if (total.text() != nullptr) fail("sum() can't sum strings [use ''.join(seq) instead]");
   const Key key(in, attribute, true);
-  for (const Object& item : items_of(in.budget(), value)) total = compute(in, "+", total, key(item));
+  for (const Object& item : read_items(in.budget(), value)) total = compute(in, "+", total, key(item));
   return total;
 }
 
-std::int64_t positive_count(Parameters& given, std::string_view name) {
-  const auto count = given.required(name).integer();
-  if (!count) fail(fmt::format("'{}' has to be an integer", name));
-  return *count;
+// Returns no items, whatever the arguments are: jinja2 does not look at them when there is no value.
+Object skip_arguments(Interpreter& in, Parameters& given) {
+  given.read_positional();
+  given.read_keywords();
+  return make_iterator(in.budget(), {});
 }
-
-Object filter_batch(Interpreter& in, const Object& value, Parameters& given) {
-  const std::int64_t count = positive_count(given, "linecount");
-  const Object fill = given.take("fill_with").value_or(nullptr);
-  given.finish();
-  std::vector<Object> batches;
-  std::vector<Object> batch;
-  for (Object& item : items_of(in.budget(), value)) {
-    if (static_cast<std::int64_t>(batch.size()) == count)
-      batches.push_back(make_list(in.budget(), std::exchange(batch, {})));
-    batch.push_back(std::move(item));
-  }
-  if (!batch.empty()) {
-    if (!fill.is_none() && static_cast<std::int64_t>(batch.size()) < count) {
-      in.budget().charge(static_cast<std::uint64_t>(count), 64);
-      batch.resize(static_cast<std::size_t>(count), fill);
-    }
-    batches.push_back(make_list(in.budget(), std::move(batch)));
-  }
-  return make_iterator(in.budget(), std::move(batches));
-}
-
-Object filter_slice(Interpreter& in, const Object& value, Parameters& given) {
-  const std::int64_t count = positive_count(given, "slices");
-  const Object fill = given.take("fill_with").value_or(nullptr);
-  given.finish();
-  const std::vector<Object> items = items_of(in.budget(), value);
-  if (count == 0) fail("integer division or modulo by zero");
-  std::vector<Object> slices;
-  const std::size_t size = items.size();
-  const std::size_t parts = count < 0 ? 0 : static_cast<std::size_t>(count);
-  in.budget().charge(parts, 64);
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < parts; ++i) {
-    const bool has_more = i < size % parts;
-    const std::size_t end = begin + size / parts + (has_more ? 1 : 0);
-    std::vector<Object> slice(items.begin() + static_cast<std::ptrdiff_t>(begin),
-                              items.begin() + static_cast<std::ptrdiff_t>(end));
-    if (!fill.is_none() && !has_more) slice.push_back(fill);
-    slices.push_back(make_list(in.budget(), std::move(slice)));
-    begin = end;
-  }
-  return make_iterator(in.budget(), std::move(slices));
-}
-
-Object filter_groupby(Interpreter& in, const Object& value, Parameters& given) {
-  const Object attribute = given.required("attribute");
-  const Object otherwise = given.take("default").value_or(nullptr);
-  const bool with_case = given.truth("case_sensitive", false);
-  given.finish();
-  Key key(in, attribute, with_case);
-  Key shown(in, attribute, true);
-  if (!otherwise.is_none()) {
-    key.default_to(otherwise);
-    shown.default_to(otherwise);
-  }
-  std::vector<Object> items = items_of(in.budget(), value);
-  std::vector<Object> keys;
-  for (const Object& item : items) keys.push_back(key(item));
-  items = sorted(in, std::move(items), keys, false);
-  std::vector<Object> groups;
-  for (std::size_t begin = 0; begin < items.size();) {
-    const Object of_group = key(items[begin]);
-    std::size_t end = begin;
-    std::vector<Object> members;
-    while (end < items.size() && are_equal(in.budget(), key(items[end]), of_group)) members.push_back(items[end++]);
-    if (members.empty()) members.push_back(items[end++]);  // not equal to itself: NaN
-    Object list = make_list(in.budget(), std::move(members));
-    const Object pair = make_tuple(in.budget(), {shown(items[begin]), std::move(list)});
-    SequenceObject group = *pair.get_if<Tuple>()->items;
-    group.is_group = true;
-    groups.emplace_back(Tuple{std::make_shared<const SequenceObject>(std::move(group))});
-    begin = end;
-  }
-  return make_list(in.budget(), std::move(groups));
-}
-
-}  // namespace
-
-const Filters& sequence_filters() {
-  static const Filters kFilters = {
-      {"length", filter_length},     {"count", filter_length},    {"first", filter_first},
-      {"last", filter_last},         {"random", filter_random},   {"list", filter_list},
-      {"reverse", filter_reverse},   {"sort", filter_sort},       {"dictsort", filter_dictsort},
-      {"items", filter_items},       {"unique", filter_unique},   {"min", filter_extreme<false>},
-      {"max", filter_extreme<true>}, {"sum", filter_sum},         {"batch", filter_batch},
-      {"slice", filter_slice},       {"groupby", filter_groupby},
-  };
-  return kFilters;
-}
-
-// Filters that apply another filter or a test to each item.
-
-namespace {
 
 Object filter_map(Interpreter& in, const Object& value, Parameters& given) {
-  if (!is_true(value)) return make_iterator(in.budget(), {});
+  if (!is_true(value)) return skip_arguments(in, given);
   std::vector<Object> result;
   if (!given.has_positional()) {
-    if (const auto attribute = given.keyword("attribute")) {
+    if (const auto attribute = given.read_keyword("attribute")) {
       Key key(in, *attribute, true);
-      if (const auto otherwise = given.keyword("default"); otherwise && !otherwise->is_none())
-        key.default_to(*otherwise);
-      given.finish();
-      for (const Object& item : items_of(in.budget(), value)) result.push_back(key(item));
+      if (const auto otherwise = given.read_keyword("default"); otherwise && !otherwise->is_none())
+        key.set_default(*otherwise);
+      for (const Object& item : read_items(in.budget(), value)) result.push_back(key(item));
       return make_iterator(in.budget(), std::move(result));
     }
     fail("map requires a filter argument");
   }
-  const TextPtr name = given.text("name");
-  const std::vector<Object> positional = given.positional();
-  const auto keywords = given.keywords();
-  for (const Object& item : items_of(in.budget(), value)) {
+  const TextPtr name = given.read_text("name");
+  const std::vector<Object> positional = given.read_positional();
+  const auto keywords = given.read_keywords();
+  for (const Object& item : read_items(in.budget(), value)) {
     Parameters each(positional, keywords);
-    result.push_back(in.filter(name->bytes, item, each));
+    result.push_back(in.apply_filter(name->bytes, item, each));
   }
   return make_iterator(in.budget(), std::move(result));
 }
 
 template <bool kKeeps, bool kByAttribute>
 Object filter_select(Interpreter& in, const Object& value, Parameters& given) {
-  if (!is_true(value)) return make_iterator(in.budget(), {});
+  if (!is_true(value)) return skip_arguments(in, given);
   Object attribute = nullptr;
   if (kByAttribute) {
-    const auto name = given.take("attribute");
+    const auto name = given.read("attribute");
     if (!name) fail("Missing parameter for attribute name");
     attribute = *name;
   }
   const Key key(in, attribute, true);
-  const TextPtr test = given.has_positional() ? given.text("test") : nullptr;
-  const std::vector<Object> positional = given.positional();
-  const auto keywords = given.keywords();
+  const TextPtr test = given.has_positional() ? given.read_text("test") : nullptr;
+  const std::vector<Object> positional = given.read_positional();
+  const auto keywords = given.read_keywords();
   std::vector<Object> result;
-  for (Object& item : items_of(in.budget(), value)) {
+  for (Object& item : read_items(in.budget(), value)) {
     const Object looked_at = key(item);
     Parameters each(positional, keywords);
-    const bool holds = test ? in.test(test->bytes, looked_at, each) : is_true(looked_at);
+    const bool holds = test ? in.apply_test(test->bytes, looked_at, each) : is_true(looked_at);
     if (holds == kKeeps) result.push_back(std::move(item));
   }
   return make_iterator(in.budget(), std::move(result));
@@ -327,8 +214,21 @@ Object filter_select(Interpreter& in, const Object& value, Parameters& given) {
 
 }  // namespace
 
-const Filters& choosing_filters() {
+const Filters& sequence_filters() {
   static const Filters kFilters = {
+      {"length", filter_length},
+      {"count", filter_length},
+      {"first", filter_first},
+      {"last", filter_last},
+      {"list", filter_list},
+      {"reverse", filter_reverse},
+      {"sort", filter_sort},
+      {"dictsort", filter_dictsort},
+      {"items", filter_items},
+      {"unique", filter_unique},
+      {"min", filter_extreme<false>},
+      {"max", filter_extreme<true>},
+      {"sum", filter_sum},
       {"map", filter_map},
       {"select", filter_select<true, false>},
       {"reject", filter_select<false, false>},

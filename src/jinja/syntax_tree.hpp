@@ -57,6 +57,19 @@ struct Expression {
   unsigned depth = 1;
 };
 
+// Calls visit(part) for each part of an expression that is there.
+template <typename Visit>
+void for_each_part(const Expression& of, Visit&& visit) {
+  const auto visit_one = [&](const ExpressionPtr& part) {
+    if (part) visit(*part);
+  };
+  for (const ExpressionPtr& operand : of.operands) visit_one(operand);
+  for (const ExpressionPtr& argument : of.arguments.positional) visit_one(argument);
+  for (const auto& [name, argument] : of.arguments.keywords) visit_one(argument);
+  visit_one(of.arguments.rest);
+  visit_one(of.arguments.rest_keywords);
+}
+
 struct Statement;
 using Body = std::vector<std::unique_ptr<const Statement>>;
 

@@ -13,14 +13,14 @@
 namespace poise::jinja {
 namespace {
 
-std::tm local_time() {
+std::tm read_local_time() {
   const std::time_t now = std::time(nullptr);
   std::tm local = {};
   localtime_r(&now, &local);
   return local;
 }
 
-ErrorKind kind_of(FailureKind kind) {
+ErrorKind convert_kind(FailureKind kind) {
   switch (kind) {
     case FailureKind::syntax: return ErrorKind::invalid_file;
     case FailureKind::limit: return ErrorKind::unsupported;
@@ -54,16 +54,16 @@ Template::Template(Template&&) noexcept = default;
 Template& Template::operator=(Template&&) noexcept = default;
 
 Text Template::render(const std::vector<Variable>& variables, const RenderOptions& options) const {
-  Interpreter in(options.limits, options.now ? options.now : local_time, parsed_->scoping);
+  Interpreter in(options.limits, options.now ? options.now : read_local_time, parsed_->scoping);
   try {
-    const ScopePtr globals = in.globals();
+    const ScopePtr globals = in.make_globals();
     for (const Variable& variable : variables)
-      globals->set(variable.name, from_value(in.budget(), variable.value, variable.is_input));
-    const ScopePtr scope = in.inside(globals, parsed_->body);
-    return in.text_of(parsed_->body, scope);
+      globals->set(variable.name, make_object(in.budget(), variable.value, variable.is_input));
+    const ScopePtr scope = in.open_scope(globals, parsed_->body);
+    return in.render(parsed_->body, scope);
   } catch (const Failure& failure) {
     const char* const by = failure.kind == FailureKind::raised ? "the template refuses this: " : "";
-    throw Error(kind_of(failure.kind), fmt::format("{}: line {}: {}{}", name_, in.line(), by, failure.what()));
+    throw Error(convert_kind(failure.kind), fmt::format("{}: line {}: {}{}", name_, in.line(), by, failure.what()));
   }
 }
 

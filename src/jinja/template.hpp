@@ -1,8 +1,8 @@
-// Template: a text with Jinja in it, and its rendering.
+// A template is a text with Jinja in it.
 //
 // It runs as in Hugging Face's library: in a sandbox that protects shared objects, with trim_blocks, lstrip_blocks,
-// loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. No files, and
-// only the attributes of the values. docs/chat.md lists what is supported.
+// loop controls, raise_exception(), strftime_now(), tojson without HTML escapes, and {% generation %}. It reaches no
+// files, and only the attributes of its values. docs/chat.md lists what is supported.
 #pragma once
 
 #include <ctime>
@@ -19,7 +19,7 @@
 
 namespace poise::jinja {
 
-// A name for a template to use.
+// A value that a template may use under a name.
 struct Variable {
   std::string name;
   Value value;

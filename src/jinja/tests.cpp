@@ -1,4 +1,4 @@
-// Tests: the operators after "is".
+// Tests are the operators after "is".
 #include <fmt/format.h>
 
 #include "jinja/filters.hpp"
@@ -8,17 +8,17 @@
 namespace poise::jinja {
 namespace {
 
-std::int64_t rest_of(Interpreter& in, const Object& value, const Object& by) {
+std::int64_t find_remainder(Interpreter& in, const Object& value, const Object& by) {
   const Object rest = compute(in, "%", value, by);
   if (const auto whole = rest.integer()) return *whole;
   const auto real = rest.number();
   return real && *real == 0 ? 0 : real && *real == 1 ? 1 : 2;
 }
 
-bool is_odd(Interpreter& in, const Object& value, Parameters&) { return rest_of(in, value, 2) == 1; }
-bool is_even(Interpreter& in, const Object& value, Parameters&) { return rest_of(in, value, 2) == 0; }
+bool is_odd(Interpreter& in, const Object& value, Parameters&) { return find_remainder(in, value, 2) == 1; }
+bool is_even(Interpreter& in, const Object& value, Parameters&) { return find_remainder(in, value, 2) == 0; }
 bool divides(Interpreter& in, const Object& value, Parameters& given) {
-  return rest_of(in, value, given.required("num")) == 0;
+  return find_remainder(in, value, given.require("num")) == 0;
 }
 bool is_defined(Interpreter&, const Object& value, Parameters&) { return !value.is_undefined(); }
 bool is_not_defined(Interpreter&, const Object& value, Parameters&) { return value.is_undefined(); }
@@ -38,12 +38,9 @@ bool is_sequence(Interpreter&, const Object& value, Parameters&) {
          value.is<RangeObject>();
 }
 bool can_iterate(Interpreter&, const Object& value, Parameters&) {
-  return is_iterable(value) || (value.is<ThingPtr>() && length_of(value).has_value());
+  return is_iterable(value) || (value.is<ThingPtr>() && find_length(value).has_value());
 }
-bool can_call(Interpreter&, const Object& value, Parameters&) {
-  const auto* const thing = value.get_if<ThingPtr>();
-  return value.is_undefined() || (thing != nullptr && (*thing)->is_callable());
-}
+bool can_call(Interpreter&, const Object& value, Parameters&) { return value.is_undefined() || value.is<ThingPtr>(); }
 template <Case kCase>
 bool is_cased(Interpreter& in, const Object& value, Parameters&) {
   return has_case(to_text(in.budget(), value), kCase);
@@ -51,19 +48,15 @@ bool is_cased(Interpreter& in, const Object& value, Parameters&) {
 bool is_escaped(Interpreter&, const Object& value, Parameters&) {
   return value.text() != nullptr && value.text()->is_markup;
 }
-bool is_same_as(Interpreter&, const Object& value, Parameters& given) {
-  return is_same(value, given.required("other"));
-}
-bool is_in(Interpreter& in, const Object& value, Parameters& given) {
-  return in.contains(given.required("seq"), value);
-}
+bool is_same_as(Interpreter&, const Object& value, Parameters& given) { return is_same(value, given.require("other")); }
+bool is_in(Interpreter& in, const Object& value, Parameters& given) { return in.contains(given.require("seq"), value); }
 bool names_filter(Interpreter&, const Object& value, Parameters&) {
   require_hash(value);
-  return value.text() != nullptr && filter_of(value.text()->bytes) != nullptr;
+  return value.text() != nullptr && find_filter(value.text()->bytes) != nullptr;
 }
 bool names_test(Interpreter&, const Object& value, Parameters&) {
   require_hash(value);
-  return value.text() != nullptr && test_of(value.text()->bytes) != nullptr;
+  return value.text() != nullptr && find_test(value.text()->bytes) != nullptr;
 }
 
 constexpr char kEqual[] = "==";
@@ -73,13 +66,13 @@ constexpr char kAtMost[] = "<=";
 constexpr char kMore[] = ">";
 constexpr char kAtLeast[] = ">=";
 template <const char* kSign>
-bool compares_with(Interpreter& in, const Object& value, Parameters& given) {
-  return compares(in.budget(), kSign, value, given.required("other"));
+bool test_comparison(Interpreter& in, const Object& value, Parameters& given) {
+  return compare(in.budget(), kSign, value, given.require("other"));
 }
 
 }  // namespace
 
-Test test_of(std::string_view name) {
+Test find_test(std::string_view name) {
   static const std::map<std::string_view, Test> kTests = {
       {"odd", is_odd},
       {"even", is_even},
@@ -105,21 +98,21 @@ Test test_of(std::string_view name) {
       {"in", is_in},
       {"filter", names_filter},
       {"test", names_test},
-      {"==", compares_with<kEqual>},
-      {"eq", compares_with<kEqual>},
-      {"equalto", compares_with<kEqual>},
-      {"!=", compares_with<kUnequal>},
-      {"ne", compares_with<kUnequal>},
-      {"<", compares_with<kLess>},
-      {"lt", compares_with<kLess>},
-      {"lessthan", compares_with<kLess>},
-      {"<=", compares_with<kAtMost>},
-      {"le", compares_with<kAtMost>},
-      {">", compares_with<kMore>},
-      {"gt", compares_with<kMore>},
-      {"greaterthan", compares_with<kMore>},
-      {">=", compares_with<kAtLeast>},
-      {"ge", compares_with<kAtLeast>},
+      {"==", test_comparison<kEqual>},
+      {"eq", test_comparison<kEqual>},
+      {"equalto", test_comparison<kEqual>},
+      {"!=", test_comparison<kUnequal>},
+      {"ne", test_comparison<kUnequal>},
+      {"<", test_comparison<kLess>},
+      {"lt", test_comparison<kLess>},
+      {"lessthan", test_comparison<kLess>},
+      {"<=", test_comparison<kAtMost>},
+      {"le", test_comparison<kAtMost>},
+      {">", test_comparison<kMore>},
+      {"gt", test_comparison<kMore>},
+      {"greaterthan", test_comparison<kMore>},
+      {">=", test_comparison<kAtLeast>},
+      {"ge", test_comparison<kAtLeast>},
   };
   const auto found = kTests.find(name);
   return found == kTests.end() ? nullptr : found->second;

@@ -5,12 +5,15 @@
 
 #include <utf8proc.h>
 
+#include "bytes/number_text.hpp"
+#include "bytes/utf8.hpp"
+
 namespace poise::jinja {
 namespace {
 
-utf8proc_category_t category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
+utf8proc_category_t find_category(char32_t code) { return utf8proc_category(static_cast<utf8proc_int32_t>(code)); }
 
-// Characters that become several, from SpecialCasing.txt; utf8proc maps one to one.
+// One of the characters that become several, from SpecialCasing.txt; utf8proc maps one to one.
 struct Special {
   char32_t code;
   std::string_view lower, upper, title;
@@ -32,36 +35,27 @@ constexpr std::array kSpecial = {
     Special{0xFB06, "\xef\xac\x86", "ST", "St"},
 };
 
-const Special* special(char32_t code) {
+const Special* find_special(char32_t code) {
   const auto found = std::ranges::find(kSpecial, code, &Special::code);
   return found == kSpecial.end() ? nullptr : &*found;
 }
 
-std::string encoded(char32_t code) {
+std::string encode(char32_t code) {
   std::string text;
-  append_code(text, code);
+  append_utf8(text, code);
   return text;
 }
 
-std::string cased(char32_t code, Case how) {
-  const Special* const of = special(code);
+std::string change_case(char32_t code, Case how) {
+  const Special* const of = find_special(code);
   const auto wide = static_cast<utf8proc_int32_t>(code);
-  const auto single = [](utf8proc_int32_t to) { return encoded(static_cast<char32_t>(to)); };
+  const auto single = [](utf8proc_int32_t to) { return encode(static_cast<char32_t>(to)); };
   switch (how) {
     case Case::lower: return of != nullptr ? std::string(of->lower) : single(utf8proc_tolower(wide));
     case Case::upper: return of != nullptr ? std::string(of->upper) : single(utf8proc_toupper(wide));
     case Case::title: return of != nullptr ? std::string(of->title) : single(utf8proc_totitle(wide));
-    case Case::swap: return is_upper(code) ? cased(code, Case::lower) : cased(code, Case::upper);
-    case Case::fold: break;
   }
-  std::array<utf8proc_int32_t, 8> folded = {};
-  int last = 0;
-  const utf8proc_ssize_t count = utf8proc_decompose_char(
-      wide, folded.data(), static_cast<utf8proc_ssize_t>(folded.size()), UTF8PROC_CASEFOLD, &last);
-  std::string text;
-  for (utf8proc_ssize_t i = 0; i < count && i < static_cast<utf8proc_ssize_t>(folded.size()); ++i)
-    append_code(text, static_cast<char32_t>(folded[static_cast<std::size_t>(i)]));
-  return text;
+  return {};
 }
 
 bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_title(code); }
@@ -69,7 +63,7 @@ bool is_cased(char32_t code) { return is_lower(code) || is_upper(code) || is_tit
 // Returns true where a capital sigma becomes a final one: at the end of a word.
 bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
   const auto ignorable = [](char32_t code) {
-    const auto kind = category(code);
+    const auto kind = find_category(code);
     return kind == UTF8PROC_CATEGORY_MN || kind == UTF8PROC_CATEGORY_ME || kind == UTF8PROC_CATEGORY_CF ||
            kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_SK || code == '\'' || code == 0x2019 ||
            code == '.' || code == ':' || code == 0xB7;
@@ -94,7 +88,7 @@ bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
 
 }  // namespace
 
-Text marked(std::string text) {
+Text mark_as_input(std::string text) {
   std::string marks(text.size(), '\1');
   return {std::move(text), std::move(marks)};
 }
@@ -123,17 +117,13 @@ void append(Text& to, std::string_view bytes, bool is_input) {
   to.bytes += bytes;
 }
 
-Text part(const Text& text, std::size_t begin, std::size_t end) {
+Text copy_part(const Text& text, std::size_t begin, std::size_t end) {
   Text result;
   append(result, text, begin, end);
   return result;
 }
 
-bool is_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-}
-
-std::vector<std::size_t> characters(std::string_view text) {
+std::vector<std::size_t> find_characters(std::string_view text) {
   std::vector<std::size_t> begins;
   begins.reserve(text.size() + 1);
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -148,6 +138,11 @@ std::size_t count_characters(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
+std::optional<std::int64_t> parse_index(std::string_view text) {
+  const bool is_index = text.size() < 10 && std::ranges::all_of(text, is_ascii_digit);
+  return is_index ? number_from<std::int64_t>(text) : std::nullopt;
+}
+
 Decoded decode(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<char32_t>(static_cast<unsigned char>(text[at + i])); };
   const char32_t lead = byte(0);
@@ -157,25 +152,19 @@ Decoded decode(std::string_view text, std::size_t at) {
   return {(lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), at + 4};
 }
 
-void append_code(std::string& to, char32_t code) {
-  std::array<utf8proc_uint8_t, 4> bytes = {};
-  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes.data());
-  to.append(bytes.begin(), bytes.begin() + count);
-}
-
 bool is_space(char32_t code) {
   if (code < 0x80) return (code >= 9 && code <= 13) || (code >= 0x1C && code <= 0x20);
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return code == 0x85 || kind == UTF8PROC_CATEGORY_ZS || kind == UTF8PROC_CATEGORY_ZL || kind == UTF8PROC_CATEGORY_ZP;
 }
 
 bool is_alphabetic(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return kind == UTF8PROC_CATEGORY_LU || kind == UTF8PROC_CATEGORY_LL || kind == UTF8PROC_CATEGORY_LT ||
          kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_LO;
 }
 
-bool is_decimal(char32_t code) { return category(code) == UTF8PROC_CATEGORY_ND; }
+bool is_decimal(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_ND; }
 
 bool is_digit(char32_t code) {
   return is_decimal(code) || code == 0xB2 || code == 0xB3 || code == 0xB9 || code == 0x2070 ||
@@ -185,16 +174,16 @@ bool is_digit(char32_t code) {
 }
 
 bool is_numeric(char32_t code) {
-  const auto kind = category(code);
+  const auto kind = find_category(code);
   return kind == UTF8PROC_CATEGORY_ND || kind == UTF8PROC_CATEGORY_NL || kind == UTF8PROC_CATEGORY_NO;
 }
 
-bool is_lower(char32_t code) { return category(code) == UTF8PROC_CATEGORY_LL || code == 0xAA || code == 0xBA; }
-bool is_upper(char32_t code) { return category(code) == UTF8PROC_CATEGORY_LU; }
-bool is_title(char32_t code) { return category(code) == UTF8PROC_CATEGORY_LT; }
+bool is_lower(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_LL || code == 0xAA || code == 0xBA; }
+bool is_upper(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_LU; }
+bool is_title(char32_t code) { return find_category(code) == UTF8PROC_CATEGORY_LT; }
 
 bool is_printable(char32_t code) {
-  switch (category(code)) {
+  switch (find_category(code)) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CS:
@@ -212,15 +201,14 @@ bool is_word(char32_t code) { return code == '_' || is_alphabetic(code) || is_nu
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how) {
   for (std::size_t i = begin; i < end;) {
     const Decoded here = decode(from.bytes, i);
-    const bool lowers = how == Case::lower || (how == Case::swap && is_upper(here.code));
-    const bool is_sigma = lowers && here.code == 0x3A3;
-    append(to, is_sigma ? encoded(ends_word(from.bytes, i, here.next) ? 0x3C2 : 0x3C3) : cased(here.code, how),
+    const bool is_sigma = how == Case::lower && here.code == 0x3A3;
+    append(to, is_sigma ? encode(ends_word(from.bytes, i, here.next) ? 0x3C2 : 0x3C3) : change_case(here.code, how),
            is_input(from, i));
     i = here.next;
   }
 }
 
-Text with_case(const Text& text, Case to) {
+Text change_case(const Text& text, Case to) {
   Text result;
   if (to != Case::title) {
     append_cased(result, text, 0, text.size(), to);

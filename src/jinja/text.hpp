@@ -1,4 +1,4 @@
-// Text: the strings of a template. Each byte has a mark: input or template. Special tokens are found in what the
+// Each byte of a template's texts has a mark: input or template. Special tokens are found in what the
 // template spells, not in what a message spells.
 //
 // Python counts characters, UTF-8 has bytes: positions are bytes here unless a name says otherwise. All texts are
@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,31 +25,33 @@ struct Text {
 };
 
 // Makes a text that is all input.
-Text marked(std::string text);
+Text mark_as_input(std::string text);
 
 void append(Text& to, const Text& from);
 // Appends part of `from`.
 void append(Text& to, const Text& from, std::size_t begin, std::size_t end);
-// Text that replaces input is input, too.
+// Appends bytes with one mark. A text that replaces input is input, too.
 void append(Text& to, std::string_view bytes, bool is_input = false);
 
-Text part(const Text& text, std::size_t begin, std::size_t end);
+// Copies a range of bytes with their marks; the copy is not markup.
+Text copy_part(const Text& text, std::size_t begin, std::size_t end);
 bool is_input(const Text& text, std::size_t at);
 
 // Returns the beginning of each character, then the end of the text.
-std::vector<std::size_t> characters(std::string_view text);
+std::vector<std::size_t> find_characters(std::string_view text);
 std::size_t count_characters(std::string_view text);
-bool is_ascii(std::string_view text);
 
-// The character at a position, and where the next one begins.
+// Returns the number that a text of at most 9 decimal digits spells; std::nullopt for others.
+std::optional<std::int64_t> parse_index(std::string_view text);
+
+// A character, and the position of the next one.
 struct Decoded {
   char32_t code = 0;
   std::size_t next = 0;
 };
 Decoded decode(std::string_view text, std::size_t at);
-void append_code(std::string& to, char32_t code);
 
-// Python's str.isspace() and the like, for one character.
+// These decide as Python's str.isspace() and the like, for one character.
 bool is_space(char32_t code);
 bool is_alphabetic(char32_t code);
 bool is_decimal(char32_t code);
@@ -60,8 +64,8 @@ bool is_printable(char32_t code);
 bool is_word(char32_t code);  // \w of a regular expression
 
 // Changes the case of each character; a changed input character stays input.
-enum class Case { lower, upper, title, swap, fold };
-Text with_case(const Text& text, Case to);
+enum class Case { lower, upper, title };
+Text change_case(const Text& text, Case to);
 void append_cased(Text& to, const Text& from, std::size_t begin, std::size_t end, Case how);
 
 }  // namespace poise::jinja

@@ -8,7 +8,7 @@ namespace poise::jinja {
 namespace {
 
 // Returns the begin and end of each run of characters other than white space.
-std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text) {
+std::vector<std::pair<std::size_t, std::size_t>> find_words(std::string_view text) {
   std::vector<std::pair<std::size_t, std::size_t>> words;
   bool in_word = false;
   for (std::size_t i = 0; i < text.size();) {
@@ -27,8 +27,8 @@ std::vector<std::pair<std::size_t, std::size_t>> words_of(std::string_view text)
 }
 
 // Returns the positions of a separator at which a text is split.
-std::vector<std::size_t> places_of(std::string_view text, std::string_view separator, std::size_t most,
-                                   bool from_right) {
+std::vector<std::size_t> find_separators(std::string_view text, std::string_view separator, std::size_t most,
+                                         bool from_right) {
   std::vector<std::size_t> places;
   if (!from_right) {
     for (std::size_t at = text.find(separator); at != std::string_view::npos && places.size() < most;
@@ -55,21 +55,21 @@ bool is_line_end(char32_t code) {
 
 }  // namespace
 
-Text stripped(const Text& text, const Text* set, Sides sides) {
-  const std::vector<std::size_t> begins = characters(text.bytes);
-  const auto goes = [&](std::size_t i) {
+Text strip_text(const Text& text, const Text* set, Sides sides) {
+  const std::vector<std::size_t> begins = find_characters(text.bytes);
+  const auto is_removed = [&](std::size_t i) {
     const std::string_view character = text.view().substr(begins[i], begins[i + 1] - begins[i]);
     return set == nullptr ? is_space(decode(character, 0).code) : set->bytes.find(character) != std::string::npos;
   };
   std::size_t first = 0;
   std::size_t last = begins.size() - 1;
   if (sides != Sides::right) {
-    while (first < last && goes(first)) ++first;
+    while (first < last && is_removed(first)) ++first;
   }
   if (sides != Sides::left) {
-    while (last > first && goes(last - 1)) --last;
+    while (last > first && is_removed(last - 1)) --last;
   }
-  return part(text, begins[first], begins[last]);
+  return copy_part(text, begins[first], begins[last]);
 }
 
 std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> given, bool from_right) {
@@ -78,28 +78,29 @@ std::vector<Object> split(const Text& text, const Text* separator, std::optional
   if (separator != nullptr) {
     if (separator->empty()) fail("empty separator");
     std::size_t begin = 0;
-    for (const std::size_t at : places_of(text.view(), separator->view(), most, from_right)) {
-      parts.emplace_back(part(text, begin, at));
+    for (const std::size_t at : find_separators(text.view(), separator->view(), most, from_right)) {
+      parts.emplace_back(copy_part(text, begin, at));
       begin = at + separator->size();
     }
-    parts.emplace_back(part(text, begin, text.size()));
+    parts.emplace_back(copy_part(text, begin, text.size()));
     return parts;
   }
-  const auto words = words_of(text.view());
+  const auto words = find_words(text.view());
   if (words.size() <= most) {
-    for (const auto& [begin, end] : words) parts.emplace_back(part(text, begin, end));
+    for (const auto& [begin, end] : words) parts.emplace_back(copy_part(text, begin, end));
   } else if (from_right) {
     const std::size_t rest = words.size() - most;
-    parts.emplace_back(part(text, 0, words[rest - 1].second));
-    for (std::size_t i = rest; i < words.size(); ++i) parts.emplace_back(part(text, words[i].first, words[i].second));
+    parts.emplace_back(copy_part(text, 0, words[rest - 1].second));
+    for (std::size_t i = rest; i < words.size(); ++i)
+      parts.emplace_back(copy_part(text, words[i].first, words[i].second));
   } else {
-    for (std::size_t i = 0; i < most; ++i) parts.emplace_back(part(text, words[i].first, words[i].second));
-    parts.emplace_back(part(text, words[most].first, text.size()));
+    for (std::size_t i = 0; i < most; ++i) parts.emplace_back(copy_part(text, words[i].first, words[i].second));
+    parts.emplace_back(copy_part(text, words[most].first, text.size()));
   }
   return parts;
 }
 
-std::vector<Text> lines_of(const Text& text, bool with_ends) {
+std::vector<Text> split_lines(const Text& text, bool with_ends) {
   std::vector<Text> lines;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < text.size();) {
@@ -107,30 +108,30 @@ std::vector<Text> lines_of(const Text& text, bool with_ends) {
     if (is_line_end(here.code)) {
       const std::size_t end =
           here.code == '\r' && here.next < text.size() && text.bytes[here.next] == '\n' ? here.next + 1 : here.next;
-      lines.push_back(part(text, begin, with_ends ? end : i));
+      lines.push_back(copy_part(text, begin, with_ends ? end : i));
       begin = i = end;
     } else {
       i = here.next;
     }
   }
-  if (begin < text.size()) lines.push_back(part(text, begin, text.size()));
+  if (begin < text.size()) lines.push_back(copy_part(text, begin, text.size()));
   return lines;
 }
 
-Text replaced(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most) {
+Text replace_text(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most) {
   budget.charge(2 * text.size());
   Text out;
   std::int64_t left = most;
-  const auto put = [&] {
+  const auto append_new = [&] {
     budget.step();
     budget.charge(2 * to.size());
     append(out, to);
     --left;
   };
   if (from.empty()) {
-    const std::vector<std::size_t> begins = characters(text.bytes);
+    const std::vector<std::size_t> begins = find_characters(text.bytes);
     for (std::size_t i = 0; i < begins.size(); ++i) {
-      if (left != 0) put();
+      if (left != 0) append_new();
       if (i + 1 < begins.size()) append(out, text, begins[i], begins[i + 1]);
     }
     return out;
@@ -139,14 +140,14 @@ Text replaced(Budget& budget, const Text& text, const Text& from, const Text& to
   for (std::size_t at = text.bytes.find(from.bytes); at != std::string::npos && left != 0;
        at = text.bytes.find(from.bytes, begin)) {
     append(out, text, begin, at);
-    put();
+    append_new();
     begin = at + from.size();
   }
   append(out, text, begin, text.size());
   return out;
 }
 
-Text joined(Budget& budget, const Text& separator, const std::vector<Object>& items) {
+Text join_texts(Budget& budget, const Text& separator, const std::vector<Object>& items) {
   Text out;
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (i > 0) {
@@ -159,13 +160,13 @@ Text joined(Budget& budget, const Text& separator, const std::vector<Object>& it
   return out;
 }
 
-Text padded(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides) {
+Text pad_text(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides) {
   if (count_characters(fill.bytes) != 1) fail("The fill character must be exactly one character long");
   const auto length = static_cast<std::int64_t>(count_characters(text.bytes));
   const std::int64_t missing = std::max<std::int64_t>(0, width - length);
   budget.charge(static_cast<std::uint64_t>(missing), 2 * fill.size());
   budget.charge(2 * text.size());
-  // As Python's str.center(), which puts an odd space to the left if the text's width is even.
+  // This is Python's str.center(), which puts an odd space to the left if the text's width is even.
   const std::int64_t left = fill_sides == Sides::left    ? missing
                             : fill_sides == Sides::right ? 0
                                                          : missing / 2 + (missing & width & 1);
@@ -176,7 +177,7 @@ Text padded(Budget& budget, const Text& text, std::int64_t width, const Text& fi
   return out;
 }
 
-Text capitalized(const Text& text) {
+Text capitalize_text(const Text& text) {
   Text out;
   if (text.empty()) return out;
   const std::size_t first = decode(text.bytes, 0).next;

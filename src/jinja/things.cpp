@@ -7,11 +7,11 @@
 
 namespace poise::jinja {
 
-std::string Macro::shown() const {
+std::string Macro::describe() const {
   return macro_.name.empty() ? "<Macro anonymous>" : fmt::format("<Macro '{}'>", macro_.name);
 }
 
-std::optional<Object> Macro::attribute(Interpreter& in, std::string_view name) {
+std::optional<Object> Macro::find_attribute(Interpreter& in, std::string_view name) {
   if (name == "name") return macro_.name.empty() ? Object(nullptr) : Object(Text{macro_.name});
   if (name == "catch_kwargs") return macro_.takes_keywords;
   if (name == "catch_varargs") return macro_.takes_more;
@@ -23,47 +23,43 @@ std::optional<Object> Macro::attribute(Interpreter& in, std::string_view name) {
 }
 
 Loop::Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth)
-    : loop_(loop), scope_(std::move(scope)), items_(std::move(items)), depth_(depth) {
-  for (const Object& item : items_) object_depth_ = std::max(object_depth_, depth_of(item));
-  if (object_depth_ >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
-  ++object_depth_;
-}
+    : loop_(loop),
+      scope_(std::move(scope)),
+      items_(std::move(items)),
+      depth_(depth),
+      object_depth_(measure_depth_of_items(items_)) {}
 
-std::string Loop::shown() const { return fmt::format("<LoopContext {}/{}>", index_ + 1, items_.size()); }
+std::string Loop::describe() const { return fmt::format("<LoopContext {}/{}>", index_ + 1, items_.size()); }
 
 Object Loop::call(Interpreter& in, Parameters& parameters) {
   if (!loop_.is_recursive) fail("The loop must have the 'recursive' marker to be called recursively.");
   parameters.name_call("loop()");
-  const Object over = parameters.required("iterable");
-  parameters.finish();
+  const Object over = parameters.require("iterable");
   const ScopePtr scope = scope_.lock();
   if (!scope) fail("the loop has ended");
   Text out;
-  in.loop(loop_, items_of(in.budget(), over), scope, depth_ + 1, out);
+  in.run_loop(loop_, read_items(in.budget(), over), scope, depth_ + 1, out);
   return out;
 }
 
 Object Loop::cycle(Parameters& parameters) const {
-  const std::vector<Object> values = parameters.positional();
+  const std::vector<Object> values = parameters.read_positional();
   if (values.empty()) fail("no items for cycling given");
   return values[index_ % values.size()];
 }
 
 bool Loop::changed(Interpreter& in, Parameters& parameters) {
   if (has_ended_) fail("the loop has ended");
-  std::vector<Object> values = parameters.positional();
+  std::vector<Object> values = parameters.read_positional();
   bool is_same = last_ && last_->size() == values.size();
   for (std::size_t i = 0; is_same && i < values.size(); ++i) is_same = are_equal(in.budget(), (*last_)[i], values[i]);
   if (is_same) return false;
-  for (const Object& value : values) {
-    object_depth_ = std::max(object_depth_, depth_of(value) + 1);
-    if (object_depth_ >= kMaxObjectDepth) throw Failure(FailureKind::limit, "the template nests values too deeply");
-  }
+  object_depth_ = std::max(object_depth_, measure_depth_of_items(values));
   last_ = std::move(values);
   return true;
 }
 
-std::optional<Object> Loop::attribute(Interpreter&, std::string_view name) {
+std::optional<Object> Loop::find_attribute(Interpreter&, std::string_view name) {
   const auto number = [](std::size_t value) { return Object(static_cast<std::int64_t>(value)); };
   const std::size_t count = items_.size();
   if (name == "index") return number(index_ + 1);
@@ -75,8 +71,8 @@ std::optional<Object> Loop::attribute(Interpreter&, std::string_view name) {
   if (name == "length") return number(count);
   if (name == "depth") return number(depth_ + 1);
   if (name == "depth0") return number(depth_);
-  if (name == "previtem") return index_ == 0 ? undefined("there is no previous item") : items_[index_ - 1];
-  if (name == "nextitem") return index_ + 1 == count ? undefined("there is no next item") : items_[index_ + 1];
+  if (name == "previtem") return index_ == 0 ? make_undefined("there is no previous item") : items_[index_ - 1];
+  if (name == "nextitem") return index_ + 1 == count ? make_undefined("there is no next item") : items_[index_ + 1];
   if (name != "cycle" && name != "changed") return std::nullopt;
   const bool is_cycle = name == "cycle";
   const auto body = [self = shared_from_this(), is_cycle](Interpreter& in, Parameters& given) {

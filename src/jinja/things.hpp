@@ -19,22 +19,22 @@ class Macro final : public Thing {
   Macro(const Statement& macro, ScopePtr scope) : macro_(macro), scope_(std::move(scope)) {}
 
   std::string type() const override { return "Macro"; }
-  std::string shown() const override;
+  std::string describe() const override;
   Object call(Interpreter& in, Parameters& parameters) override { return in.call_macro(macro_, scope_, parameters); }
-  std::optional<Object> attribute(Interpreter& in, std::string_view name) override;
+  std::optional<Object> find_attribute(Interpreter& in, std::string_view name) override;
 
  private:
   const Statement& macro_;
   ScopePtr scope_;
 };
 
-// "loop" inside a loop.
+// The variable `loop` inside a loop.
 class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
  public:
   Loop(const Statement& loop, ScopePtr scope, std::vector<Object> items, std::size_t depth);
 
   const std::vector<Object>& items() const { return items_; }
-  void turn_to(std::size_t index) { index_ = index; }
+  void set_index(std::size_t index) { index_ = index; }
   // Releases what may refer to the loop itself.
   void end() {
     has_ended_ = true;
@@ -42,11 +42,11 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   }
 
   std::string type() const override { return "LoopContext"; }
-  std::string shown() const override;
+  std::string describe() const override;
   unsigned depth() const override { return object_depth_; }
   std::optional<std::size_t> length() const override { return items_.size(); }
   Object call(Interpreter& in, Parameters& parameters) override;
-  std::optional<Object> attribute(Interpreter& in, std::string_view name) override;
+  std::optional<Object> find_attribute(Interpreter& in, std::string_view name) override;
 
   Object cycle(Parameters& parameters) const;
   bool changed(Interpreter& in, Parameters& parameters);
@@ -58,7 +58,7 @@ class Loop final : public Thing, public std::enable_shared_from_this<Loop> {
   std::size_t depth_;
   std::size_t index_ = 0;
   bool has_ended_ = false;
-  unsigned object_depth_ = 0;
+  unsigned object_depth_;
   std::optional<std::vector<Object>> last_;  // argument of the last changed()
 };
 
@@ -70,7 +70,7 @@ class Function final : public Thing {
       : name_(std::move(name)), body_(std::move(body)), depth_(depth) {}
 
   std::string type() const override { return "function"; }
-  std::string shown() const override { return "<function " + name_ + ">"; }
+  std::string describe() const override { return "<function " + name_ + ">"; }
   unsigned depth() const override { return depth_; }
   Object call(Interpreter& in, Parameters& parameters) override {
     parameters.name_call(name_ + "()");
@@ -86,32 +86,29 @@ class Function final : public Thing {
 using Method = Object (*)(Interpreter& in, const Object& self, Parameters& parameters);
 
 // Returns null if the type lacks the method.
-Method text_method(std::string_view name);
-Method text_question(std::string_view name);
-// That method of markup, as markupsafe has it.
-Object markup_method(const Object& markup, std::string_view name, Method of_text);
-Method dict_method(std::string_view name);
-Method sequence_method(std::string_view name);
+Method find_text_method(std::string_view name);
+// Returns that method of markup, as markupsafe has it.
+Object make_markup_method(const Object& markup, std::string_view name, Method of_text);
+Method find_dict_method(std::string_view name);
+Method find_sequence_method(std::string_view name);
 
-// dict.fromkeys(keys, value=None)
-Object dict_from_keys(Interpreter& in, const Object& self, Parameters& given);
-
-// Adds namespace(), dict(), range(), cycler(), joiner() and the others.
+// Adds namespace(), dict(), range() and the others.
 void add_functions(Interpreter& in, Scope& globals);
 
-// Functions that filters and methods of texts share.
+// Filters and methods of texts share the following functions.
 
 enum class Sides { left, right, both };
-// Removes the characters of a set at its sides; null: white space.
-Text stripped(const Text& text, const Text* set, Sides sides);
+// Removes the characters of a set at the sides; null: white space.
+Text strip_text(const Text& text, const Text* set, Sides sides);
 // Splits at white space if there is no separator; at most `most` times.
 std::vector<Object> split(const Text& text, const Text* separator, std::optional<std::int64_t> most, bool from_right);
-std::vector<Text> lines_of(const Text& text, bool with_ends);
-Text replaced(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most);
-Text joined(Budget& budget, const Text& separator, const std::vector<Object>& items);
-// Pads to that many characters.
-Text padded(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides);
-Text capitalized(const Text& text);
-bool has_case(const Text& text, Case which);  // str.islower(), str.isupper()
+std::vector<Text> split_lines(const Text& text, bool with_ends);
+Text replace_text(Budget& budget, const Text& text, const Text& from, const Text& to, std::int64_t most);
+Text join_texts(Budget& budget, const Text& separator, const std::vector<Object>& items);
+// Pads to a width in characters.
+Text pad_text(Budget& budget, const Text& text, std::int64_t width, const Text& fill, Sides fill_sides);
+Text capitalize_text(const Text& text);
+// Decides as Python's str.islower() and str.isupper().
+bool has_case(const Text& text, Case which);
 
 }  // namespace poise::jinja
