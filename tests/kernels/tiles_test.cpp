@@ -262,7 +262,7 @@ TEST(Tiles, TakeAnyNumberOfTokens) {
   }
 }
 
-// Instructions per token of a prompt in the 22 layers of a Llama with 1.1 B parameters: the table in bench/README.md.
+// Instructions per token of a prompt in the 22 layers of a Llama with 1.1 B parameters: the table in bench/machines.md.
 // Its matrices are whole panels; a part of one stands for all.
 TEST(Tiles, InstructionsOfAToken) {
   constexpr std::size_t kRows = 128;
