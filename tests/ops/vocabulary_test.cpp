@@ -312,7 +312,7 @@ const Case kCases[] = {
     {"sentencepiece_no_bos", kSp, pieces([](Vocabulary& v) { set_special_around(v, false, false); })},
     {"sentencepiece_eos", kSp, pieces([](Vocabulary& v) { set_special_around(v, true, true); })},
     {"sentencepiece_around", kSp, pieces([](Vocabulary& v) {
-       v.pipeline.set("post_processor", as_post_processor(v, {{1, 1}, {2}}));
+       v.pipeline.set("post_processor", describe_post_processor(v, {{1, 1}, {2}}));
      })},
     {"sentencepiece_added", kSp, pieces(with_added())},
     {"sentencepiece_added_lstrip", kSp, pieces(with_added("lstrip"))},

@@ -56,7 +56,7 @@ class Metadata {
   std::optional<std::string> read_text(std::string_view key) { return entries_.read_text(key); }
   std::optional<std::int64_t> read_number(std::string_view key) { return entries_.read_number(key); }
   const Entries& entries() const { return entries_; }
-  // Takes the keys that gguf_texts() reads.
+  // Takes the keys that read_gguf_texts() reads.
   void read_texts();
 
   // Sets card, configuration and vocabulary of the model, which has the tensors, and the rest as attributes.

@@ -216,7 +216,7 @@ std::optional<Vocabulary> Tokens::vocabulary(Metadata& metadata, std::vector<Fin
   };
   const bool bos = take_around("add_bos_token", vocabulary.bos_id, true);
   set_special_around(vocabulary, bos, take_around("add_eos_token", vocabulary.eos_id, false));
-  GgufTexts texts = gguf_texts(metadata.entries().rest(), path);
+  GgufTexts texts = read_gguf_texts(metadata.entries().rest(), path);
   vocabulary.chat_template = std::move(texts.chat_template);
   vocabulary.tokenizer_config = std::move(texts.tokenizer_config);
   vocabulary.files = std::move(texts.files);

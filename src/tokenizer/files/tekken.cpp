@@ -15,32 +15,33 @@
 #include "model/limits.hpp"
 #include "syntax/fields.hpp"
 #include "syntax/json.hpp"
+#include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
 
 namespace poise {
 namespace {
 
 // The default of files that do not list them; the remaining special tokens are <SPECIAL_n>.
-constexpr std::array<std::string_view, 20> kTekkenSpecial = {"<unk>",
-                                                             "<s>",
-                                                             "</s>",
-                                                             "[INST]",
-                                                             "[/INST]",
-                                                             "[AVAILABLE_TOOLS]",
-                                                             "[/AVAILABLE_TOOLS]",
-                                                             "[TOOL_RESULTS]",
-                                                             "[/TOOL_RESULTS]",
-                                                             "[TOOL_CALLS]",
-                                                             "[IMG]",
-                                                             "<pad>",
-                                                             "[IMG_BREAK]",
-                                                             "[IMG_END]",
-                                                             "[PREFIX]",
-                                                             "[MIDDLE]",
-                                                             "[SUFFIX]",
-                                                             "[SYSTEM_PROMPT]",
-                                                             "[/SYSTEM_PROMPT]",
-                                                             "[TOOL_CONTENT]"};
+constexpr auto kTekkenSpecial = std::to_array<std::string_view>({"<unk>",
+                                                                 "<s>",
+                                                                 "</s>",
+                                                                 "[INST]",
+                                                                 "[/INST]",
+                                                                 "[AVAILABLE_TOOLS]",
+                                                                 "[/AVAILABLE_TOOLS]",
+                                                                 "[TOOL_RESULTS]",
+                                                                 "[/TOOL_RESULTS]",
+                                                                 "[TOOL_CALLS]",
+                                                                 "[IMG]",
+                                                                 "<pad>",
+                                                                 "[IMG_BREAK]",
+                                                                 "[IMG_END]",
+                                                                 "[PREFIX]",
+                                                                 "[MIDDLE]",
+                                                                 "[SUFFIX]",
+                                                                 "[SYSTEM_PROMPT]",
+                                                                 "[/SYSTEM_PROMPT]",
+                                                                 "[TOOL_CONTENT]"});
 
 class TekkenReader {
  public:
@@ -151,15 +152,7 @@ class TekkenReader {
         {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
     const Attributes split{
         {"type", "Split"}, {"pattern", Attributes{{"Regex", *pattern}}}, {"behavior", "Isolated"}, {"invert", false}};
-    Value post;
-    if (result.bos_id >= 0) {
-      post = Attributes{{"type", "TemplateProcessing"},
-                        {"single", Value::Array{Attributes{{"SpecialToken", Attributes{{"id", "<s>"}, {"type_id", 0}}}},
-                                                Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}}}},
-                        {"special_tokens", Attributes{{"<s>", Attributes{{"id", "<s>"},
-                                                                         {"ids", Value::Array{result.bos_id}},
-                                                                         {"tokens", Value::Array{"<s>"}}}}}}};
-    }
+    const Value post = result.bos_id < 0 ? Value() : describe_post_processor(result, {{result.bos_id}, {}});
     result.pipeline = {
         {"added_tokens", std::move(added)},
         {"normalizer", nullptr},

@@ -38,6 +38,10 @@ struct Forming {
   Forming(const Vocabulary& vocabulary, const std::string& general_name);
 
   void lose(std::string loss) { losses.push_back(std::move(loss)); }
+  void set_model(std::string_view model) {
+    gguf.model = model;
+    gguf.pre = "default";
+  }
   // Takes the tokens' texts, scores and types, the special ids and the chat template.
   void convert_tokens();
   // llama.cpp needs a text for each id.

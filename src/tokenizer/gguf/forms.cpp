@@ -100,8 +100,7 @@ bool escapes_spaces(Forming& of, const std::vector<Fields>& cuts) {
 
 // SentencePiece merges by scores, in any way that makes a token.
 std::string form_llama(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
-  of.gguf.model = "llama";
-  of.gguf.pre = "default";
+  of.set_model("llama");
   if (!model.boolean("byte_fallback", false) || !escapes_spaces(of, cuts)) {
     return "whose steps are neither those of byte-level BPE nor those of SentencePiece";
   }
@@ -113,8 +112,7 @@ std::string form_llama(Forming& of, const Fields& model, const std::vector<Field
 }
 
 std::string form_sentencepiece_bpe(Forming& of) {
-  of.gguf.model = "llama";
-  of.gguf.pre = "default";
+  of.set_model("llama");
   of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
   if (of.vocabulary.remove_extra_whitespaces) {
@@ -204,10 +202,9 @@ void name_pre_tokenizer(Forming& of, const Fields& model, const std::vector<Fiel
   };
   const auto row = std::ranges::find_if(gguf_pre_tokenizers(), cuts_so);
   if (row != gguf_pre_tokenizers().end()) {
-    of.gguf.pre = row->name.empty() ? "default" : row->name;
+    of.gguf.pre = row->names.front();
     return;
   }
-  of.gguf.pre = "default";
   of.lose(
       "llama.cpp has no name for how the vocabulary cuts a text into words: with \"default\" texts get other tokens");
 }
@@ -230,7 +227,7 @@ void convert_merges(Forming& of, const Fields& model) {
 }  // namespace
 
 std::string form_gpt2(Forming& of, const Fields& model, const std::vector<Fields>& cuts) {
-  of.gguf.model = "gpt2";
+  of.set_model("gpt2");
   of.gguf.scores.clear();
   name_pre_tokenizer(of, model, cuts);
   convert_merges(of, model);
@@ -268,8 +265,7 @@ std::string form_word_piece(Forming& of) {
   if (prefix.empty() || !berts) return "of the model WordPiece whose steps are not BERT's";
   of.convert_tokens();
   of.name_unused_tokens();
-  of.gguf.model = "bert";
-  of.gguf.pre = "default";
+  of.set_model("bert");
   of.gguf.scores.clear();
   const bool lowercase = normalizer->boolean("lowercase", true);
   if (!lowercase) of.gguf.lowercase = false;
@@ -321,8 +317,7 @@ void check_unigram(Forming& of) {
 }  // namespace
 
 std::string form_sentencepiece_unigram(Forming& of) {
-  of.gguf.model = "t5";
-  of.gguf.pre = "default";
+  of.set_model("t5");
   of.convert_tokens();
   of.gguf.add_space_prefix = of.vocabulary.add_dummy_prefix;
   of.gguf.remove_extra_whitespaces = of.vocabulary.remove_extra_whitespaces;
@@ -343,8 +338,7 @@ std::string form_unigram(Forming& of) {
   if (model.find("unk_id") == nullptr) return "of the model Unigram without an unknown token";
   of.convert_tokens();
   of.name_unused_tokens();
-  of.gguf.model = "t5";
-  of.gguf.pre = "default";
+  of.set_model("t5");
   of.gguf.add_space_prefix = false;
   of.gguf.remove_extra_whitespaces = false;
   of.gguf.unknown_token_id =

@@ -6,8 +6,6 @@
 namespace poise {
 namespace {
 
-using Expressions = std::span<const std::string_view>;
-
 template <std::size_t kCount>
 using List = std::array<std::string_view, kCount>;
 
@@ -88,108 +86,53 @@ constexpr List<1> kGraniteMulti = {
     R"([^\r\n\p{L}\p{N}]?((?=[\p{L}\p{M}])([^a-z]))*((?=[\p{L}\p{M}])([^A-Z]))+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?((?=[\p{L}\p{M}])([^a-z]))+((?=[\p{L}\p{M}])([^A-Z]))*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"};
 constexpr List<1> kLinesOnly = {R"([^\n]+|[\n]+)"};
 
-constexpr GgufPreTokenizer row(std::string_view name, Expressions expressions) {
-  return {.name = name, .expressions = expressions};
-}
-constexpr GgufPreTokenizer whole_words(std::string_view name, Expressions expressions, bool bos = false) {
-  return {.name = name, .expressions = expressions, .ignore_merges = true, .adds_bos = bos};
-}
-
 constexpr std::array kPreTokenizers = std::to_array<GgufPreTokenizer>({
-    row("", kDefault),
-    row("default", kDefault),
-    row("gpt-2", kGpt2),
-    row("phi-2", kGpt2),
-    row("jina-es", kGpt2),
-    row("jina-de", kGpt2),
-    row("jina-v2-es", kGpt2),
-    row("jina-v2-de", kGpt2),
-    row("jina-v1-en", kGpt2),
-    row("jina-v2-code", kGpt2),
-    row("roberta-bpe", kGpt2),
-    row("gigachat", kGpt2),
-    row("a.x-4.0", kGpt2),
-    row("mellum", kGpt2),
-    row("modern-bert", kGpt2),
-    row("exaone4", kGpt2),
-    row("mpt", kGpt2),
-    row("olmo", kGpt2),
-    row("jais", kGpt2),
-    row("trillion", kGpt2),
-    row("granite-docling", kGpt2),
-    row("starcoder", kStarcoder),
-    row("refact", kStarcoder),
-    row("command-r", kStarcoder),
-    row("smollm", kStarcoder),
-    row("codeshell", kStarcoder),
-    row("exaone", kStarcoder),
-    row("minerva-7b", kStarcoder),
-    row("mellum2", kStarcoder),
-    whole_words("llama-bpe", kLlama3, true),
-    whole_words("llama3", kLlama3, true),
-    whole_words("llama-v3", kLlama3, true),
-    whole_words("falcon3", kLlama3, true),
-    whole_words("falcon-h1", kLlama3, true),
-    whole_words("pixtral", kLlama3, true),
-    whole_words("midm-2.0", kLlama3, true),
-    whole_words("lfm2", kLlama3, true),
-    whole_words("jina-v5-nano", kLlama3, true),
-    row("dbrx", kLlama3),
-    row("smaug-bpe", kLlama3),
-    row("glm4", kLlama3),
-    row("chatglm-bpe", kLlama3),
-    row("jais-2", kJais2),
-    row("qwen2", kQwen2),
-    row("deepseek-r1-qwen", kQwen2),
-    row("kormo", kQwen2),
-    row("f2llmv2", kQwen2),
-    row("megrez", kQwen2),
-    row("stablelm2", kQwen2),
-    row("hunyuan", kQwen2),
-    row("solar-open", kQwen2),
-    row("grok-2", kQwen2),
-    row("qwen35", kQwen35),
-    row("ufakzeka", kUfakzeka),
-    row("seed-coder", kSeedCoder),
-    row("exaone-moe", kExaoneMoe),
-    row("laguna", kLaguna),
-    whole_words("minicpm5", kMiniCpm5),
-    row("deepseek-llm", kDeepSeekLlm),
-    row("deepseek-coder", kDeepSeekCoder),
-    row("deepseek-v3", kDeepSeek3),
-    row("hunyuan-dense", kDeepSeek3),
-    row("joyai-llm", kDeepSeek3),
-    row("hy_v4", kDeepSeek3),
-    row("spark2_5", kSpark25),
-    row("afmoe", kAfmoe),
-    row("falcon", kFalcon),
-    row("poro-chat", kBloom),
-    row("bloom", kBloom),
-    row("gpt3-finnish", kBloom),
-    row("viking", kViking),
-    {.name = "chameleon", .expressions = kChameleon, .adds_bos = true},
-    whole_words("tekken", kTekken, true),
-    row("gpt-4o", kGpt4o),
-    row("llama4", kGpt4o),
-    row("kanana2", kGpt4o),
-    row("talkie", kGpt4o),
-    row("minimax-m2", kGpt4o),
-    row("tiny_aya", kTinyAya),
-    row("cohere2moe", kTinyAya),
-    whole_words("youtu", kYoutu),
-    row("kimi-k2", kKimiK2),
-    row("superbpe", kSuperBpe),
-    row("bailingmoe", kBailingMoe),
-    row("bailingmoe2", kBailingMoe),
-    row("llada-moe", kBailingMoe),
-    whole_words("granite-embed-multi-97m", kGraniteMulti),
-    {.name = "gemma4", .expressions = kLinesOnly, .adds_bos = true, .always_bos = true, .byte_level = false},
-    {.name = "granite-embed-multi-311m",
+    {.names = {"default"}, .expressions = kDefault},
+    {.names = {"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "jina-v1-en", "jina-v2-code",
+               "roberta-bpe", "gigachat", "a.x-4.0", "mellum", "modern-bert", "exaone4", "mpt", "olmo", "jais",
+               "trillion", "granite-docling"},
+     .expressions = kGpt2},
+    {.names = {"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"},
+     .expressions = kStarcoder},
+    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
+               "jina-v5-nano"},
+     .expressions = kLlama3,
+     .ignore_merges = true,
+     .adds_bos = true},
+    {.names = {"dbrx", "smaug-bpe", "glm4", "chatglm-bpe"}, .expressions = kLlama3},
+    {.names = {"jais-2"}, .expressions = kJais2},
+    {.names = {"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan", "solar-open",
+               "grok-2"},
+     .expressions = kQwen2},
+    {.names = {"qwen35"}, .expressions = kQwen35},
+    {.names = {"ufakzeka"}, .expressions = kUfakzeka},
+    {.names = {"seed-coder"}, .expressions = kSeedCoder},
+    {.names = {"exaone-moe"}, .expressions = kExaoneMoe},
+    {.names = {"laguna"}, .expressions = kLaguna},
+    {.names = {"minicpm5"}, .expressions = kMiniCpm5, .ignore_merges = true},
+    {.names = {"deepseek-llm"}, .expressions = kDeepSeekLlm},
+    {.names = {"deepseek-coder"}, .expressions = kDeepSeekCoder},
+    {.names = {"deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"}, .expressions = kDeepSeek3},
+    {.names = {"spark2_5"}, .expressions = kSpark25},
+    {.names = {"afmoe"}, .expressions = kAfmoe},
+    {.names = {"falcon"}, .expressions = kFalcon},
+    {.names = {"poro-chat", "bloom", "gpt3-finnish"}, .expressions = kBloom},
+    {.names = {"viking"}, .expressions = kViking},
+    {.names = {"chameleon"}, .expressions = kChameleon, .adds_bos = true},
+    {.names = {"tekken"}, .expressions = kTekken, .ignore_merges = true, .adds_bos = true},
+    {.names = {"gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"}, .expressions = kGpt4o},
+    {.names = {"tiny_aya", "cohere2moe"}, .expressions = kTinyAya},
+    {.names = {"youtu"}, .expressions = kYoutu, .ignore_merges = true},
+    {.names = {"kimi-k2"}, .expressions = kKimiK2},
+    {.names = {"superbpe"}, .expressions = kSuperBpe},
+    {.names = {"bailingmoe", "bailingmoe2", "llada-moe"}, .expressions = kBailingMoe},
+    {.names = {"granite-embed-multi-97m"}, .expressions = kGraniteMulti, .ignore_merges = true},
+    {.names = {"gemma4", "granite-embed-multi-311m"},
      .expressions = kLinesOnly,
      .adds_bos = true,
      .always_bos = true,
      .byte_level = false},
-    {.name = "sarvam-moe", .expressions = kLinesOnly, .byte_level = false},
+    {.names = {"sarvam-moe"}, .expressions = kLinesOnly, .byte_level = false},
 });
 
 }  // namespace
@@ -197,7 +140,9 @@ constexpr std::array kPreTokenizers = std::to_array<GgufPreTokenizer>({
 std::span<const GgufPreTokenizer> gguf_pre_tokenizers() { return kPreTokenizers; }
 
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
-  const auto* found = std::ranges::find(kPreTokenizers, name, &GgufPreTokenizer::name);
+  const auto* found = std::ranges::find_if(kPreTokenizers, [&](const GgufPreTokenizer& row) {
+    return std::ranges::find(row.names, name) != row.names.end();
+  });
   return found == kPreTokenizers.end() ? nullptr : found;
 }
 

@@ -1,13 +1,14 @@
-// The pre-tokenizers that GGUF files name: a row for each.
+// The pre-tokenizers that GGUF files name, a row for each way to cut texts.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string_view>
 
 namespace poise {
 
 struct GgufPreTokenizer {
-  std::string_view name;
+  std::array<std::string_view, 19> names;         // the first is the one to write; unused places are empty
   std::span<const std::string_view> expressions;  // each cuts the pieces of the one before
   bool ignore_merges = false;
   bool adds_bos = false;    // unless the file sets it
@@ -15,7 +16,7 @@ struct GgufPreTokenizer {
   bool byte_level = true;   // else U+2581 for spaces, and bytes as <0x00>
 };
 
-// Returns all rows. The first of several equivalent rows has the name to write.
+// Returns all rows. The first of several rows with the same expressions is the one to write.
 std::span<const GgufPreTokenizer> gguf_pre_tokenizers();
 
 // Returns null for unknown names.

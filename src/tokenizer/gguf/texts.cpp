@@ -101,7 +101,7 @@ std::string gguf_tokenizer_config(const Value& chat_template, const Attributes& 
 
 std::string gguf_tokenizer_files(const Attributes& files) { return files.empty() ? std::string() : to_json(files); }
 
-GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path) {
+GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path) {
   const Attributes keys = template_keys(metadata);
   GgufTexts texts{template_in(keys), object_in(metadata, kGgufTokenizerConfig, path),
                   object_in(metadata, kGgufTokenizerFiles, path)};

@@ -34,9 +34,9 @@ struct GgufTexts {
 };
 // Throws invalid_file, naming `path` and the key, if the text of one of Poise's keys is not a JSON object, and for
 // files with other names.
-GgufTexts gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path);
+GgufTexts read_gguf_texts(std::span<const Attributes::Entry> metadata, const std::string& path);
 
-// Returns true for the keys that gguf_texts() reads.
+// Returns true for the keys that read_gguf_texts() reads.
 bool is_gguf_text_key(std::string_view key);
 
 }  // namespace poise

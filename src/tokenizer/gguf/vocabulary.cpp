@@ -10,6 +10,7 @@
 
 #include "bytes/utf8.hpp"
 #include "model/limits.hpp"
+#include "syntax/fields.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 #include "tokenizer/gguf/texts.hpp"
 #include "tokenizer/pipeline/special_around.hpp"
@@ -67,8 +68,8 @@ class Maker {
     if (const auto unknown = gguf_.unknown_token_id)
       model_.set("unk_token", gguf_.tokens[static_cast<std::size_t>(*unknown)]);
     decoder_ = spaced_decoder(prefix);
-    around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt,
-           gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
+    set_around(gguf_.add_bos_token.value_or(true) ? gguf_.bos_token_id : std::nullopt,
+               gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
   }
 
   void gpt2() { bpe(gguf_.pre); }
@@ -99,8 +100,8 @@ class Maker {
               {"continuing_subword_prefix", "##"},
               {"max_input_chars_per_word", 100}};
     decoder_ = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
-    around(gguf_.cls_token_id ? gguf_.cls_token_id : std::optional(gguf_.bos_token_id.value_or(kBertCls)),
-           gguf_.seperator_token_id.value_or(kBertSep));
+    set_around(gguf_.cls_token_id ? gguf_.cls_token_id : std::optional(gguf_.bos_token_id.value_or(kBertCls)),
+               gguf_.seperator_token_id.value_or(kBertSep));
   }
 
   // SentencePiece's own unigram.
@@ -129,8 +130,8 @@ class Maker {
               {"skip_unknown_merges", true}};
     const bool adds_bos = row->always_bos || gguf_.add_bos_token.value_or(row->adds_bos);
     if (adds_bos) set_default(gguf_.bos_token_id, find_default_gguf_ids(gguf_.model, gguf_.pre).bos_id);
-    around(adds_bos ? gguf_.bos_token_id : std::nullopt,
-           gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
+    set_around(adds_bos ? gguf_.bos_token_id : std::nullopt,
+               gguf_.add_eos_token.value_or(false) ? gguf_.eos_token_id : std::nullopt);
     read_merges();
   }
 
@@ -146,23 +147,13 @@ class Maker {
     }
   }
 
-  // Special tokens before and after a text.
-  void around(std::optional<std::int32_t> before, std::optional<std::int32_t> after) {
-    Value::Array single;
-    Attributes special;
-    const auto add = [&](std::int32_t id) {
-      require_id("a special token", id);
-      const std::string& text = gguf_.tokens[static_cast<std::size_t>(id)];
-      single.emplace_back(Attributes{{"SpecialToken", Attributes{{"id", text}, {"type_id", 0}}}});
-      special.set(text,
-                  Attributes{{"id", text}, {"ids", Value::Array{std::int64_t{id}}}, {"tokens", Value::Array{text}}});
-    };
-    if (before) add(*before);
-    single.emplace_back(Attributes{{"Sequence", Attributes{{"id", "A"}, {"type_id", 0}}}});
-    if (after) add(*after);
-    if (single.size() == 1) return;
-    post_processor_ = {
-        {"type", "TemplateProcessing"}, {"single", std::move(single)}, {"special_tokens", std::move(special)}};
+  // Puts special tokens before and after a text.
+  void set_around(std::optional<std::int32_t> before, std::optional<std::int32_t> after) {
+    for (const auto& id : {before, after}) {
+      if (id) require_id("a special token", *id);
+    }
+    if (before) around_.before = {*before};
+    if (after) around_.after = {*after};
   }
 
   void require_id(std::string_view what, std::int32_t id) const {
@@ -203,7 +194,7 @@ class Maker {
   Attributes normalizer_;
   Attributes pre_tokenizer_;
   Attributes model_;
-  Attributes post_processor_;
+  SpecialAround around_;  // tokens that the post-processor puts around texts
   Attributes decoder_;
   MergeList merges_;
 };
@@ -250,12 +241,13 @@ Vocabulary Maker::make() {
     return finish_sentencepiece(std::move(vocabulary));
   }
   const auto part = [](Attributes& map) { return map.empty() ? Value() : Value(std::move(map)); };
-  vocabulary.pipeline = {{"added_tokens", std::move(added)},
-                         {"normalizer", part(normalizer_)},
-                         {"pre_tokenizer", part(pre_tokenizer_)},
-                         {"post_processor", part(post_processor_)},
-                         {"decoder", part(decoder_)},
-                         {"model", std::move(model_)}};
+  vocabulary.pipeline = {
+      {"added_tokens", std::move(added)},
+      {"normalizer", part(normalizer_)},
+      {"pre_tokenizer", part(pre_tokenizer_)},
+      {"post_processor", around_ == SpecialAround() ? Value() : describe_post_processor(vocabulary, around_)},
+      {"decoder", part(decoder_)},
+      {"model", std::move(model_)}};
   return vocabulary;
 }
 
@@ -319,20 +311,15 @@ bool has_gguf_tokenizer(const Attributes& attributes) {
   return attributes.find("tokenizer.ggml.tokens") != nullptr && attributes.find("tokenizer.ggml.model") != nullptr;
 }
 
-std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
+std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes) {
   if (!has_gguf_tokenizer(attributes)) return std::nullopt;
   GgufTokenizer gguf;
-  const auto find = [&](std::string_view name) { return attributes.find("tokenizer.ggml." + std::string(name)); };
-  const auto wrong = [](std::string_view name) {
-    refuse(ErrorKind::invalid_file, fmt::format("{}: a value of the wrong type", name));
-  };
-  const auto list = [&](std::string_view name, auto&& take) {
-    const Value* value = find(name);
-    if (value == nullptr) return;
-    const auto* items = value->get_if<Value::Array>();
-    if (items == nullptr) wrong(name);
-    for (const Value& item : *items) {
-      if (!take(item)) wrong(name);
+  const Fields fields(attributes, "attributes");
+  const auto key = [](std::string_view name) { return fmt::format("tokenizer.ggml.{}", name); };
+  const auto list = [&](std::string_view name, auto&& read) {
+    const Value::Array* items = fields.array(key(name));
+    for (std::size_t i = 0; items != nullptr && i < items->size(); ++i) {
+      if (!read((*items)[i])) fields.fail(key(name), fmt::format("item {} has the wrong type", i));
     }
   };
   const auto texts = [](std::vector<std::string>& to) {
@@ -342,30 +329,16 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
       return text != nullptr;
     };
   };
-  const auto text = [&](std::string_view name) -> std::string {
-    const Value* value = find(name);
-    if (value == nullptr) return {};
-    if (value->get_if<std::string>() == nullptr) wrong(name);
-    return *value->get_if<std::string>();
-  };
   // Files may name special tokens that they lack; their reader warns.
   const auto id = [&](std::string_view name) -> std::optional<std::int32_t> {
-    const Value* value = find(name);
-    if (value == nullptr) return std::nullopt;
-    const auto* number = value->get_if<std::uint64_t>();
+    const auto* number = fields.get_if<std::uint64_t>(key(name));
     if (number == nullptr || *number >= gguf.tokens.size()) return std::nullopt;
     return static_cast<std::int32_t>(*number);
   };
-  const auto flag = [&](std::string_view name) -> std::optional<bool> {
-    const Value* value = find(name);
-    if (value == nullptr) return std::nullopt;
-    if (value->get_if<bool>() == nullptr) wrong(name);
-    return *value->get_if<bool>();
-  };
-  gguf.model = text("model");
-  gguf.pre = text("pre");
-  if (const Value* name = attributes.find("general.name"); name != nullptr && name->get_if<std::string>() != nullptr)
-    gguf.general_name = *name->get_if<std::string>();
+  const auto flag = [&](std::string_view name) { return fields.boolean(key(name)); };
+  gguf.model = fields.text(key("model"), "");
+  gguf.pre = fields.text(key("pre"), "");
+  if (const auto* name = fields.get_if<std::string>("general.name")) gguf.general_name = *name;
   list("tokens", texts(gguf.tokens));
   list("merges", texts(gguf.merges));
   list("scores", [&](const Value& item) {
@@ -397,10 +370,10 @@ std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes) {
   gguf.add_space_prefix = flag("add_space_prefix");
   gguf.remove_extra_whitespaces = flag("remove_extra_whitespaces");
   gguf.lowercase = flag("normalizer.lowercase");
-  GgufTexts texts_beside = gguf_texts({attributes.begin(), attributes.end()}, {});
-  gguf.chat_template = std::move(texts_beside.chat_template);
-  gguf.tokenizer_config = std::move(texts_beside.tokenizer_config);
-  gguf.files = std::move(texts_beside.files);
+  GgufTexts other = read_gguf_texts({attributes.begin(), attributes.end()}, {});
+  gguf.chat_template = std::move(other.chat_template);
+  gguf.tokenizer_config = std::move(other.tokenizer_config);
+  gguf.files = std::move(other.files);
   return gguf;
 }
 
@@ -410,7 +383,7 @@ bool is_gguf_tokenizer_key(std::string_view key) {
 
 std::optional<Vocabulary> vocabulary_of(const Model& model) {
   if (model.vocabulary) return model.vocabulary;
-  auto gguf = gguf_tokenizer(model.attributes);
+  auto gguf = read_gguf_tokenizer(model.attributes);
   if (!gguf) return std::nullopt;
   return vocabulary_of(*std::move(gguf));
 }

@@ -43,10 +43,10 @@ struct GgufTokenizer {
 
 // Returns the facts in a model's attributes, which hold a GGUF file's metadata if it makes no vocabulary. std::nullopt
 // without them. Throws invalid_file for wrong types.
-std::optional<GgufTokenizer> gguf_tokenizer(const Attributes& attributes);
+std::optional<GgufTokenizer> read_gguf_tokenizer(const Attributes& attributes);
 bool has_gguf_tokenizer(const Attributes& attributes);
 
-// The attributes that gguf_tokenizer() reads, except texts (is_gguf_text_key()), and the longest sequence.
+// The attributes that read_gguf_tokenizer() reads, except texts (is_gguf_text_key()), and the longest sequence.
 inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>({
     "tokenizer.ggml.model",
     "tokenizer.ggml.pre",
@@ -69,8 +69,8 @@ inline constexpr auto kGgufTokenizerKeys = std::to_array<std::string_view>({
     "poise.longest_sequence",
 });
 
-// Returns true for attributes that gguf_tokenizer() reads, and for the longest sequence, which files of Poise store
-// with them.
+// Returns true for attributes that read_gguf_tokenizer() reads, and for the longest sequence, which files of Poise
+// store with them.
 bool is_gguf_tokenizer_key(std::string_view key);
 
 // Returns the ids of special tokens that llama.cpp takes for a vocabulary of that algorithm ("llama", ...) and

@@ -176,7 +176,7 @@ Vocabulary first_tokens(Vocabulary vocabulary, std::size_t rows) {
   SpecialAround of_left = around;
   std::erase_if(of_left.before, is_gone);
   std::erase_if(of_left.after, is_gone);
-  if (of_left != around) left.pipeline.set("post_processor", as_post_processor(left, of_left));
+  if (of_left != around) left.pipeline.set("post_processor", describe_post_processor(left, of_left));
   return left;
 }
 

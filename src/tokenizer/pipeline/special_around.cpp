@@ -26,7 +26,7 @@ SpecialAround special_around(const Vocabulary& vocabulary) {
   return {{around.begin(), text}, {text + 1, around.end()}};
 }
 
-Attributes as_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {
+Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {
   Value::Array single;
   Attributes special;
   const auto add = [&](TokenId id) {
@@ -48,7 +48,7 @@ void set_special_around(Vocabulary& vocabulary, bool bos, bool eos) {
   if (around == usual_special_around(vocabulary)) {
     vocabulary.pipeline.erase(kPostProcessor);
   } else {
-    vocabulary.pipeline.set(kPostProcessor, as_post_processor(vocabulary, around));
+    vocabulary.pipeline.set(kPostProcessor, describe_post_processor(vocabulary, around));
   }
 }
 

@@ -23,7 +23,7 @@ SpecialAround special_around(const Vocabulary& vocabulary);
 SpecialAround usual_special_around(const Vocabulary& vocabulary);
 
 // As a post-processor of tokenizer.json. Requires: the vocabulary has the tokens.
-Attributes as_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
+Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around);
 
 // Sets whether BOS goes in front of texts and EOS after them, if the vocabulary has them. Stores only differences from
 // the default.

@@ -21,7 +21,7 @@ Attributes keys_of(const Value& chat_template, const Attributes& config = {}) {
     keys.set(std::string(kGgufTokenizerConfig), text);
   return keys;
 }
-GgufTexts read(const Attributes& keys) { return gguf_texts({keys.begin(), keys.end()}, "test.gguf"); }
+GgufTexts read(const Attributes& keys) { return read_gguf_texts({keys.begin(), keys.end()}, "test.gguf"); }
 
 TEST(GgufTexts, HaveOneTemplateOrSeveral) {
   EXPECT_EQ(keys_of("{{ x }}"), (Attributes{{"tokenizer.chat_template", "{{ x }}"}}));
