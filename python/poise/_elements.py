@@ -23,7 +23,7 @@ if typing.TYPE_CHECKING:
     from ._types import NumpyArray, TorchTensor
 
 _DECODED = ("f32", "f16", "bf16")
-# What torch takes through DLPack in every version; others go as integers of the same width.
+# Types that every version of torch accepts through DLPack; others go as integers of the same width.
 _TORCH_DLPACK = ("f64", "f32", "f16", "bf16", "complex64", "complex128", "i64", "i32", "i16", "i8", "u8")
 # memoryview's letters.
 _LETTERS = {

@@ -176,7 +176,7 @@ class Session:
     def generate(self, prompt: str | Ids, **options: Unpack[GenerateOptions]) -> typing.Iterator[str]:
         """Feeds a prompt, text or ids, and gives the continuation, in pieces of whole characters, as it is made.
 
-        stop: a text, or several, each of which ends the continuation and is left out of it. repetition_penalty: divides
+        stop: a text, or several; each ends the continuation and is left out of it. repetition_penalty: divides
         scores above 0, and multiplies those below, of tokens that the text has; presence_penalty, frequency_penalty:
         are taken from scores of tokens that were generated, once and as often as they were; logit_bias: is added to the
         scores of these ids. min_p: among tokens with at least this share of the best one's probability. docs/chat.md

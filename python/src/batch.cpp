@@ -1,8 +1,6 @@
 // Several texts that one model generates at the same time.
 #include <poise/batch.hpp>
 
-#include <mutex>
-
 #include "long_call.hpp"
 #include "runtime.hpp"
 
@@ -14,7 +12,7 @@ class Batch {
  public:
   Batch(WeightsPtr weights, const SessionOptions& options) : batch_(std::move(weights), options) {}
 
-  // A text or token ids.
+  // Adds a text or token ids.
   std::size_t add(const py::object& prompt, const py::dict& given) {
     const GenerateOptions options = generate_options_from(given);
     Prompt given_prompt = prompt_from(prompt);

@@ -3,8 +3,6 @@
 #include <array>
 #include <cstring>
 
-#include <fmt/format.h>
-
 #include "elements.hpp"
 
 namespace poise::python {
@@ -57,8 +55,8 @@ constexpr std::array kTypes = {
     Row{DType::f8_e5m2fnuz, {13, 8, 1}},      Row{DType::f8_e8m0, {14, 8, 1}},
 };
 
-// The element type for consumers that know numbers only by width: torch 1.13 has no unsigned types but u8, no 8-bit
-// floats and no bool here.
+// Returns the element type for consumers that know numbers only by width: torch 1.13 has no unsigned types but u8, no
+// 8-bit floats and no bool here.
 DLDataType as_bits(DType dtype) {
   const auto bits = static_cast<std::uint8_t>(info(dtype).bits);
   return bits == 8 ? DLDataType{kUInt, 8, 1} : DLDataType{kInt, bits, 1};

@@ -13,7 +13,7 @@ constexpr std::uint64_t kWorthMapping = 64 << 10;  // bytes; copying fewer is fa
 
 bool is_known(DType dtype) { return dtype != DType::unknown && info(dtype).kind != DTypeKind::quantized; }
 
-// True if each element has its own bytes.
+// Returns true if each element has its own bytes.
 bool has_bytes(DType dtype) { return info(dtype).bits >= 8; }
 
 std::vector<std::uint64_t> scaled(std::vector<std::uint64_t> strides, std::uint64_t width) {
@@ -26,7 +26,7 @@ Strided packed(const Strided& place) {
   return Strided::whole(shape);
 }
 
-// Elements of half a byte, the even one in the low half, as one byte each.
+// Returns elements of half a byte, the even one in the low half, as one byte each.
 Memory read_halves(const Blob& blob, const Strided& place) {
   const std::uint64_t extent = place.extent();
   Memory out = make_memory(place.count());

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <poise/tensor.hpp>
 
@@ -26,18 +25,19 @@ struct HeldElements {
   const Tensor* tensor = nullptr;
   Strided place;
 
-  // The type of the elements when read unchanged: f32 for codes; nothing if they are not known to be numbers.
+  // Returns the type of the elements when read unchanged: f32 for codes; std::nullopt if they are not known to be
+  // numbers.
   std::optional<DType> dtype() const;
   // dtype(); throws unsupported if there is none.
   DType require_dtype() const;
 
-  // The elements in the mapped file, read-only; nothing if their bytes differ from it (codes, compressed, less than a
-  // byte each, not mapped).
+  // Returns the elements in the mapped file, read-only; std::nullopt if their bytes differ from it (codes, compressed,
+  // less than a byte each, not mapped).
   std::optional<Placed> mapped() const;
-  // The same, writable: private pages of the file, or a copy. Nothing as above.
+  // Returns the same, writable: private pages of the file, or a copy; std::nullopt as above.
   std::optional<Placed> writable() const;
-  // A copy in row-major order, unchanged or as f32, f16 or bf16; f4 as one byte each. Throws unsupported, and what
-  // reading throws. `stopped`: see read_strided().
+  // Returns a copy in row-major order, unchanged or as f32, f16 or bf16; f4 as one byte each. Throws unsupported, and
+  // what reading throws. `stopped`: see read_strided().
   Memory read(std::optional<DType> as, const std::function<bool()>& stopped = {}) const;
 };
 
@@ -62,8 +62,8 @@ class Elements {
 // elements.read(as); Ctrl-C stops it if it takes long. Requires: the GIL.
 Memory read_patiently(const HeldElements& elements, std::optional<DType> as);
 
-// A DLPack capsule that owns a copy of the elements as `as` (nothing: unchanged). `bits`: as integers if consumers may
-// not know the type. Requires: the GIL.
+// Returns a DLPack capsule that owns a copy of the elements as `as` (std::nullopt: unchanged). `bits`: as integers if
+// consumers may not know the type. Requires: the GIL.
 py::capsule to_dlpack(const HeldElements& elements, std::optional<DType> as, bool bits);
 
 void declare_dlpack(py::module_& module);

@@ -1,8 +1,6 @@
 // Texts as vectors.
 #include <poise/embedder.hpp>
 
-#include <mutex>
-
 #include "long_call.hpp"
 #include "memory.hpp"
 #include "runtime.hpp"

@@ -7,8 +7,10 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <pybind11/pybind11.h>
@@ -35,18 +37,18 @@ void declare_operations(py::module_& module);
 [[noreturn]] void refuse(std::string message);  // bad_argument
 std::string short_repr(py::handle object);      // for an error
 
-// Text that may be invalid UTF-8: invalid bytes become lone surrogates, as in Python's file names.
+// Returns text that may be invalid UTF-8: invalid bytes become lone surrogates, as in Python's file names.
 py::str text(std::string_view utf8);
 std::string utf8(py::handle text);
-// The same for a name to find: nothing for other objects, and for texts that no file can hold.
+// Returns the same for a name to find: std::nullopt for other objects, and for texts that no file can hold.
 std::optional<std::string> name_from(py::handle object);
 // str, bytes or os.PathLike, as for Python's open(). Throws what it raises.
 std::filesystem::path path_from(py::handle object);
 
-// An integer of Python or numpy, or another index. Throws TypeError for other objects.
+// Converts an integer of Python or numpy, or another index. Throws TypeError for other objects.
 py::int_ integer_from(std::string_view name, py::handle given);
-// The same, from `least` on. Throws TypeError for other objects, and bad_argument out of range: "seed is -1, expected
-// an integer from 0 to 18446744073709551615".
+// Converts one from `least` on. Throws TypeError for other objects, and bad_argument out of range: "seed is -1,
+// expected an integer from 0 to 18446744073709551615".
 template <typename Number>
 Number whole(std::string_view name, py::handle given, Number least = std::numeric_limits<Number>::min()) {
   const py::int_ number = integer_from(name, given);
@@ -61,7 +63,7 @@ Number whole(std::string_view name, py::handle given, Number least = std::numeri
 
 // Python's True and False, or numpy's.
 bool is_boolean(py::handle object);
-// Its value. Throws TypeError for other objects.
+// Returns its value. Throws TypeError for other objects.
 bool truth(std::string_view name, py::handle given);
 
 py::object to_python(const Value& value);
@@ -69,15 +71,17 @@ py::dict to_python(const Attributes& attributes);
 // Throws bad_argument for what files cannot hold.
 Attributes attributes_from(const py::dict& dict);
 
-// The vocabulary of a Vocabulary, a Tokenizer or an OpenModel. Throws TypeError for others, and unsupported if it has
-// none.
+// Returns the vocabulary of a Vocabulary, a Tokenizer or an OpenModel. Throws TypeError for others, and unsupported if
+// it has none.
 Vocabulary vocabulary_from(const py::object& given);
 
 // Replaces fields of a card. Throws bad_argument for an unknown field, and TypeError for a value other than text.
 void set_card(const py::dict& fields, Card& card);
 
-py::object to_python(const Finding& finding);
-py::object optional_number(std::optional<std::uint64_t> number);  // None for nothing
+py::list to_python(const std::vector<Finding>& findings);
+py::list to_python(const std::vector<std::string>& texts);
+py::tuple to_tuple(std::span<const std::uint64_t> numbers);
+py::object optional_number(std::optional<std::uint64_t> number);  // None for std::nullopt
 
 // Throws bad_argument.
 DType dtype_from(std::string_view name);

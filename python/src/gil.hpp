@@ -28,7 +28,7 @@ auto surviving(Work&& work) {
 #endif
 }
 
-// True once the interpreter has begun to end.
+// Returns true once the interpreter has begun to end.
 bool is_ending();
 
 class Released {

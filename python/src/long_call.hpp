@@ -21,11 +21,11 @@ class LongCall {
   // `progress` is None, or is called with (done, total, item): False or an exception stops the work.
   explicit LongCall(py::object progress = py::none()) : callback_(std::move(progress)) {}
 
-  // The callback for the library.
+  // Returns the callback for the library.
   Progress progress();
-  // True when the work should end. For work that reports no progress.
+  // Returns true when the work should end. For work that reports no progress.
   bool stopped() const { return stop_.stop_requested(); }
-  // The same as a token.
+  // Returns the same as a token.
   std::stop_token stop() const { return stop_.get_token(); }
 
   // Throws what Python raised meanwhile, else what the work throws. Requires: the GIL.

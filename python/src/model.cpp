@@ -1,7 +1,4 @@
 // Models: opening, making from arrays, and everything besides tensors.
-#include <algorithm>
-
-#include <fmt/format.h>
 
 #include <poise/format.hpp>
 #include <poise/source.hpp>
@@ -42,8 +39,8 @@ Shape shape_from(const py::handle& sizes) {
   return shape;
 }
 
-// A tensor of a new model: another model's Tensor, or (dtype, shape, buffer). A callable in place of the buffer returns
-// it whenever the bytes are read; `loaded` is shared by the model's tensors.
+// Returns a tensor of a new model: another model's Tensor, or (dtype, shape, buffer). A callable in place of the buffer
+// returns it whenever the bytes are read; `loaded` is shared by the model's tensors.
 Tensor tensor_from(const std::string& name, const py::handle& given, const std::shared_ptr<LoadedBuffers>& loaded) {
   if (py::isinstance<Elements>(given)) {
     Tensor tensor = *given.cast<const Elements&>().tensor();
@@ -116,8 +113,8 @@ py::list names(const OpenModel& owner) {
   return result;
 }
 
-// All tensors at once, for callers that need the whole file: (name, dtype, shape, (Memory, offset) or None). One Memory
-// for each file: the mapping, or private pages of it. None: read the tensor separately.
+// Returns all tensors at once, for callers that need the whole file: (name, dtype, shape, (Memory, offset) or None).
+// One Memory for each file: the mapping, or private pages of it. None: read the tensor separately.
 py::list all_mapped(const OpenModel& owner, bool writable) {
   const auto model = owner.use();
   std::vector<std::pair<const Source*, py::object>> files;
@@ -148,10 +145,8 @@ py::list all_mapped(const OpenModel& owner, bool writable) {
         if (!memory.is_none()) place = py::make_tuple(memory, raw->offset);
       }
     }
-    py::tuple shape(tensor.shape.size());
-    for (std::size_t dim = 0; dim < tensor.shape.size(); ++dim) shape[dim] = py::int_(tensor.shape[dim]);
     result[i++] = py::make_tuple(text(tensor.name), type ? py::object(text(to_string(*type))) : py::object(py::none()),
-                                 shape, place);
+                                 to_tuple(tensor.shape), place);
   }
   return result;
 }
@@ -234,11 +229,7 @@ void declare_model(py::module_& module) {
       .def_property_readonly("config", [](const OpenModel& owner) { return to_python(whole_config(*owner.use())); })
       .def_property_readonly("attributes", [](const OpenModel& owner) { return to_python(owner.use()->attributes); })
       .def_property_readonly("vocabulary", &vocabulary)
-      .def_property_readonly("warnings", [](const OpenModel& owner) {
-        py::list findings;
-        for (const Finding& finding : owner.use()->warnings) findings.append(to_python(finding));
-        return findings;
-      });
+      .def_property_readonly("warnings", [](const OpenModel& owner) { return to_python(owner.use()->warnings); });
 }
 
 }  // namespace poise::python

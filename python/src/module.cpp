@@ -1,5 +1,4 @@
 // The extension module poise._poise, for the Python package in ../poise.
-#include "face.hpp"
 #include "runtime.hpp"
 
 PYBIND11_MODULE(_poise, module) {

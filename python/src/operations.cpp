@@ -2,7 +2,6 @@
 // functions name; reports are dicts.
 #include <array>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <poise/convert.hpp>
@@ -44,7 +43,7 @@ class Given {
   std::string text() const { return as<std::string>("text"); }
   // Throws bad_argument.
   [[noreturn]] void refuse(std::string_view expected) const { python::refuse(message(expected)); }
-  // One of a few names. Throws bad_argument for others.
+  // Reads one of a few names. Throws bad_argument for others.
   template <typename Choice>
   Choice choice(const std::vector<std::pair<std::string_view, Choice>>& choices) const {
     const std::string word = to_lower_ascii(text());
@@ -55,7 +54,7 @@ class Given {
     }
     refuse(fmt::format("one of {}", fmt::join(names, ", ")));
   }
-  // An integer, or text such as "64KiB". Throws bad_argument for 0 and less.
+  // Reads an integer, or text such as "64KiB". Throws bad_argument for 0 and less.
   std::uint64_t size() const {
     if (PyLong_Check(value_.ptr()) && value_ < py::int_(0)) refuse(kSizeExpected);
     const auto number = py::isinstance<py::str>(value_)
@@ -85,14 +84,14 @@ class Given {
 void set_group_size(const Given& given, std::optional<StoredType>& type) {
   if (!type || !type->grouped()) refuse("group_size: only \"group4\" and \"group8\" have groups");
   type->groups.size = given.as<std::uint64_t>("an integer");
-  if (!is_group_size(type->groups)) given.refuse(group_size_choices(type->groups));
+  if (!is_group_size(type->groups)) given.refuse(list_group_sizes(type->groups));
 }
 
 void add_kept(const Given& given, ConvertOptions& to) {
   for (const auto& [pattern, type] : given.dict("a dict of patterns to types")) {
-    const auto kept = kept_type_from(utf8(type));
+    const auto kept = parse_kept_type(utf8(type));
     if (!kept)
-      refuse(fmt::format("keep: \"{}\" is {}, expected {}", utf8(pattern), short_repr(type), kept_type_choices()));
+      refuse(fmt::format("keep: \"{}\" is {}, expected {}", utf8(pattern), short_repr(type), list_kept_types()));
     to.keep.push_back({utf8(pattern), *kept});
   }
 }
@@ -122,7 +121,7 @@ constexpr std::array kOptions = std::to_array<Option>({
      }},
     {"quantize",
      [](const Given& given, ConvertOptions& to) {
-       if (!set_quantization(to, given.text())) given.refuse(quantization_choices());
+       if (!set_quantization(to, given.text())) given.refuse(list_quantization_choices());
      }},
     {"group_size", [](const Given& given, ConvertOptions& to) { set_group_size(given, to.quantize); }},
     {"imatrix", [](const Given& given, ConvertOptions& to) { to.imatrix = given.path(); }},
@@ -138,7 +137,7 @@ constexpr std::array kOptions = std::to_array<Option>({
     {"card", [](const Given& given, ConvertOptions& to) { set_card(given.dict("a dict of fields to text"), to.card); }},
     {"compress",
      [](const Given& given, ConvertOptions& to) {
-       to.write.zstd_level = zstd_level_from(given.text());
+       to.write.zstd_level = parse_zstd_level(given.text());
        if (!to.write.zstd_level) given.refuse("\"zstd\" or \"zstd:LEVEL\"");
      }},
     {"digest",
@@ -170,18 +169,6 @@ ConvertOptions options_from(const py::dict& given) {
   return to;
 }
 
-py::list texts(const std::vector<std::string>& lines) {
-  py::list result;
-  for (const std::string& line : lines) result.append(text(line));
-  return result;
-}
-
-py::list findings(const std::vector<Finding>& all) {
-  py::list result;
-  for (const Finding& finding : all) result.append(to_python(finding));
-  return result;
-}
-
 py::dict report_to_python(const ConvertReport& report) {
   using namespace py::literals;
   py::list casts;
@@ -202,7 +189,7 @@ py::dict report_to_python(const ConvertReport& report) {
   return py::dict("format"_a = text(report.format), "outputs"_a = outputs, "tensors"_a = report.tensors,
                   "skipped"_a = report.skipped, "bytes_in"_a = report.bytes_in, "bytes_out"_a = report.bytes_out,
                   "bytes_padding"_a = report.bytes_padding, "seconds"_a = report.seconds,
-                  "warnings"_a = findings(report.warnings), "losses"_a = texts(report.losses), "casts"_a = casts,
+                  "warnings"_a = to_python(report.warnings), "losses"_a = to_python(report.losses), "casts"_a = casts,
                   "quantized"_a = quantized);
 }
 
@@ -210,18 +197,16 @@ py::dict plan_to_python(const Plan& plan) {
   using namespace py::literals;
   py::list tensors;
   for (const PlannedTensor& tensor : plan.tensors) {
-    py::tuple shape(tensor.shape.size());
-    for (std::size_t i = 0; i < tensor.shape.size(); ++i) shape[i] = py::int_(tensor.shape[i]);
-    tensors.append(py::dict("name"_a = text(tensor.name), "shape"_a = shape, "source"_a = text(tensor.from),
-                            "target"_a = text(tensor.to), "bytes_in"_a = tensor.bytes_in,
-                            "bytes_out"_a = optional_number(tensor.bytes_out)));
+    tensors.append(py::dict("name"_a = text(tensor.name), "shape"_a = to_tuple(tensor.shape),
+                            "source"_a = text(tensor.from), "target"_a = text(tensor.to),
+                            "bytes_in"_a = tensor.bytes_in, "bytes_out"_a = optional_number(tensor.bytes_out)));
   }
-  return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = texts(plan.skipped),
-                  "warnings"_a = findings(plan.warnings), "losses"_a = texts(plan.losses),
+  return py::dict("format"_a = text(plan.format), "tensors"_a = tensors, "skipped"_a = to_python(plan.skipped),
+                  "warnings"_a = to_python(plan.warnings), "losses"_a = to_python(plan.losses),
                   "bytes_out"_a = optional_number(plan.bytes_out), "exact"_a = plan.exact);
 }
 
-// The named format, or the one of the output's name.
+// Returns the named format, or the one of the output's name.
 std::string format_of(const fs::path& output, const std::string& named) {
   return std::string((named.empty() ? output_format(output) : format_by_name(named)).info.name);
 }
@@ -300,7 +285,7 @@ py::dict verify_file(const py::object& given, const py::object& io, const py::ob
   const VerifyReport report = call.run([&] { return verify(path, options, watched); });
   return py::dict("format"_a = text(report.format), "tensors"_a = report.tensors, "bytes"_a = report.bytes,
                   "digests"_a = report.digests + report.file_digests, "checksums"_a = report.checksums,
-                  "findings"_a = findings(report.faults));
+                  "findings"_a = to_python(report.faults));
 }
 
 py::dict hash_model(const Owner& owner, const py::object& progress) {
@@ -355,7 +340,7 @@ py::dict edit_file(const py::object& given, const py::dict& set, const std::vect
   const char* way = report.way == EditReport::Way::appended   ? "appended"
                     : report.way == EditReport::Way::in_place ? "in place"
                                                               : "rewritten";
-  return py::dict("way"_a = way, "bytes"_a = report.bytes, "added"_a = texts(report.added));
+  return py::dict("way"_a = way, "bytes"_a = report.bytes, "added"_a = to_python(report.added));
 }
 
 // Quantizes the only tensor of a model; makes another model of it.
@@ -364,7 +349,7 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
   const auto model = owner->use();
   ConvertOptions of;
   if (!set_quantization(of, name) || !of.quantize)
-    refuse(fmt::format("type is \"{}\", expected {}", name, code_type_choices()));
+    refuse(fmt::format("type is \"{}\", expected {}", name, list_code_types()));
   if (!group_size.is_none()) set_group_size(Given("group_size", group_size), of.quantize);
   LongCall call;
   const Progress watched = call.progress();
@@ -375,7 +360,7 @@ Owner quantize_tensor(const Owner& owner, const py::object& type, const py::obje
   });
 }
 
-// A model of one tensor of ggml's blocks.
+// Returns a model of one tensor of ggml's blocks.
 Owner from_blocks(const py::object& data, const py::object& given, const py::tuple& dims) {
   const std::string type = to_lower_ascii(utf8(given));
   const BlobPtr blocks = borrow(data);

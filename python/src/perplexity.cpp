@@ -1,8 +1,6 @@
 // How well a model predicts texts, and how far its predictions are from another one's.
 #include <poise/perplexity.hpp>
 
-#include <mutex>
-
 #include "long_call.hpp"
 #include "runtime.hpp"
 
@@ -15,7 +13,7 @@ class PyPerplexity {
   PyPerplexity(WeightsPtr model, WeightsPtr base, const SessionOptions& options)
       : perplexity_(std::move(model), std::move(base), options) {}
 
-  // A text or token ids; as one document, with a window of more than 0 tokens. `progress` counts tokens.
+  // Adds a text or token ids; as one document, with a window of more than 0 tokens. `progress` counts tokens.
   void add(const py::object& given, const py::object& window, const py::object& stride, const py::object& progress) {
     const PerplexityWindows windows = {.size = whole<std::size_t>("window", window),
                                        .stride = whole<std::size_t>("stride", stride)};
@@ -32,7 +30,7 @@ class PyPerplexity {
     });
   }
 
-  // Names and values as in the answer of `poise run --perplexity --against --json`.
+  // Returns names and values as in the answer of `poise run --perplexity --against --json`.
   py::dict result() {
     PerplexityResult result;
     {

@@ -21,7 +21,7 @@ namespace poise::python {
 using Tokens = std::vector<TokenId>;
 using WeightsPtr = std::shared_ptr<const Weights>;
 
-// Text for people: invalid bytes become U+FFFD.
+// Returns text for people: invalid bytes become U+FFFD.
 py::str shown(const std::string& utf8);
 
 // From a model, from weights, or from tokenizer files.
@@ -33,7 +33,7 @@ class PyTokenizer {
   const Tokenizer* operator->() const { return tokenizer_.get(); }
   const std::shared_ptr<const Tokenizer>& shared() const { return tokenizer_; }
 
-  // The first token with that spelling. Requires: no GIL.
+  // Returns the first token with that spelling. Requires: no GIL.
   std::optional<TokenId> id(std::string_view piece) const {
     std::call_once(ids_->made, [&] {
       const std::size_t size = tokenizer_->vocabulary().size();
@@ -67,11 +67,11 @@ using Prompt = std::variant<std::string, Tokens>;
 // Throws TypeError for other objects.
 Prompt prompt_from(py::handle given);
 
-// Read the options of poise/_types.py, all of which are there. Throw TypeError and bad_argument.
+// Reads the options that poise/_types.py lists; requires all of them. Throws TypeError and bad_argument.
 GenerateOptions generate_options_from(const py::dict& given);
 SessionOptions session_options_from(const py::dict& given);
-// A layer of hidden states, from 0 to the model's last one; -1 is the last, -2 the one before. Throws TypeError and
-// bad_argument.
+// Returns a layer of hidden states, from 0 to the model's last one; -1 is the last, -2 the one before. Throws TypeError
+// and bad_argument.
 std::size_t layer_from(const py::object& given, const Weights& weights);
 
 void declare_tokenizer(py::module_& module);

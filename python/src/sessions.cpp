@@ -1,11 +1,4 @@
 // Sessions that generate token by token.
-#include <algorithm>
-#include <cstring>
-#include <filesystem>
-#include <functional>
-#include <mutex>
-
-#include <poise/session.hpp>
 
 #include "elements.hpp"
 #include "long_call.hpp"
@@ -51,7 +44,7 @@ class Transcript {
     return begins ? session_.prompt(text) : session_.tokenizer().encode(text);
   }
 
-  // True if there is no position left for the pending token.
+  // Returns true if there is no position left for the pending token.
   bool is_full() const { return session_.pending() && session_.position() == session_.context(); }
 
   // Appends the pending token, then `tokens`.
@@ -106,7 +99,7 @@ class PySession {
       tokenizer_.emplace(std::shared_ptr<const Tokenizer>(weights_, &weights_->tokenizer()));
   }
 
-  // An independent session. Requires: no GIL.
+  // Returns an independent session. Requires: no GIL.
   std::shared_ptr<PySession> fork() {
     const std::lock_guard lock(mutex_);
     return std::shared_ptr<PySession>(new PySession(*this));
@@ -205,7 +198,7 @@ class Generator {
     return py::make_tuple(*token, shown(piece));
   }
 
-  // The bytes held back for its tokens.
+  // Returns the bytes held back for its tokens.
   py::str finish() { return stream_ && gave_ ? shown(stream_->finish()) : py::str(""); }
 
  private:

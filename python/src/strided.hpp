@@ -21,9 +21,9 @@ struct Strided {
   static Strided whole(const Shape& shape);
 
   std::uint64_t count() const;
-  // True if the elements are contiguous.
+  // Returns true if the elements are contiguous.
   bool is_run() const;
-  // Elements from the first to the last one, both included; 0 for none.
+  // Returns elements from the first to the last one, both included; 0 for none.
   std::uint64_t extent() const;
 };
 

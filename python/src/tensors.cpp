@@ -1,7 +1,4 @@
 // Tensors: slices of them, their elements as memory, their parts.
-#include <array>
-
-#include <fmt/format.h>
 
 #include "elements.hpp"
 #include "views/dense.hpp"
@@ -105,24 +102,18 @@ Elements slice(const Elements& from, const py::object& key) {
   return {from, Slicer(from.place()).take(keys)};
 }
 
-py::tuple tuple_of(const std::vector<std::uint64_t>& numbers) {
-  py::tuple result(numbers.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) result[i] = py::int_(numbers[i]);
-  return result;
-}
-
 // (dtype, shape, Memory, offset, strides): the elements if they are mapped; Memory None: they must be read. Strides
 // None: row-major.
 py::tuple view(const Elements& of) {
   const HeldElements held = of.hold();
   const py::str dtype = text(to_string(held.require_dtype()));
   std::optional<Placed> placed = held.mapped();
-  if (!placed) return py::make_tuple(dtype, tuple_of(held.place.shape), py::none(), 0, py::none());
-  const py::object strides = held.place.is_run() ? py::object(py::none()) : tuple_of(placed->strides);
-  return py::make_tuple(dtype, tuple_of(held.place.shape), std::move(placed->memory), placed->offset, strides);
+  if (!placed) return py::make_tuple(dtype, to_tuple(held.place.shape), py::none(), 0, py::none());
+  const py::object strides = held.place.is_run() ? py::object(py::none()) : to_tuple(placed->strides);
+  return py::make_tuple(dtype, to_tuple(held.place.shape), std::move(placed->memory), placed->offset, strides);
 }
 
-// A copy in row-major order, packed as in files.
+// Returns a copy in row-major order, packed as in files.
 Memory packed(const Elements& of) {
   const HeldElements held = of.hold();
   Memory memory = read_patiently(held, std::nullopt);
@@ -240,7 +231,7 @@ py::list parts(const Elements& of) {
   return result;
 }
 
-// All decoded bytes of a part: the file's if they can be lent, else a copy.
+// Returns all decoded bytes of a part: the file's if they can be lent, else a copy.
 Memory part_bytes(const Elements& of, const py::object& given) {
   const std::string role = utf8(given);
   const auto tensor = of.tensor();
@@ -273,7 +264,7 @@ void declare_tensors(py::module_& module) {
       .def_property_readonly("name", [](const Elements& of) { return text(of.tensor()->name); })
       .def_property_readonly("file_name", [](const Elements& of) { return text(of.tensor()->name_in_file()); })
       .def_property_readonly("shape",
-                             [](const Elements& of) { return tuple_of((void(of.tensor()), of.place().shape)); })
+                             [](const Elements& of) { return to_tuple((void(of.tensor()), of.place().shape)); })
       .def_property_readonly("size", [](const Elements& of) { return (void(of.tensor()), of.place().count()); })
       .def_property_readonly("dtype",
                              [](const Elements& of) {

@@ -5,7 +5,6 @@
 #include <poise/format.hpp>
 
 #include "elements.hpp"
-#include "face.hpp"
 #include "family/check.hpp"
 #include "long_call.hpp"
 #include "runtime.hpp"
@@ -82,7 +81,7 @@ Tokens encoded(const PyTokenizer& tokenizer, const std::string& text, bool speci
                       [&] { return special ? tokenizer->encode_with_special(text) : tokenizer->encode(text); });
 }
 
-// The ids of a text, or for a list of texts a list of their ids.
+// Returns the ids of a text, or for a list of texts a list of their ids.
 py::object encode(const PyTokenizer& tokenizer, const py::object& given, const py::object& with_special) {
   const bool special = truth("special", with_special);
   if (PyUnicode_Check(given.ptr())) return py::cast(encoded(tokenizer, utf8(given), special));
@@ -147,7 +146,8 @@ void declare_tokenizer(py::module_& module) {
       .def(py::init(&tokenizer_from), py::arg("model"))
       .def_static("open", &read_tokenizer, py::arg("path"), "poise.read_tokenizer().")
       .def("encode", &encode, py::arg("text"), py::kw_only(), py::arg("special") = false,
-           "The ids of a text; of a list of texts a list of them. special: with the special tokens around it: those of "
+           "The ids of a text, or for a list of texts the ids of each. special: with the special tokens around it: "
+           "those of "
            "the tokenizer's template, else BOS in front where there is one.")
       .def("encode_chat", &encode_chat, py::arg("messages"), py::kw_only(), py::arg("tools") = py::none(),
            py::arg("documents") = py::none(), py::arg("template") = py::none(), py::arg("add_generation_prompt") = true,

@@ -1,30 +1,16 @@
 // Converts text, plain data and findings between the library and Python.
 #include <algorithm>
-#include <array>
-#include <vector>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "face.hpp"
+#include "model/card.hpp"
 #include "numeric/float_formats.hpp"
 
 namespace poise::python {
 namespace {
 
 constexpr int kDeepest = 64;  // the limit of readers
-
-struct CardField {
-  std::string_view name;
-  std::string Card::*value;
-};
-constexpr std::array kCardFields = std::to_array<CardField>({{"model_type", &Card::model_type},
-                                                             {"base_model", &Card::base_model},
-                                                             {"author", &Card::author},
-                                                             {"created_at", &Card::created_at},
-                                                             {"last_modified", &Card::last_modified},
-                                                             {"license", &Card::license},
-                                                             {"uuid", &Card::uuid}});
 
 py::object taken(PyObject* made) {
   if (made == nullptr) throw py::error_already_set();
@@ -166,19 +152,34 @@ Attributes attributes_from(const py::dict& dict) { return attributes_from(dict, 
 void set_card(const py::dict& fields, Card& card) {
   for (const auto& [key, value] : fields) {
     const std::string name = utf8(key);
-    const auto* const field = std::ranges::find(kCardFields, name, &CardField::name);
-    if (field == kCardFields.end()) {
+    const auto field = std::ranges::find(card_fields(), name, &CardField::name);
+    if (field == card_fields().end()) {
       std::vector<std::string_view> names;
-      for (const CardField& known : kCardFields) names.push_back(known.name);
+      for (const CardField& known : card_fields()) names.push_back(known.name);
       refuse(fmt::format("a card has no field \"{}\", but {}", name, fmt::join(names, ", ")));
     }
-    card.*(field->value) = utf8(value);
+    card.*(field->text) = utf8(value);
   }
 }
 
-py::object to_python(const Finding& finding) {
-  return py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message),
-                        text(finding.path), optional_number(finding.offset));
+py::list to_python(const std::vector<Finding>& findings) {
+  py::list result;
+  for (const Finding& finding : findings)
+    result.append(py::make_tuple(finding.severity == Severity::error ? "error" : "warning", text(finding.message),
+                                 text(finding.path), optional_number(finding.offset)));
+  return result;
+}
+
+py::list to_python(const std::vector<std::string>& texts) {
+  py::list result;
+  for (const std::string& one : texts) result.append(text(one));
+  return result;
+}
+
+py::tuple to_tuple(std::span<const std::uint64_t> numbers) {
+  py::tuple result(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) result[i] = py::int_(numbers[i]);
+  return result;
 }
 
 py::object optional_number(std::optional<std::uint64_t> number) {

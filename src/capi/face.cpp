@@ -1,11 +1,9 @@
 #include "capi/face.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <new>
 #include <thread>
 
@@ -119,7 +117,11 @@ poise_status fail(poise_error* error) noexcept {
 }
 
 void refuse(std::string message) { throw Error(ErrorKind::bad_argument, std::move(message)); }
-void no_such(std::string message) { throw Error(ErrorKind::not_found, std::move(message)); }
+void refuse_missing(std::string message) { throw Error(ErrorKind::not_found, std::move(message)); }
+
+void check_index(std::string_view kind, std::size_t index, std::size_t count) {
+  if (index >= count) refuse_missing(fmt::format("{} {} is out of range: there are {}", kind, index, count));
+}
 
 std::string_view text_at(const char* text, const char* parameter) { return &at(text, parameter); }
 
@@ -168,8 +170,7 @@ Progress progress_from(const poise_progress& progress) {
 }
 
 void set_storage(const poise_storage* given, WriteOptions& options) {
-  const poise_storage usual = POISE_STORAGE_INIT;
-  const poise_storage storage = options_or(given, usual);
+  const poise_storage storage = options_or(given, POISE_STORAGE_INIT);
   options.dialect = optional_text(storage.dialect);
   if (storage.zstd_level != 0) options.zstd_level = storage.zstd_level;
   switch (storage.digest) {
@@ -185,19 +186,18 @@ void set_storage(const poise_storage* given, WriteOptions& options) {
 }
 
 Card card_from(const poise_card* given) {
-  const poise_card usual = POISE_CARD_INIT;
-  const poise_card card = options_or(given, usual);
+  const poise_card card = options_or(given, POISE_CARD_INIT);
   const auto text = [](const char* field) { return optional_text(field).value_or(""); };
   return {text(card.model_type),    text(card.base_model), text(card.author), text(card.created_at),
           text(card.last_modified), text(card.license),    text(card.uuid)};
 }
 
-std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges) {
+std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges) {
   if (vocab == nullptr && merges == nullptr) return std::nullopt;
   return read_tiny_llama_vocabulary(text_at(vocab, "vocab"), text_at(merges, "merges"));
 }
 
-poise_dtype c_dtype(DType dtype) {
+poise_dtype to_c_dtype(DType dtype) {
   return dtype == DType::unknown ? POISE_DTYPE_UNKNOWN : static_cast<poise_dtype>(static_cast<int>(dtype) + 1);
 }
 
@@ -207,7 +207,7 @@ DType dtype_from(poise_dtype dtype) {
   return static_cast<DType>(static_cast<int>(dtype) - 1);
 }
 
-poise_finding c_finding(const Finding& finding) {
+poise_finding to_c_finding(const Finding& finding) {
   return {sizeof(poise_finding),
           lend(finding.message),
           lend(finding.path),
@@ -249,11 +249,10 @@ poise_tokens copy_tokens_out(std::span<const TokenId> tokens) {
   return {data, tokens.size()};
 }
 
-std::string_view input_text(const char* text, std::size_t size) { return view({text, size}, "text"); }
+std::string_view view_input(const char* text, std::size_t size) { return view({text, size}, "text"); }
 
 SessionOptions session_options(const poise_session_options* given) {
-  const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
-  const poise_session_options from = options_or(given, usual);
+  const poise_session_options from = options_or(given, POISE_SESSION_OPTIONS_INIT);
   SessionOptions options = {.threads = threads(from.threads),
                             .context = static_cast<std::size_t>(from.context),
                             .exact = from.exact != 0,
@@ -265,8 +264,7 @@ SessionOptions session_options(const poise_session_options* given) {
 }
 
 GenerateOptions generate_options(const poise_generate_options* given) {
-  const poise_generate_options usual = POISE_GENERATE_OPTIONS_INIT;
-  const poise_generate_options from = options_or(given, usual);
+  const poise_generate_options from = options_or(given, POISE_GENERATE_OPTIONS_INIT);
   GenerateOptions options;
   options.max_tokens = static_cast<std::size_t>(from.max_tokens);
   options.sampling = {.temperature = from.temperature,
@@ -287,8 +285,7 @@ GenerateOptions generate_options(const poise_generate_options* given) {
 }
 
 Cancel::Cancel(const poise_session_options* options) {
-  const poise_session_options usual = POISE_SESSION_OPTIONS_INIT;
-  const poise_session_options from = options_or(options, usual);
+  const poise_session_options from = options_or(options, POISE_SESSION_OPTIONS_INIT);
   asked_ = from.cancel;
   user_ = from.cancel_user;
 }
@@ -311,7 +308,7 @@ void Cancel::run(const std::function<void(const std::stop_token& stop)>& work) c
   work(source.get_token());
 }
 
-poise_stop_reason c_reason(StopReason reason) {
+poise_stop_reason to_c_reason(StopReason reason) {
   switch (reason) {
     case StopReason::end_of_text: return POISE_STOP_END_OF_TEXT;
     case StopReason::max_tokens: return POISE_STOP_MAX_TOKENS;

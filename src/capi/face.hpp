@@ -47,8 +47,10 @@ poise_status guard(poise_error* error, Action&& action) noexcept {
   return succeed(error);
 }
 
-[[noreturn]] void refuse(std::string message);   // bad_argument
-[[noreturn]] void no_such(std::string message);  // not_found
+[[noreturn]] void refuse(std::string message);          // bad_argument
+[[noreturn]] void refuse_missing(std::string message);  // not_found
+// Throws not_found unless there is a `kind` of that index: "token 7 is out of range: there are 5".
+void check_index(std::string_view kind, std::size_t index, std::size_t count);
 
 // Returns the object that a pointer points to. Throws bad_argument naming the parameter when it is NULL.
 template <typename T>
@@ -99,7 +101,7 @@ std::size_t checked_size(const Struct& given) {
 // Returns the struct that the caller has filled in. Fields that an older program lacks come from `usual`. Fields of a
 // newer program that are unknown here must be zero, and so must reserved ones.
 template <typename Struct>
-Struct taken(const Struct& given, const Struct& usual) {
+Struct read_struct(const Struct& given, const std::type_identity_t<Struct>& usual) {
   const std::size_t size = checked_size(given);
   for (std::size_t i = sizeof(Struct); i < size; ++i) {
     if (reinterpret_cast<const char*>(&given)[i] != 0)
@@ -114,10 +116,10 @@ Struct taken(const Struct& given, const Struct& usual) {
   return known;
 }
 
-// The same for options; NULL means the usual ones.
+// Returns the same for options; NULL means the usual ones.
 template <typename Options>
-Options options_or(const Options* given, const Options& usual) {
-  return given == nullptr ? usual : taken(*given, usual);
+Options options_or(const Options* given, const std::type_identity_t<Options>& usual) {
+  return given == nullptr ? usual : read_struct(*given, usual);
 }
 
 // Fills the caller's struct up to its size. Fields of a newer program that are unknown here become zero.
@@ -132,24 +134,24 @@ void copy_struct_out(Struct* out, const char* parameter, const Struct& value) {
 
 ReadOptions read_options(poise_io io);
 Progress progress_from(const poise_progress& progress);
-// These two accept NULL: nothing is set, nothing is known.
+// These two accept NULL, which sets no option and no field.
 void set_storage(const poise_storage* storage, WriteOptions& options);
 Card card_from(const poise_card* card);
 // Reads vocab.txt and merges.txt; std::nullopt when both are NULL.
-std::optional<Vocabulary> vocabulary_files(const char* vocab, const char* merges);
+std::optional<Vocabulary> read_vocabulary_files(const char* vocab, const char* merges);
 
-poise_dtype c_dtype(DType dtype);
+poise_dtype to_c_dtype(DType dtype);
 // Throws bad_argument for unknown types and invalid numbers.
 DType dtype_from(poise_dtype dtype);
 
 // Borrows the texts.
-poise_finding c_finding(const Finding& finding);
+poise_finding to_c_finding(const Finding& finding);
 
 // Conversions between C and C++ for sessions and batches: texts, tokens, options and reasons.
 
 // Copies tokens to memory that poise_tokens_free() frees. Throws bad_alloc.
 poise_tokens copy_tokens_out(std::span<const TokenId> tokens);
-std::string_view input_text(const char* text, std::size_t size);
+std::string_view view_input(const char* text, std::size_t size);
 
 // NULL: the usual options. Throw bad_argument for fields that make no sense.
 SessionOptions session_options(const poise_session_options* given);
@@ -170,7 +172,7 @@ class Cancel {
   void* user_ = nullptr;
 };
 
-poise_stop_reason c_reason(StopReason reason);
+poise_stop_reason to_c_reason(StopReason reason);
 
 }  // namespace poise::capi
 

@@ -40,13 +40,11 @@ class BorrowedSource final : public poise::Source {
   std::span<const std::byte> bytes_;
 };
 
-const poise_open_options kUsual = POISE_OPEN_OPTIONS_INIT;
-
 template <typename Open>
 poise_model* make_model(const poise_open_options* given, Open&& open) {
-  const poise_open_options options = options_or(given, kUsual);
+  const poise_open_options options = options_or(given, POISE_OPEN_OPTIONS_INIT);
   const poise::ReadOptions read = read_options(options.io);
-  auto vocabulary = vocabulary_files(options.vocab, options.merges);
+  auto vocabulary = read_vocabulary_files(options.vocab, options.merges);
   poise::Model model = open(read);
   if (vocabulary) model.vocabulary = std::move(vocabulary);
   return new poise_model(std::move(model));
@@ -69,21 +67,21 @@ poise_model::poise_model(poise::Model from)
 }
 
 const poise_tensor& poise_model::tensor(std::size_t index) const {
-  if (index >= model.size()) no_such(fmt::format("tensor {} is out of range: there are {}", index, model.size()));
+  check_index("tensor", index, model.size());
   return tensors_[index];
 }
 
 const poise_tensor& poise_model::tensor(std::string_view name) const {
   if (const auto found = indices_.find(name); found != indices_.end()) return tensors_[found->second];
   const std::vector<const poise::Tensor*> in_file = model.find_in_file(name);
-  if (in_file.empty()) no_such(fmt::format("there is no tensor \"{}\"", name));
+  if (in_file.empty()) refuse_missing(fmt::format("there is no tensor \"{}\"", name));
   if (in_file.size() > 1)
-    no_such(fmt::format("{} is {} tensors: {}, ...", name, in_file.size(), in_file.front()->name));
+    refuse_missing(fmt::format("{} is {} tensors: {}, ...", name, in_file.size(), in_file.front()->name));
   return tensors_[indices_.at(in_file.front()->name)];
 }
 
 const poise::Vocabulary& poise_model::vocabulary() const {
-  if (!model.vocabulary) no_such("the model has no vocabulary");
+  if (!model.vocabulary) refuse_missing("the model has no vocabulary");
   return *model.vocabulary;
 }
 
@@ -119,9 +117,8 @@ poise_status poise_model_describe(const poise_model* model, poise_model_info* in
 poise_status poise_model_warning(const poise_model* model, size_t index, poise_finding* warning, poise_error* error) {
   return guard(error, [&] {
     const auto& warnings = at(model, "model").model.warnings;
-    if (index >= warnings.size())
-      no_such(fmt::format("warning {} is out of range: there are {}", index, warnings.size()));
-    copy_struct_out(warning, "warning", c_finding(warnings[index]));
+    check_index("warning", index, warnings.size());
+    copy_struct_out(warning, "warning", to_c_finding(warnings[index]));
   });
 }
 
@@ -159,7 +156,7 @@ poise_status poise_model_vocabulary(const poise_model* model, poise_vocabulary* 
 poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_token* token, poise_error* error) {
   return guard(error, [&] {
     const poise::Vocabulary& of = at(model, "model").vocabulary();
-    if (id >= of.size()) no_such(fmt::format("token {} is out of range: there are {}", id, of.size()));
+    check_index("token", id, of.size());
     copy_struct_out(token, "token",
                     {sizeof(poise_token), lend(of.text(id)), of.score(id), static_cast<poise_token_type>(of.type(id))});
   });
@@ -168,7 +165,7 @@ poise_status poise_vocabulary_token(const poise_model* model, size_t id, poise_t
 poise_status poise_vocabulary_merge(const poise_model* model, size_t rank, poise_merge* merge, poise_error* error) {
   return guard(error, [&] {
     const auto& merges = at(model, "model").vocabulary().merges;
-    if (rank >= merges.size()) no_such(fmt::format("merge {} is out of range: there are {}", rank, merges.size()));
+    check_index("merge", rank, merges.size());
     at(merge, "merge") = {lend(merges[rank].first), lend(merges[rank].second)};
   });
 }

@@ -1,4 +1,3 @@
-#include <map>
 
 #include <poise/hash.hpp>
 #include <poise/verify.hpp>
@@ -45,8 +44,7 @@ std::vector<std::string> patterns(const char* const* given, std::size_t count, c
 }
 
 poise::ConvertOptions convert_options(const poise_convert_options* given) {
-  const poise_convert_options usual = POISE_CONVERT_OPTIONS_INIT;
-  const poise_convert_options from = options_or(given, usual);
+  const poise_convert_options from = options_or(given, POISE_CONVERT_OPTIONS_INIT);
   poise::ConvertOptions options;
   options.format = optional_text(from.format).value_or("");
   if (from.dtype != POISE_DTYPE_UNKNOWN) options.dtype = floating_type(from.dtype);
@@ -78,8 +76,6 @@ poise::ConvertOptions convert_options(const poise_convert_options* given) {
 }
 
 std::string details(const poise::ConvertReport& report) {
-  Value::Array warnings;
-  for (const poise::Finding& warning : report.warnings) warnings.emplace_back(warning.message);
   Value::Array quantized;
   for (const poise::ConvertReport::Quantized& tensor : report.quantized) {
     quantized.emplace_back(Attributes{{"tensor", tensor.tensor},
@@ -89,10 +85,8 @@ std::string details(const poise::ConvertReport& report) {
                                       {"worst_error", tensor.error.worst},
                                       {"rms_error", tensor.error.rms()}});
   }
-  Value::Array outputs;
-  for (const std::filesystem::path& path : report.outputs) outputs.emplace_back(path.string());
-  return poise::to_json(Attributes{{"outputs", std::move(outputs)},
-                                   {"warnings", std::move(warnings)},
+  return poise::to_json(Attributes{{"outputs", poise::list_outputs(report)},
+                                   {"warnings", poise::list_messages(report.warnings)},
                                    {"losses", Value::Array(report.losses.begin(), report.losses.end())},
                                    {"casts", poise::list_casts(report)},
                                    {"quantized", std::move(quantized)}});
@@ -104,13 +98,12 @@ poise_status poise_verify(const char* path, const poise_verify_options* options,
                           int (*on_finding)(void* user, const poise_finding* finding), void* user,
                           poise_verify_report* report, poise_error* error) {
   return guard(error, [&] {
-    const poise_verify_options usual = POISE_VERIFY_OPTIONS_INIT;
-    const poise_verify_options chosen = options_or(options, usual);
+    const poise_verify_options chosen = options_or(options, POISE_VERIFY_OPTIONS_INIT);
     if (report != nullptr) checked_size(*report);
     const poise::VerifyReport found =
         poise::verify(text_at(path, "path"), read_options(chosen.io), progress_from(chosen.progress));
     for (const poise::Finding& finding : found.faults) {
-      const poise_finding c_value = c_finding(finding);
+      const poise_finding c_value = to_c_finding(finding);
       if (on_finding != nullptr && on_finding(user, &c_value) != 0) stopped();
     }
     if (report == nullptr) return;
@@ -129,8 +122,7 @@ poise_status poise_hash(const poise_model* model, const poise_hash_options* opti
                         int (*on_part)(void* user, const poise_part_hash* part), void* user, poise_model_hash* hash,
                         poise_error* error) {
   return guard(error, [&] {
-    const poise_hash_options usual = POISE_HASH_OPTIONS_INIT;
-    const poise_hash_options chosen = options_or(options, usual);
+    const poise_hash_options chosen = options_or(options, POISE_HASH_OPTIONS_INIT);
     if (hash != nullptr) checked_size(*hash);
     const poise::ModelHash found = poise::hash(at(model, "model").model, progress_from(chosen.progress));
     for (const poise::PartHash& part : found.parts) {
@@ -200,7 +192,7 @@ void poise_tokens_free(poise_tokens* tokens) {
 poise_status poise_format_at(size_t index, poise_format* format, poise_error* error) {
   return guard(error, [&] {
     const auto all = poise::formats();
-    if (index >= all.size()) no_such(fmt::format("format {} is out of range: there are {}", index, all.size()));
+    check_index("format", index, all.size());
     const poise::FormatInfo& info = all[index];
     copy_struct_out(format, "format",
                     {sizeof(poise_format), lend(info.name), lend(info.description), lend(info.extension), info.readable,

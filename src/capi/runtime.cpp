@@ -32,7 +32,7 @@ poise_status poise_tokenizer_encode(const poise_tokenizer* tokenizer, const char
                                     poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode(input_text(text, size)));
+    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode(view_input(text, size)));
   });
 }
 
@@ -40,7 +40,7 @@ poise_status poise_tokenizer_encode_with_special(const poise_tokenizer* tokenize
                                                  poise_tokens* tokens, poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode_with_special(input_text(text, size)));
+    out = copy_tokens_out(at(tokenizer, "tokenizer").tokenizer.encode_with_special(view_input(text, size)));
   });
 }
 
@@ -128,7 +128,7 @@ poise_status poise_session_prompt(const poise_session* session, const char* text
                                   poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(session, "session").session.prompt(input_text(text, size)));
+    out = copy_tokens_out(at(session, "session").session.prompt(view_input(text, size)));
   });
 }
 
@@ -218,7 +218,7 @@ poise_status poise_session_generate(poise_session* session, const poise_generate
     const poise::Generation done = at(session, "session").session.generate(generate_options(options), use);
     if (generation == nullptr) return;
     copy_struct_out(generation, "generation",
-                    {sizeof(poise_generation), done.tokens.size(), c_reason(done.reason),
+                    {sizeof(poise_generation), done.tokens.size(), to_c_reason(done.reason),
                      done.tokens.empty() ? -1 : done.tokens.back()});
   });
 }
@@ -258,7 +258,7 @@ poise_status poise_batch_prompt(const poise_batch* batch, const char* text, size
                                 poise_error* error) {
   return guard(error, [&] {
     poise_tokens& out = at(tokens, "tokens");
-    out = copy_tokens_out(at(batch, "batch").batch.prompt(input_text(text, size)));
+    out = copy_tokens_out(at(batch, "batch").batch.prompt(view_input(text, size)));
   });
 }
 
@@ -292,11 +292,11 @@ poise_status poise_batch_finished(const poise_batch* batch, size_t index, poise_
     const auto& finished = at(batch, "batch").finished;
     at(text, "text");
     if (index >= finished.size())
-      no_such(fmt::format("there is no finished text {}; the last step ended {}", index, finished.size()));
+      refuse_missing(fmt::format("there is no finished text {}; the last step ended {}", index, finished.size()));
     const poise::BatchGenerator::Finished& of = finished[index];
     const auto& tokens = of.generation.tokens;
     copy_struct_out(text, "text",
                     {sizeof(poise_finished_text), of.id, tokens.data(), tokens.size(), lend(of.text),
-                     c_reason(of.generation.reason), 0});
+                     to_c_reason(of.generation.reason), 0});
   });
 }

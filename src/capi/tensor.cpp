@@ -49,9 +49,9 @@ poise_tensor_info describe(const poise_tensor& handle) {
   out.layout = static_cast<poise_layout>(tensor.layout.kind());
   out.layout_name = lend(tensor.layout.name());
   const bool is_dense = tensor.layout == poise::Layout::dense;  // has the part data, and perhaps others
-  out.dtype = is_dense               ? c_dtype(tensor.require("data").dtype)
+  out.dtype = is_dense               ? to_c_dtype(tensor.require("data").dtype)
               : tensor.parts.empty() ? POISE_DTYPE_UNKNOWN
-                                     : c_dtype(tensor.parts.front().dtype);
+                                     : to_c_dtype(tensor.parts.front().dtype);
   out.rank = tensor.shape.size();
   out.dims = tensor.shape.data();
   out.elements = tensor.elements();
@@ -68,7 +68,7 @@ poise_part_info describe(const poise_part& handle) {
   const poise::Part& part = *handle.part;
   poise_part_info out = POISE_PART_INFO_INIT;
   out.role = lend(part.role);
-  out.dtype = c_dtype(part.dtype);
+  out.dtype = to_c_dtype(part.dtype);
   out.dtype_name = lend(part.shown_type());
   out.decoded_size = part.blob->size();
   out.file = out.encoding_name = out.digest = lend({});
@@ -132,9 +132,7 @@ poise_status poise_tensor_part_at(const poise_tensor* tensor, size_t index, cons
                                   poise_error* error) {
   return guard(error, [&] {
     const std::vector<poise_part>& parts = parts_of(at(tensor, "tensor"));
-    if (index >= parts.size())
-      no_such(
-          fmt::format("tensor {}: part {} is out of range: there are {}", tensor_at(tensor).name, index, parts.size()));
+    check_index(fmt::format("tensor {}: part", tensor_at(tensor).name), index, parts.size());
     at(part, "part") = &parts[index];
   });
 }
@@ -148,7 +146,7 @@ poise_status poise_tensor_part(const poise_tensor* tensor, const char* role, con
       at(part, "part") = &candidate;
       return;
     }
-    no_such(fmt::format("tensor {}: there is no part \"{}\"", tensor_at(tensor).name, wanted));
+    refuse_missing(fmt::format("tensor {}: there is no part \"{}\"", tensor_at(tensor).name, wanted));
   });
 }
 
@@ -263,7 +261,7 @@ const char* type_name(poise_value_type type) {
 const Value& value_of(const poise_attributes* attributes, const char* key) {
   const Attributes& map = attributes_at(attributes);
   const Value* value = map.find(text_at(key, "key"));
-  if (value == nullptr) no_such(fmt::format("there is no attribute \"{}\"", key));
+  if (value == nullptr) refuse_missing(fmt::format("there is no attribute \"{}\"", key));
   return *value;
 }
 
@@ -306,7 +304,7 @@ poise_status poise_attributes_at(const poise_attributes* attributes, size_t inde
                                  poise_value_type* type, poise_error* error) {
   return guard(error, [&] {
     const Attributes& map = attributes_at(attributes);
-    if (index >= map.size()) no_such(fmt::format("attribute {} is out of range: there are {}", index, map.size()));
+    check_index("attribute", index, map.size());
     const auto& [name, value] = map.begin()[static_cast<std::ptrdiff_t>(index)];
     poise_text& name_out = at(key, "key");
     at(type, "type") = type_of(value);

@@ -1,5 +1,4 @@
 #include <cmath>
-#include <mutex>
 
 #include "capi/face.hpp"
 #include "codec/affine.hpp"
@@ -137,8 +136,7 @@ void check_ids(const poise::Vocabulary& vocabulary) {
 poise_status poise_writer_create(const char* path, const char* format, const poise_writer_options* options,
                                  poise_writer** writer, poise_error* error) {
   return guard(error, [&] {
-    const poise_writer_options usual = POISE_WRITER_OPTIONS_INIT;
-    const poise_writer_options chosen = options_or(options, usual);
+    const poise_writer_options chosen = options_or(options, POISE_WRITER_OPTIONS_INIT);
     poise_writer*& out = at(writer, "writer");
     const std::filesystem::path target = text_at(path, "path");
     poise::WriteOptions write;
@@ -164,8 +162,7 @@ poise_status poise_writer_set_metadata(poise_writer* writer, const poise_model* 
 poise_status poise_writer_set_card(poise_writer* writer, const poise_card* card, poise_error* error) {
   return guard(error, [&] {
     poise::Card& to = open_writer(writer).model.card;
-    const poise_card usual = POISE_CARD_INIT;
-    const poise_card from = taken(at(card, "card"), usual);
+    const poise_card from = read_struct(at(card, "card"), POISE_CARD_INIT);
     poise::Card checked = poise::checked_card(card_from(&from));
     const auto replace = [](std::string& field, const char* given, std::string& text) {
       if (given != nullptr) field = std::move(text);
@@ -208,8 +205,7 @@ poise_status poise_writer_set_attributes(poise_writer* writer, const char* json,
 poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocabulary* vocabulary, poise_error* error) {
   return guard(error, [&] {
     poise::Model& to = open_writer(writer).model;
-    const poise_vocabulary usual = POISE_VOCABULARY_INIT;
-    const poise_vocabulary from = taken(at(vocabulary, "vocabulary"), usual);
+    const poise_vocabulary from = read_struct(at(vocabulary, "vocabulary"), POISE_VOCABULARY_INIT);
     if (from.kind < POISE_SENTENCEPIECE_BPE || from.kind > POISE_BYTE_PAIR)
       refuse(fmt::format("vocabulary->kind is {}, which is not a kind{}", static_cast<int>(from.kind),
                          from.kind == POISE_PIPELINE ? " that this call can make" : ""));
@@ -230,8 +226,7 @@ poise_status poise_writer_set_vocabulary(poise_writer* writer, const poise_vocab
 poise_status poise_writer_add_token(poise_writer* writer, const poise_token* token, poise_error* error) {
   return guard(error, [&] {
     poise::Vocabulary& to = vocabulary_of(open_writer(writer));
-    const poise_token usual = POISE_TOKEN_INIT;
-    const poise_token from = taken(at(token, "token"), usual);
+    const poise_token from = read_struct(at(token, "token"), POISE_TOKEN_INIT);
     if (from.type < POISE_TOKEN_NORMAL || from.type > POISE_TOKEN_USER_DEFINED)
       refuse(fmt::format("token->type is {}, which is not a type", static_cast<int>(from.type)));
     to.add(view(from.text, "token->text"), from.score, static_cast<poise::TokenType>(from.type));
@@ -249,8 +244,7 @@ poise_status poise_writer_add_merge(poise_writer* writer, const poise_merge* mer
 poise_status poise_writer_add_tensor(poise_writer* writer, const poise_tensor_plan* plan, poise_error* error) {
   return guard(error, [&] {
     poise_writer& to = open_writer(writer);
-    const poise_tensor_plan usual = POISE_TENSOR_PLAN_INIT;
-    add(to.model, planned(taken(at(plan, "plan"), usual), to.filling));
+    add(to.model, planned(read_struct(at(plan, "plan"), POISE_TENSOR_PLAN_INIT), to.filling));
   });
 }
 

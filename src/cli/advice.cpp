@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kOptions = {"only", "skip", "keep", "align", "imatrix"};
 
-// One piece of advice for all tensors with one kind of remedy: "--skip 'a' --skip 'b' leave them out".
-std::string for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {
+// Returns one piece of advice for all tensors with one kind of remedy: "--skip 'a' --skip 'b' leave them out".
+std::string advise_for_tensors(const std::vector<Remedy>& remedies, Remedy::Kind kind) {
   constexpr std::size_t kNamed = 3;
   std::string options;
   std::size_t count = 0;
@@ -37,7 +37,7 @@ std::string text_of(const Remedy& remedy, const std::vector<Remedy>& all) {
       return remedy.value.empty() ? "--to names one" : fmt::format("--to {} can", remedy.value);
     case Remedy::Kind::dtype: return fmt::format("--dtype {} converts it", remedy.value);
     case Remedy::Kind::keep:
-    case Remedy::Kind::skip: return for_tensors(all, remedy.kind);
+    case Remedy::Kind::skip: return advise_for_tensors(all, remedy.kind);
     case Remedy::Kind::only: return fmt::format("--only '{}' writes that one alone", remedy.tensor);
     case Remedy::Kind::model_type: return fmt::format("--model-type {} sets it", remedy.value);
     case Remedy::Kind::force: return "--force changes it anyway";
@@ -69,7 +69,7 @@ std::string advice(const std::vector<Remedy>& remedies) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string with_advice(const Error& error) {
+std::string add_advice(const Error& error) {
   const std::string text = with_option_names(error);
   const std::string helps = advice(error.remedies());
   if (helps.empty()) return text;

@@ -13,7 +13,7 @@ namespace poise::cli {
 std::string advice(const std::vector<Remedy>& remedies);
 
 // Returns the error's text, then the advice.
-std::string with_advice(const Error& error);
+std::string add_advice(const Error& error);
 
 // Runs a command's work on one path. Adds the path to errors of files that name none.
 void name_file(const std::string& path, const std::function<void()>& work);

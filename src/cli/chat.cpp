@@ -3,14 +3,9 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,7 +16,6 @@
 #include "cli/advice.hpp"
 #include "cli/chat_session.hpp"
 #include "cli/commands.hpp"
-#include "cli/conversations.hpp"
 #include "cli/help.hpp"
 #include "cli/line_reader.hpp"
 #include "cli/model_options.hpp"
@@ -50,8 +44,8 @@ constexpr std::string_view kHelpAfterCommands =
     "A line that ends with \\ goes on in the next one; \"\"\" begins and ends a message of several lines.\n"
     "Ctrl-C ends an answer. //text sends /text.\n";
 
-// Paths that begin with a text; those of folders end with a slash.
-std::vector<std::string> files_that_begin(std::string_view begin) {
+// Returns paths that begin with a text; those of folders end with a slash.
+std::vector<std::string> list_files_that_begin(std::string_view begin) {
   namespace fs = std::filesystem;
   const std::string folder(begin.substr(0, begin.rfind('/') + 1));
   const std::string_view name = begin.substr(folder.size());
@@ -108,8 +102,7 @@ class Chat {
       if (is_over_) break;
       if (!message) continue;
       remember(*message);
-      answer(
-          [&](const std::stop_token& stop, const auto& show) { return session_.ask(*message, generate_, stop, show); });
+      answer([&](const std::stop_token& stop) { return session_.ask(*message, generate_, stop, print_generated); });
     }
     return reader_.is_terminal() || !has_failed_;
   }
@@ -180,9 +173,9 @@ class Chat {
     if (space == std::string_view::npos) {
       for (const Command& command : commands()) add("/" + std::string(command.name), line);
     } else if (line.substr(0, space) == "/set") {
-      for (const std::string& name : setting_names()) add(name, last);
+      for (const std::string& name : list_settings()) add(name, last);
     } else if (line.starts_with("/save ") || line.starts_with("/load ")) {
-      return files_that_begin(last);
+      return list_files_that_begin(last);
     }
     return words;
   }
@@ -236,17 +229,14 @@ class Chat {
     return text;
   }
 
-  // `work` answers a question, with a token that Ctrl-C stops and a function that shows text.
+  // `work` answers a question, and prints the answer, with a token that Ctrl-C stops.
   template <typename Work>
   void answer(const Work& work) {
-    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    // Escapes control characters: a model must not control the terminal.
-    const auto show = [&](std::string_view text) { print_now(terminal ? printable_lines(text) : std::string(text)); };
     if (reader_.is_terminal()) print_now(kModel);
     try {
       ChatSession::Answer answer;
       Interrupts interrupts;
-      const bool was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop, show); });
+      const bool was_stopped = interrupts.run([&](const std::stop_token& stop) { answer = work(stop); });
       print_now("\n");
       note(answer, was_stopped);
     } catch (const Error& error) {
@@ -314,8 +304,8 @@ class Chat {
       ++generate_.sampling.seed;  // the same seed gives the same answer
     }
     bool has_question = true;
-    answer([&](const std::stop_token& stop, const auto& show) {
-      const auto made = session_.ask_again(generate_, stop, show);
+    answer([&](const std::stop_token& stop) {
+      const auto made = session_.ask_again(generate_, stop, print_generated);
       has_question = made.has_value();
       return made.value_or(ChatSession::Answer());
     });
@@ -354,7 +344,7 @@ class Chat {
 
   bool set(const std::string& text) {
     if (!text.empty()) change_setting(text, session_.weights(), generate_);
-    if (text.empty() || !options_.quiet) say(settings_text(generate_) + "\n");
+    if (text.empty() || !options_.quiet) say(format_settings(generate_) + "\n");
     return true;
   }
 

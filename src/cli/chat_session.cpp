@@ -158,7 +158,7 @@ ChatSession::Answer ChatSession::answer(const Conversation& before, const Genera
 namespace {
 
 [[noreturn]] void refuse_setting(std::string_view name) {
-  const std::vector<std::string> names = setting_names();
+  const std::vector<std::string> names = list_settings();
   const std::string* const near = find_nearest(names, name);
   throw Error(ErrorKind::bad_argument,
               fmt::format("there is no setting \"{}\"{}", printable(name),
@@ -167,7 +167,7 @@ namespace {
 
 }  // namespace
 
-std::vector<std::string> setting_names() {
+std::vector<std::string> list_settings() {
   CLI::App app;
   GenerateOptions options;
   std::vector<std::string> names;
@@ -191,14 +191,14 @@ void change_setting(const std::string& text, const Weights& weights, GenerateOpt
   try {
     app.parse(arguments);
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorKind::bad_argument, usage_message(app, error));
+    throw Error(ErrorKind::bad_argument, make_usage_message(app, error));
   }
   check_generate_options(changed);
   require_tokens(weights, changed);
   options = changed;
 }
 
-std::string settings_text(const GenerateOptions& options) {
+std::string format_settings(const GenerateOptions& options) {
   const SamplingOptions& sampling = options.sampling;
   const bool is_unlimited = options.max_tokens == std::numeric_limits<std::size_t>::max();
   return fmt::format(

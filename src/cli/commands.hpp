@@ -63,17 +63,14 @@ void print_inspection_json(const Model& model, const std::string& path,
                            const std::optional<std::vector<MetadataKey>>& keys);
 
 // Returns the sizes of a vocabulary, without its tokens.
-Attributes vocabulary_json(const Vocabulary& vocabulary);
-
-// "... (at 0x40)"
-std::string describe(const Finding& warning);
+Attributes describe_vocabulary(const Vocabulary& vocabulary);
 
 // run --perplexity: how well a model predicts texts, and how far its predictions are from another model's.
 
 struct PerplexityOptions {
   std::string file;                   // of texts, separated by empty lines; empty: no perplexity
   std::string against;                // the base's path; empty: none
-  std::optional<std::size_t> window;  // tokens at a time; nothing: each text by itself
+  std::optional<std::size_t> window;  // tokens at a time; std::nullopt: each text by itself
   std::optional<std::size_t> stride;
 };
 
@@ -96,7 +93,7 @@ struct PromptsOptions {
 };
 
 // Where the answers are until all of them are there.
-std::string partial_name(const std::string& output);
+std::string make_partial_name(const std::string& output);
 
 // --prompts, -o, --force, --parallel. Returns the first. Requires: the options outlive the command.
 CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options);

@@ -5,10 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <poise/error.hpp>
-
 #include "chat/built_in_templates.hpp"
-#include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "tokenizer/gguf/vocabulary.hpp"
@@ -18,7 +15,7 @@ namespace poise::cli {
 namespace {
 
 // "chatml, llama2, ..."
-std::string built_in_names() {
+std::string list_built_ins() {
   std::vector<std::string_view> names;
   for (const BuiltInTemplate& row : built_in_templates()) names.push_back(row.name);
   return fmt::format("{}", fmt::join(names, ", "));
@@ -31,7 +28,7 @@ std::string read_template_file(const std::string& path) {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::not_found) throw;
     throw Error(ErrorKind::not_found,
-                fmt::format("there is no such file and no built-in template of that name: {}", built_in_names()), path);
+                fmt::format("there is no such file and no built-in template of that name: {}", list_built_ins()), path);
   }
 }
 
@@ -60,22 +57,16 @@ void add_end_token(Model& model, TokenId token) {
 }  // namespace
 
 void add_template_option(CLI::App& command, std::string& given) {
-  command
-      .add_option("--template", given,
-                  fmt::format("A chat template in place of the model's own: a file with Jinja, as Hugging Face has it, "
-                              "or the name of a built-in one: {}",
-                              built_in_names()))
-      ->check(not_empty())
-      ->type_name("FILE|NAME");
+  add_text(command, "--template", given, "FILE|NAME",
+           fmt::format("A chat template in place of the model's own: a file with Jinja, as Hugging Face has it, or the "
+                       "name of a built-in one: {}",
+                       list_built_ins()));
 }
 
 CLI::Option* add_conversation_options(CLI::App& command, ConversationOptions& options, bool shows_texts) {
-  auto* messages = command
-                       .add_option("--messages", options.messages,
-                                   "A conversation in JSON, [{\"role\", \"content\"}, ...] or {\"messages\", "
-                                   "\"tools\", ...}, rendered with the model's chat template; - is standard input")
-                       ->check(not_empty())
-                       ->type_name("FILE");
+  auto* messages = add_text(command, "--messages", options.messages, "FILE",
+                            "A conversation in JSON, [{\"role\", \"content\"}, ...] or {\"messages\", \"tools\", "
+                            "...}, rendered with the model's chat template; - is standard input");
   add_template_option(command, options.template_file);
   auto* parse_special =
       command.add_flag("--parse-special", options.parse_special,
@@ -97,7 +88,7 @@ Attributes make_message(std::string_view role, std::string_view content) {
 
 Error ConversationOptions::error(const std::string& message) const {
   if (messages.empty()) return Error(ErrorKind::bad_argument, message);
-  return Error(ErrorKind::invalid_file, message, name_of_text_file(messages));
+  return Error(ErrorKind::invalid_file, message, name_text_file(messages));
 }
 
 Conversation read_conversation(const ConversationOptions& options) {
@@ -107,7 +98,7 @@ Conversation read_conversation(const ConversationOptions& options) {
     talk.messages.emplace_back(make_message("user", options.prompt));
     return talk;
   }
-  Conversation talk = parse_conversation(read_text_file(options.messages), name_of_text_file(options.messages));
+  Conversation talk = parse_conversation(read_text_file(options.messages), name_text_file(options.messages));
   if (options.no_generation_prompt) talk.add_generation_prompt = false;
   return talk;
 }
@@ -116,11 +107,11 @@ ChatTemplate read_template(const std::string& given, const Tokenizer& tokenizer,
   const Vocabulary& vocabulary = tokenizer.vocabulary();
   if (const BuiltInTemplate* built_in = find_built_in_template(given))
     return ChatTemplate(built_in_source(*built_in, tokenizer), vocabulary, "template " + given);
-  if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_of_text_file(given));
+  if (!given.empty()) return ChatTemplate(read_template_file(given), vocabulary, name_text_file(given));
   if (!has_chat_template(vocabulary))
     throw Error(
         ErrorKind::unsupported,
-        fmt::format("the model has no chat template: pass one with --template, a file or {}", built_in_names()));
+        fmt::format("the model has no chat template: pass one with --template, a file or {}", list_built_ins()));
   return ChatTemplate(vocabulary, has_tools);
 }
 

@@ -25,7 +25,7 @@ struct ConversationOptions {
   std::string prompt = {};
 
   bool is_given() const { return !messages.empty() || system.has_value(); }
-  // An error of the conversation: of the file, or of the arguments.
+  // Returns an error of the conversation: of the file, or of the arguments.
   Error error(const std::string& message) const;
 };
 

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "bytes/short_text.hpp"
-#include "cli/progress.hpp"
 #include "cli/text.hpp"
-#include "formats/format.hpp"
 #include "ops/conversion.hpp"
 
 namespace poise::cli {
@@ -36,14 +32,14 @@ struct QuantizedSum {
   }
 };
 
-Table quantized_table(const std::string& first, const std::string& second, bool second_is_number) {
+Table make_quantized_table(const std::string& first, const std::string& second, bool second_is_number) {
   return Table({first, second, "bytes in", "bytes out", "worst error", "rms error", "SNR dB"},
                {false, second_is_number, true, true, true, true, true});
 }
 
 void add_row(Table& table, const std::string& first, const std::string& second, const QuantizedSum& sum) {
-  table.add({first, second, grouped(sum.bytes_in), grouped(sum.bytes_out), short_number(sum.error.worst),
-             short_number(sum.error.rms()), decibels(sum.error.signal_to_noise_db())});
+  table.add({first, second, grouped(sum.bytes_in), grouped(sum.bytes_out), format_number(sum.error.worst),
+             format_number(sum.error.rms()), format_decibels(sum.error.signal_to_noise_db())});
 }
 
 void add_row(Table& table, const Quantized& tensor) {
@@ -63,14 +59,14 @@ void print_types(const std::vector<Quantized>& quantized) {
     found->second.add(tensor);
     total.add(tensor);
   }
-  Table table = quantized_table("type", "tensors", true);
+  Table table = make_quantized_table("type", "tensors", true);
   for (const auto& [name, sum] : types) add_row(table, name, grouped(sum.tensors), sum);
   if (types.size() > 1) add_row(table, "total", grouped(total.tensors), total);
   fmt::print("\n{}", table.text());
 }
 
 void print_tensors(std::span<const Quantized> quantized, const std::string& heading) {
-  Table table = quantized_table("tensor", "type", false);
+  Table table = make_quantized_table("tensor", "type", false);
   for (const Quantized& tensor : quantized) add_row(table, tensor);
   fmt::print("\n{}{}", heading, table.text());
 }
@@ -98,7 +94,7 @@ void print_padding(const ConvertReport& report, const WriteOptions& options) {
   fmt::print(
       "  {} of these are padding, because every part begins at a multiple of {} bytes; as holes they take no disk "
       "space{}\n",
-      human_bytes(report.bytes_padding), align,
+      format_bytes(report.bytes_padding), align,
       align > allowed->least ? fmt::format("; --align {} needs less", allowed->least) : "");
 }
 
@@ -108,7 +104,7 @@ void print_sentences(const std::vector<Finding>& warnings, const std::vector<std
 }
 
 // "224 matrices merged with adapters: 192 as q4_k, 32 as q6_k"; empty without adapters.
-std::string merged_line(const std::vector<MergedMatrices>& merged) {
+std::string describe_merged(const std::vector<MergedMatrices>& merged) {
   if (merged.empty()) return "";
   std::size_t all = 0;
   std::string types;
@@ -124,14 +120,8 @@ void print_decoded(const DecodedTensors& decoded, std::string_view format) {
   if (decoded.tensors == 0) return;
   const char* const half = format_by_name(format).holds_bf16 ? "bf16" : "f16";
   complain(fmt::format("note: the codes of {} become f32, {} become {}; --dtype {} halves that",
-                       plural(decoded.tensors, "tensor"), human_bytes(decoded.bytes_in), human_bytes(decoded.bytes_out),
-                       half));
-}
-
-Value::Array messages_of(const std::vector<Finding>& findings) {
-  Value::Array messages;
-  for (const Finding& finding : findings) messages.emplace_back(finding.message);
-  return messages;
+                       plural(decoded.tensors, "tensor"), format_bytes(decoded.bytes_in),
+                       format_bytes(decoded.bytes_out), half));
 }
 
 Attributes attributes_of(const DecodedTensors& decoded) {
@@ -146,16 +136,16 @@ Value::Array attributes_of(const std::vector<MergedMatrices>& merged) {
 }
 
 // Returns the type in which a tensor will be stored. Sparse tensors are only found when they are written.
-std::string planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
+std::string describe_planned_type(const PlannedTensor& tensor, const ConvertOptions& options) {
   return tensor.bytes_out || !options.sparse ? tensor.to
                                              : fmt::format("{} or {}", tensor.to, to_string(*options.sparse));
 }
 
-std::string planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? grouped(*bytes) : "?"; }
+std::string format_planned_bytes(std::optional<std::uint64_t> bytes) { return bytes ? grouped(*bytes) : "?"; }
 
-std::string planned_size(const Plan& plan) {
+std::string describe_planned_size(const Plan& plan) {
   if (!plan.bytes_out) return "";
-  return fmt::format(", {}{} out", plan.exact ? "" : "at most ", human_bytes(*plan.bytes_out));
+  return fmt::format(", {}{} out", plan.exact ? "" : "at most ", format_bytes(*plan.bytes_out));
 }
 
 }  // namespace
@@ -171,13 +161,13 @@ void print_conversion(const ConvertReport& report, const std::string& input, con
   fmt::print("{} -> {} ({}{})\n", printable(input), printable(report.outputs.front().string()), report.format,
              files > 1 ? fmt::format(", {} files", files) : "");
   fmt::print("  {}{}, {} in, {} out, {:.2f} s, {}\n", plural(report.tensors, "tensor"),
-             report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", human_bytes(report.bytes_in),
-             human_bytes(report.bytes_out), report.seconds, human_rate(report.bytes_out, report.seconds));
+             report.skipped > 0 ? fmt::format(" ({} left out)", report.skipped) : "", format_bytes(report.bytes_in),
+             format_bytes(report.bytes_out), report.seconds, format_rate(report.bytes_out, report.seconds));
   print_padding(report, options.write);
-  fmt::print("{}", merged_line(report.merged));
+  fmt::print("{}", describe_merged(report.merged));
   for (const ConvertReport::Cast& cast : report.casts) {
     fmt::print("  {} -> {}: {} values, worst absolute error {}, {} fell to zero, {} to subnormal{}\n",
-               to_string(cast.from), to_string(cast.to), grouped(cast.values), short_number(cast.worst_error),
+               to_string(cast.from), to_string(cast.to), grouped(cast.values), format_number(cast.worst_error),
                grouped(cast.to_zero), grouped(cast.to_subnormal),
                cast.not_finite > 0 ? fmt::format(", {} not finite", grouped(cast.not_finite)) : "");
   }
@@ -192,13 +182,15 @@ void print_plan(const Plan& plan, const std::string& input, const ConvertOptions
   fmt::print("{} -> {} ({}); dry run, nothing is written\n", printable(input), printable(plan.output.string()),
              plan.format);
   fmt::print("  {}{}{}\n", plural(plan.tensors.size(), "tensor"),
-             plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()), planned_size(plan));
-  fmt::print("{}", merged_line(plan.merged));
+             plan.skipped.empty() ? "" : fmt::format(" ({} left out)", plan.skipped.size()),
+             describe_planned_size(plan));
+  fmt::print("{}", describe_merged(plan.merged));
   if (!plan.tensors.empty()) {
     Table table({"tensor", "shape", "from", "to", "bytes in", "bytes out"}, {false, false, false, false, true, true});
     for (const PlannedTensor& tensor : plan.tensors) {
       table.add({printable(tensor.name), to_string(tensor.shape), printable(tensor.from),
-                 printable(planned_type(tensor, options)), grouped(tensor.bytes_in), planned_bytes(tensor.bytes_out)});
+                 printable(describe_planned_type(tensor, options)), grouped(tensor.bytes_in),
+                 format_planned_bytes(tensor.bytes_out)});
     }
     fmt::print("\n{}", table.text());
   }
@@ -212,16 +204,16 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
     tensors.emplace_back(Attributes{{"name", tensor.name},
                                     {"shape", Value::Array(tensor.shape.begin(), tensor.shape.end())},
                                     {"from", tensor.from},
-                                    {"to", planned_type(tensor, options)},
+                                    {"to", describe_planned_type(tensor, options)},
                                     {"bytes_in", tensor.bytes_in},
-                                    {"bytes_out", number_or_null(tensor.bytes_out)}});
+                                    {"bytes_out", make_number_or_null(tensor.bytes_out)}});
   }
   fmt::print("{}\n", to_json(Attributes{{"input", input},
                                         {"output", plan.output.string()},
                                         {"format", plan.format},
-                                        {"bytes_out", plan.exact ? number_or_null(plan.bytes_out) : Value()},
-                                        {"bytes_out_at_most", number_or_null(plan.bytes_out)},
-                                        {"warnings", messages_of(plan.warnings)},
+                                        {"bytes_out", plan.exact ? make_number_or_null(plan.bytes_out) : Value()},
+                                        {"bytes_out_at_most", make_number_or_null(plan.bytes_out)},
+                                        {"warnings", list_messages(plan.warnings)},
                                         {"losses", Value::Array(plan.losses.begin(), plan.losses.end())},
                                         {"decoded", attributes_of(plan.decoded)},
                                         {"merged", attributes_of(plan.merged)},
@@ -231,8 +223,6 @@ void print_plan_json(const Plan& plan, const std::string& input, const ConvertOp
 }
 
 void print_report_json(const ConvertReport& report, const std::string& input) {
-  Value::Array outputs;
-  for (const auto& path : report.outputs) outputs.emplace_back(path.string());
   Value::Array quantized;
   for (const Quantized& tensor : report.quantized) {
     quantized.emplace_back(Attributes{{"name", tensor.tensor},
@@ -244,7 +234,7 @@ void print_report_json(const ConvertReport& report, const std::string& input) {
                                       {"snr_db", tensor.error.signal_to_noise_db()}});
   }
   fmt::print("{}\n", to_json(Attributes{{"input", input},
-                                        {"outputs", std::move(outputs)},
+                                        {"outputs", list_outputs(report)},
                                         {"format", report.format},
                                         {"tensors", report.tensors},
                                         {"skipped", report.skipped},
@@ -252,7 +242,7 @@ void print_report_json(const ConvertReport& report, const std::string& input) {
                                         {"bytes_out", report.bytes_out},
                                         {"bytes_padding", report.bytes_padding},
                                         {"seconds", report.seconds},
-                                        {"warnings", messages_of(report.warnings)},
+                                        {"warnings", list_messages(report.warnings)},
                                         {"losses", Value::Array(report.losses.begin(), report.losses.end())},
                                         {"decoded", attributes_of(report.decoded)},
                                         {"merged", attributes_of(report.merged)},

@@ -1,27 +1,19 @@
 // poise convert: one format in, another out.
 #include <unistd.h>
 
-#include <filesystem>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include <poise/convert.hpp>
 #include <poise/error.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/help.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
-#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
-#include "formats/format.hpp"
 #include "io/streams.hpp"
 #include "model/card.hpp"
 #include "ops/block_recipe.hpp"
@@ -46,7 +38,7 @@ struct ConvertArguments {
 bool writes_stream(const ConvertArguments& options) { return options.output == "-"; }
 
 // Returns the format to write. Throws bad_argument where neither --to nor the output's name gives it.
-std::string_view target_format(const ConvertArguments& options) {
+std::string_view find_target_format(const ConvertArguments& options) {
   if (!options.convert.format.empty()) return format_by_name(options.convert.format).info.name;
   if (writes_stream(options))
     throw Error(ErrorKind::bad_argument, "cannot tell the format of standard output: it has no extension")
@@ -57,7 +49,7 @@ std::string_view target_format(const ConvertArguments& options) {
 // A conversion from or to a stream: the library converts between paths.
 struct StreamConversion {
   explicit StreamConversion(const ConvertArguments& options)
-      : format(target_format(options)),
+      : format(find_target_format(options)),
         model(open_model(options.input, options.convert.read)),
         plan(poise::plan(model, format, options.convert)) {
     plan.output = options.output;
@@ -118,8 +110,8 @@ void require_one_type(const ConvertOptions& options) {
 ConvertOptions::Keep parse_keep(const std::string& text) {
   const auto equals = text.rfind('=');
   const auto type =
-      equals == std::string::npos ? std::nullopt : kept_type_from(std::string_view(text).substr(equals + 1));
-  if (!type) refuse("--keep", text, "GLOB=TYPE with a type of " + kept_type_choices());
+      equals == std::string::npos ? std::nullopt : parse_kept_type(std::string_view(text).substr(equals + 1));
+  if (!type) refuse("--keep", text, "GLOB=TYPE with a type of " + list_kept_types());
   return {text.substr(0, equals), *type};
 }
 
@@ -146,22 +138,22 @@ void require_known_extension(const ConvertArguments& options) {
 
 void parse_quantize(const std::string& text, ConvertOptions& options) {
   if (set_quantization(options, text)) return;
-  const std::vector<std::string> names = quantization_names();
+  const std::vector<std::string> names = list_quantization_names();
   const std::string* near = find_nearest(names, text);
   refuse("--quantize", text,
          near == nullptr
-             ? quantization_choices()
+             ? list_quantization_choices()
              : fmt::format("one of the types that `poise help convert` lists; the nearest is \"{}\"", *near));
 }
 
 // Returns the choices of --quantize: a row for each type, with its bits and the formats that hold it.
-std::string quantize_types() {
-  const std::string affine =
-      format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::affine); });
-  const std::string groups =
-      format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::groups); });
-  const std::string blocks =
-      format_names([](const Format& format) { return format.prepare && holds_layout(format, layouts::blocks); });
+std::string list_quantize_types() {
+  const auto formats_with = [](const LayoutType& layout) {
+    return list_format_names([&](const Format& format) { return format.prepare && holds_layout(format, layout); });
+  };
+  const std::string affine = formats_with(layouts::affine);
+  const std::string groups = formats_with(layouts::groups);
+  const std::string blocks = formats_with(layouts::blocks);
   const auto bits = [](double number) { return fmt::format("{:.2f}", number); };
   Table table({"TYPE", "bits", "in", ""}, {false, true, false, false});
   for (const unsigned width : {8U, 4U}) {
@@ -179,7 +171,7 @@ std::string quantize_types() {
     table.add({std::string(type.name), bits(8.0 * static_cast<double>(type.bytes) / static_cast<double>(type.elements)),
                blocks, fmt::format("ggml's blocks of {} neighbours", type.elements)});
   }
-  for (const std::string_view recipe : block_recipe_names())
+  for (const std::string_view recipe : list_block_recipes())
     table.add({std::string(recipe), "", blocks, "a type for each matrix, mixed as llama-quantize does"});
   return "Types for --quantize, with bits per weight and the formats that hold them:\n" + table.text();
 }
@@ -190,37 +182,26 @@ std::uint64_t parse_group_size(const std::string& text, const std::optional<Stor
   Groups groups = type->groups;
   groups.size = number_from<std::uint64_t>(text).value_or(0);
   if (is_group_size(groups)) return groups.size;
-  refuse("--group-size", text, group_size_choices(groups));
+  refuse("--group-size", text, list_group_sizes(groups));
 }
 
 void add_quantize_options(CLI::App& command, ConvertOptions& options) {
-  const auto set_quantize = [&options](const std::string& text) { parse_quantize(text, options); };
   auto* quantize =
-      command
-          .add_option_function<std::string>("--quantize", set_quantize,
-                                            "Store matrices as codes of one of the types below; vectors become f32")
-          ->type_name("TYPE");
-  command
-      .add_option_function<std::string>(
-          "--group-size",
-          [&options](const std::string& text) {
-            options.quantize->groups.size = parse_group_size(text, options.quantize);
-          },
-          "Codes that share a scale; halved for rows that are not a multiple of it (default: 128)")
-      ->needs(quantize)
-      ->type_name("N");
+      add_parsed(command, "--quantize", "TYPE", "Store matrices as codes of one of the types below; vectors become f32",
+                 [&options](const std::string& text) { parse_quantize(text, options); });
+  add_parsed(
+      command, "--group-size", "N",
+      "Codes that share a scale; halved for rows that are not a multiple of it (default: 128)",
+      [&options](const std::string& text) { options.quantize->groups.size = parse_group_size(text, options.quantize); })
+      ->needs(quantize);
   command
       .add_option("--imatrix", options.imatrix,
                   "Weigh the errors of blocks by an importance matrix of llama-imatrix (GGUF or its older format)")
       ->type_name("FILE")
       ->needs(quantize);
-  const auto add_keep = [&options](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) options.keep.push_back(parse_keep(text));
-  };
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--keep", add_keep, "Type for tensors whose name matches, in place of that of --dtype and --quantize")
-      ->type_name("GLOB=TYPE");
+  add_parsed_list(command, "--keep", "GLOB=TYPE",
+                  "Type for tensors whose name matches, in place of that of --dtype and --quantize",
+                  [&options](const std::string& text) { options.keep.push_back(parse_keep(text)); });
 }
 
 void add_sparse_options(CLI::App& command, ConvertOptions& options) {
@@ -243,9 +224,7 @@ void add_card_options(CLI::App& command, Card& card) {
       if (!day) refuse(name, text, "a date, YYYY-MM-DD, or a timestamp that begins with one");
       field = *std::move(day);
     };
-    command.add_option_function<std::string>(name, set, "YYYY-MM-DD; of a timestamp, the day")
-        ->type_name("DATE")
-        ->group(kGroup);
+    add_parsed(command, name, "DATE", "YYYY-MM-DD; of a timestamp, the day", set)->group(kGroup);
   };
   add("--model-type", card.model_type, "Architecture, such as mistral");
   add("--base-model", card.base_model, "Name of the model, such as mistralai/Mistral-7B-v0.1");
@@ -267,20 +246,15 @@ void add_convert(CLI::App& app) {
       ->add_option("OUT,-o,--output", options->output,
                    "File to write, or directory: a name that ends in a slash; - is standard output, with --to")
       ->required();
-  command
-      ->add_option("--to", convert_options.format,
-                   "Format to write; without it, the output's extension decides, and for a directory it is huggingface")
-      ->check(not_empty())
-      ->type_name("FORMAT");
+  add_text(*command, "--to", convert_options.format, "FORMAT",
+           "Format to write; without it, the output's extension decides, and for a directory it is huggingface");
   const auto set_dtype = [&convert_options](const std::string& text) {
-    convert_options.dtype = cast_type_from(text);
+    convert_options.dtype = parse_cast_type(text);
     if (!convert_options.dtype) refuse("--dtype", text, "one of f32, f16, bf16 (or float32, float16, half, bfloat16)");
   };
-  command
-      ->add_option_function<std::string>(
-          "--dtype", set_dtype,
-          "Type for floating-point tensors; without it they stay as they are where the format can hold them")
-      ->type_name("f32|f16|bf16");
+  add_parsed(*command, "--dtype", "f32|f16|bf16",
+             "Type for floating-point tensors; without it they stay as they are where the format can hold them",
+             set_dtype);
   add_pattern_options(*command, convert_options.only, convert_options.skip, "Take");
   command->add_flag_callback(
       "--no-verify", [&convert_options] { convert_options.verify = false; },
@@ -295,11 +269,8 @@ void add_convert(CLI::App& app) {
                  "Report the loss of every quantized tensor, not only of each type and the worst tensors")
       ->excludes(dry_run);
   add_quantize_options(*command, convert_options);
-  command
-      ->add_option("--dialect", convert_options.write.dialect,
-                   "Write as another program does; alt: alt.c (metadata only)")
-      ->check(not_empty())
-      ->type_name("NAME");
+  add_text(*command, "--dialect", convert_options.write.dialect, "NAME",
+           "Write as another program does; alt: alt.c (metadata only)");
   add_sparse_options(*command, convert_options);
   add_lora_option(*command, convert_options.lora);
   add_storage_options(*command, convert_options.write);
@@ -308,7 +279,7 @@ void add_convert(CLI::App& app) {
   add_progress_options(*command, options->progress, "No progress, no report and no notes");
   add_raw_option(*command, convert_options.read);
   add_io_option(*command, convert_options.read);
-  command->footer(fmt::format("{}\n{}", quantize_types(), format_list()));
+  command->footer(fmt::format("{}\n{}", list_quantize_types(), list_formats()));
   command->callback([options] {
     options->convert.vocab = options->tokenizer.vocab;
     options->convert.merges = options->tokenizer.merges;

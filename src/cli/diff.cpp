@@ -1,7 +1,6 @@
 // poise diff: what differs between two models, across formats. Exit 0 when nothing does, else 1.
 #include <algorithm>
 #include <limits>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -11,7 +10,6 @@
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
-#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 
@@ -54,10 +52,10 @@ void print_tensors(const DiffReport& report, const DiffArguments& options) {
     row.resize(8);
     if (tensor.values) {
       row[3] = grouped(tensor.values->different);
-      row[4] = short_number(tensor.values->max_absolute);
-      row[5] = short_number(tensor.values->max_relative);
-      row[6] = short_number(tensor.values->rms);
-      row[7] = decibels(tensor.values->signal_to_noise_db);
+      row[4] = format_number(tensor.values->max_absolute);
+      row[5] = format_number(tensor.values->max_relative);
+      row[6] = format_number(tensor.values->rms);
+      row[7] = format_decibels(tensor.values->signal_to_noise_db);
     }
     table.add(std::move(row));
   }
@@ -70,7 +68,7 @@ std::size_t count_other_types(const DiffReport& report) {
 }
 
 // ", 2 of these equal as numbers: 0.0 and -0.0, or NaNs, have different bytes"; nothing for none.
-std::string equal_in_other_ways(const DiffReport& report, const DiffOptions& options) {
+std::string describe_other_equality(const DiffReport& report, const DiffOptions& options) {
   std::string text;
   if (report.equal_as_numbers > 0)
     text += fmt::format(", {} of these equal as numbers{}", report.equal_as_numbers,
@@ -89,7 +87,7 @@ void print_report(const DiffReport& report, const DiffArguments& options) {
                count == 1 ? "is" : "are");
   fmt::print("{} and {} differ, {} {} equal{}\n", plural(report.fields.size(), "field"),
              plural(report.tensors.size(), "tensor"), plural(report.equal_tensors, "tensor"),
-             report.equal_tensors == 1 ? "is" : "are", equal_in_other_ways(report, options.diff));
+             report.equal_tensors == 1 ? "is" : "are", describe_other_equality(report, options.diff));
 }
 
 std::string_view to_string(TensorDifference::What what) {
@@ -108,16 +106,10 @@ void print_json(const DiffReport& report) {
   JsonOutput json;
   json->begin_object();
   json->member("equal", report.same());
-  json->key("fields");
-  json->begin_array();
-  for (const FieldDifference& field : report.fields) {
+  json.write_list("fields", report.fields, [&](const FieldDifference& field) {
     json->value(Attributes{{"field", field.field}, {"a", field.a}, {"b", field.b}});
-    json.flush();
-  }
-  json->end_array();
-  json->key("tensors");
-  json->begin_array();
-  for (const TensorDifference& tensor : report.tensors) {
+  });
+  json.write_list("tensors", report.tensors, [&](const TensorDifference& tensor) {
     Attributes entry{{"name", tensor.name}, {"what", to_string(tensor.what)}, {"a", tensor.a}, {"b", tensor.b}};
     if (tensor.values) {
       entry.set("different", tensor.values->different);
@@ -128,16 +120,11 @@ void print_json(const DiffReport& report) {
       entry.set("equal_as_numbers", has_equal_numbers(tensor));
     }
     json->value(entry);
-    json.flush();
-  }
-  json->end_array();
+  });
   json->member("equal_tensors", report.equal_tensors);
   json->member("equal_as_numbers", report.equal_as_numbers);
   json->member("within_tolerance", report.within_tolerance);
-  json->key("warnings");
-  json->begin_array();
-  for (const Finding& warning : report.warnings) json->value(warning.message);
-  json->end_array();
+  json.write_list("warnings", report.warnings, [&](const Finding& warning) { json->value(warning.message); });
   json->end_object();
   json.finish();
 }

@@ -1,5 +1,4 @@
 // poise edit: change a file's attributes without touching its tensors.
-#include <memory>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,7 +87,7 @@ void run(EditArguments& options) {
   const bool is_dry_run = options.changes.dry_run;
   fmt::print("{}: {} set{}, {} deleted; {} {}{}\n", printable(options.path), options.changes.set.size(),
              report.added.empty() ? "" : printable(fmt::format(" (new: {})", fmt::join(report.added, ", "))),
-             options.changes.erase.size(), action(report.way, is_dry_run), human_bytes(report.bytes),
+             options.changes.erase.size(), action(report.way, is_dry_run), format_bytes(report.bytes),
              is_dry_run ? "; dry run, nothing is written" : "");
 }
 
@@ -101,7 +100,7 @@ void add_edit(CLI::App& app) {
   command
       ->add_option("PATH", options->path,
                    fmt::format("A file of these formats: {}",
-                               format_names([](const Format& format) { return format.edit != nullptr; })))
+                               list_format_names([](const Format& format) { return format.edit != nullptr; })))
       ->required();
   command
       ->add_option("--set", options->set,
@@ -118,9 +117,8 @@ void add_edit(CLI::App& app) {
   auto* copy = command->add_flag(
       "--copy", options->copy,
       "Put an edited copy in the place of PATH: a link, as in the Hugging Face cache, is replaced, not followed");
-  command->add_option("-o,--output", options->output, "Write the edited copy to this file, and leave PATH as it is")
-      ->check(not_empty())
-      ->type_name("FILE")
+  add_text(*command, "-o,--output", options->output, "FILE",
+           "Write the edited copy to this file, and leave PATH as it is")
       ->excludes(copy);
   command->add_flag("--force", options->changes.force,
                     "Edit even if verify would then fail, or the configuration or vocabulary would be lost; replace an "

@@ -1,9 +1,6 @@
 // poise embed: texts in, a vector for each out.
-#include <memory>
 #include <span>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,9 +98,8 @@ void add_embed(CLI::App& app) {
   auto* lines = command->add_flag(
       "--jsonl", options->lines,
       "Read one JSON string per line from standard input, and print one {\"embedding\", \"tokens\"} per line");
-  const auto set_tokens = [options](const std::string& ids) { options->tokens = parse_tokens("--tokens", ids); };
-  command->add_option_function<std::string>("--tokens", set_tokens, "Token ids in place of a text: 1,2,3")
-      ->type_name("IDS")
+  add_parsed(*command, "--tokens", "IDS", "Token ids in place of a text: 1,2,3",
+             [options](const std::string& ids) { options->tokens = parse_tokens("--tokens", ids); })
       ->excludes(lines)
       ->excludes(text);
   add_choice(*command, "--pooling", options->embed.pooling,

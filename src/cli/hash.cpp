@@ -1,6 +1,5 @@
 // poise hash: SHA-256 of every part over decoded bytes, in the format of sha256sum, and one for the model; for zTensor
 // 2 its content digest.
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -10,7 +9,6 @@
 #include "cli/commands.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
-#include "cli/progress.hpp"
 #include "cli/text.hpp"
 
 namespace poise::cli {
@@ -27,13 +25,9 @@ struct HashArguments {
 void print_json(const ModelHash& hash) {
   JsonOutput json;
   json->begin_object();
-  json->key("parts");
-  json->begin_array();
-  for (const PartHash& part : hash.parts) {
+  json.write_list("parts", hash.parts, [&](const PartHash& part) {
     json->value(Attributes{{"tensor", part.tensor}, {"role", part.role}, {"sha256", part.sha256}});
-    json.flush();
-  }
-  json->end_array();
+  });
   json->member("model", hash.model);
   json->member("content", hash.content.empty() ? Value() : Value(hash.content));
   json->end_object();

@@ -4,9 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
-#include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -67,7 +64,7 @@ bool takes_several(const CLI::Option& option) {
 }
 
 // "-o OUT", "PATH...": how an argument or a required option is written.
-std::string usage_of(const CLI::Option& option) {
+std::string describe_usage(const CLI::Option& option) {
   const std::string name = option.get_name(true, false);
   const std::string letter = option.get_snames().empty() ? "" : "-" + option.get_snames().front() + " ";
   const std::string text = letter + name + (takes_several(option) ? "..." : "");
@@ -75,7 +72,7 @@ std::string usage_of(const CLI::Option& option) {
 }
 
 // "-n, --max-tokens N"
-std::string shown_name(const CLI::Option& option) {
+std::string format_option_name(const CLI::Option& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.get_snames()) names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
@@ -95,7 +92,7 @@ std::string names_of(const Options& options) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string shown_description(const CLI::Option& option) {
+std::string format_description(const CLI::Option& option) {
   std::string text = option.get_description();
   if (takes_value(option) && !option.get_default_str().empty())
     text += fmt::format(" (default: {})", option.get_default_str());
@@ -108,7 +105,7 @@ std::string usage(const CLI::App& app, const std::string& name) {
   std::vector<std::string> words = {name};
   if (!app.get_subcommands({}).empty()) words.emplace_back("COMMAND ...");
   for (const CLI::Option* option : app.get_options()) {
-    if (option->get_positional()) words.push_back(usage_of(*option));
+    if (option->get_positional()) words.push_back(describe_usage(*option));
   }
   if (app.get_parent() != nullptr) words.emplace_back("[OPTIONS]");
   return fmt::format("{}", fmt::join(words, " "));
@@ -135,7 +132,7 @@ class HelpFormatter final : public CLI::FormatterBase {
   static std::string section(const std::string& title, const std::vector<const CLI::Option*>& options) {
     if (options.empty() || title.empty()) return {};
     std::string text = fmt::format("\n{}:\n", title);
-    for (const CLI::Option* option : options) text += entry(shown_name(*option), shown_description(*option));
+    for (const CLI::Option* option : options) text += entry(format_option_name(*option), format_description(*option));
     return text;
   }
 
@@ -150,14 +147,14 @@ class HelpFormatter final : public CLI::FormatterBase {
 
 }  // namespace
 
-std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
+std::shared_ptr<CLI::FormatterBase> make_help_formatter() { return std::make_shared<HelpFormatter>(); }
 
-std::string usage_line(const CLI::App& command) {
+std::string make_usage_line(const CLI::App& command) {
   const CLI::App* const parent = command.get_parent();
   return usage(command, parent == nullptr ? command.get_name() : parent->get_name() + " " + command.get_name());
 }
 
-std::string overview(const CLI::App& app) {
+std::string make_overview(const CLI::App& app) {
   return app.get_formatter()->make_help(&app, app.get_name(), CLI::AppFormatMode::Normal);
 }
 
@@ -167,7 +164,7 @@ void add_help(CLI::App& app) {
   command->add_option("COMMAND", *name, "The command");
   command->callback([&app, name] {
     if (name->empty()) {
-      fmt::print("{}", overview(app));
+      fmt::print("{}", make_overview(app));
       return;
     }
     require_known_command(app, *name);
@@ -185,40 +182,40 @@ struct Phrase {
 constexpr std::array kPhrases = {Phrase{" excludes ", " cannot be used with "}, Phrase{" requires ", " needs "}};
 
 // "--prompt" of "--prompt: 1 required TEXT missing".
-std::string option_of(std::string_view message) { return std::string(message.substr(0, message.find(':'))); }
+std::string find_option_name(std::string_view message) { return std::string(message.substr(0, message.find(':'))); }
 
-const CLI::App& chosen_command(const CLI::App& app) {
+const CLI::App& find_chosen_command(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? app : *commands.front();
 }
 
-std::string with_usage(const CLI::App& app, const std::string& problem) {
-  return fmt::format("{}; usage: {}", problem, usage_line(chosen_command(app)));
+std::string add_usage(const CLI::App& app, const std::string& problem) {
+  return fmt::format("{}; usage: {}", problem, make_usage_line(find_chosen_command(app)));
 }
 
 // Arguments that no argument of the command is left for.
-std::string message_of_extras(const CLI::App& app) {
+std::string describe_extras(const CLI::App& app) {
   std::vector<std::string> extras;
-  for (const std::string& argument : chosen_command(app).remaining()) {
+  for (const std::string& argument : find_chosen_command(app).remaining()) {
     if (argument != "--") extras.push_back(fmt::format("\"{}\"", printable(argument)));
   }
-  return with_usage(app, fmt::format("there {} left over: {}", extras.size() == 1 ? "is an argument" : "are arguments",
-                                     fmt::join(extras, " ")));
+  return add_usage(app, fmt::format("there {} left over: {}", extras.size() == 1 ? "is an argument" : "are arguments",
+                                    fmt::join(extras, " ")));
 }
 
 }  // namespace
 
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const std::string text = error.what();
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return message_of_extras(app);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return describe_extras(app);
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr)
-    return with_usage(app, fmt::format("{} is missing", text.substr(0, text.find(" is required"))));
+    return add_usage(app, fmt::format("{} is missing", text.substr(0, text.find(" is required"))));
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    const std::string name = option_of(text);
+    const std::string name = find_option_name(text);
     if (text.ends_with(" missing")) return name + " needs a value";
-    const CLI::Option* const option = chosen_command(app).get_option_no_throw(name);
+    const CLI::Option* const option = find_chosen_command(app).get_option_no_throw(name);
     if (option == nullptr || !option->get_positional()) return name + " can be given only once";
-    return with_usage(app, fmt::format("{} is given twice: as an argument, too", name));
+    return add_usage(app, fmt::format("{} is given twice: as an argument, too", name));
   }
   for (const auto& [theirs, ours] : kPhrases) {
     const std::size_t at = text.find(theirs);

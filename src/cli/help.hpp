@@ -11,13 +11,13 @@
 namespace poise::cli {
 
 // Returns the layout of help: names in a column, descriptions next to them, each argument once.
-std::shared_ptr<CLI::FormatterBase> help_formatter();
+std::shared_ptr<CLI::FormatterBase> make_help_formatter();
 
 // "poise diff A B [OPTIONS]"
-std::string usage_line(const CLI::App& command);
+std::string make_usage_line(const CLI::App& command);
 
 // Returns the screen of the whole command, independent of what was parsed.
-std::string overview(const CLI::App& app);
+std::string make_overview(const CLI::App& app);
 
 // Suggestions for misspelled commands and options.
 
@@ -36,8 +36,8 @@ void require_known_options(const CLI::App& app);
 
 // Messages of the option parser, in the form of all others.
 
-// One sentence about arguments that do not fit the command: "--json cannot be used with --logits". Missing and
+// Returns one sentence about arguments that do not fit the command: "--json cannot be used with --logits". Missing and
 // superfluous arguments come with the usage line. Without "poise: ". Requires: the error is none that asks for help.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
+std::string make_usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 }  // namespace poise::cli

@@ -1,8 +1,5 @@
 // poise inspect: what is inside a file, from its headers alone.
 #include <algorithm>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -13,11 +10,9 @@
 #include "bytes/short_text.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "formats/adapter.hpp"
-#include "formats/format.hpp"
 #include "views/dense.hpp"
 
 namespace poise::cli {
@@ -95,7 +90,7 @@ void print_summary(const Model& model) {
 
     std::vector<std::string> row() const {
       return {printable(type), cli::grouped(totals.tensors), grouped(totals.elements), grouped(totals.bytes),
-              totals.bytes ? human_bytes(*totals.bytes) : ""};
+              totals.bytes ? format_bytes(*totals.bytes) : ""};
     }
   };
   std::vector<Sum> sums;
@@ -122,7 +117,7 @@ void print_summary(const Model& model) {
 void print_heading(const Model& model, const InspectArguments& options) {
   fmt::print("{}\n", printable(options.path));
   print_field("format", model.origin.format);
-  const std::string size = human_bytes(model.origin.size);
+  const std::string size = format_bytes(model.origin.size);
   const std::string exact = cli::grouped(model.origin.size) + " bytes";
   print_field("size", model.origin.size < 1000 ? size : fmt::format("{} ({})", size, exact));
   if (!model.origin.recipe.empty()) print_field("quantization", model.origin.recipe);
@@ -141,7 +136,7 @@ void print_keys(const std::vector<MetadataKey>& keys) {
 void print_interpreted(const Model& model) {
   if (model.card != Card{}) print_map("card", card_to_attributes(model.card));
   print_map("config", whole_config(model));
-  if (model.vocabulary) print_map("vocabulary", vocabulary_json(*model.vocabulary));
+  if (model.vocabulary) print_map("vocabulary", describe_vocabulary(*model.vocabulary));
   if (const auto adapter = adapter_in(model, nullptr)) print_map("adapter", adapter_summary(*adapter));
   print_map("attributes", model.attributes);
   print_summary(model);
@@ -183,13 +178,11 @@ void add_inspect(CLI::App& app) {
     options->names_in_file = names == "file";
     options->tensors = true;
   };
-  command
-      ->add_option_function<std::string>("--names", choose_names,
-                                         "List every tensor by its name in the file, such as GGUF's, or in Poise")
-      ->type_name("file|poise");
+  add_parsed(*command, "--names", "file|poise",
+             "List every tensor by its name in the file, such as GGUF's, or in Poise", choose_names);
   command->add_flag("--keys", options->keys,
                     fmt::format("List the file's own metadata keys with their types ({})",
-                                format_names([](const Format& format) { return format.keys != nullptr; })));
+                                list_format_names([](const Format& format) { return format.keys != nullptr; })));
   add_raw_option(*command, options->read);
   add_io_option(*command, options->read);
   command->callback([options] { inspect(*options); });

@@ -1,8 +1,6 @@
 #include "cli/commands.hpp"
 
-#include <fmt/format.h>
-
-#include "cli/progress.hpp"
+#include "cli/text.hpp"
 #include "formats/adapter.hpp"
 #include "views/dense.hpp"
 
@@ -10,7 +8,7 @@ namespace poise::cli {
 namespace {
 
 // Returns a file's own attributes, and the scale that ALT stores next to them.
-Attributes attributes_json(const Tensor& tensor) {
+Attributes describe_attributes(const Tensor& tensor) {
   Attributes map = tensor.attributes;
   if (tensor.layout.affine() != nullptr) {
     const Affine affine = tensor.layout.affine()->get();
@@ -32,7 +30,7 @@ std::string_view name_of(StoredAs::Change change) {
   return {};
 }
 
-Attributes stored_as_json(const StoredAs& stored) {
+Attributes describe_stored_as(const StoredAs& stored) {
   Attributes map = {{"change", name_of(stored.change)}};
   if (stored.head_rows != 0) map.set("heads", stored.blob->size() / (stored.row_bytes * stored.head_rows));
   return map;
@@ -48,38 +46,27 @@ class InspectionJson {
     out_->member("size", model.origin.size);
     out_->member("card", card_to_attributes(model.card));
     out_->member("config", whole_config(model));
-    out_->member("vocabulary", model.vocabulary ? Value(vocabulary_json(*model.vocabulary)) : Value());
+    out_->member("vocabulary", model.vocabulary ? Value(describe_vocabulary(*model.vocabulary)) : Value());
     if (const auto adapter = adapter_in(model, nullptr)) out_->member("adapter", adapter_summary(*adapter));
     out_->member("attributes", model.attributes);
-    list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
-    if (keys) list("keys", *keys, [this](const MetadataKey& key) { add(key); });
+    out_.write_list("warnings", model.warnings, [this](const Finding& warning) { out_->value(describe(warning)); });
+    if (keys) out_.write_list("keys", *keys, [this](const MetadataKey& key) { add(key); });
     Totals totals;
-    list("tensors", model.tensors(), [&](const Tensor& tensor) {
+    out_.write_list("tensors", model.tensors(), [&](const Tensor& tensor) {
       totals.add(tensor);
       add(tensor);
     });
     out_->key("totals");
     out_->begin_object();
     out_->member("tensors", totals.tensors);
-    out_->member("elements", number_or_null(totals.elements));
-    out_->member("bytes", number_or_null(totals.bytes));
+    out_->member("elements", make_number_or_null(totals.elements));
+    out_->member("bytes", make_number_or_null(totals.bytes));
     out_->end_object();
     out_->end_object();
     out_.finish();
   }
 
  private:
-  template <typename Items, typename Add>
-  void list(std::string_view name, const Items& items, Add&& add) {
-    out_->key(name);
-    out_->begin_array();
-    for (const auto& item : items) {
-      add(item);
-      out_.flush();
-    }
-    out_->end_array();
-  }
-
   void add(const MetadataKey& key) {
     out_->begin_object();
     out_->member("key", key.key);
@@ -92,13 +79,13 @@ class InspectionJson {
     out_->begin_object();
     out_->member("name", tensor.name);
     if (tensor.file_name) out_->member("file_name", *tensor.file_name);
-    list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->value(dimension); });
+    out_.write_list("shape", tensor.shape, [this](std::uint64_t dimension) { out_->value(dimension); });
     out_->member("layout", tensor.layout.name());
-    out_->member("attributes", attributes_json(tensor));
+    out_->member("attributes", describe_attributes(tensor));
     out_->member("type", stored_type_name(tensor));
-    out_->member("bytes", number_or_null(bytes_of(tensor)));
+    out_->member("bytes", make_number_or_null(bytes_of(tensor)));
     out_->member("elements", tensor.elements());
-    list("parts", tensor.parts, [this](const Part& part) { add(part); });
+    out_.write_list("parts", tensor.parts, [this](const Part& part) { add(part); });
     out_->end_object();
   }
 
@@ -112,7 +99,7 @@ class InspectionJson {
     out_->member("length", at ? at->length : part.blob->size());
     out_->member("encoding", at ? std::string_view(at->encoding) : "raw");
     out_->member("digest", part.digest ? Value(part.digest->text) : Value());
-    if (const StoredAs* const stored = part.blob->stored_as()) out_->member("stored_as", stored_as_json(*stored));
+    if (const StoredAs* const stored = part.blob->stored_as()) out_->member("stored_as", describe_stored_as(*stored));
     out_->end_object();
   }
 
@@ -121,13 +108,9 @@ class InspectionJson {
 
 }  // namespace
 
-Attributes vocabulary_json(const Vocabulary& vocabulary) {
+Attributes describe_vocabulary(const Vocabulary& vocabulary) {
   return {{"size", vocabulary.size()},   {"bos_id", vocabulary.bos_id}, {"eos_id", vocabulary.eos_id},
           {"pad_id", vocabulary.pad_id}, {"unk_id", vocabulary.unk_id}, {"max_length", vocabulary.max_length}};
-}
-
-std::string describe(const Finding& warning) {
-  return warning.offset ? fmt::format("{} (at 0x{:x})", warning.message, *warning.offset) : warning.message;
 }
 
 void print_inspection_json(const Model& model, const std::string& path,

@@ -8,7 +8,6 @@
 #include <clocale>
 #include <cstdlib>
 #include <filesystem>
-#include <string_view>
 #include <thread>
 
 #include <fcntl.h>
@@ -48,7 +47,7 @@ constexpr auto kKeyBindings = std::to_array<KeyBinding>({{"\\e[1~", "ed-move-to-
                                                          {"^R", "em-inc-search-prev"}});
 
 // Returns the longest beginning that all words have.
-std::string common_beginning(const std::vector<std::string>& words) {
+std::string find_common_beginning(const std::vector<std::string>& words) {
   std::string common = words.front();
   for (const std::string& word : words) {
     const auto differs = std::ranges::mismatch(common, word).in1;
@@ -105,7 +104,7 @@ unsigned char LineReader::complete(::editline* editor, int) {
   if (!words) return ::el_insertstr(editor, "\t") == 0 ? CC_REFRESH : CC_ERROR;
   if (words->empty()) return CC_ERROR;
   const std::size_t typed = before.size() - std::min(before.rfind(' ') + 1, before.size());
-  std::string more = common_beginning(*words);
+  std::string more = find_common_beginning(*words);
   more.erase(0, std::min(typed, more.size()));
   if (words->size() == 1 && !words->front().ends_with('/')) more += ' ';
   if (!more.empty()) return ::el_insertstr(editor, more.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
@@ -151,7 +150,7 @@ constexpr ::mode_t kPrivateFile = S_IRUSR | S_IWUSR;  // 0600
 constexpr ::mode_t kPrivateFolder = S_IRWXU;          // 0700
 
 // The XDG base directory specification: a relative path is ignored.
-fs::path state_folder() {
+fs::path find_state_folder() {
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);
     return value != nullptr && *value == '/' ? fs::path(value) : fs::path();
@@ -205,7 +204,7 @@ std::string read_end(int fd) {
 }  // namespace
 
 HistoryFile::HistoryFile() {
-  const fs::path folder = state_folder();
+  const fs::path folder = find_state_folder();
   if (folder.empty()) return;
   make_private_folders(folder);
   path_ = (folder / "chat_history").string();

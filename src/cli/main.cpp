@@ -8,7 +8,6 @@
 #include <new>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -40,7 +39,7 @@ constexpr const char* kExamples =
 constexpr const char* kBug = "this is a bug in Poise; please report it with the file";
 
 int report(const poise::Error& error) {
-  complain(printable_message(poise::cli::with_advice(error)));
+  complain(printable_message(poise::cli::add_advice(error)));
   if (error.kind() == poise::ErrorKind::internal) complain(kBug);
   return error.kind() == poise::ErrorKind::bad_argument ? 2 : 1;
 }
@@ -83,41 +82,34 @@ void allow_many_files() {
 }
 
 int run(int argc, char** argv) {
+  using namespace poise::cli;
   CLI::App app{"Poise opens, checks, converts, quantizes and runs model weight files.", "poise"};
   app.set_version_flag("--version", "poise " POISE_VERSION);
   app.require_subcommand(1);
-  app.formatter(poise::cli::help_formatter());
-  poise::cli::add_inspect(app);
-  poise::cli::add_verify(app);
-  poise::cli::add_convert(app);
-  poise::cli::add_hash(app);
-  poise::cli::add_diff(app);
-  poise::cli::add_edit(app);
-  poise::cli::add_run(app);
-  poise::cli::add_chat(app);
-  poise::cli::add_embed(app);
-  poise::cli::add_tokenize(app);
-  poise::cli::add_help(app);
-  app.footer(fmt::format("{}\n{}", poise::cli::format_list(), kExamples));
+  app.formatter(make_help_formatter());
+  for (auto* const add_command : {add_inspect, add_verify, add_convert, add_hash, add_diff, add_edit, add_run, add_chat,
+                                  add_embed, add_tokenize, add_help})
+    add_command(app);
+  app.footer(fmt::format("{}\n{}", list_formats(), kExamples));
   for (CLI::App* command : app.get_subcommands({})) {
     name_arguments_once(*command);
     find_models_in_cache(*command);
   }
   if (argc < 2) {
-    poise::cli::say(poise::cli::overview(app));
+    say(make_overview(app));
     return 2;
   }
-  poise::cli::require_known_command(app, argc, argv);
+  require_known_command(app, argc, argv);
   int code = 0;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {
     print_help(app, request);
   } catch (const CLI::ParseError& error) {
-    poise::cli::require_known_options(app);
-    complain(printable_message(poise::cli::usage_message(app, error)));
+    require_known_options(app);
+    complain(printable_message(make_usage_message(app, error)));
     return 2;
-  } catch (const poise::cli::ExitCode& exit) {
+  } catch (const ExitCode& exit) {
     code = exit.code;
   }
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());

@@ -1,10 +1,8 @@
 #include "cli/model_options.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <random>
-#include <string>
 #include <utility>
 
 #include <fcntl.h>
@@ -94,13 +92,9 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   add_number(command, "--frequency-penalty", sampling.frequency_penalty,
              "Subtract this for each time that a token was generated")
       ->group(kGroup);
-  const auto add_bias = [&sampling](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) sampling.logit_bias.push_back(parse_bias(text));
-  };
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--logit-bias", add_bias, "Add a number to a token's score, before all other options; may be repeated")
-      ->type_name("ID=X")
+  add_parsed_list(command, "--logit-bias", "ID=X",
+                  "Add a number to a token's score, before all other options; may be repeated",
+                  [&sampling](const std::string& text) { sampling.logit_bias.push_back(parse_bias(text)); })
       ->group(kGroup);
   const auto set_seed = [&sampling](const std::string& text) {
     if (text == "random") {
@@ -112,10 +106,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
       sampling.seed = *number;
     }
   };
-  command
-      .add_option_function<std::string>("--seed", set_seed,
-                                        "The same seed gives the same text; random: a new seed each time")
-      ->type_name("N|random")
+  add_parsed(command, "--seed", "N|random", "The same seed gives the same text; random: a new seed each time", set_seed)
       ->default_str("0")
       ->group(kGroup);
 }
@@ -129,11 +120,10 @@ std::vector<const CLI::Option*> add_generate_options(CLI::App& command, Generate
     if (!number && text != "-1") refuse("--max-tokens", text, "a whole number, or -1 for no limit");
     options.max_tokens = number.value_or(kNoLimit);
   };
-  command
-      .add_option_function<std::string>("-n,--max-tokens", set_max_tokens,
-                                        "Tokens to generate at most; an end token ends the text earlier. -1: until the "
-                                        "model ends it or the context is full")
-      ->type_name("N")
+  add_parsed(command, "-n,--max-tokens", "N",
+             "Tokens to generate at most; an end token ends the text earlier. -1: until the model ends it or the "
+             "context is full",
+             set_max_tokens)
       ->default_str(std::to_string(options.max_tokens));
   add_sampling_options(command, options.sampling);
   command.add_option("--stop", options.stop, "Stop before this text; may be repeated")
@@ -197,12 +187,9 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
 }
 
 CLI::Option* add_draft_option(CLI::App& command, std::string& draft) {
-  return command
-      .add_option("--draft", draft,
+  return add_text(command, "--draft", draft, "MODEL|lookup",
                   "Guess tokens and check several at once: with a faster model of the same vocabulary, or by text that "
-                  "repeats (lookup)")
-      ->check(not_empty())
-      ->type_name("MODEL|lookup");
+                  "repeats (lookup)");
 }
 
 std::optional<DraftOptions> open_draft(const std::string& draft, const ReadOptions& options, bool quiet) {

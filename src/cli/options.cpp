@@ -1,10 +1,10 @@
 #include "cli/options.hpp"
 
 #include <filesystem>
-#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <poise/tiny_llama.hpp>
 
@@ -15,11 +15,6 @@
 
 namespace poise::cli {
 namespace {
-
-int parse_compress(const std::string& text) {
-  if (const auto level = zstd_level_from(text)) return *level;
-  refuse("--compress", text, "zstd or zstd:LEVEL");
-}
 
 // A number after the last colon is a scale.
 LoraAdapter parse_lora(const std::string& text) {
@@ -42,13 +37,9 @@ void add_io_option(CLI::App& command, ReadOptions& options) {
 }
 
 void add_lora_option(CLI::App& command, std::vector<LoraAdapter>& adapters) {
-  const auto add = [&adapters](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) adapters.push_back(parse_lora(text));
-  };
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--lora", add, "Merge an adapter (a PEFT directory or GGUF file), scaled by SCALE; may be repeated")
-      ->type_name("PATH[:SCALE]")
+  add_parsed_list(command, "--lora", "PATH[:SCALE]",
+                  "Merge an adapter (a PEFT directory or GGUF file), scaled by SCALE; may be repeated",
+                  [&adapters](const std::string& text) { adapters.push_back(parse_lora(text)); })
       ->allow_extra_args(false);
 }
 
@@ -70,14 +61,15 @@ void add_raw_option(CLI::App& command, ReadOptions& options) {
 void add_storage_options(CLI::App& command, WriteOptions& options) {
   constexpr const char* kGroup = "Storage";
   const auto with_formats = [](std::string_view text, FunctionRef<bool(const HonouredOptions&)> has) {
-    return fmt::format("{} ({})", text, format_names([&](const Format& format) { return has(format.options); }));
+    return fmt::format("{} ({})", text, list_format_names([&](const Format& format) { return has(format.options); }));
   };
-  const auto set_compress = [&options](const std::string& text) { options.zstd_level = parse_compress(text); };
-  command
-      .add_option_function<std::string>("--compress", set_compress,
-                                        with_formats("Compress every part; the level is 3 unless given",
-                                                     [](const HonouredOptions& has) { return has.zstd_level; }))
-      ->type_name("zstd[:LEVEL]")
+  add_parsed(command, "--compress", "zstd[:LEVEL]",
+             with_formats("Compress every part; the level is 3 unless given",
+                          [](const HonouredOptions& has) { return has.zstd_level; }),
+             [&options](const std::string& text) {
+               options.zstd_level = parse_zstd_level(text);
+               if (!options.zstd_level) refuse("--compress", text, "zstd or zstd:LEVEL");
+             })
       ->group(kGroup);
   add_choice<std::optional<DigestAlgorithm>, DigestAlgorithm>(
       command, "--digest", options.digest,
@@ -88,7 +80,7 @@ void add_storage_options(CLI::App& command, WriteOptions& options) {
       "Digest of every part; zt: xxh3 (default), sha256; zt1: sha256 (default), crc32c")
       ->group(kGroup);
   add_size(command, "--align", options.align,
-           fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", alignments()))
+           fmt::format("Begin every part at a multiple of this many bytes, a power of two ({})", list_alignments()))
       ->group(kGroup);
   add_size(
       command, "--shard-size", options.shard_size,
@@ -104,30 +96,16 @@ std::optional<Vocabulary> TokenizerPaths::read() const {
 
 void add_tokenizer_options(CLI::App& command, TokenizerPaths& files) {
   constexpr const char* kGroup = "Tiny Llama";
-  auto* vocab = command.add_option("--vocab", files.vocab, "vocab.txt: one token per line, perhaps with its id")
-                    ->check(not_empty())
-                    ->type_name("FILE")
+  auto* vocab = add_text(command, "--vocab", files.vocab, "FILE", "vocab.txt: one token per line, perhaps with its id")
                     ->group(kGroup);
-  auto* merges = command
-                     .add_option("--merges", files.merges,
-                                 "merges.txt: two tokens per line, in the order in which they are merged")
-                     ->check(not_empty())
-                     ->type_name("FILE")
+  auto* merges = add_text(command, "--merges", files.merges, "FILE",
+                          "merges.txt: two tokens per line, in the order in which they are merged")
                      ->group(kGroup);
   vocab->needs(merges);
   merges->needs(vocab);
 }
 
-namespace {
-
-void append_after(std::string& text, std::string_view separator, std::string_view more) {
-  if (!text.empty()) text += separator;
-  text += more;
-}
-
-}  // namespace
-
-std::string format_list() {
+std::string list_formats() {
   std::string text = "Formats:\n";
   for (const FormatInfo& format : formats()) {
     const char* access = format.readable && format.writable ? "read, write" : format.readable ? "read" : "write";
@@ -136,23 +114,21 @@ std::string format_list() {
   return text;
 }
 
-std::string format_names(FunctionRef<bool(const Format&)> is_meant) {
-  std::string names;
+std::string list_format_names(FunctionRef<bool(const Format&)> is_meant) {
+  std::vector<std::string_view> names;
   for (const Format* format : all_formats()) {
-    if (is_meant(*format)) append_after(names, ", ", format->info.name);
+    if (is_meant(*format)) names.push_back(format->info.name);
   }
-  return names;
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string alignments() {
-  std::string text;
+std::string list_alignments() {
+  std::vector<std::string> texts;
   for (const Format* format : all_formats()) {
-    const auto& align = format->options.align;
-    if (align)
-      append_after(text, "; ",
-                   fmt::format("{}: at least {}, default {}", format->info.name, align->least, align->usual));
+    if (const auto& align = format->options.align)
+      texts.push_back(fmt::format("{}: at least {}, default {}", format->info.name, align->least, align->usual));
   }
-  return text;
+  return fmt::format("{}", fmt::join(texts, "; "));
 }
 
 }  // namespace poise::cli

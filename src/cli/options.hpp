@@ -44,12 +44,12 @@ void add_tokenizer_options(CLI::App& command, TokenizerPaths& files);
 // Help about formats, from their rows.
 
 // "Formats:" and a line for each.
-std::string format_list();
+std::string list_formats();
 
 // "zt, zt1": the formats for which `is_meant` is true.
-std::string format_names(FunctionRef<bool(const Format&)> is_meant);
+std::string list_format_names(FunctionRef<bool(const Format&)> is_meant);
 
 // "zt: at least 4096, default 65536; gguf: ...": each format's alignment of parts.
-std::string alignments();
+std::string list_alignments();
 
 }  // namespace poise::cli

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -19,7 +18,7 @@
 namespace poise::cli {
 namespace {
 
-std::size_t sum_of_sizes(const std::vector<std::string>& texts) {
+std::size_t sum_sizes(const std::vector<std::string>& texts) {
   std::size_t sum = 0;
   for (const std::string& text : texts) sum += text.size();
   return sum;
@@ -46,21 +45,23 @@ std::vector<std::string> split_texts(std::string_view content) {
   return texts;
 }
 
+// Advances by the bytes of a text, as if all of its tokens had as many.
+Progress advance_by_bytes(Meter& meter, std::size_t bytes, const std::string& item) {
+  return [&meter, bytes, item, before = std::make_shared<std::uint64_t>(0)](const ProgressEvent& tokens) {
+    const std::uint64_t done = bytes * tokens.done / tokens.total;
+    meter.advance(done - std::exchange(*before, done), item);
+    return true;
+  };
+}
+
 // Shows progress until it returns.
 void add_texts(Perplexity& perplexity, const std::vector<std::string>& texts, const std::string& file,
                Progress progress) {
-  Meter meter(std::move(progress), sum_of_sizes(texts));
+  Meter meter(std::move(progress), sum_sizes(texts));
   std::size_t number = 0;
   for (const std::string& text : texts) {
-    const std::string item = fmt::format("text {}", ++number);
-    std::uint64_t before = 0;  // bytes of the text
     try {
-      perplexity.add(text, [&](const ProgressEvent& tokens) {
-        const std::uint64_t done = text.size() * tokens.done / tokens.total;
-        meter.advance(done - before, item);
-        before = done;
-        return true;
-      });
+      perplexity.add(text, advance_by_bytes(meter, text.size(), fmt::format("text {}", ++number)));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::bad_argument) throw;
       const bool is_too_long = error.message().find("do not fit the context") != std::string::npos;
@@ -75,14 +76,8 @@ void add_document(Perplexity& perplexity, std::string_view content, const Perple
                   Progress progress) {
   if (content.ends_with('\n')) content.remove_suffix(1);
   Meter meter(std::move(progress), content.size());
-  std::uint64_t before = 0;  // bytes, as if all tokens had as many
   const PerplexityWindows windows = {.size = *options.window, .stride = options.stride.value_or(0)};
-  perplexity.add_windows(content, windows, [&](const ProgressEvent& tokens) {
-    const std::uint64_t done = content.size() * tokens.done / tokens.total;
-    meter.advance(done - before, "windows");
-    before = done;
-    return true;
-  });
+  perplexity.add_windows(content, windows, advance_by_bytes(meter, content.size(), "windows"));
 }
 
 void append(Attributes& out, const std::string& key, const Estimate& estimate) {
@@ -90,7 +85,7 @@ void append(Attributes& out, const std::string& key, const Estimate& estimate) {
   out.set(key + "_error", estimate.standard_error);
 }
 
-std::string json_of(const PerplexityResult& result) {
+std::string make_json(const PerplexityResult& result) {
   Attributes answer = {{"texts", std::uint64_t{result.texts}}, {"tokens", std::uint64_t{result.tokens}}};
   if (result.windows > 0) answer.set("windows", std::uint64_t{result.windows});
   append(answer, "perplexity", result.perplexity);
@@ -104,7 +99,7 @@ std::string json_of(const PerplexityResult& result) {
   return to_json(answer) + "\n";
 }
 
-std::string table_of(const PerplexityResult& result) {
+std::string make_table(const PerplexityResult& result) {
   const std::string computed = result.windows > 0 ? plural(result.windows, "window") : plural(result.texts, "text");
   Table table({fmt::format("{}, {} tokens", computed, grouped(result.tokens)), "", "standard error"},
               {false, true, true});
@@ -128,18 +123,12 @@ std::string table_of(const PerplexityResult& result) {
 
 CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& options) {
   auto* perplexity =
-      command
-          .add_option("--perplexity", options.file,
-                      "Print how well the model predicts the texts in a file, which are separated by empty lines, each "
-                      "between BOS and EOS; - is standard input; with --json as an object")
-          ->check(not_empty())
-          ->type_name("FILE");
-  command
-      .add_option("--against", options.against,
-                  "Compare the predictions with those of another model: divergence, and how often both rank the same "
-                  "token first")
-      ->check(not_empty())
-      ->type_name("BASE")
+      add_text(command, "--perplexity", options.file, "FILE",
+               "Print how well the model predicts the texts in a file, which are separated by empty lines, each "
+               "between BOS and EOS; - is standard input; with --json as an object");
+  add_text(command, "--against", options.against, "BASE",
+           "Compare the predictions with those of another model: divergence, and how often both rank the same token "
+           "first")
       ->needs(perplexity);
   auto* window = add_number(command, "--window", options.window,
                             "With --perplexity: the file is one text, computed N tokens at a time; the second half of "
@@ -156,7 +145,7 @@ CLI::Option* add_perplexity_options(CLI::App& command, PerplexityOptions& option
 std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<const Weights> model,
                              std::shared_ptr<const Weights> base, const SessionOptions& session, bool json,
                              const ProgressOptions& progress) {
-  const std::string name = name_of_text_file(options.file);
+  const std::string name = name_text_file(options.file);
   const std::string content = read_text_file(options.file);
   const std::vector<std::string> texts = split_texts(content);
   if (texts.empty()) throw Error(ErrorKind::invalid_file, "there is no text in this file", name);
@@ -167,7 +156,7 @@ std::size_t print_perplexity(const PerplexityOptions& options, std::shared_ptr<c
     add_texts(perplexity, texts, name, make_progress(progress, "perplexity"));
   }
   const PerplexityResult result = perplexity.result();
-  print_now(json ? json_of(result) : table_of(result));
+  print_now(json ? make_json(result) : make_table(result));
   return result.tokens;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <memory>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/text.hpp"
@@ -45,10 +44,10 @@ class Bar {
     const State state(event, now - start_);
     const int filled = static_cast<int>(state.share * kWidth);
     const std::string line = fmt::format("{} [{:=<{}}{: <{}}] {:3.0f}%  {}  {} left  {}", verb_, "", filled, "",
-                                         kWidth - filled, 100 * state.share, human_rate(event.done, state.seconds),
-                                         human_seconds(state.seconds_left()), printable(event.item));
+                                         kWidth - filled, 100 * state.share, format_rate(event.done, state.seconds),
+                                         format_seconds(state.seconds_left()), printable(event.item));
     // A wrapped line could not be erased.
-    say("\r\x1b[K" + clipped(line, terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
+    say("\r\x1b[K" + clip_columns(line, terminal_columns(STDERR_FILENO).value_or(kUsualColumns) - 1));
     std::fflush(stderr);
   }
 
@@ -72,12 +71,12 @@ class Lines {
     ended_ = is_end;
     last_ = now;
     const State state(event, now - start_);
-    const std::string rate = human_rate(event.done, state.seconds);
+    const std::string rate = format_rate(event.done, state.seconds);
     if (is_end) {
-      say(fmt::format("{}: 100%, {}, {}, {}\n", verb_, human_bytes(event.done), human_seconds(state.seconds), rate));
+      say(fmt::format("{}: 100%, {}, {}, {}\n", verb_, format_bytes(event.done), format_seconds(state.seconds), rate));
     } else {
-      say(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share, human_bytes(event.done),
-                      human_bytes(event.total), rate, human_seconds(state.seconds_left()), printable(event.item)));
+      say(fmt::format("{}: {:.0f}%, {} of {}, {}, {} left, {}\n", verb_, 100 * state.share, format_bytes(event.done),
+                      format_bytes(event.total), rate, format_seconds(state.seconds_left()), printable(event.item)));
     }
   }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -38,12 +39,12 @@ Progress make_progress(const ProgressOptions& options, const std::string& verb);
 
 // Totals of tensors, elements and bytes.
 
-// Nothing on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
+// std::nullopt on overflow of 64 bits: sparse, compressed or shared parts may add up to that.
 using Total = std::optional<std::uint64_t>;
 
 inline Total plus(Total a, Total b) { return a && b ? checked_add(*a, *b) : std::nullopt; }
 
-// Of all parts, decoded.
+// Returns the bytes of all parts, decoded.
 inline Total bytes_of(const Tensor& tensor) {
   Total sum = 0;
   for (const Part& part : tensor.parts) sum = plus(sum, part.blob->size());
@@ -65,20 +66,32 @@ struct Totals {
 
 // JSON on standard output, printed in pieces while it is made.
 
-inline Value number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
+inline Value make_number_or_null(std::optional<std::uint64_t> number) { return number ? Value(*number) : Value(); }
 
 class JsonOutput {
  public:
   JsonWriter* operator->() { return &writer_; }
 
-  // Prints what has been written, once that is much.
-  void flush() {
-    if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
+  // Writes an array, whose items `add` writes.
+  template <typename Items, typename Add>
+  void write_list(std::string_view key, const Items& items, Add&& add) {
+    writer_.key(key);
+    writer_.begin_array();
+    for (const auto& item : items) {
+      add(item);
+      flush();
+    }
+    writer_.end_array();
   }
   // Prints the rest and a line break. Called after everything is written.
   void finish() { fmt::print("{}\n", writer_.take()); }
 
  private:
+  // Prints what has been written, once that is much.
+  void flush() {
+    if (writer_.size() > kPiece) fmt::print("{}", writer_.take());
+  }
+
   static constexpr std::size_t kPiece = 64 << 10;
   JsonWriter writer_{2};
 };

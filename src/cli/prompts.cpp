@@ -9,9 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 
@@ -53,14 +51,14 @@ class PromptReader {
  public:
   PromptReader(const std::string& path, const ConversationOptions& conversation, const Weights& weights,
                std::size_t max_tokens)
-      : name_(name_of_text_file(path)),
+      : name_(name_text_file(path)),
         file_(path == "-" ? nullptr : open_file(path, "rb")),
         input_(file_ ? file_.get() : stdin, name_),
         conversation_(conversation),
         weights_(weights),
         max_tokens_(max_tokens) {}
 
-  // Returns the object of the next line that is not empty; nothing after the last.
+  // Returns the object of the next line that is not empty; std::nullopt after the last.
   std::optional<Attributes> next() {
     std::string line;
     do {
@@ -182,7 +180,9 @@ class PromptReader {
 class AnswerWriter {
  public:
   AnswerWriter(const PromptsOptions& options, const std::vector<std::filesystem::path>& inputs)
-      : path_(options.output == "-" ? "" : options.output), partial_(partial_name(path_)), overwrite_(options.force) {
+      : path_(options.output == "-" ? "" : options.output),
+        partial_(make_partial_name(path_)),
+        overwrite_(options.force) {
     if (path_.empty()) return;
     FileOutput::require_possible(path_, overwrite_, inputs);
     FileOutput::require_possible(partial_, true, inputs);
@@ -429,27 +429,20 @@ class PromptsRun {
 
 CLI::Option* add_prompts_options(CLI::App& command, PromptsOptions& options) {
   auto* prompts =
-      command
-          .add_option("--prompts", options.file,
-                      "Run many prompts, several at a time: one JSON object per line, {\"prompt\": TEXT | \"tokens\": "
-                      "[..] | \"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input")
-          ->check(not_empty())
-          ->type_name("FILE");
+      add_text(command, "--prompts", options.file, "FILE",
+               "Run many prompts, several at a time: one JSON object per line, {\"prompt\": TEXT | \"tokens\": [..] | "
+               "\"messages\": [..], \"id\"?, \"max_tokens\"?}; - is standard input");
   auto* output =
-      command
-          .add_option(
-              "-o,--output", options.output,
-              "With --prompts: the file for the answers, one per line in the prompts' order. It appears when all are "
-              "done; after an interruption, the same command continues FILE.partial (default: -, standard output)")
-          ->check(not_empty())
-          ->type_name("FILE")
+      add_text(command, "-o,--output", options.output, "FILE",
+               "With --prompts: the file for the answers, one per line in the prompts' order. It appears when all are "
+               "done; after an interruption, the same command continues FILE.partial (default: -, standard output)")
           ->needs(prompts);
   command.add_flag("--force", options.force, "With --output: replace a file that exists")->needs(output);
   add_number(command, "--parallel", options.parallel, "With --prompts: how many at a time", {1, 4096})->needs(prompts);
   return prompts;
 }
 
-std::string partial_name(const std::string& output) { return output + ".partial"; }
+std::string make_partial_name(const std::string& output) { return output + ".partial"; }
 
 PromptsSummary run_prompts(const PromptsOptions& options, const ConversationOptions& conversation,
                            std::shared_ptr<const Weights> weights, const SessionOptions& session,

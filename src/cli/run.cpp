@@ -1,12 +1,8 @@
 // poise run: a prompt in, its continuation out, token by token.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iterator>
-#include <memory>
-#include <optional>
 #include <span>
 
 #include <fmt/format.h>
@@ -14,15 +10,12 @@
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
-#include <poise/session.hpp>
 #include <poise/verify.hpp>
 
 #include "bytes/short_text.hpp"
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
-#include "cli/conversations.hpp"
 #include "cli/model_options.hpp"
-#include "cli/progress.hpp"
 #include "cli/standard_input.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
@@ -152,8 +145,9 @@ class Run {
     if (!options_.conversation.template_file.empty()) prompts.inputs.emplace_back(options_.conversation.template_file);
     const PromptsSummary summary = run_prompts(prompts, options_.conversation, weights, options_.session, generate_);
     if (summary.kept > 0 && !options_.progress.quiet)
-      complain(fmt::format("note: {} of {} kept", plural(summary.kept, "answer"),
-                           printable(partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
+      complain(
+          fmt::format("note: {} of {} kept", plural(summary.kept, "answer"),
+                      printable(make_partial_name(options_.prompts.output)) + (summary.kept == 1 ? " was" : " were")));
     if (!options_.stats) return;
     const Speed speed = {summary.tokens, generating.seconds()};
     say(fmt::format("load {:.1f} ms; {}, {} tokens, {:.1f} tokens/s of all together\n", load_seconds_ * 1000,
@@ -182,7 +176,7 @@ class Run {
     if (report.errors() == 0) return;
     for (const Finding& finding : report.faults) {
       if (finding.severity == Severity::error)
-        complain(fmt::format("{}: {}", printable(path), finding_text(finding, path)));
+        complain(fmt::format("{}: {}", printable(path), format_finding(finding, path)));
     }
     throw ExitCode{1};
   }
@@ -226,18 +220,15 @@ class Run {
 
   void print_text(Session& session, const std::vector<TokenId>& prompt) {
     if (!session.has_tokenizer()) return print_ids(session, prompt);
-    const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-    // Escapes control characters: a model must not control the terminal.
-    const auto show = [&](const std::string& text) { print_now(terminal ? printable_lines(text) : text); };
     if (!options_.conversation.is_given()) {  // of a conversation, only the answer
       TextStream before(session.tokenizer());
       std::string text;
       for (const TokenId token : prompt) text += before.add(token);
-      show(text);
+      print_generated(text);
     }
     ContinuationStream stream(session.tokenizer(), prompt, generate_.stop);
-    generate(session, [&](TokenId token) { show(stream.add(token)); });
-    show(stream.finish() + "\n");
+    generate(session, [&](TokenId token) { print_generated(stream.add(token)); });
+    print_generated(stream.finish() + "\n");
   }
 
   // In the form of --tokens.
@@ -354,15 +345,12 @@ void add_run(CLI::App& app) {
                                   "Send this system message (unless it is empty) and the prompt as a conversation, in "
                                   "the form of the model's chat template; print the answer alone")
                      ->type_name("TEXT");
-  const auto set_tokens = [options](const std::vector<std::string>& lists) {
-    for (const std::string& ids : lists)
-      std::ranges::copy(parse_tokens("--tokens", ids), std::back_inserter(options->tokens));
-  };
-  auto* tokens = command
-                     ->add_option_function<std::vector<std::string>>(
-                         "--tokens", set_tokens,
-                         "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed")
-                     ->type_name("IDS");
+  auto* tokens =
+      add_parsed_list(*command, "--tokens", "IDS",
+                      "Token ids to continue instead, as they are: 1,2,3. Without a vocabulary, ids are printed",
+                      [options](const std::string& ids) {
+                        std::ranges::copy(parse_tokens("--tokens", ids), std::back_inserter(options->tokens));
+                      });
   auto* messages = add_conversation_options(*command, options->conversation, false);
   auto* prompts = add_prompts_options(*command, options->prompts);
   for (auto* const other : {tokens, messages, prompts}) {

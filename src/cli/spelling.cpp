@@ -74,12 +74,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return table.back().back();
 }
 
-std::string_view without_dashes(std::string_view name) {
+std::string_view remove_dashes(std::string_view name) {
   return name.substr(std::min(name.find_first_not_of('-'), name.size()));
 }
 
 // "; that is `poise convert ...`", "; the nearest is "verify"", or "". `command` is empty for commands.
-std::string meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
+std::string suggest_meant(std::string_view command, std::string_view given, const std::vector<std::string>& names) {
   const auto synonym =
       std::ranges::find_if(kSynonyms, [&](const Synonym& row) { return row.command == command && row.given == given; });
   if (synonym != kSynonyms.end())
@@ -89,7 +89,7 @@ std::string meant(std::string_view command, std::string_view given, const std::v
   return name == nullptr ? "" : fmt::format("; the nearest is \"{}\"", *name);
 }
 
-std::vector<std::string> option_names(const CLI::App& command) {
+std::vector<std::string> list_option_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -102,7 +102,7 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 const std::string* find_nearest(const std::vector<std::string>& names, std::string_view given) {
   constexpr std::size_t kLongest = 64;  // bounds the time for a text that was pasted by mistake
-  const std::string small = to_lower_ascii(without_dashes(given));
+  const std::string small = to_lower_ascii(remove_dashes(given));
   if (small.empty() || given.size() > kLongest) return nullptr;
   // One slip in every three letters. Any two names of one or two letters are similar, so these have to be equal except
   // for their case.
@@ -110,14 +110,14 @@ const std::string* find_nearest(const std::vector<std::string>& names, std::stri
   const std::string* best = nullptr;
   std::size_t least = most + 1;
   for (const std::string& name : names) {
-    const std::string_view bare = without_dashes(name);
+    const std::string_view bare = remove_dashes(name);
     const std::size_t changes = distance(small, to_lower_ascii(bare));
     if (changes >= least || (bare.size() <= 2 && changes > 0)) continue;
     best = &name;
     least = changes;
   }
   if (best != nullptr) return best;
-  const auto begins = [&](const std::string& name) { return without_dashes(name).starts_with(small); };
+  const auto begins = [&](const std::string& name) { return remove_dashes(name).starts_with(small); };
   const auto longer = small.size() <= 2 ? names.end() : std::ranges::find_if(names, begins);
   return longer == names.end() ? nullptr : &*longer;
 }
@@ -141,19 +141,19 @@ void require_known_command(const CLI::App& app, std::string_view given) {
   throw Error(ErrorKind::bad_argument,
               fmt::format("there is no command \"{}\"{} (poise help lists all)", given,
                           is_file ? "; a command goes before the file: poise inspect, poise run, ..."
-                                  : meant("", given, names)));
+                                  : suggest_meant("", given, names)));
 }
 
 void require_known_options(const CLI::App& app) {
   for (const CLI::App* command : app.get_subcommands()) {
-    const std::vector<std::string> names = option_names(*command);
+    const std::vector<std::string> names = list_option_names(*command);
     for (const std::string& argument : command->remaining()) {
       const std::string given = argument.substr(0, argument.find('='));
       const bool is_option = given.size() > 1 && given.starts_with('-') && given != "--";
       if (!is_option || std::ranges::find(names, given) != names.end()) continue;
       throw Error(ErrorKind::bad_argument,
                   fmt::format("{} has no option \"{}\"{} (poise {} --help lists all)", command->get_name(),
-                              printable(given), meant(command->get_name(), given, names), command->get_name()));
+                              printable(given), suggest_meant(command->get_name(), given, names), command->get_name()));
     }
   }
 }

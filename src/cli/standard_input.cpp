@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,7 +33,7 @@ std::string read_text_file(const std::string& path) {
   return TextInput(file.get(), path).all();
 }
 
-std::string name_of_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
+std::string name_text_file(const std::string& path) { return path == "-" ? "standard input" : path; }
 
 std::string read_prompt_file(const std::string& path) {
   std::string text = read_text_file(path);

@@ -45,7 +45,7 @@ class TextInput {
 // more than 256 MiB, and bad_argument where another option has read standard input.
 std::string read_text_file(const std::string& path);
 // "standard input" for "-", else the path.
-std::string name_of_text_file(const std::string& path);
+std::string name_text_file(const std::string& path);
 
 // Returns the text of a prompt: without the line break that ends a file's last line, as `echo` and editors write it.
 std::string read_prompt_file(const std::string& path);

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <poise/error.hpp>
@@ -29,7 +30,7 @@ std::size_t width(const std::string& text) {
 
 // Returns the length of a control character, or one that changes the direction of text, at the front of a text; else 0.
 // Terminals act on these instead of showing them.
-std::size_t control_length(std::string_view text) {
+std::size_t measure_control(std::string_view text) {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   if (byte(0) < 0x20 || byte(0) == 0x7f) return 1;
   if (byte(0) == 0xc2 && byte(1) >= 0x80 && byte(1) < 0xa0) return 2;  // U+0080 to U+009F
@@ -56,7 +57,7 @@ void append_escaped(std::string& out, std::string_view text, std::string_view ke
     return;
   }
   while (!text.empty()) {
-    const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : control_length(text);
+    const std::size_t control = !kept.empty() && text.starts_with(kept) ? 0 : measure_control(text);
     const std::size_t length = std::max<std::size_t>(1, control);
     for (const char c : text.substr(0, length))
       out += control > 0 ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
@@ -93,7 +94,7 @@ constexpr std::size_t kPrintedBytes = 64 << 10;  // lines are printed in blocks 
 
 }  // namespace
 
-std::string human_bytes(std::uint64_t bytes) {
+std::string format_bytes(std::uint64_t bytes) {
   if (bytes < 1000) return plural(bytes, "byte");
   constexpr std::array kUnits = {"kB", "MB", "GB", "TB", "PB", "EB"};
   double value = static_cast<double>(bytes) / 1000;
@@ -105,11 +106,11 @@ std::string human_bytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string human_rate(std::uint64_t bytes, double seconds) {
-  return human_bytes(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds) : 0) + "/s";
+std::string format_rate(std::uint64_t bytes, double seconds) {
+  return format_bytes(seconds > 0 ? static_cast<std::uint64_t>(static_cast<double>(bytes) / seconds) : 0) + "/s";
 }
 
-std::string human_seconds(double seconds) {
+std::string format_seconds(double seconds) {
   const auto whole = static_cast<std::uint64_t>(std::clamp(std::round(seconds), 0.0, 1e12));
   if (seconds < 10) return fmt::format("{:.1f} s", seconds);
   if (whole < 120) return fmt::format("{} s", whole);
@@ -134,14 +135,14 @@ void append_grouped(std::string& out, std::uint64_t number) {
   }
 }
 
-std::string short_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
+std::string format_number(double number) { return std::isnan(number) ? "NaN" : fmt::format("{:.3g}", number); }
 
-std::string decibels(double ratio) {
+std::string format_decibels(double ratio) {
   if (std::isnan(ratio)) return "NaN";
   return ratio > 0 && std::isinf(ratio) ? "exact" : fmt::format("{:.1f}", ratio);
 }
 
-std::string clipped(std::string_view text, std::size_t columns) {
+std::string clip_columns(std::string_view text, std::size_t columns) {
   std::size_t end = 0;
   for (std::size_t shown = 0; end < text.size(); ++end) {
     if (!is_continuation(text[end]) && shown++ == columns) break;
@@ -165,6 +166,10 @@ void print_now(std::string_view text) {
   throw std::system_error(errno, std::generic_category());
 }
 
+void print_generated(std::string_view text) {
+  print_now(::isatty(STDOUT_FILENO) == 1 ? printable_lines(text) : std::string(text));
+}
+
 void say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
 void complain(std::string_view text) { say(fmt::format("poise: {}\n", text)); }
@@ -174,12 +179,15 @@ void note(const Finding& finding) {
   complain(fmt::format("{}: {}", word, printable(finding.message)));
 }
 
-std::string finding_text(const Finding& finding, const std::string& path) {
+std::string describe(const Finding& finding) {
+  return finding.offset ? fmt::format("{} (at 0x{:x})", finding.message, *finding.offset) : finding.message;
+}
+
+std::string format_finding(const Finding& finding, const std::string& path) {
   const char* severity = finding.severity == Severity::error ? "error" : "warning";
   const std::string& where = finding.path.empty() ? path : finding.path;
-  return fmt::format("{}: {}{}{}", severity, where == path ? "" : printable(where) + ": ",
-                     printable_message(finding.message),
-                     finding.offset ? fmt::format(" (at 0x{:x})", *finding.offset) : "");
+  return fmt::format("{}: {}{}", severity, where == path ? "" : printable(where) + ": ",
+                     printable_message(describe(finding)));
 }
 
 Table::Table(Row header, std::vector<bool> right_aligned)

@@ -16,36 +16,39 @@
 namespace poise::cli {
 
 // "14.5 GB", "1.9 MB", "512 bytes": decimal units, as disks are sold.
-std::string human_bytes(std::uint64_t bytes);
+std::string format_bytes(std::uint64_t bytes);
 // "1.2 GB/s"
-std::string human_rate(std::uint64_t bytes, double seconds);
+std::string format_rate(std::uint64_t bytes, double seconds);
 // "1.5 s", "42 s", "2 min 5 s", "3 h 20 min"
-std::string human_seconds(double seconds);
+std::string format_seconds(double seconds);
 // "14,483,464,192"
 std::string grouped(std::uint64_t number);
 void append_grouped(std::string& out, std::uint64_t number);
 
 // Three significant digits; "NaN" for either sign.
-std::string short_number(double number);
+std::string format_number(double number);
 // Returns a signal-to-noise ratio: "38.1"; "exact" for an infinite one.
-std::string decibels(double ratio);
+std::string format_decibels(double ratio);
 
-// Text from a file, safe for a terminal: control characters become \xNN.
+// Returns text from a file, safe for a terminal: control characters become \xNN.
 std::string printable(std::string_view text);
 void append_printable(std::string& out, std::string_view text);
-// The same with line breaks kept, for messages of several lines.
+// Returns the same with line breaks kept, for messages of several lines.
 std::string printable_lines(std::string_view text);
 // Returns an error's message, with further lines indented by two spaces: a name with line breaks cannot imitate a
 // message.
 std::string printable_message(std::string_view text);
 
 // Returns the text cut to that many columns, one for each character.
-std::string clipped(std::string_view text, std::size_t columns);
+std::string clip_columns(std::string_view text, std::size_t columns);
 // Returns the width of the terminal at that descriptor; std::nullopt if it is not a terminal or has no width.
 std::optional<std::size_t> terminal_columns(int fd);
 
 // Writes to standard output and flushes, so that text appears at once. Throws what fmt::print() throws.
 void print_now(std::string_view text);
+
+// Prints a model's text at once. On a terminal, escapes control characters: a model must not control the terminal.
+void print_generated(std::string_view text);
 
 // Writes to standard error. Unlike fmt::print(), does not fail when it is closed.
 void say(std::string_view text);
@@ -56,8 +59,11 @@ void complain(std::string_view text);
 // is faulty, as one with code in it is.
 void note(const Finding& finding);
 
+// "... (at 0x40)"
+std::string describe(const Finding& finding);
+
 // Returns a finding in the file at `path`: "error: tensor a: data: ... (at 0x40)"
-std::string finding_text(const Finding& finding, const std::string& path);
+std::string format_finding(const Finding& finding, const std::string& path);
 
 // Columns as wide as their widest cell. Right-aligned columns hold numbers.
 class Table {
@@ -80,7 +86,7 @@ class Table {
 
 class TextLines {
  public:
-  // Returns the next text; nothing after the last one. Throws invalid_file, naming the line.
+  // Returns the next text; std::nullopt after the last one. Throws invalid_file, naming the line.
   std::optional<std::string> next();
   // Returns true if next() does not have to wait.
   bool has_next() const { return input_.has_line(); }

@@ -1,11 +1,7 @@
 // poise tokenize: a text in, its tokens out.
 #include <cerrno>
 #include <cstdio>
-#include <memory>
-#include <optional>
 #include <system_error>
-
-#include <fmt/format.h>
 
 #include <poise/error.hpp>
 #include <poise/format.hpp>
@@ -13,7 +9,6 @@
 
 #include "cli/advice.hpp"
 #include "cli/commands.hpp"
-#include "cli/conversations.hpp"
 #include "cli/model_options.hpp"
 #include "cli/options.hpp"
 #include "cli/standard_input.hpp"

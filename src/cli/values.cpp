@@ -1,6 +1,5 @@
 #include "cli/values.hpp"
 
-#include "bytes/utf8.hpp"
 #include "cli/text.hpp"
 
 namespace poise::cli {
@@ -21,15 +20,27 @@ std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text
   return tokens;
 }
 
-std::string long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+std::string find_long_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+CLI::Option* add_parsed(CLI::App& command, const std::string& names, const std::string& type,
+                        const std::string& description, const std::function<void(const std::string& text)>& parse) {
+  return command.add_option_function<std::string>(names, parse, description)->type_name(type);
+}
+
+CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const std::string& type,
+                             const std::string& description,
+                             const std::function<void(const std::string& text)>& parse) {
+  const auto parse_all = [parse](const std::vector<std::string>& texts) { std::ranges::for_each(texts, parse); };
+  return command.add_option_function<std::vector<std::string>>(names, parse_all, description)->type_name(type);
+}
 
 CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
                       const std::string& description) {
-  const auto set = [name = long_name(names), &value](const std::string& text) {
+  const auto set = [name = find_long_name(names), &value](const std::string& text) {
     value = size_from(text);
     if (value.value_or(0) == 0) refuse(name, text, kSizeExpected);
   };
-  return command.add_option_function<std::string>(names, set, description)->type_name("SIZE");
+  return add_parsed(command, names, "SIZE", description, set);
 }
 
 CLI::Validator not_empty() {

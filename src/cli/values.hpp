@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -45,36 +46,41 @@ Number parse_number(std::string_view option, std::string_view text, const Number
 std::vector<TokenId> parse_tokens(std::string_view option, std::string_view text);
 
 // "--max-tokens" of "-n,--max-tokens".
-std::string long_name(const std::string& names);
+std::string find_long_name(const std::string& names);
 
-// An option whose value is a number; its default is the current `value`. Requires: `value` outlives the command.
+// Adds an option whose value `parse` reads, which throws what refuse() throws. `type` names the value in help.
+CLI::Option* add_parsed(CLI::App& command, const std::string& names, const std::string& type,
+                        const std::string& description, const std::function<void(const std::string& text)>& parse);
+// Adds the same for one that may be repeated.
+CLI::Option* add_parsed_list(CLI::App& command, const std::string& names, const std::string& type,
+                             const std::string& description, const std::function<void(const std::string& text)>& parse);
+
+// Adds an option whose value is a number; its default is the current `value`. Requires: `value` outlives the command.
 template <typename Number>
 requires std::is_arithmetic_v<Number> CLI::Option* add_number(CLI::App& command, const std::string& names,
                                                               Number& value, const std::string& description,
                                                               const NumberRange<Number>& range = {}) {
-  const auto set = [name = long_name(names), range, &value](const std::string& text) {
+  const auto set = [name = find_long_name(names), range, &value](const std::string& text) {
     value = parse_number(name, text, range);
   };
-  return command.add_option_function<std::string>(names, set, description)
-      ->type_name("N")
-      ->default_str(fmt::format("{}", value));
+  return add_parsed(command, names, "N", description, set)->default_str(fmt::format("{}", value));
 }
 
-// The same for one without a default.
+// Adds the same for one without a default.
 template <typename Number>
 CLI::Option* add_number(CLI::App& command, const std::string& names, std::optional<Number>& value,
                         const std::string& description, const NumberRange<Number>& range = {}) {
-  const auto set = [name = long_name(names), range, &value](const std::string& text) {
+  const auto set = [name = find_long_name(names), range, &value](const std::string& text) {
     value = parse_number(name, text, range);
   };
-  return command.add_option_function<std::string>(names, set, description)->type_name("N");
+  return add_parsed(command, names, "N", description, set);
 }
 
-// An option whose value is a size of at least one byte.
+// Adds an option whose value is a size of at least one byte.
 CLI::Option* add_size(CLI::App& command, const std::string& names, std::optional<std::uint64_t>& value,
                       const std::string& description);
 
-// An option whose value is one of a few names. `value` may be an optional.
+// Adds an option whose value is one of a few names. `value` may be an optional.
 template <typename Value, typename Choice>
 CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& value,
                         const std::vector<std::pair<std::string_view, Choice>>& choices,
@@ -84,17 +90,24 @@ CLI::Option* add_choice(CLI::App& command, const std::string& names, Value& valu
     for (const auto& [name, choice] : choices) text += (text.empty() ? "" : std::string(separator)) + std::string(name);
     return text;
   };
-  const auto set = [name = long_name(names), choices, all, &value](const std::string& text) {
+  const auto set = [name = find_long_name(names), choices, all, &value](const std::string& text) {
     const auto found =
         std::ranges::find(choices, to_lower_ascii(text), [](const auto& choice) { return choice.first; });
     if (found == choices.end()) refuse(name, text, "one of " + all(", "));
     value = found->second;
   };
-  return command.add_option_function<std::string>(names, set, description)->type_name(all("|"));
+  return add_parsed(command, names, all("|"), description, set);
 }
 
 // For an option's check().
 CLI::Validator not_empty();
 CLI::Validator is_text();
+
+// Adds an option whose value is a text that is not empty. `value` may be an optional.
+template <typename Value>
+CLI::Option* add_text(CLI::App& command, const std::string& names, Value& value, const std::string& type,
+                      const std::string& description) {
+  return command.add_option(names, value, description)->check(not_empty())->type_name(type);
+}
 
 }  // namespace poise::cli

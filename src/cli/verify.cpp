@@ -1,7 +1,6 @@
 // poise verify: checks files completely.
 #include <algorithm>
 #include <iterator>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -12,7 +11,6 @@
 #include "bytes/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/progress.hpp"
 #include "cli/text.hpp"
 #include "cli/values.hpp"
 #include "ops/check_hub.hpp"
@@ -29,7 +27,7 @@ struct VerifyArguments {
   ReadOptions read;
 };
 
-std::string digests_text(const VerifyReport& report) {
+std::string describe_digests(const VerifyReport& report) {
   std::string text;
   if (report.digests > 0) text += fmt::format(", {} checked", plural(report.digests, "digest"));
   if (report.file_digests > 0) text += fmt::format(", {} checked", plural(report.file_digests, "file digest"));
@@ -42,12 +40,12 @@ void print_report(const VerifyReport& report, const std::string& path, bool good
   if (good && !report.has_digests) fmt::print(": structure and values; no digests, so changed bytes would not show");
   if (!report.format.empty()) {
     const std::string tensors = report.format == kHubCache ? "" : plural(report.tensors, "tensor") + ", ";
-    fmt::print(" ({}, {}{}{})", report.format, tensors, human_bytes(report.bytes), digests_text(report));
+    fmt::print(" ({}, {}{}{})", report.format, tensors, format_bytes(report.bytes), describe_digests(report));
   }
   if (report.errors() > 0) fmt::print(": {}", plural(report.errors(), "error"));
   if (report.warnings() > 0) fmt::print("{} {}", report.errors() > 0 ? "," : ":", plural(report.warnings(), "warning"));
   fmt::print("\n");
-  for (const Finding& finding : report.faults) fmt::print("  {}\n", finding_text(finding, path));
+  for (const Finding& finding : report.faults) fmt::print("  {}\n", format_finding(finding, path));
 }
 
 // Prints a report for each path as it is made, as text or JSON (docs/json.md).
@@ -58,15 +56,12 @@ class Verification {
   void execute() {
     if (options_.json) {
       json_->begin_object();
-      json_->key("files");
-      json_->begin_array();
-    }
-    for (const std::string& path : options_.paths) verify_one(path);
-    if (options_.json) {
-      json_->end_array();
+      json_.write_list("files", options_.paths, [this](const std::string& path) { verify_one(path); });
       json_->member("ok", good_);
       json_->end_object();
       json_.finish();
+    } else {
+      for (const std::string& path : options_.paths) verify_one(path);
     }
     if (!good_) throw ExitCode{1};
   }
@@ -108,10 +103,7 @@ class Verification {
     json_->member("bytes", report.bytes);
     json_->member("digests", report.has_digests);
     json_->member("digests_checked", report.digests + report.file_digests + report.checksums);
-    json_->key("findings");
-    json_->begin_array();
-    for (const Finding& finding : report.faults) add(finding, path);
-    json_->end_array();
+    json_.write_list("findings", report.faults, [&](const Finding& finding) { add(finding, path); });
     json_->end_object();
   }
 
@@ -123,7 +115,6 @@ class Verification {
     if (!finding.path.empty() && finding.path != path) json_->member("path", finding.path);
     if (finding.offset) json_->member("offset", *finding.offset);
     json_->end_object();
-    json_.flush();
   }
 
   const VerifyArguments& options_;
@@ -152,11 +143,8 @@ void add_verify(CLI::App& app) {
           "PATH", options->paths,
           "Model files or directories, repositories of the Hugging Face cache (models--ORG--NAME), or the whole cache")
       ->required();
-  command
-      ->add_option_function<std::string>(
-          "--sha256", [options](const std::string& text) { options->sha256 = parse_sha256(text); },
-          "Expected SHA-256 of the file; for one PATH")
-      ->type_name("HEX");
+  add_parsed(*command, "--sha256", "HEX", "Expected SHA-256 of the file; for one PATH",
+             [options](const std::string& text) { options->sha256 = parse_sha256(text); });
   command->add_flag("--strict", options->strict, "Exit with 1 for warnings, too");
   command->add_flag("--json", options->json, "Print the findings as JSON");
   add_progress_options(*command, options->progress, "Report only files with faults or warnings; no progress");

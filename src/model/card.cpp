@@ -1,6 +1,7 @@
 #include "model/card.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -97,6 +98,17 @@ std::optional<std::string> day_of(std::string_view text) {
   if (!parse_day(fields)) return std::nullopt;
   const bool whole = fields.at_end() || (fields.skip_any("Tt ") && parse_time(fields) && fields.at_end());
   return whole ? std::optional<std::string>(text.substr(0, kDay)) : std::nullopt;
+}
+
+std::span<const CardField> card_fields() {
+  static constexpr auto kFields = std::to_array<CardField>({{"model_type", &Card::model_type},
+                                                            {"base_model", &Card::base_model},
+                                                            {"author", &Card::author},
+                                                            {"created_at", &Card::created_at},
+                                                            {"last_modified", &Card::last_modified},
+                                                            {"license", &Card::license},
+                                                            {"uuid", &Card::uuid}});
+  return kFields;
 }
 
 Card checked_card(Card card) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,13 @@ namespace poise {
 // Returns the date of "YYYY-MM-DD" or of an ISO 8601 timestamp that begins with it, as "YYYY-MM-DD". std::nullopt for
 // other texts and for days that do not exist.
 std::optional<std::string> day_of(std::string_view text);
+
+// The texts of a card, in the order of ALT's general section.
+struct CardField {
+  std::string_view name;
+  std::string Card::*text;
+};
+std::span<const CardField> card_fields();
 
 // Returns the card with its dates cut to days. Throws bad_argument, naming field and value, for invalid UTF-8 and
 // invalid dates. Empty fields stay.

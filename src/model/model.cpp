@@ -6,6 +6,7 @@
 
 #include "bytes/platform.hpp"
 #include "bytes/text_table.hpp"
+#include "model/card.hpp"
 #include "model/limits.hpp"
 
 namespace poise {
@@ -138,13 +139,9 @@ std::vector<const Tensor*> Model::find_in_file(std::string_view file_name) const
 }
 
 Attributes card_to_attributes(const Card& card) {
-  return {{"model_type", card.model_type},
-          {"base_model", card.base_model},
-          {"author", card.author},
-          {"created_at", card.created_at},
-          {"last_modified", card.last_modified},
-          {"license", card.license},
-          {"uuid", card.uuid}};
+  Attributes map;
+  for (const CardField& field : card_fields()) map.set(std::string(field.name), card.*field.text);
+  return map;
 }
 
 }  // namespace poise

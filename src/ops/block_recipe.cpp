@@ -44,7 +44,7 @@ constexpr std::array kUses = std::to_array<UseRow>({
     {"token_embd.weight", Use::embedding},
 });
 
-Use use_of(std::string_view name) {
+Use find_use(std::string_view name) {
   // attn_output.weight ends as output.weight does: longer endings come first.
   const auto* row = std::ranges::find_if(kUses, [&](const UseRow& use) { return name.ends_with(use.suffix); });
   return row == kUses.end() ? Use::other : row->use;
@@ -89,21 +89,21 @@ constexpr std::array kNeverParts = std::to_array<std::string_view>({
     "mm.a.code_embd",
 });
 
-// What a GGUF file of an architecture without a family gives for the key; 0: nothing.
-std::uint64_t number_in_file(const Model& model, std::string_view key) {
+// Returns the number that a GGUF file of an architecture without a family has for the key; 0 without one.
+std::uint64_t read_number_in_file(const Model& model, std::string_view key) {
   const auto* number = model.attributes.get_if<std::uint64_t>(fmt::format("{}.{}", model.card.model_type, key));
   return number == nullptr ? 0 : *number;
 }
 
-std::uint64_t experts_of(const Model& model) {
+std::uint64_t count_experts(const Model& model) {
   for (const std::string_view key : {"num_local_experts", "num_experts"}) {
     if (const auto* number = model.config_json.get_if<std::uint64_t>(key)) return *number;
   }
-  return number_in_file(model, "expert_count");
+  return read_number_in_file(model, "expert_count");
 }
 
-// The first number between dots, or -1.
-std::int64_t layer_of(std::string_view name) {
+// Returns the first number between dots, or -1.
+std::int64_t find_layer(std::string_view name) {
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
     std::int64_t number = 0;
     const auto [stop, error] = std::from_chars(name.data() + dot + 1, name.data() + name.size(), number);
@@ -112,15 +112,15 @@ std::int64_t layer_of(std::string_view name) {
   return -1;
 }
 
-// True for the first and last eighth of the layers, and every third between.
+// Returns true for the first and last eighth of the layers, and every third between.
 bool is_weighty(std::int64_t layer, std::int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
 
 }  // namespace
 
-// What a recipe gives to a use; empty: the base. `weighty` applies to layers that is_weighty() selects, `early` to the
-// first `early_of`-th of them.
+// The types that a recipe gives to uses; empty: the base. `weighty` applies to layers that is_weighty() selects,
+// `early` to the first `early_of`-th of them.
 struct BlockRecipe::Row {
   struct Choice {
     std::string_view all = {};
@@ -179,7 +179,7 @@ std::span<const BlockRecipe::Row> BlockRecipe::rows() {
   return kRows;
 }
 
-std::span<const std::string_view> block_recipe_names() {
+std::span<const std::string_view> list_block_recipes() {
   static const auto names = [] {
     std::vector<std::string_view> all;
     for (const BlockRecipe::Row& row : BlockRecipe::rows()) all.push_back(row.name);
@@ -197,23 +197,23 @@ bool is_never_blocks(std::string_view name) {
 }
 
 bool is_block_recipe(std::string_view name) {
-  return std::ranges::find(block_recipe_names(), name) != block_recipe_names().end();
+  return std::ranges::find(list_block_recipes(), name) != list_block_recipes().end();
 }
 
 BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
   const auto found = std::ranges::find(rows(), name, &Row::name);
   if (found == rows().end())
     throw Error(ErrorKind::bad_argument,
-                fmt::format("there is no recipe {}; there are {}", name, fmt::join(block_recipe_names(), ", ")));
+                fmt::format("there is no recipe {}; there are {}", name, fmt::join(list_block_recipes(), ", ")));
   row_ = &*found;
   if (block_type_named(row_->base)->encode == nullptr)
     throw Error(ErrorKind::unsupported, fmt::format("Poise does not write {} yet", row_->base));
-  has_8_experts_ = experts_of(model) == 8;
+  has_8_experts_ = count_experts(model) == 8;
   tied_ = model.find(family_of(model).output) == nullptr && model.find("output.weight") == nullptr;
   if (!model.config) {
-    for (const Tensor& tensor : model.tensors()) layers_ = std::max(layers_, layer_of(tensor.name) + 1);
-    const std::uint64_t keys = number_in_file(model, "attention.head_count_kv");
-    if (keys > 0) heads_per_key_ = static_cast<std::int64_t>(number_in_file(model, "attention.head_count") / keys);
+    for (const Tensor& tensor : model.tensors()) layers_ = std::max(layers_, find_layer(tensor.name) + 1);
+    const std::uint64_t keys = read_number_in_file(model, "attention.head_count_kv");
+    if (keys > 0) heads_per_key_ = static_cast<std::int64_t>(read_number_in_file(model, "attention.head_count") / keys);
     return;
   }
   const Config& config = *model.config;
@@ -223,8 +223,8 @@ BlockRecipe::BlockRecipe(std::string_view name, const Model& model) {
 }
 
 const BlockType& BlockRecipe::type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const {
-  const Use use = use_of(tensor);
-  const std::int64_t layer = layer_of(tensor);
+  const Use use = find_use(tensor);
+  const std::int64_t layer = find_layer(tensor);
   const auto chosen = [&](const Row::Choice& choice) {
     const bool early =
         choice.early_first > 0 ? layer < choice.early_first : choice.early_of > 0 && layer < layers_ / choice.early_of;

@@ -3,12 +3,8 @@
 // Source: llama.cpp's src/llama-quant.cpp, v0.5.0.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include <poise/model.hpp>
@@ -18,7 +14,7 @@
 namespace poise {
 
 // "q4_k_m", "q2_k:mix", ...
-std::span<const std::string_view> block_recipe_names();
+std::span<const std::string_view> list_block_recipes();
 bool is_block_recipe(std::string_view name);
 
 // Matrices that llama-quantize never quantizes, by their names' suffixes.
@@ -29,13 +25,13 @@ class BlockRecipe {
   // Throws bad_argument for unknown names.
   BlockRecipe(std::string_view name, const Model& model);
 
-  // The type for a matrix of the model; it may not fit its rows. `row_length`: elements of the rows that become blocks.
-  // `has_importance`: weights for errors are available.
+  // Returns the type for a matrix of the model; it may not fit its rows. `row_length`: elements of the rows that become
+  // blocks. `has_importance`: weights for errors are available.
   const BlockType& type_for(std::string_view tensor, std::uint64_t row_length, bool has_importance) const;
 
  private:
   struct Row;
-  friend std::span<const std::string_view> block_recipe_names();
+  friend std::span<const std::string_view> list_block_recipes();
   static std::span<const Row> rows();
 
   const Row* row_;

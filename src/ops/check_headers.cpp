@@ -72,7 +72,7 @@ class RunCheck {
     check_rope_divisors(family.plan(config_view(model_)));
   }
 
-  // What a family multiplies with are numbers.
+  // A family multiplies with its tensors, so they have to be numbers.
   void check_weights(const Family& family) {
     for (const Tensor& tensor : model_.tensors()) {
       const std::string name = table_name(family, tensor.name);
@@ -109,7 +109,7 @@ std::vector<Finding> check_headers(const Model& model, const std::filesystem::pa
   return RunCheck(model, path.string()).findings(runs);
 }
 
-std::vector<FileClaim> file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted) {
+std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted) {
   std::vector<FileClaim> claims;
   if (model.origin.file_digests.empty()) return claims;
   std::map<std::string, FileClaim> undigested;  // by path

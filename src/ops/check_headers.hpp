@@ -1,4 +1,4 @@
-// The findings of verify() about what a model's headers say together.
+// The findings of verify() about the headers of a model: whether they agree.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ struct FileClaim {
   BlobPtr bytes;  // the whole file
 };
 
-// One for each file that holds such a part of a wanted tensor. Borrowed: the model.
-std::vector<FileClaim> file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted);
+// Returns one for each file that holds such a part of a wanted tensor. Borrowed: the model.
+std::vector<FileClaim> find_file_claims(const Model& model, const std::function<bool(const Tensor&)>& is_wanted);
 
 }  // namespace poise

@@ -1,7 +1,6 @@
 #include "ops/check_hub.hpp"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>

@@ -19,17 +19,17 @@ struct HubCheck {
   std::uint64_t bytes = 0;
 };
 
-// A folder of repositories, or a repository: all blobs and snapshots. Finds blobs whose bytes do not match their names,
-// partial downloads, links that lead nowhere, shards that an index names and that are absent, and branches without
-// their snapshot. Reads all bytes, on all threads. Throws io, cancelled. Requires: is_hub_cache() or
+// Checks all blobs and snapshots of a repository, or of a folder of repositories. Finds blobs whose bytes do not match
+// their names, partial downloads, links that lead nowhere, shards that an index names and that are absent, and branches
+// without their snapshot. Reads all bytes, on all threads. Throws io, cancelled. Requires: is_hub_cache() or
 // is_hub_repository().
 HubCheck check_hub_cache(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
-// A snapshot: its files, in folders as well. A file that is a blob, or a link to one: that one. Nothing for other
-// paths.
+// Checks the files of a snapshot, in folders as well; of a file that is a blob, or a link to one, that one. Checks no
+// other paths.
 HubCheck check_hub_files(const std::filesystem::path& path, IoMode io, const Progress& progress);
 
-// A file whose SHA-256 its user knows. `digits`: 64 of them, in lower case. Throws what Source::open() throws,
+// Checks a file whose SHA-256 its user knows. `digits`: 64 of them, in lower case. Throws what Source::open() throws,
 // cancelled.
 HubCheck check_sha256(const std::filesystem::path& path, std::string_view digits, IoMode io, const Progress& progress);
 

@@ -176,7 +176,7 @@ template <typename A, typename B>
 constexpr bool kComparable = std::is_floating_point_v<A> == std::is_floating_point_v<B>;
 
 template <typename Number>
-double magnitude_of(Number number) {
+double measure_magnitude(Number number) {
   if constexpr (std::is_floating_point_v<Number>) {
     return std::abs(static_cast<double>(number));
   } else {
@@ -191,12 +191,12 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
     const A x = load_le<A>(a);
     const B y = load_le<B>(b);
     if (numbers == 1) {
-      is_same(x, y) ? differences.add(magnitude_of(x)) : differences.add(magnitude_of(x), distance(x, y));
+      is_same(x, y) ? differences.add(measure_magnitude(x)) : differences.add(measure_magnitude(x), distance(x, y));
       continue;
     }
     const A imaginary_x = load_le<A>(a + sizeof(A));
     const B imaginary_y = load_le<B>(b + sizeof(B));
-    const double size = std::hypot(magnitude_of(x), magnitude_of(imaginary_x));
+    const double size = std::hypot(measure_magnitude(x), measure_magnitude(imaginary_x));
     if (is_same(x, y) && is_same(imaginary_x, imaginary_y)) {
       differences.add(size);
       continue;
@@ -209,7 +209,7 @@ void compare_elements(const std::byte* a, const std::byte* b, std::size_t elemen
 using CompareElements = void (*)(const std::byte*, const std::byte*, std::size_t, unsigned, Differences&);
 
 // Requires: both are floating-point, or both integers.
-CompareElements comparison_of(DType a, DType b) {
+CompareElements choose_comparison(DType a, DType b) {
   return visit_number(a, [&](auto x) {
     return visit_number(b, [&](auto y) -> CompareElements {
       if constexpr (kComparable<decltype(x), decltype(y)>) return compare_elements<decltype(x), decltype(y)>;
@@ -220,7 +220,7 @@ CompareElements comparison_of(DType a, DType b) {
 
 TensorDifference::Values compare_runs(const Run& left, const Run& right, std::uint64_t elements, double tolerance,
                                       const std::function<void(std::uint64_t)>& compared) {
-  const CompareElements compare = comparison_of(left.number, right.number);
+  const CompareElements compare = choose_comparison(left.number, right.number);
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(kChunkElements, elements));
   std::vector<std::byte> a(most * left.element_bytes());
   std::vector<std::byte> b(most * right.element_bytes());
@@ -264,7 +264,7 @@ TensorDifference::Values compare_stored(const Tensor& a, const Tensor& b, double
   static constexpr std::array<std::byte, 16> kZero{};
   const StoredElements left(a);
   const StoredElements right(b);
-  const CompareElements compare = comparison_of(left.values().number, right.values().number);
+  const CompareElements compare = choose_comparison(left.values().number, right.values().number);
   Differences differences(tolerance, left.values(), right.values());
   for (std::size_t i = 0, j = 0; i < left.size() || j < right.size();) {
     const std::uint64_t cell = std::min(left.cell(i), right.cell(j));

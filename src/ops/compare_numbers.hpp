@@ -10,7 +10,7 @@
 
 namespace poise {
 
-// True when the elements of both are real numbers, complex numbers, or integers (booleans are 0 and 1).
+// Returns true when the elements of both are real numbers, complex numbers, or integers (booleans are 0 and 1).
 bool have_like_numbers(const Tensor& a, const Tensor& b);
 
 // Compares floating-point numbers as float64 if one of them is of that type, else as float32, which holds all others;

@@ -158,4 +158,16 @@ Value::Array list_casts(const ConvertReport& report) {
   return casts;
 }
 
+Value::Array list_outputs(const ConvertReport& report) {
+  Value::Array outputs;
+  for (const std::filesystem::path& path : report.outputs) outputs.emplace_back(path.string());
+  return outputs;
+}
+
+Value::Array list_messages(const std::vector<Finding>& findings) {
+  Value::Array messages;
+  for (const Finding& finding : findings) messages.emplace_back(finding.message);
+  return messages;
+}
+
 }  // namespace poise

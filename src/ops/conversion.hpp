@@ -39,7 +39,7 @@ class Tally {
   Loss total_;
 };
 
-// The same bytes. Adds each loss to `tally` on the first read only. Requires: a LossyBlob.
+// Returns the same bytes. Adds each loss to `tally` on the first read only. Requires: a LossyBlob.
 template <typename Loss>
 BlobPtr make_measured_blob(std::shared_ptr<const LossyBlob<Loss>> blob, std::shared_ptr<Tally<Loss>> tally);
 
@@ -62,8 +62,10 @@ struct Plan::Rest {
   std::function<ConvertReport(SavedOutput* given, const std::filesystem::path& place)> carry_out;
 };
 
-// Returns an array of objects, for reports in JSON.
+// Return arrays for reports in JSON: objects, and texts.
 Value::Array list_casts(const ConvertReport& report);
+Value::Array list_outputs(const ConvertReport& report);
+Value::Array list_messages(const std::vector<Finding>& findings);
 
 // Carries out a plan, as write() of <poise/convert.hpp> does, into an output of any kind.
 ConvertReport write(const Plan& plan, SavedOutput& output);

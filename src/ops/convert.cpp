@@ -37,7 +37,7 @@ void require_both_or_none(const ConvertOptions& options) {
               fmt::format("{} is given without {}", merges ? "merges" : "vocab", merges ? "vocab" : "merges"));
 }
 
-// Files that the output must not replace.
+// Returns files that the output must not replace.
 std::vector<fs::path> list_inputs(const Model& model, const ConvertOptions& options) {
   std::vector<fs::path> files = model.origin.files;
   if (!options.vocab.empty()) files.insert(files.end(), {options.vocab, options.merges});
@@ -96,7 +96,7 @@ bool has_digests(const Model& model, const Tensor& tensor) {
          std::ranges::any_of(tensor.parts, [](const Part& part) { return bool(part.digest); });
 }
 
-// Of those tensors of the input that are written, under their names or as other tensors; of none unless `verify`.
+// Checks the tensors of the input that are written, under their names or as other tensors; none unless `verify`.
 // Requires: `input` outlives the check.
 DigestCheck check_digests(const Model& input, bool verify, const Transformed& made, const PreparedFile& file) {
   std::unordered_set<std::string_view> replaced;
@@ -110,7 +110,7 @@ DigestCheck check_digests(const Model& input, bool verify, const Transformed& ma
   });
 }
 
-// The size of the model's files; of its tensors for a model made in memory.
+// Returns the size of the model's files; of its tensors for a model made in memory.
 std::uint64_t bytes_of(const Model& model) {
   if (model.origin.size > 0) return model.origin.size;
   std::uint64_t sum = 0;
@@ -164,8 +164,8 @@ ConvertReport report_on(const Model& input, const Transformed& made, const Prepa
   return report;
 }
 
-// The way from a model to the files of another format. `model` is null if it is opened from `input`; `output` is empty
-// if it is known only when the plan is carried out. Up to Plan::rest, headers alone are read.
+// Plans the way from a model to the files of another format. `model` is null if it is opened from `input`; `output` is
+// empty if it is known only when the plan is carried out. Up to Plan::rest, headers alone are read.
 Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& output, const Format& target,
                      const ConvertOptions& options, bool describes) {
   // Open: the files' headers become a model, whose blobs refer to the tensors' bytes.
@@ -217,7 +217,7 @@ Plan plan_conversion(const Model* model, const fs::path& input, const fs::path& 
     return report;
   };
   plan.rest = std::make_shared<Plan::Rest>(Plan::Rest{[=](SavedOutput* given, const fs::path& place) {
-    return naming_parts({opened.get()}, [&] { return carry_out(given, place); });
+    return run_naming_parts({opened.get()}, [&] { return carry_out(given, place); });
   }});
   return plan;
 }

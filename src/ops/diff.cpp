@@ -118,7 +118,7 @@ void compare_vocabulary(const Model& a, const Model& b, std::vector<FieldDiffere
                    fmt::format("{} of {}", different, right.size())});
 }
 
-// The meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
+// Returns the meaning of a part's type; versions of zTensor spell an unknown type over bytes in two ways.
 std::string type_meaning(const Tensor& tensor, const Part& part) {
   const LayoutType& layout = layout_type(tensor.layout);
   if (layout.type_meaning != nullptr) {
@@ -140,15 +140,15 @@ std::string kind_of(const Tensor& tensor, TypeOf&& type_of) {
   return fmt::format("{}{}{} {}", layout, layout.empty() ? "" : " ", types, to_string(tensor.shape));
 }
 
-// True for equal layout, element type and shape, in any spelling.
+// Returns true for equal layout, element type and shape, in any spelling.
 bool same_kind(const Tensor& a, const Tensor& b) { return kind_of(a, type_meaning) == kind_of(b, type_meaning); }
 
-// A tensor in diff's output: "q4_k [256, 512]".
+// Returns a tensor in diff's output: "q4_k [256, 512]".
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", stored_type_name(tensor), to_string(tensor.shape));
 }
 
-// Both, with the types of their parts if only these differ.
+// Returns both, with the types of their parts if only these differ.
 std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor& b) {
   std::pair<std::string, std::string> texts(describe(a), describe(b));
   if (texts.first != texts.second || same_kind(a, b)) return texts;
@@ -156,7 +156,7 @@ std::pair<std::string, std::string> describe_both(const Tensor& a, const Tensor&
   return {kind_of(a, shown), kind_of(b, shown)};
 }
 
-// True when all parts, except the one with that role, hold the same.
+// Returns true when all parts, except the one with that role, hold the same.
 bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   if (a.parts.size() != b.parts.size()) return false;
   return std::ranges::all_of(a.parts, [&](const Part& part) {
@@ -166,7 +166,7 @@ bool same_parts(const Tensor& a, const Tensor& b, std::string_view but = {}) {
   });
 }
 
-// The layout of both, if their bytes are codes of the same elements; else null.
+// Returns the layout of both, if their bytes are codes of the same elements; else null.
 const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
   const LayoutType& type = layout_type(a.layout);
   const bool is_common =
@@ -174,7 +174,7 @@ const LayoutType* common_layout(const Tensor& a, const Tensor& b) {
   return is_common ? &type : nullptr;
 }
 
-// True when equal bytes mean equal elements.
+// Returns true when equal bytes mean equal elements.
 bool same_scheme(const Tensor& a, const Tensor& b) {
   const LayoutType* const type = common_layout(a, b);
   return type == nullptr || type->same_scheme == nullptr || type->same_scheme(a, b);
@@ -182,8 +182,8 @@ bool same_scheme(const Tensor& a, const Tensor& b) {
 
 enum class Equality : std::uint8_t { none, bytes, numbers, tolerance };
 
-// The difference between two tensors of the same name; nothing if they are equal, in the way that `equality` gets.
-// Equal bytes are not compared as numbers.
+// Returns the difference between two tensors of the same name; std::nullopt if they are equal, in the way that
+// `equality` gets. Equal bytes are not compared as numbers.
 std::optional<TensorDifference> compare(const Tensor& a, const Tensor& b, const DiffOptions& options,
                                         Equality& equality, const std::function<void(std::uint64_t)>& compared) {
   const bool have_numbers = a.shape == b.shape && have_like_numbers(a, b);
@@ -224,17 +224,17 @@ void compare_attributes(const Tensor& a, const Tensor& b, std::vector<FieldDiffe
   compare_maps(fmt::format("tensors.{}.", a.name), rest(a), rest(b), out);
 }
 
-std::uint64_t compared_bytes(std::uint64_t elements) {
+std::uint64_t count_compared_bytes(std::uint64_t elements) {
   return checked_mul(elements, sizeof(float)).value_or(UINT64_MAX);
 }
 
-// The work for a tensor, in bytes.
+// Returns the work for a tensor, in bytes.
 std::uint64_t work(const Tensor& tensor) {
-  return is_sparse(tensor) ? tensor.size_bytes() : compared_bytes(tensor.elements());
+  return is_sparse(tensor) ? tensor.size_bytes() : count_compared_bytes(tensor.elements());
 }
 
-// The names of both models' tensors that `only` and `skip` select.
-std::vector<std::string> selected_names(const Model& a, const Model& b, const DiffOptions& options) {
+// Returns the names of both models' tensors that `only` and `skip` select.
+std::vector<std::string> select_names(const Model& a, const Model& b, const DiffOptions& options) {
   std::map<std::string, std::set<std::string>> names;  // by Poise's, those in the files, too
   for (const Model* model : {&a, &b}) {
     for (const Tensor& tensor : model->tensors()) {
@@ -283,7 +283,7 @@ void compare_tensors(const Model& a, const Model& b, const std::vector<std::stri
     const bool sparse = is_sparse(*left);  // progress through its bytes does not give progress through its elements
     Equality equality = Equality::none;
     found[i] = compare(*left, *right, options, equality, [&](std::uint64_t elements) {
-      meter.advance(sparse ? 0 : compared_bytes(elements), ordered[i]);
+      meter.advance(sparse ? 0 : count_compared_bytes(elements), ordered[i]);
     });
     if (equality == Equality::numbers) ++equal_as_numbers;
     if (equality == Equality::tolerance) ++within_tolerance;
@@ -323,8 +323,8 @@ DiffReport compare_models(const Model& a, const Model& b, const std::vector<std:
 DiffReport diff(const Model& a, const Model& b, const DiffOptions& options) {
   if (!(options.tolerance >= 0))
     throw Error(ErrorKind::bad_argument, fmt::format("a tolerance of {}: expected 0 or more", options.tolerance));
-  const std::vector<std::string> names = selected_names(a, b, options);
-  return naming_parts({&a, &b}, [&] {
+  const std::vector<std::string> names = select_names(a, b, options);
+  return run_naming_parts({&a, &b}, [&] {
     if (!options.verify) return compare_models(a, b, names, options, options.progress);
     DigestCheck check({&a, &b}, [&](const Tensor& tensor) {
       return a.find(tensor.name) != nullptr && b.find(tensor.name) != nullptr &&

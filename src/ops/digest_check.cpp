@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
-
-#include <poise/error.hpp>
 
 #include "bytes/checked.hpp"
 #include "io/extents.hpp"
@@ -85,7 +82,7 @@ void DigestCheck::add(const Model& model, const Wanted& is_wanted) {
       add_item({&tensor, &part, digested_blob(part.blob, *part.digest), nullptr});
     }
   }
-  for (const FileClaim& claim : file_claims(model, is_wanted)) {
+  for (const FileClaim& claim : find_file_claims(model, is_wanted)) {
     note_unknown(claim.file->digest, [&] { return claim.file->what; });
     if (is_computable(claim.file->digest.algorithm)) add_item({claim.tensor, claim.part, claim.bytes, claim.file});
   }

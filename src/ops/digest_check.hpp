@@ -37,7 +37,7 @@ class DigestCheck {
   // Cancels what is being computed.
   ~DigestCheck() = default;
 
-  // A finding about digests of unknown kinds, if there are any.
+  // Returns a finding about digests of unknown kinds, if there are any.
   std::optional<Finding> unchecked() const;
 
   // Calls work(progress) with a Progress that forwards to `progress` (may be empty), and checks digests meanwhile.

@@ -1,6 +1,5 @@
 #include <poise/edit.hpp>
 
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -22,7 +21,7 @@
 namespace poise {
 namespace {
 
-// The message, with the attribute that the error names instead of the file.
+// Returns the message, with the attribute that the error names instead of the file.
 std::string message_of(const Error& error, const std::string& path) {
   const std::string& named = error.path();
   const std::string prefix = path + ": ";
@@ -47,8 +46,8 @@ std::optional<Vocabulary> find_vocabulary(const Model& model) {
   return model.vocabulary ? model.vocabulary : described_vocabulary(model).made;
 }
 
-// The first special token that the vocabulary no longer names. `may_change`: a change sets ids. Where an id is deleted,
-// readers of GGUF take a default, which may be another one.
+// Returns the first special token that the vocabulary no longer names. `may_change`: a change sets ids. Where an id is
+// deleted, readers of GGUF take a default, which may be another one.
 std::string find_lost_token(const Vocabulary& before, const Vocabulary& after, bool may_change) {
   struct Special {
     std::string_view name;
@@ -75,8 +74,8 @@ std::vector<std::string> errors_in(const Model& model, const std::filesystem::pa
   return errors;
 }
 
-// The first hyperparameter that changes: an absent key has a default.
-std::string changed_hyperparameter(const Model& before, const Model& after) {
+// Returns the first hyperparameter that changes: an absent key has a default.
+std::string find_changed_hyperparameter(const Model& before, const Model& after) {
   if (!before.config || !after.config || *before.config == *after.config) return {};
   const Attributes was = config_to_attributes(*before.config, before.card.model_type);
   for (const auto& [key, value] : config_to_attributes(*after.config, after.card.model_type)) {
@@ -87,9 +86,9 @@ std::string changed_hyperparameter(const Model& before, const Model& after) {
   return {};
 }
 
-// What the edit breaks in the model; empty: nothing.
-std::string harm(const Model& before, const Model& after, const AttributeChanges& changes,
-                 const std::filesystem::path& path) {
+// Returns the harm that the edit does to the model; empty if it does none.
+std::string find_harm(const Model& before, const Model& after, const AttributeChanges& changes,
+                      const std::filesystem::path& path) {
   if (before.config && !after.config) return "the model would lose its configuration";
   if (const auto vocabulary = find_vocabulary(before)) {
     const auto left = find_vocabulary(after);
@@ -98,7 +97,7 @@ std::string harm(const Model& before, const Model& after, const AttributeChanges
     if (!lost.empty()) return lost;
   }
   if (changes.set.empty()) {
-    std::string changed = changed_hyperparameter(before, after);
+    std::string changed = find_changed_hyperparameter(before, after);
     if (!changed.empty()) return changed;
   }
   const std::vector<std::string> errors = errors_in(after, path);
@@ -126,7 +125,7 @@ ReadyEdit prepare_edit(const std::filesystem::path& path, const AttributeChanges
   ready.prepared = opened.format->edit(opened.input, changes);
   const Model after = read_edited(*opened.format, {path, ready.prepared->edited()});
   if (changes.force) return ready;
-  const std::string problem = harm(opened.model, after, changes, path);
+  const std::string problem = find_harm(opened.model, after, changes, path);
   if (!problem.empty()) {
     throw Error(ErrorKind::bad_argument, fmt::format("nothing is changed: {}", problem), path.string())
         .with({.kind = Remedy::Kind::force});

@@ -84,14 +84,14 @@ void hash_items(std::vector<Item>& items, const Progress& progress) {
 
 ModelHash hash_model(const Model& model, const Progress& progress) {
   const std::vector<PartRef> parts = all_parts(model);
-  const SameBefore same = same_bytes_before(parts);
+  const SameBefore same = find_same_bytes_before(parts);
   std::vector<Item> items;
   std::vector<std::size_t> item_of(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     item_of[i] = same[i] ? item_of[*same[i]] : items.size();
     if (!same[i]) items.push_back({parts[i].tensor, parts[i].part, parts[i].part->blob});
   }
-  for (const FileClaim& claim : file_claims(model, [](const Tensor&) { return true; })) {
+  for (const FileClaim& claim : find_file_claims(model, [](const Tensor&) { return true; })) {
     if (is_computable(claim.file->digest.algorithm))
       items.push_back({claim.tensor, claim.part, claim.bytes, claim.file});
   }
@@ -112,7 +112,7 @@ ModelHash hash_model(const Model& model, const Progress& progress) {
 }  // namespace
 
 ModelHash hash(const Model& model, const Progress& progress) {
-  return naming_parts({&model}, [&] { return hash_model(model, progress); });
+  return run_naming_parts({&model}, [&] { return hash_model(model, progress); });
 }
 
 }  // namespace poise

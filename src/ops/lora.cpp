@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -120,7 +118,7 @@ class Merging {
            std::ranges::any_of(adapter_.whole, is_embedding, &Tensor::name);
   }
 
-  // Nothing after a fault.
+  // Returns std::nullopt after a fault.
   std::optional<Target> find(std::string_view name, std::string_view file_name, std::string_view kind) {
     if (const Tensor* own = find_weight(base_, family_, name)) return Target{own->name, own};
     if (tied_ != nullptr && name == family_.output) return Target{std::string(output_name_), tied_};

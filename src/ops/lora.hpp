@@ -20,7 +20,7 @@ struct MergedModel {
   MergedTypes types;  // of changed matrices, and of quantized ones that an adapter stores whole
 };
 
-// The model with tied embeddings resolved and adapters merged; the same one if neither changes it. Throws what
+// Returns the model with tied embeddings resolved and adapters merged; the same one if neither changes it. Throws what
 // with_lora() throws.
 MergedModel merge_adapters(std::shared_ptr<const Model> model, std::span<const LoraAdapter> adapters);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,24 +37,24 @@ bool set_quantization(ConvertOptions& options, std::string_view text) {
   return options.quantize && options.quantize->quantized();
 }
 
-std::string quantization_choices() {
-  return fmt::format("{} or a recipe ({})", code_type_choices(), fmt::join(block_recipe_names(), ", "));
+std::string list_quantization_choices() {
+  return fmt::format("{} or a recipe ({})", list_code_types(), fmt::join(list_block_recipes(), ", "));
 }
 
-std::vector<std::string> quantization_names() {
+std::vector<std::string> list_quantization_names() {
   std::vector<std::string> names = {"qint8",       "qint8:range", "qint8:mse", "qint4",
                                     "qint4:range", "qint4:mse",   "group8",    "group4"};
   for (const std::string_view name : written_block_types()) names.emplace_back(name);
-  for (const std::string_view name : block_recipe_names()) names.emplace_back(name);
+  for (const std::string_view name : list_block_recipes()) names.emplace_back(name);
   return names;
 }
 
-std::string code_type_choices() {
+std::string list_code_types() {
   return fmt::format("qint8 or qint4, alone or with :range or :mse, group8 or group4, a block type ({})",
                      fmt::join(written_block_types(), ", "));
 }
 
-std::optional<DType> cast_type_from(std::string_view text) {
+std::optional<DType> parse_cast_type(std::string_view text) {
   constexpr auto kNames = std::to_array<std::pair<std::string_view, DType>>({{"f32", DType::f32},
                                                                              {"fp32", DType::f32},
                                                                              {"float32", DType::f32},
@@ -70,21 +69,21 @@ std::optional<DType> cast_type_from(std::string_view text) {
   return found == kNames.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<StoredType> kept_type_from(std::string_view text) {
-  if (const auto dtype = cast_type_from(text)) return StoredType{*dtype};
+std::optional<StoredType> parse_kept_type(std::string_view text) {
+  if (const auto dtype = parse_cast_type(text)) return StoredType{*dtype};
   return stored_type_from_name(to_lower_ascii(text));
 }
 
-std::string kept_type_choices() {
+std::string list_kept_types() {
   return fmt::format("f32, f16, bf16, qint8 or qint4 (:range, :mse), group8 or group4 (:SIZE), or a block type ({})",
                      fmt::join(written_block_types(), ", "));
 }
 
-std::string group_size_choices(const Groups& groups) {
+std::string list_group_sizes(const Groups& groups) {
   return fmt::format("a multiple of {} up to {}", 32 / groups.bits, kMaxGroupSize);
 }
 
-std::optional<int> zstd_level_from(std::string_view given) {
+std::optional<int> parse_zstd_level(std::string_view given) {
   constexpr std::string_view kName = "zstd:";
   const std::string small = to_lower_ascii(given);
   const std::string_view text = small;

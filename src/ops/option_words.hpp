@@ -12,23 +12,23 @@ namespace poise {
 
 // Sets the type or recipe: "group4", "q4_k", "Q4_K_M", in either case. False if the text names none.
 bool set_quantization(ConvertOptions& options, std::string_view text);
-std::string quantization_choices();
-std::vector<std::string> quantization_names();
-// The types among them, without recipes.
-std::string code_type_choices();
+std::string list_quantization_choices();
+std::vector<std::string> list_quantization_names();
+// Returns the types among them, without recipes.
+std::string list_code_types();
 
-// The floating-point types to which tensors are cast, by Poise's names and those of NumPy and PyTorch: "f16", "fp16",
-// "float16", "half", ..., in either case.
-std::optional<DType> cast_type_from(std::string_view text);
+// Returns the floating-point types to which tensors are cast, by Poise's names and those of NumPy and PyTorch: "f16",
+// "fp16", "float16", "half", ..., in either case.
+std::optional<DType> parse_cast_type(std::string_view text);
 
-// The type of ConvertOptions::Keep: the same without recipes, plus "f32", "f16", "bf16".
-std::optional<StoredType> kept_type_from(std::string_view text);
-std::string kept_type_choices();
+// Returns the type of ConvertOptions::Keep: the same without recipes, plus "f32", "f16", "bf16".
+std::optional<StoredType> parse_kept_type(std::string_view text);
+std::string list_kept_types();
 
-// The sizes that is_group_size() accepts.
-std::string group_size_choices(const Groups& groups);
+// Returns the sizes that is_group_size() accepts.
+std::string list_group_sizes(const Groups& groups);
 
 // "zstd", with the default level, or "zstd:LEVEL".
-std::optional<int> zstd_level_from(std::string_view text);
+std::optional<int> parse_zstd_level(std::string_view text);
 
 }  // namespace poise

@@ -1,7 +1,5 @@
 #include "ops/shared_bytes.hpp"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "ops/verify_part.hpp"
@@ -75,15 +73,15 @@ std::vector<PartRef> all_parts(const Model& model) {
   return parts;
 }
 
-SameBefore same_bytes_before(const std::vector<PartRef>& parts) {
+SameBefore find_same_bytes_before(const std::vector<PartRef>& parts) {
   return same_before_by<DigestedBytes>(parts, [](const PartRef& ref) { return DigestedBytes(*ref.part); });
 }
 
-SameBefore same_values_before(const std::vector<PartRef>& parts) {
+SameBefore find_same_values_before(const std::vector<PartRef>& parts) {
   return same_before_by<CheckedValues>(parts, [](const PartRef& ref) { return CheckedValues(*ref.tensor, *ref.part); });
 }
 
-SameBefore same_indices_before(const Model& model) {
+SameBefore find_same_indices_before(const Model& model) {
   std::vector<std::pair<CheckedIndices, std::size_t>> keys;
   std::size_t index = 0;
   for (const Tensor& tensor : model.tensors()) {
@@ -120,7 +118,7 @@ Error named(const Error& error, std::initializer_list<const Model*> models) {
   return error;
 }
 
-// The place of the part that the message names after the tensor, or of the tensor's first part.
+// Returns the place of the part that the message names after the tensor, or of the tensor's first part.
 std::optional<Stored> place_in(const Tensor& tensor, std::string_view problem) {
   std::optional<Stored> first;
   for (const Part& part : tensor.parts) {
@@ -131,7 +129,7 @@ std::optional<Stored> place_in(const Tensor& tensor, std::string_view problem) {
   return first;
 }
 
-// The place of the tensor that the message of a computation names.
+// Returns the place of the tensor that the message of a computation names.
 Error placed(const Error& error, std::initializer_list<const Model*> models) {
   const std::string_view message = std::string_view(error.message()).substr(kTensor.size());
   const Tensor* found = nullptr;  // the longest matching name: names may contain anything that messages do
@@ -147,7 +145,7 @@ Error placed(const Error& error, std::initializer_list<const Model*> models) {
 
 }  // namespace
 
-Error with_part_named(const Error& error, std::initializer_list<const Model*> models) {
+Error add_part_name(const Error& error, std::initializer_list<const Model*> models) {
   const bool names_tensor = error.message().starts_with(kTensor);
   if (error.kind() == ErrorKind::invalid_file && error.offset() && !names_tensor) return named(error, models);
   const bool is_about_values = error.kind() == ErrorKind::invalid_file || error.kind() == ErrorKind::unsupported;

@@ -59,27 +59,27 @@ SameBefore same_before(std::size_t count, std::vector<std::pair<Key, std::size_t
 }
 
 // For parts with the same bytes and the same digest.
-SameBefore same_bytes_before(const std::vector<PartRef>& parts);
+SameBefore find_same_bytes_before(const std::vector<PartRef>& parts);
 // For parts whose values obey the same rules, too: verify() finds the same in them.
-SameBefore same_values_before(const std::vector<PartRef>& parts);
+SameBefore find_same_values_before(const std::vector<PartRef>& parts);
 // For sparse tensors with the same indices under the same rules; their values may differ.
-SameBefore same_indices_before(const Model& model);
+SameBefore find_same_indices_before(const Model& model);
 
 // Completes errors with tensor, part and place: a decoder knows only the place in a file, casts and codes only the
 // tensor.
 
-// The same error with "tensor NAME: ROLE: " before its message, if it reports damage inside a part of one of the models
-// and names no tensor yet. If it names a tensor but no file, adds the place of the tensor's part. If tensors share
-// their bytes, the first counts.
-Error with_part_named(const Error& error, std::initializer_list<const Model*> models);
+// Returns the error with "tensor NAME: ROLE: " before its message, if it reports damage inside a part of one of the
+// models and names no tensor yet. If it names a tensor but no file, adds the place of the tensor's part. If tensors
+// share their bytes, the first counts.
+Error add_part_name(const Error& error, std::initializer_list<const Model*> models);
 
 // Calls work() and adds the part to its errors.
 template <typename Work>
-auto naming_parts(std::initializer_list<const Model*> models, const Work& work) {
+auto run_naming_parts(std::initializer_list<const Model*> models, const Work& work) {
   try {
     return work();
   } catch (const Error& error) {
-    throw with_part_named(error, models);
+    throw add_part_name(error, models);
   }
 }
 

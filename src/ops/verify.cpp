@@ -76,8 +76,8 @@ std::vector<Finding> check_layout(const Tensor& tensor, const std::vector<Findin
   return findings;
 }
 
-// A finding that refers to the findings elsewhere; nothing if there are none.
-std::optional<Finding> reference_to(const std::vector<Finding>& findings, std::string message) {
+// Returns a finding that refers to the findings elsewhere; std::nullopt if there are none.
+std::optional<Finding> make_reference(const std::vector<Finding>& findings, std::string message) {
   const auto worst = std::ranges::max_element(
       findings, {}, [](const Finding& finding) { return finding.severity == Severity::error; });
   if (worst == findings.end()) return std::nullopt;
@@ -114,8 +114,8 @@ class ModelCheck {
   ModelCheck(const Model& model, IoMode io, const Progress& progress)
       : parts_(all_parts(model)),
         outcomes_(parts_.size()),
-        same_part_(same_values_before(parts_)),
-        same_indices_(same_indices_before(model)) {
+        same_part_(find_same_values_before(parts_)),
+        same_indices_(find_same_indices_before(model)) {
     std::size_t part = 0;
     for (const Tensor& tensor : model.tensors()) {
       tensors_.push_back({&tensor, part, part + tensor.parts.size()});
@@ -199,7 +199,7 @@ class ModelCheck {
 
   void copy_part_result(std::size_t i, std::size_t other) {
     outcomes_[i].checked_digest = outcomes_[other].checked_digest;
-    auto finding = reference_to(
+    auto finding = make_reference(
         outcomes_[other].findings,
         fmt::format("tensor {}: {}: these are the bytes of tensor {}: {}: see there", parts_[i].tensor->name,
                     parts_[i].part->role, parts_[other].tensor->name, parts_[other].part->role));
@@ -215,8 +215,9 @@ class ModelCheck {
   }
 
   static void copy_index_result(TensorItem& item, const TensorItem& other) {
-    auto finding = reference_to(other.findings, fmt::format("tensor {}: its indices are those of tensor {}: see there",
-                                                            item.tensor->name, other.tensor->name));
+    auto finding = make_reference(
+        other.findings,
+        fmt::format("tensor {}: its indices are those of tensor {}: see there", item.tensor->name, other.tensor->name));
     if (finding) item.findings.push_back(std::move(*finding));
   }
 

@@ -1,7 +1,6 @@
 #include "ops/verify_part.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include <fmt/format.h>

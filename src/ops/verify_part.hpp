@@ -43,11 +43,12 @@ class ValueCheck {
 // codes fit their bits. Omits checks that do not apply.
 std::vector<std::unique_ptr<ValueCheck>> make_value_checks(const ValueRules& rules);
 
-// True when an error reports a fault in a file or in a part of it. The part may also be in a file that is missing.
+// Returns true when an error reports a fault in a file or in a part of it. The part may also be in a file that is
+// missing.
 bool is_about_the_file(const Error& error);
 bool is_about_the_part(const Error& error);
 
-// The error as a finding; `where` goes before its message.
+// Returns the error as a finding; `where` goes before its message.
 Finding finding_from(const Error& error, std::string_view where = {});
 
 struct PartOutcome {
@@ -63,7 +64,7 @@ class PartCheck final : public Visitor {
   // part, outcome.
   PartCheck(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
-  // The visit of a scan.
+  // Returns the visit for a scan.
   static Visit visit(const Tensor& tensor, const Part& part, PartOutcome& outcome, Advance advance);
 
   void see(std::span<const std::byte> bytes) override;

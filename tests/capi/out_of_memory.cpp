@@ -44,7 +44,7 @@ void expect_out_of_memory(const char* name, const std::function<poise_status(poi
     ++failures;
     return;
   }
-  std::fprintf(stderr, "%s: no end, or nothing failed\n", name);
+  std::fprintf(stderr, "%s: no end, or no call failed\n", name);
   ++failures;
 }
 

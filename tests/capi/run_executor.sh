@@ -1,5 +1,5 @@
 #!/bin/sh
-# The executor in plain C tells the story that `poise run` tells, for every type of weights that it knows.
+# The executor in plain C prints the story that `poise run` prints, for every type of weights that it knows.
 # Arguments: poise, the executor, the folder of examples.
 set -eu
 poise=$1 executor=$2 examples=$3

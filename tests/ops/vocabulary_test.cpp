@@ -592,7 +592,8 @@ TEST_P(VocabularyThroughFormats, MakesTheSameTokensOrItIsTold) {
              (kind.vocabulary || loss.find("vocabulary") != std::string::npos);
     };
     const bool is_reported = std::ranges::any_of(outcome.losses, tells);
-    EXPECT_TRUE(is_reported) << outcome.difference << "told:\n" << fmt::format("{}", fmt::join(outcome.losses, "\n"));
+    EXPECT_TRUE(is_reported) << outcome.difference << "reported:\n"
+                             << fmt::format("{}", fmt::join(outcome.losses, "\n"));
   }
   EXPECT_GE(written, 6U);
 }

@@ -354,9 +354,9 @@ def test_numbers_without_numpy(arrays, tmp_path):
         print(model["scalar"].item(), model["int8"][1, 2, 0].item(), model["int32"]._repr_html_()[:3])
     """
     run = [sys.executable, "-c", code, tmp_path / "a.safetensors", tmp_path / "q.zt"]
-    told = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
-    assert eval(told[0]) == {name: array.tolist() for name, array in arrays.items()}
-    assert told[1] == f"2.5 {arrays['int8'][1, 2, 0]} <p>"
+    lines = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert eval(lines[0]) == {name: array.tolist() for name, array in arrays.items()}
+    assert lines[1] == f"2.5 {arrays['int8'][1, 2, 0]} <p>"
 
 
 LOST = [
@@ -374,10 +374,10 @@ LOST = [
 ]
 
 
-@pytest.mark.parametrize("numbers, kind, dtype, told", LOST, ids=str)
-def test_numbers_that_do_not_fit_are_told(numbers, kind, dtype, told):
+@pytest.mark.parametrize("numbers, kind, dtype, message", LOST, ids=str)
+def test_numbers_that_do_not_fit_are_reported(numbers, kind, dtype, message):
     tensor = poise.Model({"name": np.array(numbers, kind)})["name"]
-    with pytest.raises(poise.UnsupportedError, match=f"tensor name: {told}"):
+    with pytest.raises(poise.UnsupportedError, match=f"tensor name: {message}"):
         tensor.numpy(dtype)
 
 

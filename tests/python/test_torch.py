@@ -107,14 +107,14 @@ def test_misaligned_tensors_load(tmp_path):
 def test_what_save_file_refuses(tmp_path):
     shared = torch.zeros(4)
     path = tmp_path / "a.safetensors"
-    for tensors, raised, told in (
+    for tensors, raised, message in (
         ({"a": shared, "b": shared[:2]}, RuntimeError, "share memory"),
         ({"a": torch.zeros(3, 4).t()}, ValueError, "contiguous"),
         ({"a": torch.eye(3).to_sparse()}, ValueError, "to_dense"),
         ([torch.zeros(2)], ValueError, "dict"),
         ({"a": np.zeros(2)}, ValueError, "torch.Tensor"),
     ):
-        with pytest.raises(raised, match=told):
+        with pytest.raises(raised, match=message):
             poise.torch.save_file(tensors, path)
     assert not path.exists()
     halves = {"a": shared[:2], "b": shared[2:]}  # of one storage, and apart
@@ -225,7 +225,7 @@ def test_bytes_that_a_file_has_once_are_loaded_apart(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "numbers, dtype, told",
+    "numbers, dtype, message",
     [
         (np.array([1, 70000]), "f16", "element 1 is 70000"),
         (np.array([[1, 2], [3, -129]]), "i8", "element 3 is -129"),
@@ -235,9 +235,9 @@ def test_bytes_that_a_file_has_once_are_loaded_apart(tmp_path):
         (np.array([70000], np.uint32), "i16", "element 0 is 70000"),
     ],
 )
-def test_numbers_that_do_not_fit_are_told(numbers, dtype, told):
+def test_numbers_that_do_not_fit_are_reported(numbers, dtype, message):
     tensor = poise.Model({"name": numbers})["name"]
-    with pytest.raises(poise.UnsupportedError, match=f"tensor name: {told}"):
+    with pytest.raises(poise.UnsupportedError, match=f"tensor name: {message}"):
         tensor.torch(dtype)
 
 

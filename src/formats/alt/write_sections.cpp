@@ -10,6 +10,7 @@
 #include "bytes/checked.hpp"
 #include "bytes/utf8.hpp"
 #include "formats/alt/sections.hpp"
+#include "model/card.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/tokens/token_types.hpp"
 
@@ -48,16 +49,6 @@ void SectionWriter::refuse(std::string_view field, std::string_view problem) con
 // alt.c's sizes count only the fields, the tokenizer's without the token ids; its start marker has size 8.
 
 namespace {
-
-constexpr std::array<CardField, 7> kCardFields = {{
-    {"model_type", &Card::model_type},
-    {"base_model", &Card::base_model},
-    {"author", &Card::author},
-    {"created_at", &Card::created_at},
-    {"last_modified", &Card::last_modified},
-    {"license", &Card::license},
-    {"uuid", &Card::uuid},
-}};
 
 void put(SectionWriter& out, std::string_view name, const std::string& value) { out.text(name, value); }
 void put(SectionWriter& out, std::string_view, bool value) { out.flag(value); }
@@ -123,7 +114,7 @@ constexpr std::array kTokenV1 = {kText};
 
 SectionWriter general_section(const Card& card, const WrittenForm& form) {
   SectionWriter out("general");
-  for (const CardField& field : kCardFields) {
+  for (const CardField& field : card_fields()) {
     const std::string_view text = card.*field.text;
     out.text(field.name, text.empty() ? form.empty_text : text);
   }
@@ -203,8 +194,6 @@ const WrittenForm kVersion2AltC = {.empty_text = "unknown",
                                    .sizes = SizeRule::too_small};
 const WrittenForm kVersion1 = {
     .version = 1, .general = false, .parameters = kParametersV1, .order = {}, .seq_len = false, .token = kTokenV1};
-
-std::span<const CardField> card_fields() { return kCardFields; }
 
 FileWriter::FileWriter(const Model& model, const WrittenForm& form)
     : form_(form),

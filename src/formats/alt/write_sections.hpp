@@ -75,13 +75,6 @@ class TensorsSection {
 
 // ALT's sections for all three writers: each is defined once, and the writers' spellings are data.
 
-// A text of the general section.
-struct CardField {
-  std::string_view name;
-  std::string Card::*text;
-};
-std::span<const CardField> card_fields();
-
 // The parameters section, with zeros for a model without configuration.
 struct ParameterFields {
   const Model& model;

@@ -18,16 +18,12 @@
 #include "views/strided.hpp"
 
 namespace poise {
-namespace {
 
-class Cast final : public Step {
- public:
-  explicit Cast(const Conversion& conversion) : target_(conversion.target) {}
-
-  void apply(TensorPlan& plan) override {
+std::unique_ptr<Step> make_cast_step(const Conversion& conversion) {
+  return make_step([&target = conversion.target](TensorPlan& plan) {
     if (!plan.type || plan.type->quantized()) return;
     const DType to = plan.type->dtype;
-    if (is_sparse(plan.tensor) && has_layout_for(target_, plan.tensor)) {
+    if (is_sparse(plan.tensor) && has_layout_for(target, plan.tensor)) {
       const DType from = plan.tensor.require("values").dtype;
       if (from == to) return;
       plan.cast = {plan.tensor.name, from, to};
@@ -39,15 +35,8 @@ class Cast final : public Step {
       if (plan.tensor.layout == Layout::dense) cast.attributes = plan.tensor.attributes;
       plan.tensor = std::move(cast);
     }
-  }
-
- private:
-  const Format& target_;
-};
-
-}  // namespace
-
-std::unique_ptr<Step> make_cast_step(const Conversion& conversion) { return std::make_unique<Cast>(conversion); }
+  });
+}
 
 // Quantize: converts elements to codes; an importance matrix may weigh the errors.
 
@@ -141,36 +130,21 @@ std::unique_ptr<Step> make_quantize_step(const Conversion& conversion) {
 // Sparsify: makes dense tensors with enough zeros sparse. Counting zeros needs their bytes: the step marks candidates,
 // and make_sparse() decides.
 
-namespace {
-
-class Sparsify final : public Step {
- public:
-  explicit Sparsify(const Conversion& conversion) : layout_(conversion.options.sparse) {
-    if (!layout_) return;
-    const Format& target = conversion.target;
-    if (*layout_ != Layout::sparse_csr && *layout_ != Layout::sparse_coo)
-      throw Error(ErrorKind::bad_argument, fmt::format("{} is not a sparse layout", to_string(*layout_)));
-    if (!holds_layout(target, *layout_ == Layout::sparse_coo ? layouts::sparse_coo : layouts::sparse_csr))
-      throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
-    const double least = conversion.options.min_sparsity;
-    if (!(least >= 0 && least <= 1)) {
-      throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", least));
-    }
-  }
-
-  void apply(TensorPlan& plan) override {
-    plan.may_become_sparse = layout_ && plan.tensor.layout == Layout::dense &&
-                             element_type(plan.tensor) != DType::unknown && may_become_sparse(plan.tensor, *layout_);
-  }
-
- private:
-  std::optional<Layout> layout_;
-};
-
-}  // namespace
-
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion) {
-  return std::make_unique<Sparsify>(conversion);
+  const std::optional<Layout> layout = conversion.options.sparse;
+  if (!layout) return make_step([](TensorPlan&) {});
+  const Format& target = conversion.target;
+  if (*layout != Layout::sparse_csr && *layout != Layout::sparse_coo)
+    throw Error(ErrorKind::bad_argument, fmt::format("{} is not a sparse layout", to_string(*layout)));
+  if (!holds_layout(target, *layout == Layout::sparse_coo ? layouts::sparse_coo : layouts::sparse_csr))
+    throw Error(ErrorKind::bad_argument, fmt::format("{} files hold no sparse tensors", target.info.name));
+  const double least = conversion.options.min_sparsity;
+  if (!(least >= 0 && least <= 1))
+    throw Error(ErrorKind::bad_argument, fmt::format("a least sparsity of {}: expected a number from 0 to 1", least));
+  return make_step([layout](TensorPlan& plan) {
+    plan.may_become_sparse = plan.tensor.layout == Layout::dense && element_type(plan.tensor) != DType::unknown &&
+                             may_become_sparse(plan.tensor, *layout);
+  });
 }
 
 void make_sparse(Transformed& transformed, const ConvertOptions& options) {
@@ -201,57 +175,30 @@ Tensor transposed_matrix(const Tensor& matrix) {
                               : make_dense_tensor(matrix));
 }
 
-class RowsForBlocks final : public Step {
- public:
-  explicit RowsForBlocks(const Conversion& conversion) : conversion_(conversion) {}
-
-  void apply(TensorPlan& plan) override {
-    if (!plan.type || plan.type->blocks.empty() || !blocks_run_along_columns(conversion_, plan.tensor)) return;
-    plan.tensor = transposed_matrix(plan.tensor);
-    plan.is_transposed = true;
-  }
-
- private:
-  const Conversion& conversion_;
-};
-
-class TransposeBack final : public Step {
- public:
-  void apply(TensorPlan& plan) override {
-    if (!plan.is_transposed) return;
-    plan.tensor = transposed(std::move(plan.tensor));
-    plan.is_transposed = false;
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<Step> make_rows_for_blocks_step(const Conversion& conversion) {
-  return std::make_unique<RowsForBlocks>(conversion);
+  return make_step([&conversion](TensorPlan& plan) {
+    if (!plan.type || plan.type->blocks.empty() || !blocks_run_along_columns(conversion, plan.tensor)) return;
+    plan.tensor = transposed_matrix(plan.tensor);
+    plan.is_transposed = true;
+  });
 }
 
-std::unique_ptr<Step> make_transpose_back_step(const Conversion&) { return std::make_unique<TransposeBack>(); }
+std::unique_ptr<Step> make_transpose_back_step(const Conversion&) {
+  return make_step([](TensorPlan& plan) {
+    if (!plan.is_transposed) return;
+    plan.tensor = transposed(std::move(plan.tensor));
+    plan.is_transposed = false;
+  });
+}
 
 // Fit the layout: makes a tensor dense if the target lacks its layout.
 
-namespace {
-
-class FitLayout final : public Step {
- public:
-  explicit FitLayout(const Conversion& conversion) : target_(conversion.target) {}
-
-  void apply(TensorPlan& plan) override {
-    if (!has_layout_for(target_, plan.tensor)) plan.tensor = make_dense_tensor(plan.tensor);
-  }
-
- private:
-  const Format& target_;
-};
-
-}  // namespace
-
 std::unique_ptr<Step> make_fit_layout_step(const Conversion& conversion) {
-  return std::make_unique<FitLayout>(conversion);
+  return make_step([&target = conversion.target](TensorPlan& plan) {
+    if (!has_layout_for(target, plan.tensor)) plan.tensor = make_dense_tensor(plan.tensor);
+  });
 }
 
 }  // namespace poise

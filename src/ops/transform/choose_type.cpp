@@ -27,7 +27,7 @@ void require_castable(DType dtype) {
     throw Error(ErrorKind::bad_argument, fmt::format("tensors become f32, f16 or bf16, not {}", to_string(dtype)));
 }
 
-// The type that llama-quantize uses for rows that are not whole blocks.
+// Returns the type that llama-quantize uses for rows that are not whole blocks.
 StoredType type_for_rows(StoredType type, std::uint64_t columns) {
   const BlockType* wanted = block_type(type);
   if (wanted == nullptr) return type;
@@ -127,7 +127,7 @@ class ChooseType final : public Step {
 
   static constexpr std::string_view kAllAtOnce = "they stay as they are, or all become numbers of one type";
 
-  // The type of the first pattern of keep that matches. Patterns for a part of a matrix may name the matrix.
+  // Returns the type of the first pattern of keep that matches. Patterns for a part of a matrix may name the matrix.
   std::optional<StoredType> kept_type(const Tensor& tensor) {
     std::optional<StoredType> type;
     matches_part_ = false;
@@ -147,7 +147,7 @@ class ChooseType final : public Step {
     return type;
   }
 
-  // Nothing when the tensor keeps its type.
+  // Returns std::nullopt if the tensor keeps its type.
   std::optional<StoredType> chosen_type(TensorPlan& plan, const std::optional<StoredType>& kept) const {
     const Tensor& tensor = plan.tensor;
     const bool along_columns = blocks_run_along_columns(conversion_, tensor);
@@ -186,7 +186,8 @@ class ChooseType final : public Step {
     return is_replaced ? std::optional(StoredType{}) : std::nullopt;
   }
 
-  // The type of a matrix before adapters changed it. Nothing for others, and where the target cannot hold that type.
+  // Returns the type of a matrix before adapters changed it; std::nullopt for others, and where the target cannot hold
+  // that type.
   std::optional<StoredType> own_type(TensorPlan& plan) const {
     if (conversion_.merged == nullptr) return std::nullopt;
     const auto own = conversion_.merged->find(plan.tensor.name);
@@ -205,7 +206,7 @@ class ChooseType final : public Step {
     return tensor.layout == Layout::dense || !has_layout_for(target_, tensor);
   }
 
-  // True when it keeps its type although a change was asked for.
+  // Returns true when it keeps its type although a change was asked for.
   static bool keeps_type_against_request(const TensorPlan& plan) {
     if (is_sparse(plan.tensor)) return plan.type && plan.type->quantized();
     const bool is_unknown = plan.tensor.layout == Layout::dense && plan.tensor.require("data").dtype == DType::unknown;

@@ -99,21 +99,14 @@ std::unique_ptr<Step> make_select_step(const Conversion& conversion) { return st
 
 // Keep other parts: a dense tensor that stays dense keeps the parts besides its elements.
 
-namespace {
-
-class KeepOtherParts final : public Step {
- public:
-  void apply(TensorPlan& plan) override {
+std::unique_ptr<Step> make_keep_other_parts_step(const Conversion&) {
+  return make_step([](TensorPlan& plan) {
     const Tensor& input = *plan.input;
     if (!has_other_parts(input) || has_other_parts(plan.tensor)) return;
     if (plan.tensor.layout != Layout::dense) return plan.warn(std::string(kLostParts));
     std::ranges::copy_if(input.parts, std::back_inserter(plan.tensor.parts),
                          [](const Part& part) { return part.role != "data"; });
-  }
-};
-
-}  // namespace
-
-std::unique_ptr<Step> make_keep_other_parts_step(const Conversion&) { return std::make_unique<KeepOtherParts>(); }
+  });
+}
 
 }  // namespace poise

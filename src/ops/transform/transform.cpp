@@ -45,6 +45,23 @@ void add_warning(Model& model, const std::vector<std::string>& tensors, std::str
 
 namespace {
 
+class SimpleStep final : public Step {
+ public:
+  explicit SimpleStep(std::function<void(TensorPlan& plan)> apply) : apply_(std::move(apply)) {}
+  void apply(TensorPlan& plan) override { apply_(plan); }
+
+ private:
+  std::function<void(TensorPlan& plan)> apply_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply) {
+  return std::make_unique<SimpleStep>(std::move(apply));
+}
+
+namespace {
+
 // In order. Each step gets the results of the steps before it.
 constexpr std::array kSteps = {
     make_select_step,     make_choose_type_step,    make_rows_for_blocks_step,  make_cast_step,     make_quantize_step,
@@ -82,16 +99,9 @@ class RunningStep {
 };
 
 void replace_fields(Card& card, const Card& with) {
-  const auto replace = [](std::string& field, const std::string& value) {
-    if (!value.empty()) field = value;
-  };
-  replace(card.model_type, with.model_type);
-  replace(card.base_model, with.base_model);
-  replace(card.author, with.author);
-  replace(card.created_at, with.created_at);
-  replace(card.last_modified, with.last_modified);
-  replace(card.license, with.license);
-  replace(card.uuid, with.uuid);
+  for (const CardField& field : card_fields()) {
+    if (const std::string& text = with.*field.text; !text.empty()) card.*field.text = text;
+  }
 }
 
 // A configuration of an unknown family may have all keys that another family needs.
@@ -113,7 +123,7 @@ void count_decoded(const TensorPlan& plan, DecodedTensors& decoded) {
 }
 
 // `merged` by the names of `model`, whose reader may spell them in another way than the input.
-MergedTypes renamed_types(const MergedTypes& merged, const Model& input, const Model& model) {
+MergedTypes rename_types(const MergedTypes& merged, const Model& input, const Model& model) {
   MergedTypes renamed;
   const Family& family = family_of(input);
   for (const auto& [name, type] : merged)
@@ -210,7 +220,7 @@ Transformed transform(const Model& input, const Format& target, const ConvertOpt
   replace_fields(result.model.card, checked_card(options.card));
   complete_card(input, target, result.model.card);
   read_config_as(result.model, options.card.model_type);
-  const MergedTypes merged = merged_types == nullptr ? MergedTypes() : renamed_types(*merged_types, input, model);
+  const MergedTypes merged = merged_types == nullptr ? MergedTypes() : rename_types(*merged_types, input, model);
   const Conversion conversion{model, result.model, target, options, &merged};
   bool keeps_types = true;
   std::vector<RunningStep> steps;

@@ -4,6 +4,7 @@
 // and its row in the list.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,7 +21,7 @@
 
 namespace poise {
 
-// What steps know of the whole conversion.
+// The whole conversion, as steps see it.
 struct Conversion {
   const Model& input;      // its weights in the form that the target's readers need
   const Model& described;  // the card, configuration and attributes to be written; no tensors
@@ -60,7 +61,7 @@ struct TensorPlan {
   const Tensor* input;
   Tensor tensor;                   // the result of the steps so far; lazy
   bool is_skipped = false;         // by `only` and `skip`
-  std::optional<StoredType> type;  // the type for its elements; nothing: unchanged
+  std::optional<StoredType> type;  // the type for its elements; std::nullopt: unchanged
   bool is_transposed = false;      // `tensor` has the rows of the input as columns
   bool may_become_sparse = false;  // make_sparse() counts its zeros
   std::optional<CastTensor> cast;
@@ -78,6 +79,9 @@ class Step {
   virtual void finish(Model& /*made*/) {}
 };
 
+// Makes a step without an end. Requires: what `apply` refers to outlives the step.
+std::unique_ptr<Step> make_step(std::function<void(TensorPlan& plan)> apply);
+
 // Makes a step. Throws bad_argument for options that contradict each other or that the target does not support.
 // Requires: `conversion` and what it refers to outlive the step.
 using MakeStep = std::unique_ptr<Step> (*)(const Conversion& conversion);
@@ -92,14 +96,14 @@ std::unique_ptr<Step> make_transpose_back_step(const Conversion& conversion);   
 std::unique_ptr<Step> make_keep_other_parts_step(const Conversion& conversion);  // parts next to the elements
 std::unique_ptr<Step> make_sparsify_step(const Conversion& conversion);          // sparse, min_sparsity
 
-// True when the target's files can hold the tensor's layout. Tensors without numbers count as held; the writer may
-// reject them.
+// Returns true when the target's files can hold the tensor's layout. Tensors without numbers count as held; the writer
+// may reject them.
 bool has_layout_for(const Format& target, const Tensor& tensor);
 
-// True when blocks of the matrix would run along its columns.
+// Returns true when blocks of the matrix would run along its columns.
 bool blocks_run_along_columns(const Conversion& conversion, const Tensor& tensor);
 
-// True when a dense tensor has parts besides its elements.
+// Returns true when a dense tensor has parts besides its elements.
 bool has_other_parts(const Tensor& tensor);
 
 // Throws bad_argument naming the option and a pattern that matches no tensor.
