@@ -21,7 +21,8 @@ std::vector<std::uint64_t> scaled(std::vector<std::uint64_t> strides, std::uint6
   return strides;
 }
 
-Strided packed(const Strided& place) {
+// Returns the places of as many elements one after the other.
+Strided make_row_major(const Strided& place) {
   Shape shape(place.shape.begin(), place.shape.end());
   return Strided::whole(shape);
 }
@@ -94,7 +95,7 @@ std::optional<Placed> HeldElements::writable() const {
     result->memory = map_privately(*raw->source, raw->offset + result->offset, extent);
   } else {
     result->memory = read(std::nullopt);
-    result->strides = scaled(packed(place).strides, width);
+    result->strides = scaled(make_row_major(place).strides, width);
   }
   result->offset = 0;
   return result;

@@ -40,7 +40,7 @@ class Slicer {
 
   Strided take(const py::tuple& keys) {
     std::size_t ellipses = 0;
-    for (const py::handle key : keys) ellipses += key.ptr() == Py_Ellipsis ? 1 : 0;
+    for (const py::handle key : keys) ellipses += std::size_t{key.ptr() == Py_Ellipsis};
     const std::size_t named = keys.size() - ellipses;
     if (ellipses > 1) throw py::index_error("there can be one ellipsis");
     if (named > from_.shape.size())
@@ -114,7 +114,7 @@ py::tuple view(const Elements& of) {
 }
 
 // Returns a copy in row-major order, packed as in files.
-Memory packed(const Elements& of) {
+Memory read_packed(const Elements& of) {
   const HeldElements held = of.hold();
   Memory memory = read_patiently(held, std::nullopt);
   if (info(held.require_dtype()).bits != 4) return memory;
@@ -280,7 +280,7 @@ void declare_tensors(py::module_& module) {
             return read_patiently(of.hold(), optional_dtype(dtype));
           },
           py::arg("dtype") = py::none())
-      .def("_packed", &packed)
+      .def("_packed", &read_packed)
       .def(
           "_dlpack",
           [](const Elements& of, const std::optional<std::string>& dtype, bool bits) {
