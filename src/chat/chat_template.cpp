@@ -51,7 +51,7 @@ Value texts_of(const Value& value) {
   if (list == nullptr) return value;
   Value::Array texts;
   for (const Value& token : *list) {
-    const std::string* const text = named_text(token);
+    const std::string* const text = find_named_text(token);
     texts.push_back(text == nullptr ? token : Value(*text));
   }
   return texts;
@@ -72,22 +72,23 @@ std::vector<jinja::Variable> special_tokens(const Vocabulary& vocabulary) {
                           Named{"mask_token", -1}};
   std::vector<jinja::Variable> variables;
   for (const auto& [name, id] : all) {
-    const Value* const given = vocabulary.tokenizer_config.find(name);
-    const std::string* const text = given == nullptr ? nullptr : named_text(*given);
+    const std::string* const text = find_named_text(vocabulary.tokenizer_config, name);
     if (text != nullptr) {
       variables.push_back({std::string(name), *text, false});
-    } else if (given == nullptr && id >= 0 && static_cast<std::size_t>(id) < vocabulary.size()) {
+    } else if (vocabulary.tokenizer_config.find(name) == nullptr && id >= 0 &&
+               static_cast<std::size_t>(id) < vocabulary.size()) {
       variables.push_back({std::string(name), vocabulary.text(static_cast<std::size_t>(id)), false});
     }
   }
   const Value* more = vocabulary.tokenizer_config.find("additional_special_tokens");
-  const Value* const extra = vocabulary.tokenizer_config.find("extra_special_tokens");
-  // transformers 5 calls that list so.
-  if (more == nullptr && extra != nullptr && extra->get_if<Value::Array>() != nullptr) more = extra;
+  // transformers 5 has that list under another name, or tokens by their names there.
+  constexpr std::string_view kExtraTokens = "extra_special_tokens";
+  if (more == nullptr && vocabulary.tokenizer_config.get_if<Value::Array>(kExtraTokens) != nullptr)
+    more = vocabulary.tokenizer_config.find(kExtraTokens);
   if (more != nullptr) variables.push_back({"additional_special_tokens", texts_of(*more), false});
-  if (const auto* const by_name = extra == nullptr ? nullptr : extra->get_if<Attributes>()) {
+  if (const auto* const by_name = vocabulary.tokenizer_config.get_if<Attributes>(kExtraTokens)) {
     for (const auto& [name, token] : *by_name) {
-      if (const std::string* text = named_text(token)) variables.push_back({name, *text, false});
+      if (const std::string* text = find_named_text(token)) variables.push_back({name, *text, false});
     }
   }
   return variables;

@@ -36,10 +36,10 @@ class BytePairDecoder final : public TextDecoder {
   SpecialTokens special_;
 };
 
-class BytePair final : public PlainScheme {
+class BytePair final : public TokenScheme {
  public:
   explicit BytePair(const Vocabulary& vocabulary)
-      : PlainScheme(vocabulary), displays_(token_displays(vocabulary)), ids_(vocabulary, {}) {
+      : TokenScheme(vocabulary), displays_(token_displays(vocabulary)), ids_(vocabulary, {}) {
     double rank = 0;
     for (const auto& [left, right] : vocabulary.merges) ranks_.emplace(Pair{left, right}, rank++);
   }
@@ -70,7 +70,7 @@ class BytePair final : public PlainScheme {
     return tokens;
   }
 
-  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override {
+  std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const override {
     return std::make_unique<BytePairDecoder>(vocabulary_, displays_, special);
   }
 

@@ -70,7 +70,7 @@ class Workers {
 };
 
 template <typename Make>
-auto made_of(const Fields& pipeline, std::string_view key, Make&& make) -> decltype(make(pipeline)) {
+auto make_part(const Fields& pipeline, std::string_view key, Make&& make) -> decltype(make(pipeline)) {
   const auto fields = pipeline.map(key);
   if (!fields) return nullptr;
   return make(*fields);
@@ -92,41 +92,35 @@ class Pipeline final : public TokenScheme {
     return encode_well_formed(mended, std::string(mended.size(), '\1'));
   }
 
-  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const override {
-    return post_processor_ ? post_processor_->apply(std::move(tokens)) : tokens;
-  }
-
   std::string_view piece(TokenId token) const override {
     const auto added = by_id_.find(token);
     return added == by_id_.end() ? vocabulary_.text(static_cast<std::size_t>(token))
                                  : std::string_view(added->second->content);
   }
 
-  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const override {
+  std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const override {
     return std::make_unique<At>(*this, special);
   }
 
  private:
   Pipeline(const Vocabulary& vocabulary, const Fields& fields)
-      : vocabulary_(vocabulary),
+      : TokenScheme(vocabulary),
         ids_(tokens_of_model(vocabulary)),
-        normalizer_(made_of(fields, "normalizer", make_normalizer)),
+        normalizer_(make_part(fields, "normalizer", make_normalizer)),
         added_(read_added_tokens(fields, vocabulary.size(), normalizer_.get())),
         raw_(added_, false),
         normalized_(added_, true),
         spelled_(spelled_in(added_)),
         spelled_raw_(spelled_, false),
         spelled_normalized_(spelled_, true),
-        pre_tokenizer_(made_of(fields, "pre_tokenizer", make_pre_tokenizer)),
-        model_(made_of(fields, "model",
-                       [&](const Fields& model) {
-                         return make_piece_model(model, {vocabulary_, ids_});
-                       })),
-        post_processor_(made_of(fields, "post_processor",
-                                [&](const Fields& post) { return make_post_processor(post, vocabulary.size()); })),
-        decoder_(made_of(fields, "decoder", make_decoder)) {
+        pre_tokenizer_(make_part(fields, "pre_tokenizer", make_pre_tokenizer)),
+        model_(make_part(fields, "model",
+                         [&](const Fields& model) {
+                           return make_piece_model(model, {vocabulary_, ids_});
+                         })),
+        decoder_(make_part(fields, "decoder", make_pipeline_decoder)) {
     if (!model_) fields.fail("model", "is missing");
-    if (!decoder_) decoder_ = spaces_between_tokens();
+    if (!decoder_) decoder_ = make_space_decoder();
     for (const AddedToken& token : added_) by_id_.emplace(token.id, &token);
   }
 
@@ -196,7 +190,6 @@ class Pipeline final : public TokenScheme {
     std::string* out_ = nullptr;
   };
 
-  const Vocabulary& vocabulary_;
   TokenIndex ids_;
   std::unique_ptr<const Normalizer> normalizer_;  // null: none, as below
   std::vector<AddedToken> added_;
@@ -208,7 +201,6 @@ class Pipeline final : public TokenScheme {
   AddedTokenFinder spelled_normalized_;
   std::unique_ptr<const PreTokenizer> pre_tokenizer_;
   std::unique_ptr<const PieceModel> model_;
-  std::unique_ptr<const PostProcessor> post_processor_;
   std::unique_ptr<const Decoder> decoder_;
   mutable Workers workers_;
 };

@@ -44,7 +44,7 @@ const Vocabulary& Tokenizer::vocabulary() const { return tables_->vocabulary; }
 std::vector<TokenId> Tokenizer::encode(std::string_view text) const { return tables_->scheme->encode(text); }
 
 std::vector<TokenId> Tokenizer::encode_with_special(std::string_view text) const {
-  return tables_->scheme->with_special(encode(text));
+  return tables_->scheme->add_special(encode(text));
 }
 
 std::vector<TokenId> Tokenizer::encode(const ChatText& text) const {
@@ -66,7 +66,7 @@ std::string Tokenizer::decode(std::span<const TokenId> tokens, SpecialTokens spe
 }
 
 TextStream::TextStream(const Tokenizer& tokenizer, SpecialTokens special)
-    : tables_(tokenizer.tables_.get()), decoder_(tables_->scheme->decoder(special)) {}
+    : tables_(tokenizer.tables_.get()), decoder_(tables_->scheme->make_decoder(special)) {}
 TextStream::~TextStream() = default;
 TextStream::TextStream(TextStream&&) noexcept = default;
 TextStream& TextStream::operator=(TextStream&&) noexcept = default;

@@ -20,6 +20,7 @@
 #include <poise/tokenizer.hpp>
 #include <poise/values.hpp>
 
+#include "bytes/utf8.hpp"
 #include "family/config_json.hpp"
 #include "family/families.hpp"
 #include "formats/format.hpp"
@@ -29,7 +30,6 @@
 #include "tokenizer/pipeline/special_around.hpp"
 #include "tokenizer/sentencepiece/normalizer.hpp"
 #include "tokenizer/tokens/byte_level.hpp"
-#include "tokenizer/tokens/unicode.hpp"
 
 namespace poise {
 namespace {
@@ -182,7 +182,7 @@ std::string listed_tokens(const std::vector<std::string>& texts) {
 std::string byte_level_model(const std::string& fields = "") {
   std::vector<std::string> texts;
   for (char32_t code = 0; code < 0x200; ++code) {
-    if (byte_level::byte_of(code) >= 0) unicode::append(texts.emplace_back(), code);
+    if (byte_level::byte_of(code) >= 0) append_utf8(texts.emplace_back(), code);
   }
   for (const char* text : {"ab", "\u0120ab", "\u0120a", "go"}) texts.emplace_back(text);
   return fmt::format(R"({{"type": "BPE", {}"vocab": {{{}}}, "merges": ["a b", "g o", "\u0120 ab", "\u0120 a"]}})",

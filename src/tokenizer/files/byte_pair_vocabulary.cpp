@@ -26,8 +26,7 @@ bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
 class Lines {
  public:
   explicit Lines(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()), name_);
+    require_vocabulary_size(source);
     text_ = read_text(source, source.size());
   }
 

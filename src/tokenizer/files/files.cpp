@@ -12,6 +12,7 @@
 #include "io/lookalikes.hpp"
 #include "io/source_range.hpp"
 #include "model/limits.hpp"
+#include "syntax/fields.hpp"
 #include "syntax/json.hpp"
 #include "tokenizer/files/tokenizer_json_writer.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
@@ -136,11 +137,6 @@ void read_other_files(Vocabulary& vocabulary, const Files& files) {
 
 constexpr std::string_view kEndOfText = "<|endoftext|>";
 
-bool flag(const Attributes& config, std::string_view key, bool usual) {
-  const auto* found = config.get_if<bool>(key);
-  return found == nullptr ? usual : *found;
-}
-
 // Without settings for BOS and EOS around texts: the usual ones.
 Vocabulary sentencepiece(Files& files, std::string_view name) {
   Vocabulary vocabulary = read_sentencepiece(*files.open(name));
@@ -148,16 +144,16 @@ Vocabulary sentencepiece(Files& files, std::string_view name) {
   JsonFile special_map = files.object(kSpecialTokensMap);
   const std::vector<std::string> special = special_texts(config, special_map);
   add_listed_tokens(vocabulary, files.listed(config, special, vocabulary.size()), config.path);
-  for (const char* named : {"bos_token", "eos_token", "pad_token", "unk_token"}) special_map.object.erase(named);
+  for (const NamedToken& named : kNamedTokens) special_map.object.erase(named.key);
   const SpecialIds of_model = vocabulary.special_ids();
   parse_config(vocabulary, config.object, special_map.object);
   if (vocabulary.special_ids() != of_model) {
     vocabulary =
         with_types(vocabulary, [&](std::size_t id) { return special_type(vocabulary.type(id), vocabulary, id); });
   }
-  if (vocabulary.add_dummy_prefix && !flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
-  set_special_around(vocabulary, flag(config.object, "add_bos_token", true),
-                     flag(config.object, "add_eos_token", false));
+  if (vocabulary.add_dummy_prefix && !read_flag(config.object, "legacy", true)) prepend_to_first(vocabulary);
+  set_special_around(vocabulary, read_flag(config.object, "add_bos_token", true),
+                     read_flag(config.object, "add_eos_token", false));
   return vocabulary;
 }
 
@@ -170,10 +166,8 @@ Vocabulary tokenizer_json(Files& files, std::string_view name) {
 Vocabulary tekken(Files& files, std::string_view name) { return read_tekken(*files.open(name)); }
 
 const TokenizerClass& class_of(const JsonFile& config) {
-  const Value* value = config.object.find("tokenizer_class");
-  if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return *find_tokenizer_class("");
-  const auto* name = value->get_if<std::string>();
-  if (name == nullptr) throw Error(ErrorKind::invalid_file, "tokenizer_class: expected text", config.path);
+  const auto name = Fields(config.object, "tokenizer_config.json", config.path).text("tokenizer_class");
+  if (!name) return *find_tokenizer_class("");
   const TokenizerClass* row = name->empty() ? nullptr : find_tokenizer_class(*name);
   if (row != nullptr) return *row;
   throw Error(
@@ -190,7 +184,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   const JsonFile special_map = files.object(kSpecialTokensMap);
   const TokenizerClass& row = class_of(config);
   Gpt2Options options{
-      .add_prefix_space = flag(config.object, "add_prefix_space", false),
+      .add_prefix_space = read_flag(config.object, "add_prefix_space", false),
       .normalizer = row.normalizer,
       .expression = row.pre.empty() ? std::string_view() : find_gguf_pre_tokenizer(row.pre)->expressions.front(),
       .special = special_texts(config, special_map)};
@@ -200,7 +194,7 @@ Vocabulary vocab_and_merges(Files& files, std::string_view name) {
   refuse_git_lfs_pointer(*merges);  // lines of two texts, as a merge is
   Vocabulary vocabulary = read_vocab_and_merges(*files.open(name), *merges, options);
   parse_config(vocabulary, config.object, special_map.object, row.bos);
-  if (flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
+  if (read_flag(config.object, "add_bos_token", false)) set_special_around(vocabulary, true, false);
   return vocabulary;
 }
 
@@ -220,13 +214,9 @@ constexpr std::array kFileKinds = std::to_array<FileKind>({
 // Returns how many tokens the model of the directory has, by its config.json, if that has vocab_size.
 std::optional<std::size_t> rows_of_model(const Files& files) {
   const JsonFile config = files.object("config.json");
-  const auto number = [](const Attributes& object) {
-    const Value* value = object.find("vocab_size");
-    return value == nullptr ? nullptr : value->get_if<std::uint64_t>();
-  };
   const auto* text = config.object.get_if<Attributes>("text_config");
-  const std::uint64_t* rows = number(config.object);
-  if (rows == nullptr && text != nullptr) rows = number(*text);
+  const auto* rows = config.object.get_if<std::uint64_t>("vocab_size");
+  if (rows == nullptr) rows = get_member<std::uint64_t>(text, "vocab_size");
   return rows == nullptr || *rows == 0 ? std::nullopt : std::optional(static_cast<std::size_t>(*rows));
 }
 

@@ -86,7 +86,10 @@ Vocabulary read_tekken(const Source& source);
 // than the number of tokens.
 Vocabulary read_tokenizer_json(const Source& source);
 
-// True when it begins as Hugging Face's library writes it, under any name.
+// Throws invalid_file for a file that is too large for a vocabulary.
+void require_vocabulary_size(const Source& source);
+
+// Returns true when it begins as Hugging Face's library writes it, under any name.
 bool looks_like_tokenizer_json(const Source& source);
 
 // GPT-2's own files: vocab.json, {token: id}, and merges.txt, "left right" a line, the first merge on top. The options

@@ -46,8 +46,7 @@ constexpr auto kTekkenSpecial = std::to_array<std::string_view>({"<unk>",
 class TekkenReader {
  public:
   explicit TekkenReader(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()), name_);
+    require_vocabulary_size(source);
     text_ = read_text(source, source.size());
   }
 

@@ -28,18 +28,10 @@ namespace {
 
 constexpr std::size_t kMaxKeys = 64;
 
-std::string whole(const Source& source) {
-  if (source.size() > kMaxTokenizerFileBytes)
-    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()),
-                source.name());
-  return read_text(source, source.size());
-}
-
 class TokenizerJsonReader {
  public:
   explicit TokenizerJsonReader(const Source& source) : name_(source.name()) {
-    if (source.size() > kMaxTokenizerFileBytes)
-      throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()), name_);
+    require_vocabulary_size(source);
     text_.emplace(SourceRange(source, SourceRange::Records::scattered), 0, static_cast<std::size_t>(source.size()));
   }
 
@@ -72,10 +64,11 @@ class TokenizerJsonReader {
     walk_json_object(*text_, name_, 0, [&](std::string_view text, JsonValue& item) {
       read_token(text, item, "expected a token and its id");
     });
-    read_merge_lines(whole(merges), merges.name());
+    require_vocabulary_size(merges);
+    read_merge_lines(read_text(merges, merges.size()), merges.name());
     Value::Array added = options.added;
     const auto is_listed = [&](std::string_view text) {
-      return std::ranges::any_of(options.added, [&](const Value& token) { return *named_text(token) == text; });
+      return std::ranges::any_of(options.added, [&](const Value& token) { return *find_named_text(token) == text; });
     };
     std::map<std::string_view, std::uint32_t> ids;  // of special tokens
     for (const Token& token : tokens_) {
@@ -243,8 +236,7 @@ class TokenizerJsonReader {
 
   // Old files do not have the model's type.
   void detect_type() {
-    const Value* type = model_.find("type");
-    if (type != nullptr && type->get_if<std::nullptr_t>() == nullptr) return;
+    if (const Value* type = model_.find("type"); type != nullptr && *type != Value()) return;
     const char* name = "WordLevel";
     if (scored_) {
       name = "Unigram";
@@ -266,7 +258,7 @@ class TokenizerJsonReader {
   std::vector<Added> added_tokens() const {
     std::vector<Added> added;
     const Value* value = vocabulary_.pipeline.find("added_tokens");
-    if (value == nullptr || value->get_if<std::nullptr_t>() != nullptr) return added;
+    if (value == nullptr || *value == Value()) return added;
     const auto* list = value->get_if<Value::Array>();
     if (list == nullptr) fail("added_tokens: expected a list", 0);
     if (list->size() > kMaxTokens) fail(fmt::format("added_tokens: more than {} tokens", kMaxTokens), 0);
@@ -274,8 +266,7 @@ class TokenizerJsonReader {
       const auto* number = get_member<std::uint64_t>(item, "id");
       const auto* text = get_member<std::string>(item, "content");
       if (text == nullptr || number == nullptr) fail("added_tokens: expected \"id\" and \"content\"", 0);
-      const auto* flag = get_member<bool>(item, "special");
-      added.push_back({*number, *text, flag != nullptr && *flag});
+      added.push_back({*number, *text, read_flag(*item.get_if<Attributes>(), "special", false)});
     }
     return added;
   }
@@ -304,7 +295,7 @@ class TokenizerJsonReader {
     }
     vocabulary_.reserve(size, bytes);
     Value::Array added_only;
-    const bool byte_fallback = flag("byte_fallback");
+    const bool byte_fallback = read_flag(model_, "byte_fallback", false);
     for (std::uint64_t id = 0; id < size; ++id) {
       const Added* also = added_by_id[id];
       const TokenType type = also == nullptr ? TokenType::normal
@@ -340,11 +331,6 @@ class TokenizerJsonReader {
     TokenTexts::give(vocabulary_, std::move(texts));
   }
 
-  bool flag(std::string_view key) const {
-    const auto* found = model_.get_if<bool>(key);
-    return found != nullptr && *found;
-  }
-
   // A vocabulary has scores of 32 bits.
   void check_scores() {
     const auto fits = [](double score) { return static_cast<double>(static_cast<float>(score)) == score; };
@@ -355,10 +341,8 @@ class TokenizerJsonReader {
   }
 
   void find_unknown() {
-    if (const Value* id = model_.find("unk_id"); id != nullptr) {
-      const auto* number = id->get_if<std::uint64_t>();
-      if (number != nullptr && *number < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*number);
-    }
+    const auto* id = model_.get_if<std::uint64_t>("unk_id");
+    if (id != nullptr && *id < vocabulary_.size()) vocabulary_.unk_id = static_cast<std::int32_t>(*id);
     const auto* text = model_.get_if<std::string>("unk_token");
     if (text == nullptr) return;
     if (vocabulary_.unk_id < 0) vocabulary_.unk_id = TokenTexts::of(vocabulary_)->find(vocabulary_, *text).value_or(-1);
@@ -379,6 +363,12 @@ class TokenizerJsonReader {
 
 }  // namespace
 
+void require_vocabulary_size(const Source& source) {
+  if (source.size() > kMaxTokenizerFileBytes)
+    throw Error(ErrorKind::invalid_file, fmt::format("{} bytes are too many for a vocabulary", source.size()),
+                source.name());
+}
+
 Vocabulary read_tokenizer_json(const Source& source) { return TokenizerJsonReader(source).read(); }
 
 bool looks_like_tokenizer_json(const Source& source) {
@@ -394,22 +384,10 @@ Vocabulary read_vocab_and_merges(const Source& vocab, const Source& merges, cons
 }
 
 void parse_tokenizer_config(Vocabulary& vocabulary, const Attributes& config) {
-  struct Named {
-    std::string_view key;
-    std::int32_t* id;
-  };
-  const std::array named = std::to_array<Named>({{"bos_token", &vocabulary.bos_id},
-                                                 {"eos_token", &vocabulary.eos_id},
-                                                 {"pad_token", &vocabulary.pad_id},
-                                                 {"unk_token", &vocabulary.unk_id}});
-  std::array<const std::string*, named.size()> texts{};
-  for (std::size_t i = 0; i < named.size(); ++i) {
-    if (const Value* token = config.find(named[i].key)) texts[i] = named_text(*token);
-  }
-  for (std::size_t id = vocabulary.size(); id-- > 0;) {
-    for (std::size_t i = 0; i < named.size(); ++i) {
-      if (texts[i] != nullptr && vocabulary.text(id) == *texts[i]) *named[i].id = static_cast<std::int32_t>(id);
-    }
+  for (const NamedToken& named : kNamedTokens) {
+    const std::string* text = find_named_text(config, named.key);
+    const std::int32_t id = text == nullptr ? -1 : find_first_id(vocabulary, *text);
+    if (id >= 0) vocabulary.*named.id = id;
   }
   if (const Value* chat_template = config.find("chat_template")) vocabulary.chat_template = *chat_template;
 }

@@ -51,18 +51,17 @@ Value with_pair(const Value& post) {
   const auto* map = post.get_if<Attributes>();
   if (map == nullptr) return post;
   Attributes result = *map;
-  if (const Value* list = map->find("processors"); list != nullptr && list->get_if<Value::Array>() != nullptr) {
+  if (const auto* list = map->get_if<Value::Array>("processors")) {
     Value::Array steps;
-    for (const Value& step : *list->get_if<Value::Array>()) steps.push_back(with_pair(step));
+    for (const Value& step : *list) steps.push_back(with_pair(step));
     result.set("processors", std::move(steps));
   }
-  const Value* single = map->find("single");
-  if (map->find("pair") != nullptr || single == nullptr || single->get_if<Value::Array>() == nullptr) return result;
+  const auto* single = map->get_if<Value::Array>("single");
+  if (map->find("pair") != nullptr || single == nullptr) return result;
   Value::Array pair;
-  for (const Value& piece : *single->get_if<Value::Array>()) {
+  for (const Value& piece : *single) {
     pair.push_back(piece);
-    const auto* item = piece.get_if<Attributes>();
-    if (item != nullptr && item->find("Sequence") != nullptr)
+    if (const auto* item = piece.get_if<Attributes>(); item != nullptr && item->find("Sequence") != nullptr)
       pair.emplace_back(Attributes{{"Sequence", Attributes{{"id", "B"}, {"type_id", 1}}}});
   }
   result.set("pair", std::move(pair));
@@ -228,17 +227,6 @@ namespace {
 
 constexpr std::string_view kAddedDecoder = "added_tokens_decoder";
 
-// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and its text in tokenizer.model.
-struct NamedToken {
-  const char* key;
-  std::int32_t Vocabulary::*id;
-  std::string_view usual;
-};
-constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_token", &Vocabulary::bos_id, "<s>"},
-                                                               {"eos_token", &Vocabulary::eos_id, "</s>"},
-                                                               {"pad_token", &Vocabulary::pad_id, "<pad>"},
-                                                               {"unk_token", &Vocabulary::unk_id, "<unk>"}});
-
 // Keys for SentencePiece vocabularies, with their defaults.
 constexpr std::array kFlags =
     std::to_array<std::pair<const char*, bool>>({{"add_bos_token", true}, {"add_eos_token", false}, {"legacy", true}});
@@ -286,7 +274,7 @@ class KeptConfig {
       if (const Value* right = is_true(key, value) ? &value : made_.find(key)) config.set(key, *right);
     }
     for (const auto& [key, value] : made_) {
-      if (config.find(key) == nullptr && is_needed(key, value)) config.set(key, value);
+      if (config.find(key) == nullptr && is_needed(key)) config.set(key, value);
     }
     return config;
   }
@@ -298,20 +286,21 @@ class KeptConfig {
   bool is_true(const std::string& key, const Value& value) const {
     for (const NamedToken& token : kNamedTokens) {
       if (key != token.key) continue;
-      const std::string* text = named_text(value);
+      const std::string* text = find_named_text(value);
       const auto found = text == nullptr ? ids_.end() : ids_.find(*text);
       return found != ids_.end() ? found->second == vocabulary_.*token.id : is_stored_elsewhere(token);
     }
     for (const auto& [name, usual] : kFlags) {
-      if (key == name && is_sentencepiece()) return flag(&value, usual) == flag(made_.find(key), usual);
+      if (key == name && is_sentencepiece())
+        return read_flag(vocabulary_.tokenizer_config, key, usual) == read_flag(made_, key, usual);
     }
     return key != kAddedDecoder || lists_added_tokens(value);
   }
 
   // Returns true when a reader without the file would miss the vocabulary's value.
-  bool is_needed(const std::string& key, const Value& value) const {
+  bool is_needed(const std::string& key) const {
     for (const auto& [name, usual] : kFlags) {
-      if (key == name) return is_sentencepiece() && flag(&value, usual) != usual;
+      if (key == name) return is_sentencepiece() && read_flag(made_, key, usual) != usual;
     }
     for (const NamedToken& token : kNamedTokens) {
       if (key == token.key) return !is_stored_elsewhere(token);
@@ -324,15 +313,9 @@ class KeptConfig {
     const std::int32_t id = vocabulary_.*token.id;
     if (id < 0) return true;
     if (is_sentencepiece()) return vocabulary_.text(static_cast<std::size_t>(id)) == token.usual;
-    const Value* named = special_map_.find(token.key);
-    const std::string* text = named == nullptr ? nullptr : named_text(*named);
+    const std::string* text = find_named_text(special_map_, token.key);
     if (text != nullptr) return *text == vocabulary_.text(static_cast<std::size_t>(id));
     return std::string_view(token.key) == "unk_token";
-  }
-
-  static bool flag(const Value* value, bool usual) {
-    const auto* found = value == nullptr ? nullptr : value->get_if<bool>();
-    return found == nullptr ? usual : *found;
   }
 
   // No other file has the added tokens of SentencePiece vocabularies.
@@ -343,7 +326,7 @@ class KeptConfig {
     for (const auto& [key, token] : *map) {
       std::size_t id = 0;
       const auto [end, problem] = std::from_chars(key.data(), key.data() + key.size(), id);
-      const std::string* text = named_text(token);
+      const std::string* text = find_named_text(token);
       if (problem != std::errc() || end != key.data() + key.size() || text == nullptr) return false;
       if (id >= vocabulary_.size()) continue;  // a token without a row in the model
       if (vocabulary_.text(id) != *text) return false;

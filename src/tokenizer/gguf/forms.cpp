@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "bytes/utf8.hpp"
 #include "tokenizer/gguf/form.hpp"
 #include "tokenizer/gguf/pre_tokenizers.hpp"
 #include "tokenizer/pipeline/merges.hpp"
@@ -144,7 +145,7 @@ std::string with_characters(std::string_view expression) {
     std::uint32_t code = 0;
     std::from_chars(expression.data() + at + 3, expression.data() + end, code, 16);
     text += expression.substr(0, at);
-    unicode::append(text, static_cast<char32_t>(code));
+    append_utf8(text, static_cast<char32_t>(code));
     expression.remove_prefix(end + 1);
   }
   return text += expression;

@@ -21,6 +21,7 @@
 
 #include <poise/error.hpp>
 
+#include "bytes/utf8.hpp"
 #include "tokenizer/pipeline/merges.hpp"
 #include "tokenizer/pipeline/models.hpp"
 #include "tokenizer/tokens/merge.hpp"
@@ -75,7 +76,7 @@ class Bpe final : public PieceModel {
     std::string text;
     for (std::size_t code = 0; code < characters_.size(); ++code) {
       text.clear();
-      unicode::append(text, static_cast<char32_t>(code));
+      append_utf8(text, static_cast<char32_t>(code));
       characters_[code] = ids_.find(text).value_or(kNoToken);
     }
   }

@@ -32,15 +32,21 @@ class WholeTokens : public DecodeSink {
     part_ += text;
     if (ends) token(part_);
   }
-  void finish() override { next_.finish(); }
+  void finish() override {
+    is_first_ = true;
+    next_.finish();
+  }
 
  protected:
   virtual void token(std::string_view text) = 0;
   void emit(std::string_view text) { next_.take(text, true, true); }
+  // Returns true for the first token of a text.
+  bool is_first() { return std::exchange(is_first_, false); }
   DecodeSink& next_;
 
  private:
   std::string part_;
+  bool is_first_ = true;
 };
 
 class ReplaceStep final : public WholeTokens {
@@ -217,11 +223,10 @@ class Strip final : public DecodeSink {
 };
 
 // Characters stand for bytes; invalid text becomes U+FFFD.
-class ByteLevel final : public DecodeSink {
+class ByteLevel final : public WholeTokens {
  public:
   using Options = None;
-  ByteLevel(const Options&, DecodeSink& next) : whole_(*this), next_(next) {}
-  void take(std::string_view text, bool begins, bool ends) override { whole_.take(text, begins, ends); }
+  ByteLevel(const Options&, DecodeSink& next) : WholeTokens(next) {}
   void finish() override {
     std::string text;
     unicode::append_lossy(text, bytes_, true);
@@ -232,17 +237,8 @@ class ByteLevel final : public DecodeSink {
   }
 
  private:
-  class Whole final : public WholeTokens {
-   public:
-    explicit Whole(ByteLevel& of) : WholeTokens(of), of_(of) {}
-
-   private:
-    void token(std::string_view text) override { of_.token(text); }
-    ByteLevel& of_;
-  };
-
   // A token with a character outside the alphabet stands for itself.
-  void token(std::string_view text) {
+  void token(std::string_view text) override {
     const std::size_t before = bytes_.size();
     bool plain = false;
     unicode::for_each(text, [&](char32_t code, std::string_view) {
@@ -258,8 +254,6 @@ class ByteLevel final : public DecodeSink {
     begun_ = true;
   }
 
-  Whole whole_;
-  DecodeSink& next_;
   std::string bytes_;  // an incomplete character
   bool begun_ = false;
 };
@@ -278,27 +272,21 @@ class Metaspace final : public WholeTokens {
     bool prefixed;
   };
   Metaspace(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
-  void finish() override {
-    first_ = true;
-    next_.finish();
-  }
 
  private:
   void token(std::string_view text) override {
+    const bool drops_spaces = is_first() && options_.prefixed;
     std::string out;
     for (std::size_t at = text.find(options_.replacement); at != std::string_view::npos;
          at = text.find(options_.replacement)) {
       out += text.substr(0, at);
-      if (!first_ || !options_.prefixed) out += ' ';
+      if (!drops_spaces) out += ' ';
       text.remove_prefix(at + options_.replacement.size());
     }
-    out += text;
-    first_ = false;
-    emit(out);
+    emit(out += text);
   }
 
   Options options_;
-  bool first_ = true;
 };
 
 std::string replaced(std::string_view text, std::string_view what, std::string_view with) {
@@ -336,27 +324,21 @@ class WordPiece final : public WholeTokens {
     bool cleanup;
   };
   WordPiece(const Options& options, DecodeSink& next) : WholeTokens(next), options_(options) {}
-  void finish() override {
-    first_ = true;
-    next_.finish();
-  }
 
  private:
   void token(std::string_view text) override {
     std::string out;
-    if (first_) {
+    if (is_first()) {
       out = text;
     } else if (text.starts_with(options_.prefix)) {
       out = text.substr(options_.prefix.size());
     } else {
       (out = " ") += text;
     }
-    first_ = false;
     emit(options_.cleanup ? without_odd_spaces(std::move(out)) : out);
   }
 
   Options options_;
-  bool first_ = true;
 };
 
 // The suffix ends a word: it becomes a space, except in the last token.
@@ -417,25 +399,14 @@ class Ctc final : public WholeTokens {
   std::optional<std::string> last_;
 };
 
+// Puts a space between tokens.
 class SpaceBetween final : public WholeTokens {
  public:
-  explicit SpaceBetween(DecodeSink& next) : WholeTokens(next) {}
-  void finish() override {
-    first_ = true;
-    next_.finish();
-  }
+  using Options = None;
+  SpaceBetween(const Options&, DecodeSink& next) : WholeTokens(next) {}
 
  private:
-  void token(std::string_view text) override {
-    emit(first_ ? std::string(text) : " " + std::string(text));
-    first_ = false;
-  }
-  bool first_ = true;
-};
-
-class SpacesBetween final : public Decoder {
- public:
-  std::unique_ptr<DecodeSink> start(DecodeSink& next) const override { return std::make_unique<SpaceBetween>(next); }
+  void token(std::string_view text) override { emit(is_first() ? std::string(text) : " " + std::string(text)); }
 };
 
 class Sequence final : public Decoder {
@@ -486,11 +457,13 @@ constexpr std::array kRows = std::to_array<Row>({
 
 namespace poise {
 
-std::unique_ptr<const Decoder> make_decoder(const Fields& fields) {
+std::unique_ptr<const Decoder> make_pipeline_decoder(const Fields& fields) {
   StepCount steps;
-  return made_of<decoders::Sequence>(std::span<const decoders::Row>(decoders::kRows), "decoders", fields, steps);
+  return make_steps<decoders::Sequence>(std::span<const decoders::Row>(decoders::kRows), "decoders", fields, steps);
 }
 
-std::unique_ptr<const Decoder> spaces_between_tokens() { return std::make_unique<decoders::SpacesBetween>(); }
+std::unique_ptr<const Decoder> make_space_decoder() {
+  return std::make_unique<decoders::Plain<decoders::SpaceBetween>>(Fields({}, ""));
+}
 
 }  // namespace poise

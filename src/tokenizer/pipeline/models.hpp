@@ -73,6 +73,8 @@ class TextDecoder {
 
 class TokenScheme {
  public:
+  // Requires: the vocabulary outlives this.
+  explicit TokenScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
   virtual ~TokenScheme() = default;
 
   // See Tokenizer::encode().
@@ -80,24 +82,15 @@ class TokenScheme {
   // See Tokenizer::encode(ChatText). Kinds that never find special tokens in texts encode them as any text.
   virtual std::vector<TokenId> encode_chat(std::string_view text, std::string_view) const { return encode(text); }
   // Puts the special tokens around a text's tokens (special_around.hpp).
-  virtual std::vector<TokenId> with_special(std::vector<TokenId> tokens) const = 0;
-  // The token's text as the vocabulary spells it. Requires: the vocabulary has the token.
-  virtual std::string_view piece(TokenId token) const = 0;
-  // Requires: the scheme outlives the decoder.
-  virtual std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const = 0;
-};
-
-// What most kinds share.
-class PlainScheme : public TokenScheme {
- public:
-  explicit PlainScheme(const Vocabulary& vocabulary) : vocabulary_(vocabulary), around_(special_around(vocabulary)) {}
-
-  std::vector<TokenId> with_special(std::vector<TokenId> tokens) const final {
+  std::vector<TokenId> add_special(std::vector<TokenId> tokens) const {
     tokens.insert(tokens.begin(), around_.before.begin(), around_.before.end());
     tokens.insert(tokens.end(), around_.after.begin(), around_.after.end());
     return tokens;
   }
-  std::string_view piece(TokenId token) const final { return vocabulary_.text(static_cast<std::size_t>(token)); }
+  // Returns the token's text as the vocabulary spells it. Requires: the vocabulary has the token.
+  virtual std::string_view piece(TokenId token) const { return vocabulary_.text(static_cast<std::size_t>(token)); }
+  // Requires: the scheme outlives the decoder.
+  virtual std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const = 0;
 
  protected:
   const Vocabulary& vocabulary_;

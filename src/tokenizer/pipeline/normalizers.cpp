@@ -250,12 +250,12 @@ std::string nmt(std::string_view text) {
 using Row = StepRow<Normalizer>;
 
 template <Function kFunction>
-Made simple(const Fields&, StepCount&) {
+Made simple(const Fields&) {
   return std::make_unique<Simple>(kFunction);
 }
 
 template <unicode::Form kForm>
-Made to_form(const Fields&, StepCount&) {
+Made to_form(const Fields&) {
   return std::make_unique<NormalForm>(kForm);
 }
 std::string strip_accents(std::string_view text) {
@@ -296,8 +296,8 @@ FrontedText Normalizer::apply_to_beginning(std::string_view text) const {
 
 std::unique_ptr<const Normalizer> make_normalizer(const Fields& fields) {
   StepCount steps;
-  return made_of<normalizers::Sequence>(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", fields,
-                                        steps);
+  return make_steps<normalizers::Sequence>(std::span<const normalizers::Row>(normalizers::kRows), "normalizers", fields,
+                                           steps);
 }
 
 }  // namespace poise

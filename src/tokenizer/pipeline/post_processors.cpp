@@ -11,50 +11,26 @@
 namespace poise::post_processors {
 namespace {
 
-using Made = std::unique_ptr<const PostProcessor>;
-
 struct Context : StepCount {
   explicit Context(std::size_t tokens) : vocabulary_size(tokens) {}
   std::size_t vocabulary_size;
 };
 
-TokenId checked_id(const Fields& fields, std::string_view key, const Value& value, const Context& context) {
+TokenId read_id(const Fields& fields, std::string_view key, const Value& value, const Context& context) {
   const auto* id = value.get_if<std::uint64_t>();
   if (id == nullptr || *id >= context.vocabulary_size)
     fields.fail(key, fmt::format("expected the id of one of the {} tokens", context.vocabulary_size));
   return static_cast<TokenId>(*id);
 }
 
-class Sequence final : public PostProcessor {
- public:
-  explicit Sequence(std::vector<Made> steps) : steps_(std::move(steps)) {}
-  std::vector<TokenId> apply(std::vector<TokenId> tokens) const override {
-    for (const Made& step : steps_) tokens = step->apply(std::move(tokens));
-    return tokens;
-  }
-
- private:
-  std::vector<Made> steps_;
-};
-
-// Puts tokens before and after.
-class Around final : public PostProcessor {
- public:
-  Around(std::vector<TokenId> before, std::vector<TokenId> after)
-      : before_(std::move(before)), after_(std::move(after)) {}
-  std::vector<TokenId> apply(std::vector<TokenId> tokens) const override {
-    tokens.insert(tokens.begin(), before_.begin(), before_.end());
-    tokens.insert(tokens.end(), after_.begin(), after_.end());
-    return tokens;
-  }
-
- private:
-  std::vector<TokenId> before_;
-  std::vector<TokenId> after_;
-};
+// Puts tokens before and after those that other steps have put there.
+void add_around(SpecialAround& around, const std::vector<TokenId>& before, const std::vector<TokenId>& after) {
+  around.before.insert(around.before.begin(), before.begin(), before.end());
+  around.after.insert(around.after.end(), after.begin(), after.end());
+}
 
 // "single" lists the parts of the result: special tokens, and Sequence A for the text's own.
-Made template_processing(const Fields& fields, Context& context) {
+void add_template(const Fields& fields, const Context& context, SpecialAround& around) {
   std::vector<TokenId> before;
   std::vector<TokenId> after;
   bool text_seen = false;
@@ -71,46 +47,53 @@ Made template_processing(const Fields& fields, Context& context) {
     if (!found) special->fail("id", "is not one of special_tokens");
     const auto* list = found->get_if<Value::Array>("ids");
     if (list == nullptr) found->fail("ids", "expected a list");
-    for (const Value& id : *list) (text_seen ? after : before).push_back(checked_id(*found, "ids", id, context));
+    for (const Value& id : *list) (text_seen ? after : before).push_back(read_id(*found, "ids", id, context));
   }
   if (!text_seen) fields.fail("single", "the text's own tokens are missing");
-  return std::make_unique<Around>(std::move(before), std::move(after));
+  add_around(around, before, after);
 }
 
 // ["[CLS]", 101]
-TokenId pair_id(const Fields& fields, std::string_view key, const Context& context) {
+TokenId read_pair_id(const Fields& fields, std::string_view key, const Context& context) {
   const auto* pair = fields.get_if<Value::Array>(key);
   if (pair == nullptr || pair->size() != 2) fields.fail(key, "expected a text and an id");
-  return checked_id(fields, key, (*pair)[1], context);
+  return read_id(fields, key, (*pair)[1], context);
 }
 
-Made cls_and_sep(const Fields& fields, Context& context) {
-  return std::make_unique<Around>(std::vector{pair_id(fields, "cls", context)},
-                                  std::vector{pair_id(fields, "sep", context)});
+void add_cls_and_sep(const Fields& fields, const Context& context, SpecialAround& around) {
+  add_around(around, {read_pair_id(fields, "cls", context)}, {read_pair_id(fields, "sep", context)});
 }
 
-Made nothing(const Fields&, Context&) {
-  return std::make_unique<Around>(std::vector<TokenId>(), std::vector<TokenId>());
-}
+void add_nothing(const Fields&, const Context&, SpecialAround&) {}
 
-using Row = StepRow<PostProcessor, Context>;
+struct Row {
+  std::string_view type;
+  void (*add)(const Fields& fields, const Context& context, SpecialAround& around);
+};
 
 constexpr std::array kRows = std::to_array<Row>({
-    {"TemplateProcessing", template_processing},
-    {"ByteLevel", nothing},  // moves offsets only
-    {"BertProcessing", cls_and_sep},
-    {"RobertaProcessing", cls_and_sep},
+    {"TemplateProcessing", add_template},
+    {"ByteLevel", add_nothing},  // moves offsets only
+    {"BertProcessing", add_cls_and_sep},
+    {"RobertaProcessing", add_cls_and_sep},
 });
+
+void add_step(const Fields& fields, Context& context, SpecialAround& around) {
+  context.add(fields);
+  if (fields.required_text("type") != "Sequence") return row_of(kRows, fields).add(fields, context, around);
+  for (const Fields& step : fields.list("processors")) add_step(step, context, around);
+}
 
 }  // namespace
 }  // namespace poise::post_processors
 
 namespace poise {
 
-std::unique_ptr<const PostProcessor> make_post_processor(const Fields& fields, std::size_t vocabulary_size) {
+SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_size) {
   post_processors::Context context(vocabulary_size);
-  return made_of<post_processors::Sequence>(std::span<const post_processors::Row>(post_processors::kRows), "processors",
-                                            fields, context);
+  SpecialAround around;
+  post_processors::add_step(fields, context, around);
+  return around;
 }
 
 namespace {

@@ -154,7 +154,6 @@ class CharacterSplit final : public PreTokenizer {
   class At final : public Cutter {
    public:
     At(Is is, Behavior behavior, PieceSink& next) : is_(is), joiner_(behavior, next) {}
-    void allow(std::size_t) override {}
     void take(Piece piece) override {
       joiner_.begin(piece);
       std::size_t begin = 0;
@@ -219,7 +218,6 @@ constexpr std::string_view kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+|
 class ByteMapper final : public Cutter {
  public:
   explicit ByteMapper(PieceSink& next) : next_(next) {}
-  void allow(std::size_t) override {}
   void take(Piece piece) override {
     buffer_.clear();
     byte_level::append(buffer_, piece.text.substr(0, piece.front));
@@ -295,7 +293,6 @@ class Metaspace final : public PreTokenizer {
   class At final : public Cutter {
    public:
     At(const Metaspace& of, PieceSink& next) : of_(of), next_(next) {}
-    void allow(std::size_t) override {}
     void take(Piece piece) override {
       const std::string& mark = of_.replacement_;
       buffer_.clear();
@@ -345,7 +342,6 @@ class FixedLength final : public PreTokenizer {
   class At final : public Cutter {
    public:
     At(std::uint64_t length, PieceSink& next) : length_(length), next_(next) {}
-    void allow(std::size_t) override {}
     void take(Piece piece) override {
       std::uint64_t characters = 0;
       std::size_t begin = 0;
@@ -379,39 +375,39 @@ bool is_bert_punctuation(char32_t code) {
 
 using Row = StepRow<PreTokenizer>;
 
-Made digits(const Fields& fields, StepCount&) {
+Made digits(const Fields& fields) {
   const bool individual = fields.boolean("individual_digits", false);
   return std::make_unique<CharacterSplit>(unicode::is_number, individual ? Behavior::isolated : Behavior::contiguous);
 }
 
-Made punctuation(const Fields& fields, StepCount&) {
+Made punctuation(const Fields& fields) {
   return std::make_unique<CharacterSplit>(is_bert_punctuation, behavior_of(fields, "Isolated"));
 }
 
-Made whitespace_split(const Fields&, StepCount&) {
+Made whitespace_split(const Fields&) {
   return std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed);
 }
 
 // Words, and runs that are neither word nor space.
-Made whitespace(const Fields& fields, StepCount&) {
+Made whitespace(const Fields& fields) {
   constexpr std::string_view kExpression =
       R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+|[^\s\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]+)";
   return std::make_unique<Split>(Pattern::regex(kExpression, fields.where()), Behavior::removed, true);
 }
 
 // Drops spaces before the first run, as Hugging Face's library does.
-Made scripts(const Fields& fields, StepCount&) {
+Made scripts(const Fields& fields) {
   return std::make_unique<Split>(Pattern::regex(script_runs(), fields.where()), Behavior::removed, true);
 }
 
-Made bert(const Fields&, StepCount&) {
+Made bert(const Fields&) {
   std::vector<Made> all;
   all.push_back(std::make_unique<CharacterSplit>(unicode::is_white_space, Behavior::removed));
   all.push_back(std::make_unique<CharacterSplit>(is_bert_punctuation, Behavior::isolated));
   return std::make_unique<Sequence>(std::move(all));
 }
 
-Made delimiter(const Fields& fields, StepCount&) {
+Made delimiter(const Fields& fields) {
   if (fields.required_text("delimiter").empty()) fields.fail("delimiter", "is empty");
   return std::make_unique<Split>(Pattern::from(fields, "delimiter"), Behavior::removed, false);
 }
@@ -437,8 +433,8 @@ namespace poise {
 
 std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields) {
   StepCount steps;
-  return made_of<pre_tokenizers::Sequence>(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows), "pretokenizers",
-                                           fields, steps);
+  return make_steps<pre_tokenizers::Sequence>(std::span<const pre_tokenizers::Row>(pre_tokenizers::kRows),
+                                              "pretokenizers", fields, steps);
 }
 
 }  // namespace poise

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tokenizer/pipeline/steps.hpp"
-
 namespace poise {
 namespace {
 
@@ -19,11 +17,7 @@ SpecialAround usual_special_around(const Vocabulary& vocabulary) {
 
 SpecialAround special_around(const Vocabulary& vocabulary) {
   const auto post = Fields(vocabulary.pipeline, "tokenizer").map(kPostProcessor);
-  if (!post) return usual_special_around(vocabulary);
-  constexpr TokenId kText = -1;
-  const std::vector<TokenId> around = make_post_processor(*post, vocabulary.size())->apply({kText});
-  const auto text = std::ranges::find(around, kText);
-  return {{around.begin(), text}, {text + 1, around.end()}};
+  return post ? read_post_processor(*post, vocabulary.size()) : usual_special_around(vocabulary);
 }
 
 Attributes describe_post_processor(const Vocabulary& vocabulary, const SpecialAround& around) {

@@ -2,10 +2,13 @@
 // SentencePiece and Tiny Llama, none for others.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include <poise/model.hpp>
 #include <poise/tokenizer.hpp>
+
+#include "syntax/fields.hpp"
 
 namespace poise {
 
@@ -16,7 +19,11 @@ struct SpecialAround {
   friend bool operator==(const SpecialAround&, const SpecialAround&) = default;
 };
 
-// Throws invalid_file and unsupported for an invalid post-processor.
+// Returns the tokens that a post-processor of tokenizer.json puts around a text. Throws invalid_file, also for ids
+// outside the vocabulary, and unsupported for unknown types.
+SpecialAround read_post_processor(const Fields& fields, std::size_t vocabulary_size);
+
+// Throws what read_post_processor() throws.
 SpecialAround special_around(const Vocabulary& vocabulary);
 
 // The default of that kind of vocabulary without a post-processor.

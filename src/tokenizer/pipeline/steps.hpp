@@ -17,28 +17,28 @@
 
 namespace poise {
 
-// A row for each type except Sequence. Context is a StepCount, plus whatever the makers need.
-template <typename Step, typename Context = StepCount>
+// A row for each type except Sequence.
+template <typename Step>
 struct StepRow {
   std::string_view type;
-  std::unique_ptr<const Step> (*make)(const Fields& fields, Context& context);
+  std::unique_ptr<const Step> (*make)(const Fields& fields);
 };
 
 // For kinds that need only their fields.
 template <typename Step, typename Kind>
-std::unique_ptr<const Step> make_step(const Fields& fields, StepCount&) {
+std::unique_ptr<const Step> make_step(const Fields& fields) {
   return std::make_unique<Kind>(fields);
 }
 
-// The step of the fields' type, or a Sequence of the steps in `list`, which may be sequences, too. Throws invalid_file,
-// and unsupported for unknown types.
-template <typename Sequence, typename Step, typename Context>
-std::unique_ptr<const Step> made_of(std::span<const StepRow<Step, Context>> rows, std::string_view list,
-                                    const Fields& fields, Context& context) {
-  context.add(fields);
-  if (fields.required_text("type") != "Sequence") return row_of(rows, fields).make(fields, context);
+// Makes the step of the fields' type, or a Sequence of the steps in `list`, which may be sequences, too. Throws
+// invalid_file, and unsupported for unknown types.
+template <typename Sequence, typename Step>
+std::unique_ptr<const Step> make_steps(std::span<const StepRow<Step>> rows, std::string_view list, const Fields& fields,
+                                       StepCount& count) {
+  count.add(fields);
+  if (fields.required_text("type") != "Sequence") return row_of(rows, fields).make(fields);
   std::vector<std::unique_ptr<const Step>> all;
-  for (const Fields& step : fields.list(list)) all.push_back(made_of<Sequence>(rows, list, step, context));
+  for (const Fields& step : fields.list(list)) all.push_back(make_steps<Sequence>(rows, list, step, count));
   return std::make_unique<Sequence>(std::move(all));
 }
 
@@ -62,10 +62,10 @@ class Decoder {
 };
 
 // Selects a row of decoders.cpp by the field's "type". Throws invalid_file and unsupported.
-std::unique_ptr<const Decoder> make_decoder(const Fields& fields);
+std::unique_ptr<const Decoder> make_pipeline_decoder(const Fields& fields);
 
 // The decoder for files without one: puts a space between tokens.
-std::unique_ptr<const Decoder> spaces_between_tokens();
+std::unique_ptr<const Decoder> make_space_decoder();
 
 // Normalizers: what tokenizer.json changes in a text before it is cut.
 
@@ -113,7 +113,7 @@ class PieceSink {
 class Cutter : public PieceSink {
  public:
   // Begins a text of that many bytes.
-  virtual void allow(std::size_t bytes) = 0;
+  virtual void allow(std::size_t /*bytes*/) {}
 };
 
 class PreTokenizer {
@@ -125,18 +125,6 @@ class PreTokenizer {
 
 // Selects a row of pre_tokenizers.cpp by the field's "type". Throws invalid_file and unsupported.
 std::unique_ptr<const PreTokenizer> make_pre_tokenizer(const Fields& fields);
-
-// Post-processors: put special tokens around a text's own.
-
-class PostProcessor {
- public:
-  virtual ~PostProcessor() = default;
-  virtual std::vector<TokenId> apply(std::vector<TokenId> tokens) const = 0;
-};
-
-// Selects a row of post_processors.cpp by the field's "type". Throws invalid_file, also for ids outside the vocabulary,
-// and unsupported.
-std::unique_ptr<const PostProcessor> make_post_processor(const Fields& fields, std::size_t vocabulary_size);
 
 // A vocabulary for a model whose embedding has fewer rows than it has tokens.
 

@@ -10,6 +10,17 @@
 namespace poise {
 namespace {
 
+// An encoder without memory of its own.
+template <typename Model>
+class WordEncoder final : public PieceEncoder {
+ public:
+  explicit WordEncoder(const Model& model) : model_(model) {}
+  void encode(std::string_view piece, std::vector<TokenId>& tokens) override { model_.encode(piece, tokens); }
+
+ private:
+  const Model& model_;
+};
+
 // Takes the longest token first, then the longest continuation, and so on; if a rest remains, the whole word is
 // unknown.
 class WordPiece final : public PieceModel {
@@ -25,19 +36,9 @@ class WordPiece final : public PieceModel {
     inside_ = tokens_.walk(PrefixTrie::kRoot, prefix_);
   }
 
-  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<AtWork>(*this); }
+  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<WordEncoder<WordPiece>>(*this); }
 
- private:
-  class AtWork final : public PieceEncoder {
-   public:
-    explicit AtWork(const WordPiece& of) : of_(of) {}
-    void encode(std::string_view piece, std::vector<TokenId>& tokens) override { of_.run(piece, tokens); }
-
-   private:
-    const WordPiece& of_;
-  };
-
-  void run(std::string_view piece, std::vector<TokenId>& tokens) const {
+  void encode(std::string_view piece, std::vector<TokenId>& tokens) const {
     std::uint64_t characters = 0;
     unicode::for_each(piece, [&](char32_t, std::string_view) { ++characters; });
     if (characters > most_characters_) return tokens.push_back(unknown_);
@@ -57,6 +58,7 @@ class WordPiece final : public PieceModel {
     }
   }
 
+ private:
   std::string prefix_;
   std::uint64_t most_characters_;
   TokenId unknown_;
@@ -70,24 +72,16 @@ class WordLevel final : public PieceModel {
     if (const auto unknown = context.ids.find(fields.text("unk_token", "<unk>"))) unknown_ = *unknown;
   }
 
-  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<AtWork>(*this); }
+  std::unique_ptr<PieceEncoder> start() const override { return std::make_unique<WordEncoder<WordLevel>>(*this); }
+
+  void encode(std::string_view piece, std::vector<TokenId>& tokens) const {
+    const TokenId id = ids_.find(piece).value_or(unknown_);
+    if (id < 0)
+      throw Error(ErrorKind::unsupported, "a word of the text is not a token, and the vocabulary has no unknown token");
+    tokens.push_back(id);
+  }
 
  private:
-  class AtWork final : public PieceEncoder {
-   public:
-    explicit AtWork(const WordLevel& of) : of_(of) {}
-    void encode(std::string_view piece, std::vector<TokenId>& tokens) override {
-      const TokenId id = of_.ids_.find(piece).value_or(of_.unknown_);
-      if (id < 0)
-        throw Error(ErrorKind::unsupported,
-                    "a word of the text is not a token, and the vocabulary has no unknown token");
-      tokens.push_back(id);
-    }
-
-   private:
-    const WordLevel& of_;
-  };
-
   const TokenIndex& ids_;
   TokenId unknown_ = -1;
 };

@@ -116,7 +116,7 @@ class DenormalizingDecoder final : public TextDecoder {
 }  // namespace
 
 SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
-    : PlainScheme(vocabulary), displays_(token_displays(vocabulary)) {
+    : TokenScheme(vocabulary), displays_(token_displays(vocabulary)) {
   if (const auto rules = denormalizer_of(vocabulary)) denormalizer_.emplace(*rules, nullptr);
   // An unknown token that is found in texts decodes to its text, as other added tokens do.
   for (const AddedToken& token : read_added_tokens(Fields(vocabulary.pipeline, "tokenizer"), vocabulary.size())) {
@@ -134,7 +134,7 @@ SentencePieceScheme::SentencePieceScheme(const Vocabulary& vocabulary)
   }
 }
 
-std::unique_ptr<TextDecoder> SentencePieceScheme::decoder(SpecialTokens special) const {
+std::unique_ptr<TextDecoder> SentencePieceScheme::make_decoder(SpecialTokens special) const {
   auto decoder = std::make_unique<SentencePieceDecoder>(vocabulary_, displays_, special);
   if (!denormalizer_) return decoder;
   return std::make_unique<DenormalizingDecoder>(std::move(decoder), *denormalizer_);

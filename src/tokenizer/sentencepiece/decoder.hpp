@@ -16,11 +16,11 @@
 namespace poise {
 
 // A scheme that decodes as SentencePiece does.
-class SentencePieceScheme : public PlainScheme {
+class SentencePieceScheme : public TokenScheme {
  public:
   explicit SentencePieceScheme(const Vocabulary& vocabulary);
 
-  std::unique_ptr<TextDecoder> decoder(SpecialTokens special) const final;
+  std::unique_ptr<TextDecoder> make_decoder(SpecialTokens special) const final;
 
  private:
   std::vector<TokenDisplay> displays_;

@@ -27,10 +27,9 @@ std::vector<AddedToken> spelled_in(const Vocabulary& vocabulary, std::vector<Add
   for (const AddedToken& token : tokens) is_there[static_cast<std::size_t>(token.id)] = true;
   for (std::size_t id = 0; id < vocabulary.size(); ++id) {
     const TokenType type = vocabulary.type(id);
-    const bool is_control = type == TokenType::control || type == TokenType::bos || type == TokenType::eos ||
-                            type == TokenType::pad || type == TokenType::unknown;
+    const bool is_spelled = is_control(type) || type == TokenType::unknown;
     const std::string text(vocabulary.text(id));
-    if (!is_control || is_there[id] || text.empty() || text.size() > PrefixTrie::kLongest) continue;
+    if (!is_spelled || is_there[id] || text.empty() || text.size() > PrefixTrie::kLongest) continue;
     tokens.push_back({.id = static_cast<TokenId>(id), .content = text, .text = text, .special = true});
   }
   return tokens;

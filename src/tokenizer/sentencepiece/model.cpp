@@ -39,12 +39,9 @@ struct Trainer {
   std::string pad = "<pad>";
 };
 
-struct Normalizer {
+struct NamedRules {
   std::string name;
-  std::string charsmap;
-  bool add_dummy_prefix = true;
-  bool remove_extra_whitespaces = true;
-  bool escape_whitespaces = true;
+  NormalizerRules rules;
 };
 
 struct Piece {
@@ -126,14 +123,14 @@ class SentencePieceReader {
     return static_cast<Trainer::Type>(number);
   }
 
-  static void read_normalizer(Message message, Normalizer& normalizer) {
+  static void read_normalizer(Message message, NamedRules& normalizer) {
     while (message.next()) {
       switch (message.number()) {
         case 1: normalizer.name = message.text("name"); break;
-        case 2: normalizer.charsmap = message.text("precompiled_charsmap"); break;
-        case 3: normalizer.add_dummy_prefix = message.boolean("add_dummy_prefix"); break;
-        case 4: normalizer.remove_extra_whitespaces = message.boolean("remove_extra_whitespaces"); break;
-        case 5: normalizer.escape_whitespaces = message.boolean("escape_whitespaces"); break;
+        case 2: normalizer.rules.charsmap = message.text("precompiled_charsmap"); break;
+        case 3: normalizer.rules.add_dummy_prefix = message.boolean("add_dummy_prefix"); break;
+        case 4: normalizer.rules.remove_extra_whitespaces = message.boolean("remove_extra_whitespaces"); break;
+        case 5: normalizer.rules.escape_whitespaces = message.boolean("escape_whitespaces"); break;
         default: break;
       }
     }
@@ -186,13 +183,10 @@ class SentencePieceReader {
   // The control piece of that name; gives it the type `type`.
   std::int32_t special(const std::string& name, TokenType type) {
     const auto found = std::find_if(pieces_.begin(), pieces_.end(),
-                                    [&](const Piece& piece) { return is_special(piece.type) && piece.text == name; });
+                                    [&](const Piece& piece) { return is_control(piece.type) && piece.text == name; });
     if (found == pieces_.end()) return -1;
     if (found->type == TokenType::control) found->type = type;
     return static_cast<std::int32_t>(found - pieces_.begin());
-  }
-  static bool is_special(TokenType type) {
-    return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
   }
 
   VocabularyKind kind() const {
@@ -208,20 +202,13 @@ class SentencePieceReader {
                 range_.name());
   }
 
-  // The normalization. SentencePiece uses the rules in the charsmap, not their name.
-  void choose_normalizer(Vocabulary& result) const {
-    if (!normalizer_.charsmap.empty())
+  // SentencePiece uses the rules in the charsmap, not their name.
+  void set_normalization(Vocabulary& result) {
+    if (!normalizer_.rules.charsmap.empty())
       result.normalizer = normalizer_.name.empty() || normalizer_.name == "identity" ? "precompiled" : normalizer_.name;
-    set_normalizer(result, rules_of(normalizer_, trainer_.space_as_suffix));
-    if (!denormalizer_.charsmap.empty()) set_denormalizer(result, rules_of(denormalizer_, false));
-  }
-
-  static NormalizerRules rules_of(const Normalizer& normalizer, bool space_as_suffix) {
-    return {.charsmap = normalizer.charsmap,
-            .add_dummy_prefix = normalizer.add_dummy_prefix,
-            .remove_extra_whitespaces = normalizer.remove_extra_whitespaces,
-            .escape_whitespaces = normalizer.escape_whitespaces,
-            .treat_whitespace_as_suffix = space_as_suffix};
+    normalizer_.rules.treat_whitespace_as_suffix = trainer_.space_as_suffix;
+    set_normalizer(result, normalizer_.rules);
+    if (!denormalizer_.rules.charsmap.empty()) set_denormalizer(result, denormalizer_.rules);
   }
 
   Vocabulary vocabulary() {
@@ -231,7 +218,7 @@ class SentencePieceReader {
     result.bos_id = special(trainer_.bos, TokenType::bos);
     result.eos_id = special(trainer_.eos, TokenType::eos);
     result.pad_id = special(trainer_.pad, TokenType::pad);
-    choose_normalizer(result);
+    set_normalization(result);
     std::size_t bytes = 0;
     for (const Piece& piece : pieces_) bytes += piece.text.size();
     result.reserve(pieces_.size(), bytes);
@@ -242,8 +229,8 @@ class SentencePieceReader {
   SourceRange range_;
   std::vector<Piece> pieces_;
   Trainer trainer_;
-  Normalizer normalizer_;
-  Normalizer denormalizer_;
+  NamedRules normalizer_;
+  NamedRules denormalizer_;
   std::int32_t unk_id_ = -1;
 };
 

@@ -85,29 +85,14 @@ class KeptFiles {
     const auto map = object_of(text, kSpecialTokensMap);
     if (!map || vocabulary_.kind != VocabularyKind::pipeline) return text;  // it names no token for Poise
     Attributes left = *map;
-    for (const auto& [key, id] : kNamed) {
-      const Value* value = map->find(key);
-      const std::string* token = value == nullptr ? nullptr : named_text(*value);
-      if (token != nullptr && config_.find(key) == nullptr && id_of(*token) != vocabulary_.*id) left.erase(key);
+    for (const NamedToken& named : kNamedTokens) {
+      const std::string* token = find_named_text(*map, named.key);
+      if (token != nullptr && config_.find(named.key) == nullptr &&
+          find_first_id(vocabulary_, *token) != vocabulary_.*named.id)
+        left.erase(named.key);
     }
     return left.size() == map->size() ? text : to_json(left, 2) + "\n";
   }
-
-  std::int32_t id_of(std::string_view text) const {
-    for (std::size_t id = 0; id < vocabulary_.size(); ++id) {
-      if (vocabulary_.text(id) == text) return static_cast<std::int32_t>(id);
-    }
-    return -1;
-  }
-
-  struct Named {
-    std::string_view key;
-    std::int32_t Vocabulary::*id;
-  };
-  static constexpr std::array<Named, 4> kNamed = {{{"bos_token", &Vocabulary::bos_id},
-                                                   {"eos_token", &Vocabulary::eos_id},
-                                                   {"pad_token", &Vocabulary::pad_id},
-                                                   {"unk_token", &Vocabulary::unk_id}}};
 
   const Vocabulary& vocabulary_;
   Attributes config_;

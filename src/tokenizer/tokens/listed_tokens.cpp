@@ -104,9 +104,25 @@ Vocabulary renamed(const Vocabulary& vocabulary, const std::map<std::uint64_t, c
 
 }  // namespace
 
-const std::string* named_text(const Value& value) {
+const std::string* find_named_text(const Value& value) {
   const auto* text = value.get_if<std::string>();
   return text != nullptr ? text : get_member<std::string>(value, "content");
+}
+
+const std::string* find_named_text(const Attributes& config, std::string_view key) {
+  const Value* value = config.find(key);
+  return value == nullptr ? nullptr : find_named_text(*value);
+}
+
+std::int32_t find_first_id(const Vocabulary& vocabulary, std::string_view text) {
+  std::size_t id = 0;
+  while (id < vocabulary.size() && vocabulary.text(id) != text) ++id;
+  return id < vocabulary.size() ? static_cast<std::int32_t>(id) : -1;
+}
+
+bool read_flag(const Attributes& config, std::string_view key, bool usual) {
+  const auto* found = config.get_if<bool>(key);
+  return found == nullptr ? usual : *found;
 }
 
 Attributes with_names(Attributes config, const Attributes& special_map) {
@@ -120,7 +136,8 @@ Attributes with_names(Attributes config, const Attributes& special_map) {
 std::vector<std::string> special_texts(const JsonFile& config, const JsonFile& special_map) {
   std::vector<std::string> texts;
   const auto add = [&](const Value& value) {
-    if (const std::string* text = named_text(value); text != nullptr && std::ranges::find(texts, *text) == texts.end())
+    if (const std::string* text = find_named_text(value);
+        text != nullptr && std::ranges::find(texts, *text) == texts.end())
       texts.push_back(*text);
   };
   for (const JsonFile* file : {&special_map, &config}) {
@@ -146,7 +163,7 @@ Value::Array listed_tokens(const JsonFile& config, const JsonFile& added, const 
 }
 
 std::uint64_t listed_id(const Value& token) { return *get_member<std::uint64_t>(token, "id"); }
-const std::string& listed_text(const Value& token) { return *named_text(token); }
+const std::string& listed_text(const Value& token) { return *find_named_text(token); }
 
 void add_listed_tokens(Vocabulary& vocabulary, Value::Array listed, const std::string& path) {
   std::erase_if(listed, [](const Value& token) { return listed_text(token).empty(); });

@@ -2,7 +2,10 @@
 // of older directories, and which of them these two and special_tokens_map.json call special.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <poise/model.hpp>
@@ -16,7 +19,25 @@ struct JsonFile {
 };
 
 // Returns the text by which a file names a token: "<s>", or {"content": "<s>", ...}. Null for other values.
-const std::string* named_text(const Value& value);
+const std::string* find_named_text(const Value& value);
+const std::string* find_named_text(const Attributes& config, std::string_view key);
+
+// A key of tokenizer_config.json that names a token, the vocabulary's id of it, and its text in tokenizer.model.
+struct NamedToken {
+  const char* key;
+  std::int32_t Vocabulary::*id;
+  std::string_view usual;
+};
+inline constexpr std::array kNamedTokens = std::to_array<NamedToken>({{"bos_token", &Vocabulary::bos_id, "<s>"},
+                                                                      {"eos_token", &Vocabulary::eos_id, "</s>"},
+                                                                      {"pad_token", &Vocabulary::pad_id, "<pad>"},
+                                                                      {"unk_token", &Vocabulary::unk_id, "<unk>"}});
+
+// Returns the first token with that text, or -1. It looks at each token.
+std::int32_t find_first_id(const Vocabulary& vocabulary, std::string_view text);
+
+// Returns a flag of a configuration; `usual` if it is missing or of another type.
+bool read_flag(const Attributes& config, std::string_view key, bool usual);
 
 // tokenizer_config.json, completed with special tokens from special_tokens_map.json.
 Attributes with_names(Attributes config, const Attributes& special_map);

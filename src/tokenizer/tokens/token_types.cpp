@@ -9,6 +9,7 @@
 #include <poise/error.hpp>
 
 #include "tokenizer/tokens/byte_level.hpp"
+#include "tokenizer/tokens/kept_files.hpp"
 #include "tokenizer/tokens/sampling_keys.hpp"
 
 namespace poise {
@@ -16,10 +17,6 @@ namespace {
 
 constexpr std::array kTypes = {TokenType::normal,       TokenType::unknown, TokenType::control,
                                TokenType::user_defined, TokenType::unused,  TokenType::byte};
-
-bool is_control(TokenType type) {
-  return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
-}
 
 std::optional<TokenType> role_of(const Vocabulary& vocabulary, std::size_t id) {
   const auto is = [&](std::int32_t special) { return special >= 0 && static_cast<std::size_t>(special) == id; };
@@ -30,6 +27,10 @@ std::optional<TokenType> role_of(const Vocabulary& vocabulary, std::size_t id) {
 }
 
 }  // namespace
+
+bool is_control(TokenType type) {
+  return type == TokenType::control || type == TokenType::bos || type == TokenType::eos || type == TokenType::pad;
+}
 
 std::optional<TokenType> numbered_token_type(std::uint64_t number) {
   if (number < 1 || number > kTypes.size()) return std::nullopt;
@@ -51,50 +52,9 @@ TokenType type_by_id(const Vocabulary& vocabulary, std::size_t id) {
   return role_of(vocabulary, id).value_or(type);
 }
 
-namespace {
-
-class Collector {
- public:
-  explicit Collector(std::size_t tokens) : size_(tokens) {}
-
-  void add(const Value* value) {
-    if (value == nullptr) return;
-    if (const auto* list = value->get_if<Value::Array>()) {
-      for (const Value& item : *list) add_number(item);
-    } else {
-      add_number(*value);
-    }
-  }
-
-  std::vector<TokenId> take() { return std::move(ids_); }
-
- private:
-  void add_number(const Value& value) {
-    const auto* id = value.get_if<std::uint64_t>();
-    if (id == nullptr || *id >= size_ || std::ranges::find(ids_, static_cast<TokenId>(*id)) != ids_.end()) return;
-    constexpr std::size_t kMost = 64;
-    if (ids_.size() < kMost) ids_.push_back(static_cast<TokenId>(*id));
-  }
-
-  std::size_t size_;
-  std::vector<TokenId> ids_;
-};
-
-}  // namespace
-
-Attributes generation_config(const Model& model) {
-  const Value* value = model.attributes.find(kGenerationConfig);
-  if (value == nullptr) return {};
-  if (const auto* map = value->get_if<Attributes>()) return *map;
-  const auto* text = value->get_if<std::string>();
-  if (text == nullptr) return {};
-  try {
-    const Value parsed = parse_json(*text, std::string(kGenerationConfig));
-    const auto* map = parsed.get_if<Attributes>();
-    return map == nullptr ? Attributes() : *map;
-  } catch (const Error&) {
-    return {};  // another program's attribute
-  }
+Attributes read_generation_config(const Model& model) {
+  const auto* map = model.attributes.get_if<Attributes>(kGenerationConfig);
+  return map != nullptr ? *map : kept_object(model.attributes, kGenerationConfig);
 }
 
 // transformers samples only if do_sample is true.
@@ -110,18 +70,28 @@ Attributes make_generation_config(const Attributes& attributes) {
 }
 
 std::vector<TokenId> end_tokens(const Model& model, TokenId eos, std::size_t tokens) {
-  Collector ids(tokens);
-  const Value first(std::int64_t{eos});
-  ids.add(&first);
-  ids.add(model.config_json.find("eos_token_id"));
-  const Value* nested = model.config_json.find("text_config");  // of multimodal directories
-  if (const auto* text = nested == nullptr ? nullptr : nested->get_if<Attributes>())
-    ids.add(text->find("eos_token_id"));
-  const Attributes generation = generation_config(model);
-  ids.add(generation.find("eos_token_id"));
-  ids.add(model.attributes.find("tokenizer.ggml.eot_token_id"));
-  ids.add(model.attributes.find("tokenizer.ggml.eom_token_id"));
-  return ids.take();
+  constexpr std::size_t kMost = 64;
+  std::vector<TokenId> ids;
+  const auto add_number = [&](const Value& value) {
+    const auto* id = value.get_if<std::uint64_t>();
+    if (id == nullptr || *id >= tokens || ids.size() == kMost) return;
+    if (std::ranges::find(ids, static_cast<TokenId>(*id)) == ids.end()) ids.push_back(static_cast<TokenId>(*id));
+  };
+  const auto add = [&](const Attributes& from, std::string_view key) {
+    const Value* value = from.find(key);
+    if (value == nullptr) return;
+    const auto* list = value->get_if<Value::Array>();
+    if (list == nullptr) return add_number(*value);
+    for (const Value& item : *list) add_number(item);
+  };
+  add_number(std::int64_t{eos});
+  add(model.config_json, "eos_token_id");
+  // Multimodal directories nest it.
+  if (const auto* text = model.config_json.get_if<Attributes>("text_config")) add(*text, "eos_token_id");
+  add(read_generation_config(model), "eos_token_id");
+  add(model.attributes, "tokenizer.ggml.eot_token_id");
+  add(model.attributes, "tokenizer.ggml.eom_token_id");
+  return ids;
 }
 
 namespace {

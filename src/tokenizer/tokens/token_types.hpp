@@ -12,7 +12,10 @@
 
 namespace poise {
 
-// Returns std::nullopt for other numbers.
+// Returns true for the types of control tokens: BOS, EOS and padding included.
+bool is_control(TokenType type);
+
+// Returns the type with a number; std::nullopt for other numbers.
 std::optional<TokenType> numbered_token_type(std::uint64_t number);
 
 // BOS, EOS and padding are control tokens.

@@ -52,7 +52,7 @@ class Normalizer {
     std::string result;
     result.reserve(text.size());
     for (utf8proc_ssize_t i = 0; i < size; ++i)
-      append(result, static_cast<char32_t>(codes[static_cast<std::size_t>(i)]));
+      append_utf8(result, static_cast<char32_t>(codes[static_cast<std::size_t>(i)]));
     return result;
   }
 
@@ -95,8 +95,6 @@ class Normalizer {
 };
 
 }  // namespace
-
-void append(std::string& text, char32_t code) { append_utf8(text, code); }
 
 std::string well_formed(std::string_view text) {
   if (is_utf8(text)) return std::string(text);
@@ -176,7 +174,7 @@ std::string lower_case(std::string_view text) {
     } else if (code == 0x130) {
       result += "i\xCC\x87";  // the only character whose lower case is two characters
     } else {
-      append(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
+      append_utf8(result, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
     }
   });
   return result;

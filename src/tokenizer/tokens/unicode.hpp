@@ -21,8 +21,6 @@ inline Character at(std::string_view text, std::size_t at) {
   return {(lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F), 4};
 }
 
-void append(std::string& text, char32_t code);
-
 // Calls visit(code, bytes_of_it) for each character.
 template <typename Visit>
 void for_each(std::string_view text, Visit&& visit) {
